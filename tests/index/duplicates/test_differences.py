@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Difference
-from vidkin.index.duplicates import pictures, placement
+from vidkin.index.duplicates import placement
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.differences import DifferenceKind, find_differences, only_adds_borders
 from vidkin.index.storage.records import VideoRecord
@@ -198,9 +198,7 @@ def test_the_frames_of_a_video_are_read_once_for_all_its_copies(
         return read_frames(path, *arguments, **options)
 
     read_frames = placement.read_moments
-    for module in (placement, pictures):
-        monkeypatch.setattr(module, "read_moments", note)
-    monkeypatch.setattr(pictures, "_HELD", pictures._HeldPictures())
+    monkeypatch.setattr(placement, "read_moments", note)
     monkeypatch.setattr(placement, "_HELD", placement._HeldFrames())
     gray, small = filtered(tmp_path / "gray.mp4", "hue=s=0"), filtered(tmp_path / "small.mp4", "scale=160:120")
     kinds = [[difference.kind for difference in differences(copy, source)] for copy in (gray, small)]

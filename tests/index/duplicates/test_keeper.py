@@ -19,7 +19,7 @@ from vidkin.index import VideoRecord
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.detail import measure_detail, most_detailed
 from vidkin.index.duplicates.differences import Difference, find_differences
-from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better, moments_of
+from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pictures import Pictures, read_pictures
 from vidkin.media import probe, read_frames
 from vidkin.similarity import WHOLE, Box, Segment
@@ -402,30 +402,3 @@ def test_real_footage_is_not_beaten_by_its_copies(shared_data: Path, tmp_path: P
         measure_detail(list(read_frames(tmp_path / "copy.mp4", rate=None).images[::4])),
     ]
     assert most_detailed(spectra)[0] == 0
-
-
-def test_moments_of_a_copy_that_runs_along_the_whole_are_told_by_the_lengths_and_not_by_a_segment() -> None:
-    film, fast, part = (
-        FileRecord(
-            VideoRecord(
-                path=name, size=1, mtime_ns=1, content_hash=name, duration=length, width=320, height=size, id=number
-            )
-        )
-        for number, (name, length, size) in enumerate([("film", 16.0, 240), ("fast", 12.8, 180), ("part", 16.0, 180)])
-    )
-    segments = {
-        # A quarter of a second late, as samples are; and one that shows the film two seconds later.
-        "fast": Segment(0.2, 12.8, 0.0, 15.75, speed=1.25, score=0.9),
-        "part": Segment(0.0, 14.0, 2.0, 16.0, speed=1.0, score=0.9),
-    }
-
-    def compare(first: FileRecord, second: FileRecord) -> PairResult:
-        return PairResult(0.9, True, (1.0, 1.0), (segments[first.record.path],))
-
-    # Of the seconds 1, 3, 5 ... 15 four that are evenly spread, 1, 5, 11 and 15, and two between them.
-    moments = moments_of([film, fast], compare)
-    assert moments[film.record.id] == pytest.approx([1, 3, 5, 11, 13, 15])
-    assert moments[fast.record.id] == pytest.approx([time / 1.25 for time in moments[film.record.id]])
-    assert moments_of([film, part], compare)[part.record.id] == pytest.approx(
-        [time - 2.0 for time in moments_of([film, part], compare)[film.record.id]]
-    )

@@ -68,7 +68,7 @@ def measure_detail(images: Sequence[NDArray[np.uint8]]) -> DetailSpectrum:
     height, width = images[0].shape[0] // _TILES[0], images[0].shape[1] // _TILES[1]
     lines = images[0].shape[0]
     window = np.outer(np.hanning(height + 2)[1:-1], np.hanning(width + 2)[1:-1])
-    window = (window / np.sqrt(np.square(window).mean())).astype(np.float32)
+    window /= np.sqrt(np.square(window).mean())
     # Pixels are square: cycles per picture height on both axes.
     radius = np.hypot(np.fft.fftfreq(height)[:, None] * lines, np.fft.rfftfreq(width)[None] * lines)
     edges = _LOWEST * _STEP ** np.arange(_BANDS + 1)
@@ -282,80 +282,6 @@ def colorfulness(images: Sequence[NDArray[np.uint8]]) -> float:
         most = np.maximum(np.maximum(first, second), third)
         spreads.append(float((most - np.minimum(np.minimum(first, second), third)).mean()))
     return sum(spreads) / len(spreads)
-
-
-# How well gray pictures agree that were laid on each other, whatever covers a few of their blocks.
-#
-# Shapes: N pairs of pictures; H, W pixels, multiples of 4.
-
-
-# Blocks of a picture along each side that are compared by themselves, gray levels by which one deviates that tells
-# anything, and how many such blocks are needed.
-_BLOCKS, _TEXTURE, _FEWEST_BLOCKS = 4, 3.0, 4
-# A block is trusted from this correlation on; others count so much when the brightness is fitted.
-_ALIKE, _LITTLE = 0.7, 0.01
-
-
-def agreements(ones: NDArray[np.float32], others: NDArray[np.float32]) -> NDArray[np.float64]:
-    """For each pair of pictures [N, H, W] (or one with each of many) the median of the correlations of their 4 x 4
-    blocks: what covers less than half of them does not count."""
-    alike, textured = _blocks_alike(ones, others)
-    counted = np.sort(np.where(textured, alike, np.inf), axis=1)
-    count = textured.sum(axis=1)
-    low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, counted.shape[1] - 1)
-    rows = np.arange(len(counted))
-    result: NDArray[np.float64] = ((counted[rows, low] + counted[rows, high]) / 2).astype(np.float64)
-    for row in np.flatnonzero(count < _FEWEST_BLOCKS).tolist():
-        result[row] = _correlation(ones[min(row, len(ones) - 1)], others[row])
-    return result
-
-
-def _blocks_alike(
-    ones: NDArray[np.float32], others: NDArray[np.float32]
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Correlation [N, 16] of each of 4 x 4 blocks, row by row, and whether one of the two pictures shows something
-    there."""
-    blocks = []
-    for pictures in (ones, others):
-        count, height, width = pictures.shape
-        cells = pictures.reshape(count, _BLOCKS, height // _BLOCKS, _BLOCKS, width // _BLOCKS).swapaxes(2, 3)
-        flat = cells.reshape(count, _BLOCKS * _BLOCKS, -1)
-        blocks.append(flat - flat.mean(axis=2, keepdims=True))
-    pixels = blocks[0].shape[2]
-    spreads = [np.sqrt(np.vecdot(block, block) / pixels) for block in blocks]
-    alike = np.vecdot(*blocks) / pixels / np.maximum(spreads[0] * spreads[1], 1.0)
-    return alike, np.maximum(*spreads) > _TEXTURE
-
-
-def robust_fits(
-    ones: NDArray[np.float32], others: NDArray[np.float32]
-) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    """Gains [N] of pictures [N, H, W] over others, what they leave unexplained, and how much each pixel counts."""
-    # A large caption would decide about the gain: begin with the blocks that agree.
-    alike, textured = _blocks_alike(ones, others)
-    trusted = np.where(textured & (alike > _ALIKE), np.float32(1.0), np.float32(_LITTLE))
-    count, height, width = ones.shape
-    blocks = trusted.reshape(count, _BLOCKS, _BLOCKS)
-    weights = blocks.repeat(height // _BLOCKS, axis=1).repeat(width // _BLOCKS, axis=2)
-    gains, residual = np.ones(count, np.float32), ones - others
-    for _ in range(3):
-        total = weights.sum(axis=(1, 2), keepdims=True)
-        means = [(weights * pictures).sum(axis=(1, 2), keepdims=True) / total for pictures in (ones, others)]
-        centered, reference = ones - means[0], others - means[1]
-        weighted = weights * reference
-        spread, shared = (weighted * reference).sum(axis=(1, 2)), (weighted * centered).sum(axis=(1, 2))
-        gains = np.where(spread > 1, shared / np.maximum(spread, 1), np.float32(1.0)).astype(np.float32)
-        residual = centered - gains[:, None, None] * reference
-        # Every second pixel of every second line is enough for a median.
-        scale = 2.0 + 2.0 * np.median(np.abs(residual[:, ::2, ::2]), axis=(1, 2), keepdims=True)
-        weights = np.asarray(1.0 / np.square(1.0 + np.square(residual / scale)), np.float32)
-    return gains, residual, weights
-
-
-def _correlation(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
-    first, second = one - one.mean(), other - other.mean()
-    energy = float(np.sqrt(np.square(first).mean() * np.square(second).mean()))
-    return float((first * second).mean()) / energy if energy > 1.0 else 0.0
 
 
 def _canvas(image: NDArray[np.uint8]) -> NDArray[np.float32]:

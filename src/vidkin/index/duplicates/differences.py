@@ -9,7 +9,7 @@ Shapes: N moments; H, W pixels.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, get_args
@@ -138,16 +138,12 @@ def only_lacks_borders(differences: Sequence[Difference]) -> bool:
     return "borders removed" in kinds and not kinds & _LESS_TO_SEE
 
 
-def look_closely(
-    first: FileRecord, second: FileRecord, result: PairResult, moments: Mapping[int, Sequence[float]] | None = None
-) -> CloseLook:
+def look_closely(first: FileRecord, second: FileRecord, result: PairResult) -> CloseLook:
     """In which ways the first of two copies differs from the second, and whether they certainly are copies.
 
     Args:
         first, second: The files.
         result: Their comparison, with the first as the query; the longest segment is where the frames are from.
-        moments: Seconds at which pictures of files were read already, by the ids of the files, as many of each; all
-            show about the same.
 
     Raises:
         MediaError: One of the files cannot be read.
@@ -168,8 +164,7 @@ def look_closely(
                 return CloseLook((Difference(kind),), is_one_recording=True)
             times = _of_times(segment, result, lengths, same.start)
             return CloseLook((Difference("cut without re-encoding"), *times), is_one_recording=True)
-    read = tuple((moments or {}).get(file.record.id, ()) for file in (first, second))
-    placed = place_frames(first.record.path, second.record.path, segment, lengths, (read[0], read[1]))
+    placed = place_frames(first.record.path, second.record.path, segment, lengths)
     found: list[Difference] = []
     is_one_recording = False
     if not are_pictures:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, starmap
 from typing import Any, TypeVar
 
@@ -29,7 +29,7 @@ from vidkin.index.duplicates.differences import Difference, look_closely, only_a
 from vidkin.index.duplicates.doubts import find_doubt, is_confirmed, longest_segment
 from vidkin.index.duplicates.grouping import GroupIds, Grouping
 from vidkin.index.duplicates.heard import ONLY_SOUND, HeardPairs
-from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better, moments_of
+from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
 from vidkin.index.duplicates.pair_scores import GroupJob, PairJob, PairScorer, ScoresAhead
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.pictures import SHOWS_MORE, find_missing_picture
@@ -436,7 +436,6 @@ class _Pairs:
     heard: HeardPairs
     read_files: bool = True
     is_known_only: bool = False
-    moments: dict[int, tuple[float, ...]] = field(default_factory=dict)  # where pictures of files are compared, by id
 
     def __call__(self, first: FileRecord, second: FileRecord) -> PairResult:
         one, other = content_of(first.record), content_of(second.record)
@@ -545,13 +544,14 @@ class _Pairs:
             return ()
         try:
             result = self.plain(first, second)
-            look = look_closely(first, second, result, self.moments)
+            look = look_closely(first, second, result)
         except MediaError as error:
             _logger.info("%s; what kind of copy it is was not looked at", error)
             return ()
         with self.heard.lock:
             known.differences[key] = [difference.to_dict() for difference in look.differences]
-            if look.is_one_recording and result.doubt is None:  # the same pictures answer both questions
+            if look.is_one_recording and result.doubt is None:
+                # The same pictures answer both questions.
                 known.put(one, other, replace(result, doubt=""))
             known.save_now_and_then()
         return look.differences
@@ -605,7 +605,6 @@ def _keeper(
     if not pairs.read_files:
         most = max(wholes, key=lambda file: (file.record.width * file.record.height, file.record.duration))
         return most, _NOT_CHECKED
-    pairs.moments.update(moments_of(wholes, pairs))
     return pairs.choose(lambda known: choose_keeper(wholes, rules, pairs, known, pairs.differences))
 
 
@@ -654,7 +653,8 @@ def _member(
     trimmed = next((difference for difference in differences if difference.kind == "trimmed"), None)
     if trimmed is not None and relation in ("whole", "excerpt"):
         start, end = trimmed.start, trimmed.end  # to a frame, where the pictures tell
-    unseen = unseen if reference is best else 0.0 if stays else record.duration
+    if reference is not best:
+        unseen = 0.0 if stays else record.duration
     doubt = "" if stays else _doubt(file, reference, relation, pairs) if is_seen else ONLY_SOUND
     return DuplicateMember.of(
         file,

@@ -24,14 +24,7 @@ from vidkin.index.duplicates.detail import (
     most_detailed,
 )
 from vidkin.index.duplicates.differences import Difference, only_lacks_borders
-from vidkin.index.duplicates.pictures import (
-    SHOWS_MORE,
-    Extent,
-    Pictures,
-    extent_of,
-    moments_within,
-    read_pictures,
-)
+from vidkin.index.duplicates.pictures import SHOWS_MORE, Extent, Pictures, extent_of, read_pictures
 from vidkin.similarity import SURE, WHOLE
 
 _logger = logging.getLogger(__name__)
@@ -49,6 +42,7 @@ KeepRules = str | Sequence[str]
 _OUTSIDE = "outside:"
 # Version of stored choices: raise it when the same files would get another keeper or reason.
 _REVISION = 4
+_MOMENTS = 6
 # In groups of up to this many members all pairs are compared for the shared part of the picture.
 _MOST_COMPARED = 12
 # Groups of up to this many members have a number for the members whose picture is best.
@@ -65,8 +59,6 @@ _COLORLESS, _SOME_COLOR = 0.3, 6.0
 # A copy must be longer by more than this to count as longer: of a short one by a share of its length, from 20 s on by a
 # second, from 50 s on by a share again. Copies of any length differ by frames and sound at their ends.
 _ENDS, _SHARE_OF_SHORT, _SECOND, _SHARE_OF_LONG = 0.2, 0.05, 1.0, 0.02
-# Ratio of speeds that are one, and seconds by which a segment may be off at the ends of both.
-_SAME_SPEED, _OFF_BY_SAMPLES = 0.03, 0.5
 # Seconds by which the last frames of equally long copies may differ.
 _EQUALLY_LONG = 0.1
 
@@ -264,22 +256,9 @@ def _identify(files: Sequence[FileRecord]) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def _reference(files: Sequence[FileRecord], compare: Compare) -> FileRecord:
-    """The file whose moments are looked up in the others: the likeliest to be kept, as what is read of the others then
-    also tells how they differ from it. Of those with the most pixels and seconds the one that others show best as it
-    is; one with a caption, borders or flipped scores less."""
-
-    def extent(file: FileRecord) -> tuple[int, float]:
-        return file.record.width * file.record.height, round(file.record.duration, 1)
-
-    most = max(map(extent, files))
-    largest = [file for file in files if extent(file) == most]
-    shown = dict.fromkeys((file.record.id for file in largest), 0.0)
-    if 1 < len(largest) <= _MOST_COMPARED:
-        for file, other in permutations(largest, 2):
-            result = compare(file, other)
-            shown[file.record.id] += result.score if result.is_upright else 0.0
-    return max(largest, key=lambda file: (round(shown[file.record.id], 2), file.record.size))
+def _reference(files: Sequence[FileRecord]) -> FileRecord:
+    """The file whose moments are looked up in the others."""
+    return max(files, key=lambda file: (file.record.width * file.record.height, file.record.duration))
 
 
 @dataclass(slots=True)
@@ -428,70 +407,40 @@ def _shared_extents(candidates: Sequence[_Candidate], compare: Compare) -> dict[
     return extents
 
 
-def moments_of(files: Sequence[FileRecord], compare: Compare) -> dict[int, tuple[float, ...]]:
-    """Seconds of each file of a group, by its id, at which all show the same: where their pictures are compared, evenly
-    spread in the file that is likeliest to be kept. Nothing is read for it."""
-    reference = _reference(files, compare)
+def _candidates(files: Sequence[FileRecord], compare: Compare) -> list[_Candidate]:
+    """Readable files with their pictures at moments that they share with the first one."""
+    reference = _reference(files)
     results = {file.record.id: compare(file, reference) for file in files if file is not reference}
     # Seconds of the reference that the others show as well, if there is such a stretch.
     start, end = 0.0, reference.record.duration
-    for file in files:
-        shared = results.get(file.record.id)
-        if shared is not None and shared.segments and not _runs_along(shared, file, reference):
+    for shared in results.values():
+        if shared.segments:
             first = min(segment.target_start for segment in shared.segments)
             last = max(segment.target_end for segment in shared.segments)
             if max(start, first) < min(end, last):
                 start, end = max(start, first), min(end, last)
-    # Those at which copies are compared, and two between them.
-    compared = moments_within(start, end, reference.record.duration)
-    moments: list[float] = np.sort([*compared, compared[:2].mean(), compared[2:].mean()]).tolist()
-    found = {}
-    for file in files:
-        result = results.get(file.record.id)
-        found[file.record.id] = tuple(
-            time if result is None else _moment(result, file, reference, time) for time in moments
-        )
-    return found
-
-
-def _candidates(files: Sequence[FileRecord], compare: Compare) -> list[_Candidate]:
-    """Readable files with their pictures at moments that they share."""
-    moments, reference = moments_of(files, compare), _reference(files, compare)
+    steps = (np.arange(_MOMENTS) + 0.5) / _MOMENTS
+    moments = [float(start + step * (end - start)) for step in steps]
     candidates: list[_Candidate] = []
     for file in files:
         twin = next((one for one in candidates if content_of(one.file.record) == content_of(file.record)), None)
         if twin is not None:
             candidates.append(replace(twin, file=file))
             continue
+        result = results.get(file.record.id)
+        times = moments if result is None else [_moment(result, file, reference, time) for time in moments]
         try:
-            result = PairResult(1.0) if file is reference else compare(file, reference)
-            pictures = read_pictures(
-                file.record.path, moments[file.record.id], mirrored=result.mirrored, turned=result.turned
-            )
-            candidates.append(_Candidate.of(file, pictures))
+            pose = {} if result is None else {"mirrored": result.mirrored, "turned": result.turned}
+            candidate = _Candidate.of(file, read_pictures(file.record.path, times, **pose))  # type: ignore[arg-type]
         except MediaError as error:
             _logger.warning("%s; it is not chosen as the best copy", error)
+            continue
+        candidates.append(candidate)
     return candidates
-
-
-def _runs_along(result: PairResult, file: FileRecord, reference: FileRecord) -> bool:
-    """Whether a file shows the reference from start to end, at one speed."""
-    if len(result.segments) != 1 or min(file.record.duration, reference.record.duration) <= 0:
-        return False
-    (segment,), speed = result.segments, reference.record.duration / file.record.duration
-    # A copy that is a little shorter lacks an end; it does not run a little faster.
-    if abs(reference.record.duration - file.record.duration) > _EQUALLY_LONG and abs(segment.speed - 1) <= _SAME_SPEED:
-        return False
-    start = segment.target_start - speed * segment.query_start
-    end = reference.record.duration - segment.target_end - speed * (file.record.duration - segment.query_end)
-    return abs(segment.speed / speed - 1) <= _SAME_SPEED and max(abs(start), abs(end)) <= _OFF_BY_SAMPLES
 
 
 def _moment(result: PairResult, file: FileRecord, reference: FileRecord, time: float) -> float:
     """Time in a file that shows what the reference shows at ``time``, seconds."""
-    if _runs_along(result, file, reference):
-        # Segments are off by a part of the period of the samples; this is right to the frame.
-        return time * file.record.duration / reference.record.duration
     for segment in result.segments:
         if segment.target_start <= time <= segment.target_end:
             return min(segment.query_start + (time - segment.target_start) / segment.speed, segment.query_end)

@@ -9,20 +9,18 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from vidkin.features import bar_boxes, find_content_boxes
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.detail import measure_edges
 from vidkin.media import iter_frames_at, read_frames
-from vidkin.media.convert import fit
 from vidkin.media.frames import shown_at
 from vidkin.similarity import Box
 
@@ -38,9 +36,6 @@ _SHARPER = 1.3
 """A file is sharper if it has this many times the pixels of the same part."""
 
 _MOMENTS = 3
-
-# Evenly spread moments of a video, and those of them at which it is compared with a copy.
-_SPREAD, COMPARED = 8, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +140,6 @@ _CHANGE = 48
 
 _MOST_CHANGES = 0.3
 
-# The shorter side of the pictures by which copies are laid on each other, and bytes of them that are held.
-_SMALL_SIDE, _MOST_HELD = 288, 40 << 20
-
-# Path, bytes and time of change of a file.
-_Identity = tuple[str, int, int]
-
 # Seconds before the end of a video at which its last frame is certainly on screen, and frames decoded at a time.
 _BEFORE_END, _BATCH = 0.05, 8
 
@@ -172,18 +161,6 @@ class Pictures:
         """Number of pixels of the content."""
         height, width = self.images[0].shape[:2]
         return int(height * width)
-
-
-def moments_within(start: float, end: float, length: float) -> NDArray[np.float64]:
-    """The four moments, in seconds, at which a stretch of a video is compared with its copies, increasing: of eight
-    evenly spread ones of the whole video those that lie in it, so that all copies are compared at the same, and what is
-    read for one serves the others; where these are less than four, of the stretch itself."""
-    spread = length * (np.arange(_SPREAD) + 0.5) / _SPREAD
-    inside = spread[(spread >= start) & (spread <= end)]
-    if len(inside) >= COMPARED:
-        places: NDArray[np.float64] = inside[np.rint(np.linspace(0, len(inside) - 1, COMPARED)).astype(np.int64)]
-        return places
-    return start + (np.arange(COMPARED) + 0.5) / COMPARED * (end - start)
 
 
 def turned_images(images: NDArray[np.uint8], degrees: int) -> NDArray[np.uint8]:
@@ -222,9 +199,7 @@ def read_pictures(path: str, times: Sequence[float], *, mirrored: bool = False, 
 
 
 def _images_at(path: str, times: Sequence[float]) -> NDArray[np.uint8]:
-    """The pictures [T, H, W, 3] on screen at these times, in one pass through the file; they are held smaller for a
-    comparison with those of a copy."""
-    times = np.round(times, 3).tolist()
+    """The pictures [T, H, W, 3] on screen at these times, in one pass through the file."""
     wanted = sorted(set(times))
     # A decoder of a few pictures gains nothing from threads, which cost it a fifth.
     frames = list(iter_frames_at(path, wanted, threads=1)) or [
@@ -232,82 +207,13 @@ def _images_at(path: str, times: Sequence[float]) -> NDArray[np.uint8]:
     ]
     # Two times may show one picture, which is read once; what lies after the end shows the last one.
     shown = np.concatenate([part.timestamps for part in frames])
-    places = np.maximum(shown_at(shown, np.asarray(times)), 0)
-    images: NDArray[np.uint8] = np.concatenate([part.images for part in frames])
-    _HELD.hold(path, wanted, images, shown)
-    return images[places]
-
-
-class _HeldPictures:
-    """Small pictures of the files that were read last, by the moments for which they were read: what was read to choose
-    between copies tells how they differ as well. Whatever is not held is read again, and is the same."""
-
-    def __init__(self) -> None:
-        self._files: OrderedDict[_Identity, dict[float, tuple[float, NDArray[np.uint8]]]] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def hold(
-        self, path: str, moments: Sequence[float], images: NDArray[np.uint8], shown: NDArray[np.float64]
-    ) -> dict[float, tuple[float, NDArray[np.uint8]]]:
-        """Hold pictures [T, H, W, 3] of a file that were shown from some seconds [T] on; returns the seconds and the
-        small picture of each moment."""
-        smaller = [_shrunk(image) for image in images]
-        places = np.maximum(shown_at(shown, np.asarray(moments)), 0).tolist()
-        held = {moment: (float(shown[place]), smaller[place]) for moment, place in zip(moments, places, strict=True)}
-        with self._lock:
-            self._drop(_identity(path))
-            self._files[_identity(path)] = held
-            self._bytes += _bytes_of(held)
-            while self._bytes > _MOST_HELD and self._files:
-                self._drop(next(iter(self._files)))
-        return held
-
-    def of(self, path: str) -> dict[float, tuple[float, NDArray[np.uint8]]]:
-        """What is held of a file."""
-        with self._lock:
-            return self._files.get(_identity(path), {})
-
-    def _drop(self, file: _Identity) -> None:
-        self._bytes -= _bytes_of(self._files.pop(file, {}))
-
-
-_HELD = _HeldPictures()
-
-
-def read_small(path: str, times: NDArray[np.float64], length: float) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """The frames of :func:`read_moments`, with 288 pixels at the shorter side at most; those that were read for
-    :func:`read_pictures` lately are not read again."""
-    wanted = _wanted(times, length)
-    held = _HELD.of(path)
-    if not all(moment in held for moment in wanted):
-        images, shown = read_moments(path, times, length, short_side=None)
-        held = _HELD.hold(path, wanted, images, shown)
-    found = dict(held[moment] for moment in wanted)
-    return np.stack(list(found.values())), np.array(list(found))
-
-
-def _shrunk(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """A picture [H, W, 3] of its own, with at most so many pixels at the shorter side as copies are compared with."""
-    height, width = image.shape[:2]
-    size = fit(width, height, _SMALL_SIDE)
-    if size == (width, height):
-        return image.copy()
-    return np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BILINEAR))
-
-
-def _bytes_of(held: Mapping[float, tuple[float, NDArray[np.uint8]]]) -> int:
-    return sum(image.nbytes for _, image in held.values())
-
-
-def _wanted(times: NDArray[np.float64], length: float) -> list[float]:
-    """Moments as they are read: to a thousandth of a second, none at the end of the last frame or later."""
-    wanted: list[float] = np.unique(np.round(np.clip(times, 0.0, max(0.0, length - _BEFORE_END)), 3)).tolist()
-    return wanted
+    places = shown_at(shown, np.asarray(times))
+    images: NDArray[np.uint8] = np.concatenate([part.images for part in frames])[np.maximum(places, 0)]
+    return images
 
 
 def read_moments(
-    path: str, times: NDArray[np.float64], length: float, *, short_side: int | None
+    path: str, times: NDArray[np.float64], length: float, *, short_side: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
     """Read the frames [T, H, W, 3] on screen at these times, and their own times [T]; each once.
 
@@ -315,12 +221,13 @@ def read_moments(
         path: The file.
         times: Seconds, in any order; those beyond the ends count as the ends.
         length: Duration of the file in seconds.
-        short_side: Pixels at the shorter side; None keeps the size.
+        short_side: Pixels at the shorter side.
 
     Raises:
         MediaError: The file cannot be read.
     """
-    wanted = _wanted(times, length)
+    last = max(0.0, length - _BEFORE_END)
+    wanted = np.unique(np.round(np.clip(times, 0.0, last), 3)).tolist()
     images: NDArray[np.uint8] = np.empty(0, np.uint8)
     shown: list[float] = []
     for chosen in (wanted, [0.0]):
@@ -341,8 +248,8 @@ class _ContentSize:
     pixels: int
 
 
-# What was seen of files: the members of a group are asked about one after another.
-_SEEN: OrderedDict[_Identity, _ContentSize] = OrderedDict()
+# What was seen of files, by path, bytes and time of change: the members of a group are asked about one after another.
+_SEEN: OrderedDict[tuple[str, int, int], _ContentSize] = OrderedDict()
 
 _MOST_SEEN = 4096
 
@@ -365,7 +272,7 @@ def _known_content(path: str) -> Content | None:
         return None
 
 
-def _identity(path: str) -> _Identity:
+def _identity(path: str) -> tuple[str, int, int]:
     status = os.stat(path)
     return path, status.st_size, status.st_mtime_ns
 
@@ -434,12 +341,9 @@ def _mean_of_colors(image: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 def _without_blurred_borders(images: NDArray[np.uint8]) -> tuple[float, float, float, float] | None:
     """The box of shares inside borders that are only a blurred copy of the picture."""
-    boxes = find_content_boxes(images, only_lines=True).tolist()
-    if not boxes:
-        return None
     edges = np.mean([measure_edges(_mean_of_colors(image)) for image in images], axis=0)
     height, width = edges.shape
-    for left, top, right, bottom in boxes:
+    for left, top, right, bottom in find_content_boxes(images, only_lines=True).tolist():
         rows = slice(round(top * height), round(bottom * height))
         columns = slice(round(left * width), round(right * width))
         inside = edges[rows, columns]
