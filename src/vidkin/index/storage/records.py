@@ -333,7 +333,7 @@ def _spans(
     vectors [T, V, E], with a similarity and a longest window for each view. All views are walked along together."""
     # Frames in which a view was not described have zero vectors.
     described = np.vecdot(vectors, vectors) > 0.5
-    sums, is_open = np.zeros_like(vectors[0] if len(vectors) else vectors.sum(axis=0)), np.zeros(len(similarity), bool)
+    sums, is_open = np.zeros(vectors.shape[1:], np.float32), np.zeros(len(similarity), bool)
     first, last = np.zeros((2, len(similarity)), np.int64)
     owners, spans, sums_of = [], [], []
 
