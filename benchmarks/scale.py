@@ -46,9 +46,10 @@ import torch
 from torch.nn.functional import normalize
 
 from vidkin.index import Entry, Index, LanceStore, VideoRecord, window_vectors
+from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, query_from_stored
-from vidkin.index.query.stages import find_candidates, find_matches, score_candidates
+from vidkin.index.query.stages import find_matches, score_candidates
 from vidkin.index.storage.lance import INDEX_NAME, WINDOWS_TABLE
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import frame_vectors

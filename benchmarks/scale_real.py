@@ -38,9 +38,9 @@ import numpy as np
 
 from scale_material import HALVES, SKY, compose_many, open_cases, open_footage, open_targets
 from vidkin.index import Entry, Index, VideoRecord, window_vectors
+from vidkin.index.query.candidates import find_candidates, query_vectors
 from vidkin.index.query.query import SearchParts
 from vidkin.index.query.sound import SearchLimits, search_file
-from vidkin.index.query.stages import find_candidates, query_vectors
 from vidkin.index.storage.records import to_stored
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import FrameFeatures

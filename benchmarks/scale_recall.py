@@ -10,10 +10,11 @@ first here: in 4,096 videos, `first 1` is recall@244 of a million. A list of 400
 two here. The table has, for each way to order videos and several lengths of the lists, how often the right one is among
 the first 1, 4, 10, 40 and 100; also without clips of small objects in a sky, of which a window vector says little.
 
-`product` is the code of the package (`find_candidates`), as far as it orders videos; `before` what it did before. The
-other rows are what was tried. Vectors: how many of a query are compared, mirrored and not. Both sides are whitened as
-in new indexes (`--whitening 0`: as they are). Rows of fewer windows leave out those of parts that are as near as a
-cosine to one that is kept, of the whole picture or longer; `windows` is how many of a video are left.
+`product` is how promising a video is by the code of the package (`ways_of`), without what it does for clips inside of
+other films; `before` what it did before. The other rows are what was tried. Vectors: how many of a query are compared,
+mirrored and not. Both sides are whitened as in new indexes (`--whitening 0`: as they are). Rows of fewer windows leave
+out those of parts that are as near as a cosine to one that is kept, of the whole picture or longer; `windows` is how
+many of a video are left.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from scale_material import (
     views_of,
 )
 from vidkin.index import window_vectors
-from vidkin.index.query.stages import promises_of, query_vectors
+from vidkin.index.query.candidates import query_vectors, ways_of
 from vidkin.index.storage.contract import NO_WINDOW, NearestWindows
 from vidkin.index.storage.plain_files import WHITENING_POWER
 from vidkin.rendering.machine import describe_machine
@@ -347,7 +348,8 @@ def product(most: int) -> Way:
 
     def order(look: Look) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         parts = {name: getattr(look.nearest, name)[:, :most] for name in NearestWindows.__dataclass_fields__}
-        return promises_of(NearestWindows(**parts))
+        ids, ways = ways_of(NearestWindows(**parts))
+        return ids, ways.sum(axis=0, dtype=np.float64)
 
     return order
 

@@ -31,8 +31,8 @@ from PIL import Image, ImageDraw
 from vidkin._base.blas import one_blas_thread
 from vidkin._base.files import VIDEO_EXTENSIONS
 from vidkin.index import Index
+from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.query import Query, weigh_features
-from vidkin.index.query.stages import find_candidates
 from vidkin.media import write_video
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import CopyScorer

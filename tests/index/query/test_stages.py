@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +16,11 @@ from vidkin.index import DuplicateGroup, Match, MemoryStore, VideoRecord, window
 from vidkin.index.duplicates.comparisons import Comparisons, FileRecord
 from vidkin.index.duplicates.find import find_duplicates
 from vidkin.index.duplicates.pairing import PairSearch
+from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.common import CommonFrames, WeighedFeatures, find_common
 from vidkin.index.query.query import Query, query_from_stored
 from vidkin.index.query.stage_recall import measure_recall
-from vidkin.index.query.stages import find_candidates, find_matches, promises_of
-from vidkin.index.storage.contract import NO_WINDOW, NearestWindows, VectorStore
+from vidkin.index.query.stages import find_matches
 from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import frame_vectors
@@ -176,56 +176,6 @@ def test_numbers_out_of_range_are_refused(store: MemoryStore) -> None:
 def test_candidates_are_at_most_the_requested_number(store: MemoryStore) -> None:
     assert len(find_candidates(store, query(store, 1), 5)) == 5
     assert find_candidates(store, query(store, 1), 5)[0] == 1
-
-
-def nearest_windows(*rows: list[tuple[int, float]]) -> NearestWindows:
-    table = np.array(rows)
-    times = np.zeros(table.shape[:2])
-    ids = table[:, :, 0].astype(np.int64)
-    return NearestWindows(ids, np.zeros_like(ids), times, times, table[:, :, 1].astype(np.float32))
-
-
-def test_a_copy_that_is_above_strangers_for_every_vector_comes_before_one_that_is_nearer_for_one() -> None:
-    ids, promise = promises_of(
-        nearest_windows(
-            [(1, 0.9), (2, 0.8), (3, 0.5)],
-            [(2, 0.8), (4, 0.6), (5, 0.5)],
-            [(2, 0.85), (6, 0.6), (6, 0.5)],
-        )
-    )
-    assert ids.tolist() == [1, 2, 3, 4, 5, 6]
-    # Of the way from .5 to 1.02, .52, video 1 has .4 once, video 2 has .3, .3 and .35.
-    expected = [0.4**3, 2 * 0.3**3 + 0.35**3, 0.0, 0.1**3, 0.0, 0.1**3]
-    np.testing.assert_allclose(promise, np.array(expected) / 0.52**3, atol=1e-6)
-
-
-def test_what_a_stranger_reaches_is_measured_for_each_vector() -> None:
-    """All are near to the sky of the first vector; to be near to the second says more."""
-    ids, promise = promises_of(nearest_windows([(1, 0.99), (3, 0.98), (4, 0.97)], [(2, 0.9), (3, 0.4), (4, 0.3)]))
-    assert ids[np.argsort(-promise)].tolist() == [2, 1, 3, 4]
-    none = nearest_windows([(NO_WINDOW, -1.0), (NO_WINDOW, -1.0)])
-    assert [column.shape for column in promises_of(none)] == [(0,), (0,)]
-    few = nearest_windows([(7, 0.5), (NO_WINDOW, -1.0)])
-    assert [column.tolist() for column in promises_of(few)] == [[7], [0.0]]
-
-
-class OneAnswer:
-    """A store whose nearest windows are always these."""
-
-    def __init__(self, nearest: NearestWindows) -> None:
-        self._nearest = nearest
-
-    def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
-        return self._nearest
-
-
-def test_the_better_of_plain_and_mirrored_decides_and_of_equal_ones_the_lower_id() -> None:
-    answer = nearest_windows([(1, 0.9), (2, 0.7), (3, 0.5)], [(2, 0.8), (4, 0.55), (5, 0.5)])
-    look = FrameFeatures.of_whole(frames(2, 1).astype(np.float16), np.arange(2.0), baseline=np.zeros(2, np.float32))
-    store = cast(VectorStore, OneAnswer(answer))
-    for asked in (Query(look), Query(look, look)):
-        assert find_candidates(store, asked, 10) == [1, 2, 4, 3, 5]
-        assert find_candidates(store, asked, 2) == [1, 2]
 
 
 def test_an_intro_is_common_and_a_family_of_copies_is_not(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from tests.index.storage.test_stores import record
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError
 from vidkin.index import Entry, Index, LanceStore, SerialExecutor, WindowVectors, WorkerSpec, repair, window_vectors
 from vidkin.index.query import common
+from vidkin.index.query.candidates import find_turned
 from vidkin.index.query.query import Query, QueryTurns
-from vidkin.index.query.turned import find_turned
 from vidkin.index.storage import plain_files
 from vidkin.index.storage.files import WHITENING_FILE
 from vidkin.index.storage.manifest import Manifest, create_index

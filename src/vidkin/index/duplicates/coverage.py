@@ -19,11 +19,11 @@ from vidkin._base.files import is_within
 from vidkin._base.values import Result, check_share, fields_as_json
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, follow_line, place_frames
+from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, SearchParts
 from vidkin.index.query.stages import (
     Ranker,
-    find_candidates,
     find_identical,
     is_photograph,
     score_candidates,

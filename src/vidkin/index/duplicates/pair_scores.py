@@ -15,10 +15,10 @@ from vidkin.errors import ClusterError, NotIndexedError
 from vidkin.features.contracts import Turn
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.signatures import Pose
+from vidkin.index.query.candidates import say_turned
 from vidkin.index.query.common import Calibration, CommonFrames, weigh_features
 from vidkin.index.query.query import Query, Readings
 from vidkin.index.query.stages import score_pair, swap_sides
-from vidkin.index.query.turned import say_turned
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import WorkerSpec
 from vidkin.index.storage.place import Place

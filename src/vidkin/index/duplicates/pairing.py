@@ -24,10 +24,9 @@ from vidkin.index.duplicates.pair_scores import (
 )
 from vidkin.index.duplicates.scope import Lookups, PairScope
 from vidkin.index.duplicates.signatures import Pose, Signatures
+from vidkin.index.query.candidates import SURE_ENOUGH, TURN_MARGIN, find_candidates
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, Readings
-from vidkin.index.query.stages import find_candidates
-from vidkin.index.query.turned import SURE_ENOUGH, TURN_MARGIN
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import WorkerSpec
 from vidkin.index.storage.records import VideoRecord

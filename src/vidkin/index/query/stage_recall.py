@@ -10,9 +10,10 @@ import numpy as np
 
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
+from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.common import CommonFrames, weigh_features
 from vidkin.index.query.query import query_from_stored
-from vidkin.index.query.stages import find_candidates, score_candidates
+from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.contract import VectorStore
 from vidkin.similarity import UNRELATED, FrameFeatures, Scorer, calibrated_map, frame_similarity_many
 

@@ -12,12 +12,20 @@ from numpy.typing import NDArray
 
 from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
+from vidkin.index.query.candidates import (
+    SURE_ENOUGH,
+    TURN_MARGIN,
+    find_candidates,
+    find_turned,
+    is_promising,
+    say_turned,
+    score_of,
+)
 from vidkin.index.query.common import CommonFrames, WeighedFeatures, weigh_features
 from vidkin.index.query.query import Query
-from vidkin.index.query.turned import SURE_ENOUGH, TURN_MARGIN, find_turned, is_promising, say_turned, score_of
-from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, NearestWindows, VectorStore
+from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
-from vidkin.index.storage.records import VideoRecord, frame_vectors
+from vidkin.index.storage.records import VideoRecord
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.similarity import (
     SURE,
@@ -31,16 +39,6 @@ from vidkin.similarity import (
     frame_similarity_many,
 )
 from vidkin.similarity.contracts import BestScores, ScorerOfBest, ScorerOfParts
-
-_MOST_QUERY_VECTORS = 64
-
-_MOST_PART_VECTORS = 8
-
-_WINDOWS_PER_CANDIDATE = 4
-
-# A cosine a little above that of the same picture, so that what all strangers reach does not divide by nothing; and how
-# much more a vector tells that is far above strangers.
-_SAME_PICTURE, _PROMISE_POWER = 1.02, 3
 
 # Attempts at a search whose candidates are removed meanwhile.
 _MOST_SEARCHES = 5
@@ -138,61 +136,6 @@ def find_matches(
                 raise
             store.refresh()
     return sorted(matches, key=lambda match: (-match.score, match.path))[:limit]
-
-
-def find_candidates(store: VectorStore, query: Query, count: int) -> list[int]:
-    """First stage: find the ids of at most ``count`` videos, most promising first.
-
-    The query has a vector for each informative frame and for parts of some, plain and mirrored. How promising a video
-    is says :func:`promises_of`, by the better of both.
-    """
-    found = [
-        promises_of(store.nearest(vectors, _WINDOWS_PER_CANDIDATE * count))
-        for view in (query.plain, query.mirrored)
-        if view is not None and len(vectors := query_vectors(view)[0])
-    ]
-    if not found:
-        return []
-    videos, rows = np.unique(np.concatenate([ids for ids, _ in found]), return_inverse=True)
-    promise = np.zeros(len(videos))
-    np.maximum.at(promise, rows, np.concatenate([of_videos for _, of_videos in found]))
-    # Of equally promising ones the lower id: they are in this order.
-    ranked: list[int] = videos[np.argsort(-promise, kind="stable")[:count]].tolist()
-    return ranked
-
-
-def promises_of(nearest: NearestWindows) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Ids of the videos with the nearest windows [V], and how promising each is [V], at least 0.
-
-    What counts is how far a video is above strangers, not how near it is: a plain sky is near to many others. What a
-    stranger reaches for a vector is the score of the last of its nearest windows; what a video's best window has of the
-    way from there to the same picture is cubed and summed over the vectors. So a copy, which is above strangers for
-    many vectors, comes before a stranger that is nearer for a few. docs/scale.md compares other ways.
-    """
-    scores = nearest.scores.astype(np.float64)
-    ids, columns = np.unique(nearest.video_ids, return_inverse=True)
-    # The best cosine [Q, videos] of each vector with each video; -1 where none of its windows is among the nearest.
-    best = np.full((len(scores), len(ids)), -1.0)
-    np.maximum.at(best, (np.arange(len(scores))[:, None], columns.reshape(scores.shape)), scores)
-    best, ids = best[:, ids != NO_WINDOW], ids[ids != NO_WINDOW]
-    strangers = np.where(nearest.video_ids == NO_WINDOW, 1.0, scores).min(axis=1, keepdims=True)
-    way = np.maximum(best - strangers, 0.0) / (_SAME_PICTURE - strangers)
-    return ids, (way**_PROMISE_POWER).sum(axis=0)
-
-
-def query_vectors(view: FrameFeatures) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.int64]]:
-    """Window-like vectors [Q, E] of informative frames, evenly spread, the times of their frames [Q] and their views
-    [Q]; vectors of black frames are near zero and left out."""
-    informative = np.flatnonzero(view.information >= 0.05)
-    some = _spread(informative, _MOST_QUERY_VECTORS)
-    few = _spread(informative, _MOST_PART_VECTORS)
-    whole = frame_vectors(view.whole[some])
-    parts = frame_vectors(view.values[few, 1:]).swapaxes(0, 1)
-    vectors: NDArray[np.float32] = np.concatenate([whole, parts.reshape(-1, whole.shape[1])])
-    frames = np.concatenate([some, np.tile(few, len(parts))])
-    views = np.concatenate([np.zeros(len(some), np.int64), np.repeat(np.arange(1, len(parts) + 1), len(few))])
-    is_informative: NDArray[np.bool_] = np.vecdot(vectors, vectors) > 0.25
-    return vectors[is_informative], view.timestamps[frames[is_informative]].astype(np.float64), views[is_informative]
 
 
 def score_candidates(
@@ -304,13 +247,6 @@ def _match(record: VideoRecord, query: Query, pair: PairScore) -> Match:
     pictures = {"query": is_picture(query), "target": is_photograph(record)}
     segments = tuple(without_length(segment, **pictures) for segment in pair.segments)
     return Match(record.path, pair.score, segments, record.id)
-
-
-def _spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """At most ``most`` of these, evenly spread."""
-    if len(places) <= most:
-        return places
-    return places[np.rint(np.linspace(0, len(places) - 1, most)).astype(np.int64)]
 
 
 # Find where a single picture comes from: read the most promising moments of the candidates again.

@@ -1,0 +1,114 @@
+"""The first stage of a search: which videos are worth exact scores."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.index.helpers import units
+from vidkin.index.query.candidates import find_candidates, rank_candidates, ways_of
+from vidkin.index.query.query import Query
+from vidkin.index.storage.contract import NO_WINDOW, NearestWindows, VectorStore
+from vidkin.similarity import FrameFeatures
+
+
+def nearest_windows(*rows: list[tuple[int, float]]) -> NearestWindows:
+    table = np.array(rows)
+    times = np.zeros(table.shape[:2])
+    ids = table[:, :, 0].astype(np.int64)
+    return NearestWindows(ids, np.zeros_like(ids), times, times, table[:, :, 1].astype(np.float32))
+
+
+def promises(nearest: NearestWindows) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """How promising each video is, by all vectors."""
+    ids, ways = ways_of(nearest)
+    return ids, ways.sum(axis=0)
+
+
+def test_a_copy_that_is_above_strangers_for_every_vector_comes_before_one_that_is_nearer_for_one() -> None:
+    ids, promise = promises(
+        nearest_windows(
+            [(1, 0.9), (2, 0.8), (3, 0.5)],
+            [(2, 0.8), (4, 0.6), (5, 0.5)],
+            [(2, 0.85), (6, 0.6), (6, 0.5)],
+        )
+    )
+    assert ids.tolist() == [1, 2, 3, 4, 5, 6]
+    # Of the way from .5 to 1.02, .52, video 1 has .4 once, video 2 has .3, .3 and .35.
+    expected = [0.4**3, 2 * 0.3**3 + 0.35**3, 0.0, 0.1**3, 0.0, 0.1**3]
+    np.testing.assert_allclose(promise, np.array(expected) / 0.52**3, atol=1e-6)
+
+
+def test_what_a_stranger_reaches_is_measured_for_each_vector() -> None:
+    """All are near to the sky of the first vector; to be near to the second says more."""
+    ids, promise = promises(nearest_windows([(1, 0.99), (3, 0.98), (4, 0.97)], [(2, 0.9), (3, 0.4), (4, 0.3)]))
+    assert ids[np.argsort(-promise)].tolist() == [2, 1, 3, 4]
+    none = nearest_windows([(NO_WINDOW, -1.0), (NO_WINDOW, -1.0)])
+    assert [column.shape for column in promises(none)] == [(0,), (0,)]
+    few = nearest_windows([(7, 0.5), (NO_WINDOW, -1.0)])
+    assert [column.tolist() for column in promises(few)] == [[7], [0.0]]
+
+
+class OneAnswer:
+    """A store whose nearest windows are always these."""
+
+    def __init__(self, nearest: NearestWindows) -> None:
+        self._nearest = nearest
+
+    def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
+        return self._nearest
+
+
+def test_the_better_of_plain_and_mirrored_decides_and_of_equal_ones_the_lower_id() -> None:
+    answer = nearest_windows([(1, 0.9), (2, 0.7), (3, 0.5)], [(2, 0.8), (4, 0.55), (5, 0.5)])
+    look = FrameFeatures.of_whole(
+        units(np.random.default_rng(1).standard_normal((2, 4, 64), np.float32)).astype(np.float16),
+        np.arange(2.0),
+        baseline=np.zeros(2, np.float32),
+    )
+    store = cast(VectorStore, OneAnswer(answer))
+    for asked in (Query(look), Query(look, look)):
+        assert find_candidates(store, asked, 10) == [1, 2, 4, 3, 5]
+        assert find_candidates(store, asked, 2) == [1, 2]
+
+
+def ways(rows: list[list[float]]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Of vectors [Q] to videos 0, 1, ... [V]."""
+    return np.arange(len(rows[0])), np.array(rows, np.float32)
+
+
+def test_the_video_of_a_clip_inside_of_a_film_comes_soon_after_the_first_that_has_the_film() -> None:
+    """Ten vectors show a film that nine videos have; one shows a clip, which is in video 9."""
+    film = [[1.0] * 9 + [0.0]] * 10
+    clip = [[0.0] * 9 + [0.5]]
+    # The film once: 10, then 10 / 4, 10 / 9, 10 / 16, and 10 / 25 = .4 is less than the .5 of the clip.
+    assert rank_candidates([ways(film + clip)], 10) == [0, 1, 2, 3, 9, 4, 5, 6, 7, 8]
+    assert rank_candidates([ways(film + clip)], 20) == [0, 1, 2, 3, 9, 4, 5, 6, 7, 8]
+    # Half of the places are by promise alone.
+    assert rank_candidates([ways(film + clip)], 6) == [0, 1, 2, 3, 4, 5]
+
+
+def test_what_the_query_explains_says_nothing_of_its_mirror_image() -> None:
+    plain = ways([[0.9, 0.8, 0.0]] * 2)
+    flipped = ways([[0.0, 0.0, 0.7]])
+    # .9 twice, then of the flipped .7, which is more than .8 twice by (1 + .9)^2.
+    assert rank_candidates([plain, flipped], 4) == [0, 2, 1]
+
+
+def test_many_videos_are_ranked_as_if_all_were_looked_at_each_time() -> None:
+    generator = np.random.default_rng(3)
+    table = (generator.random((12, 5000)) ** 8).astype(np.float32)
+    left, explained, expected = np.ones(5000, bool), np.zeros(12), []
+    for _ in range(50):
+        promise = np.where(left, ((1 + explained[:, None]) ** -2 * table).sum(axis=0), -1.0)
+        expected.append(int(promise.argmax()))
+        left[expected[-1]] = False
+        explained += table[:, expected[-1]]
+    assert rank_candidates([(np.arange(5000), table)], 100)[:50] == expected
+
+
+def test_without_a_vector_there_is_no_candidate() -> None:
+    assert rank_candidates([], 10) == []
+    assert rank_candidates([ways_of(nearest_windows([(NO_WINDOW, -1.0)]))], 10) == []
