@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -114,11 +113,22 @@ class TestSquares:
         assert float((wide[..., 8:40] - cut.values.float()).abs().mean()) < 6
         assert float((squeezed.values.float() - cut.values.float()).abs().mean()) > 10
 
-    def test_another_rate_or_a_changed_file_is_read_again(self, footage: Path, tmp_path: Path) -> None:
+    def test_another_rate_or_other_bytes_are_read_again_and_a_copy_is_not(self, footage: Path, tmp_path: Path) -> None:
         first = read(footage)[0].key
         assert read_squares([footage], rate=2.5, side=32, cache=None)[0][0].key != first
-        os.utime(footage / "astronaut.mp4", ns=(5, 5))
-        assert read(footage)[0].key != first
+        for name in ("astronaut", "camera", "coffee"):
+            shutil.copyfile(footage / f"{name}.mp4", tmp_path / f"{name}.mp4")
+        assert read(tmp_path)[0].key == first
+        shutil.copyfile(footage / "coffee.mp4", tmp_path / "astronaut.mp4")
+        assert read(tmp_path)[0].key != first
+
+    def test_a_file_that_cannot_be_read_costs_itself(self, footage: Path, tmp_path: Path) -> None:
+        for name in ("camera", "coffee"):
+            shutil.copyfile(footage / f"{name}.mp4", tmp_path / f"{name}.mp4")
+        (tmp_path / "gone.mp4").symlink_to(tmp_path / "nowhere.mp4")
+        videos, broken = read_squares([tmp_path], rate=5.0, side=32, cache=None)
+        assert [Path(video.path).stem for video in videos] == ["camera", "coffee"]
+        assert all("gone.mp4" in path for path, _ in broken)
 
     def test_one_video_is_too_few(self, footage: Path) -> None:
         with pytest.raises(DatasetError, match="must hold at least 2 videos of 4 frames at 5 a second"):

@@ -171,6 +171,9 @@ def make_weighting(config: ComparatorConfig) -> nn.Module:
 
 # Map cells whose activations are held at a time: about 40 MB, small enough for the cache of a processor.
 _CELLS_A_PASS = 1 << 15
+# Map cells up to which all activations are kept for the gradient, some 250 MB; of more they are computed again, which
+# takes twice the time.
+_CELLS_KEPT = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -251,8 +254,8 @@ class Comparator(nn.Module):
     ) -> ClipComparison:
         """Compare each video of a batch with each, as training does.
 
-        The activations of the network are computed again in the backward pass, a few pairs at a time, so that memory
-        grows with the maps and not with the network.
+        Of large batches the activations of the network are computed again in the backward pass, a few pairs at a time,
+        so that memory grows with the maps and not with the network.
 
         Args:
             videos: [N, T, R, D] floating point, the descriptors of the videos.
@@ -292,7 +295,7 @@ class Comparator(nn.Module):
             return maps
         size = max(1, _CELLS_A_PASS // (maps.shape[1] * maps.shape[2]))
         parts = zip(*(torch.split(part, size) for part in (maps, first, second)), strict=True)
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() and maps.numel() > _CELLS_KEPT:
             return torch.cat([checkpoint(self.visil_head, *part, use_reentrant=False) for part in parts])
         return torch.cat([self.visil_head(*part) for part in parts])
 

@@ -24,7 +24,7 @@ from vidkin.training.image_set import find_media
 _log = logging.getLogger(__name__)
 
 # Part of the cache's key: increment it when the same file would give different squares.
-_REVISION = 1
+_REVISION = 2
 
 # Least number of frames in a clip.
 _LEAST_FRAMES = 4
@@ -124,8 +124,13 @@ def stored_tensors(path: Path | None, make: Callable[[], dict[str, torch.Tensor]
 
 
 def _read(path: Path, rate: float, side: int, fit: Fit, cache: Path | None) -> VideoSquares:
-    state = path.stat()
-    facts = [_REVISION, str(path.absolute()), state.st_size, state.st_mtime_ns, rate, side]
+    # By its bytes: training and studies go on where the same videos lie elsewhere, or were copied.
+    try:
+        with path.open("rb") as opened:
+            content = hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as error:
+        raise MediaError(path, f"cannot be read: {error.strerror or error}", temporary=True) from error
+    facts: list[object] = [_REVISION, content, rate, side]
     facts += [] if fit == "stretch" else [fit]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
     if cache is None:
