@@ -23,7 +23,10 @@ _MOST_QUERY_VECTORS = 64
 
 _MOST_PART_VECTORS = 8
 
+# Windows looked up for each candidate. In a collection of so many videos half a window for each, and at least so many:
+# there the nearest few tell a copy from strangers better, and more take longer (docs/scale.md).
 _WINDOWS_PER_CANDIDATE = 4
+_MANY_VIDEOS, _LEAST_WINDOWS = 4096, 64
 
 # A cosine a little above that of the same picture, so that what all strangers reach does not divide by nothing; and how
 # much more a vector tells that is far above strangers.
@@ -56,8 +59,11 @@ def find_candidates(store: VectorStore, query: Query, count: int) -> list[int]:
     The query has a vector for each informative frame and for parts of some, plain and mirrored. How promising a video
     is says :func:`ways_of`, by the better of both, and :func:`rank_candidates` chooses.
     """
+    windows = _WINDOWS_PER_CANDIDATE * count
+    if store.count() >= _MANY_VIDEOS:
+        windows = min(windows, max(_LEAST_WINDOWS, count // 2))
     sides = [
-        ways_of(store.nearest(vectors, _WINDOWS_PER_CANDIDATE * count))
+        ways_of(store.nearest(vectors, windows))
         for view in (query.plain, query.mirrored)
         if view is not None and len(vectors := query_vectors(view)[0])
     ]
@@ -87,10 +93,13 @@ def ways_of(nearest: NearestWindows) -> tuple[NDArray[np.int64], NDArray[np.floa
 def rank_candidates(sides: Sequence[tuple[NDArray[np.int64], NDArray[np.float32]]], count: int) -> list[int]:
     """Ids of at most ``count`` videos, from what :func:`ways_of` says of the query and of its mirror image.
 
-    The first half are chosen one after the other by what nothing speaks for yet: a vector whose ways to the videos
-    chosen before are w counts 1 / (1 + sum of w)^2. So where a query shows a clip inside of a film, or one that covers
-    another, and hundreds have the film, the video of the clip comes soon after the first of the film. The other half
-    are the most promising of what is left, so that many copies of one video stay many. Of equal ones the lower id.
+    Half of them are chosen one after the other by what nothing speaks for yet: a vector whose ways to the videos chosen
+    before are w counts 1 / (1 + sum of w)^2. So where a query shows a clip inside of a film, or one that covers
+    another, and hundreds have the film, the video of the clip is chosen soon after the first of the film. The other
+    half are the most promising of what is left, so that many copies of one video stay many.
+
+    Returns:
+        The most promising first; of equal ones the lower id.
     """
     if not sides:
         return []
@@ -100,9 +109,11 @@ def rank_candidates(sides: Sequence[tuple[NDArray[np.int64], NDArray[np.float32]
         table[:, np.searchsorted(videos, ids)] = ways
     promise = _promise(tables, [np.ones(len(table), np.float32) for table in tables]).max(axis=0)
     order = np.argsort(-promise, kind="stable")
-    chosen = _unlike([table[:, order] for table in tables], promise[order], -(-count // 2))
-    rest = np.setdiff1d(np.arange(len(order)), chosen)[: count - len(chosen)]
-    ranked: list[int] = videos[order[np.concatenate([np.array(chosen, np.int64), rest])]].tolist()
+    if len(order) > count:
+        unlike = _unlike([table[:, order] for table in tables], promise[order], count // 2)
+        rest = np.setdiff1d(np.arange(len(order)), unlike)[: count - len(unlike)]
+        order = order[np.sort(np.concatenate([np.array(unlike, np.int64), rest]))]
+    ranked: list[int] = videos[order].tolist()
     return ranked
 
 
