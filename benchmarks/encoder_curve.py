@@ -56,6 +56,14 @@ class Variant:
 
 _INFO_NCE = {"name": "info_nce", "tau": 0.05}
 _NARROW = {"widths": [width * 2 // 3 for width in FrameEncoderSettings().widths]}
+# Twice as many steps, and edits as in `frame-encoder-large`: turns, perspective, blends, covers, stickers, odd colors.
+_WIDER = {
+    "blur_share": 0.0, "caption_share": 0.2, "logo_share": 0.1, "bar_share": 0.3, "block_share": 0.25,
+    "border_share": 0.05, "compress_share": 0.15, "contrast": [0.5, 1.8], "brightness": [0.45, 1.3],
+    "blend_weight": [0.2, 0.6], "blend_share": 0.1, "cover_side": [0.3, 0.78], "cover_share": 0.06,
+    "sticker_side": [0.3, 0.75], "sticker_share": 0.06,
+    "warp": {"scale": [0.6, 1.0], "rotation": 12.0, "perspective": 0.1, "distorted": 0.5},
+}  # fmt: skip
 VARIANTS = {
     "as shipped": Variant(),
     "half of the pictures": Variant(share=0.5),
@@ -64,6 +72,7 @@ VARIANTS = {
     "input 48": Variant(model={"size": 48}),
     "input 96": Variant(model={"size": 96}),
     "two thirds of the width": Variant(model={"network": _NARROW}),
+    "wider edits": Variant(times=2.0, options={"heavy": _WIDER}),
     "64 numbers": Variant(model={"embedding": 64}),
     "one picture of a scene": Variant(options={"scene_images": 1}),
     "QuadLinear-AP alone": Variant(objectives=({"name": "quad_linear_ap"},)),

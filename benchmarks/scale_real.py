@@ -14,7 +14,8 @@ Printed for each size: seconds by the clock and of processors to compose videos,
 build; peak memory of each step; bytes; of the queries, how often the right video is among the first 100 candidates
 (recall@100), the first candidate, and the first match after exact scoring; seconds of the first stage and of a search
 whose query is described already, with refreshing the index and looking for files of the same bytes (median, 99th
-percentile), the first query, which loads what is loaded once, apart.
+percentile), the first query, which loads what is loaded once, apart. With --ways also recall of candidates chosen by
+the sum of all vectors alone, and half of them by what nothing speaks for yet, from lists of several lengths.
 """
 
 from __future__ import annotations
@@ -38,14 +39,16 @@ import numpy as np
 
 from scale_material import HALVES, SKY, compose_many, open_cases, open_footage, open_targets
 from vidkin.index import Entry, Index, VideoRecord, window_vectors
-from vidkin.index.query.candidates import find_candidates, query_vectors
+from vidkin.index.query.candidates import find_candidates, query_vectors, rank_candidates, ways_of
 from vidkin.index.query.query import SearchParts
 from vidkin.index.query.sound import SearchLimits, search_file
+from vidkin.index.storage.contract import NearestWindows
 from vidkin.index.storage.records import to_stored
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import FrameFeatures
 
 BATCH = 256
+LOOKED_UP = (400, 200, 100, 50, 25, 12)
 TURNED = "turned"  # found by other vectors, `find_turned`, which needs the file of the query
 
 
@@ -168,6 +171,49 @@ def ask(work: Path, folder: Path, half: str, candidates: int) -> dict[str, Any]:
     }
 
 
+def compare_ways(work: Path, folder: Path, half: str) -> dict[str, Any]:
+    """Recall of ways to choose 100 candidates, by the number of nearest windows of each vector."""
+    index = Index.open(folder, read_only=True)
+    places: dict[str, list[int | None]] = {}
+    skies = []
+    for case in open_cases(work, half):
+        if case.family == TURNED:
+            continue
+        target = index.store.find(target_path(case.source))
+        skies.append(SKY in case.source)
+        sides = [query_vectors(side)[0] for side in (case.query.plain, case.query.mirrored) if side is not None]
+        found = [index.store.nearest(vectors, LOOKED_UP[0]) for vectors in sides if len(vectors)]
+        for windows in LOOKED_UP:
+            told = [ways_of(first_of(nearest, windows)) for nearest in found]
+            chosen = rank_candidates(told, 100)
+            promise: dict[int, float] = {}
+            for ids, ways in told:
+                for video, value in zip(ids.tolist(), ways.sum(axis=0).tolist(), strict=True):
+                    promise[video] = max(value, promise.get(video, 0.0))
+            for name, ids in (("sum", sorted(promise, key=lambda one: -promise[one])[:100]), ("half unlike", chosen)):
+                place = ids.index(target.id) if target is not None and target.id in ids else None
+                places.setdefault(f"{name}, nearest {windows}", []).append(place)
+    index.close()
+    return {
+        "ways": {
+            name: {
+                f"among {most}{kind}": sum(place is not None and place < most for place in chosen) / len(chosen)
+                for kind, chosen in (
+                    ("", found),
+                    (" without skies", [p for p, sky in zip(found, skies, strict=True) if not sky]),
+                )
+                for most in (1, 10, 100)
+            }
+            for name, found in places.items()
+        }
+    }
+
+
+def first_of(nearest: NearestWindows, windows: int) -> NearestWindows:
+    """The first of the nearest windows."""
+    return NearestWindows(**{name: getattr(nearest, name)[:, :windows] for name in NearestWindows.__dataclass_fields__})
+
+
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Recalls and times of the queries."""
     result: dict[str, Any] = {"vectors_median": float(np.median([row["vectors"] for row in rows]))}
@@ -219,6 +265,7 @@ def main() -> None:
     parser.add_argument("--half", choices=HALVES, default=HALVES[0])
     parser.add_argument("--candidates", type=int, default=100, help="scored exactly")
     parser.add_argument("--only-ask", action="store_true", help="ask an index as it is")
+    parser.add_argument("--ways", action="store_true", help="also other ways to choose candidates")
     parser.add_argument("--delete", action="store_true", help="delete the index in the end")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
@@ -230,6 +277,8 @@ def main() -> None:
             row |= apart(build, given.index)
         row |= sizes(given.index)
         row |= apart(ask, given.work, given.index, given.half, given.candidates)
+        if given.ways:
+            row |= apart(compare_ways, given.work, given.index, given.half)
         rows.append(row)
         print(json.dumps({name: value for name, value in row.items() if name != "queries"}), flush=True)
     if given.delete:
