@@ -141,9 +141,7 @@ class _LineTable:
         cells, weights, numbers = self._kept
         values = self._evidence.excess.reshape(-1).take(cells)
         values *= weights
-        sums = np.zeros((len(values) + 1, len(numbers)))
-        values.cumsum(0, np.float64, sums[1:])
-        totals = (sums[1:] - np.minimum.accumulate(sums[:-1], axis=0)).max(0)
+        totals = best_sums_down(values)
         totals *= self._lines.preferences[numbers]
         leader = int(totals.argmax())
         if totals[leader] < self._least:
@@ -497,6 +495,19 @@ def best_sums(values: NDArray[np.float32]) -> NDArray[np.float64]:
     values.cumsum(1, np.float64, sums[:, 1:])
     gained = sums[:, 1:] - np.minimum.accumulate(sums[:, :-1], axis=1)
     return np.asarray(gained.max(1))
+
+
+def best_sums_down(values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The same of each column of values [Tq, L], [L] float64: row by row, as NumPy's sums down columns are slow."""
+    total, lowest, gained = np.zeros((3, values.shape[1]))
+    gained -= np.inf
+    above = np.empty_like(total)
+    for row in values:
+        np.minimum(lowest, total, out=lowest)
+        total += row
+        np.subtract(total, lowest, out=above)
+        np.maximum(gained, above, out=gained)
+    return gained
 
 
 def clear_adjoining(
