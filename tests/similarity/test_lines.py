@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from vidkin.similarity.lines import EvidenceMap, Line, NearestFrame, best_run, best_sums, run_of
+from vidkin.similarity.lines import EvidenceMap, Line, NearestFrame, best_run, best_sums, best_sums_down, run_of
 
 
 def evidence_map(
@@ -29,6 +29,9 @@ def test_best_run_equals_trying_all(values: list[float]) -> None:
     assert total == pytest.approx(naive_best_run(values), abs=1e-5)
     assert sum(values[first : last + 1]) == pytest.approx(total, abs=1e-5)
     assert best_sums(np.array([values, values[::-1]], np.float32))[0] == total
+    column = np.array(values, np.float32)[:, None]
+    for lines in (1, 200):
+        assert (best_sums_down(np.repeat(column, lines, axis=1)) == total).all()
 
 
 def test_of_equal_runs_the_first_is_taken_from_where_it_is_shortest() -> None:

@@ -489,6 +489,10 @@ def run_of(values: Sequence[float]) -> tuple[float, int, int]:
     return gained, first, last
 
 
+# Lines from which on a step for each row takes less time than one sum down all columns.
+_MANY_LINES = 128
+
+
 def best_sums(values: NDArray[np.float32]) -> NDArray[np.float64]:
     """Sum of the maximum-sum run of each row of values [L, Tq], [L] float64: that of :func:`run_of` for all at once."""
     sums = np.zeros((values.shape[0], values.shape[1] + 1))
@@ -499,6 +503,8 @@ def best_sums(values: NDArray[np.float32]) -> NDArray[np.float64]:
 
 def best_sums_down(values: NDArray[np.float32]) -> NDArray[np.float64]:
     """The same of each column of values [Tq, L], [L] float64: row by row, as NumPy's sums down columns are slow."""
+    if values.shape[1] < _MANY_LINES:
+        return best_sums(values.T)
     total, lowest, gained = np.zeros((3, values.shape[1]))
     gained -= np.inf
     above = np.empty_like(total)
