@@ -76,7 +76,7 @@ def words_of(groups: list[dict[str, Any]]) -> dict[str, str]:
 
 def said(member: dict[str, Any]) -> list[str]:
     """The words for its differences."""
-    return [describe_difference(Difference(**each)) for each in member["differences"]]
+    return [describe_difference(Difference(**each)) for each in member.get("differences", [])]
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,7 @@ CANDIDATES, SHARE_BY_PARTS, LEAST_BY_PARTS, LOOKED_AT = 100, 5, 16, 4
 # Clips that are drawn: seconds, frames a second, size. Slides and menus change every so many seconds.
 SECONDS, RATE, WIDTH, HEIGHT, SLIDE = 9, 4, 480, 270, 3
 Picture = NDArray[np.uint8]
-Scored = tuple[float, str, str]
+Scored = tuple[float, str, str, str]  # by what, last
 
 
 def videos_in(folders: list[Path]) -> list[Path]:
@@ -208,15 +209,19 @@ def score_groups(
             continue
         targets = [features[other] for other in others]
         best = np.array([pair.score for pair in scorer.score(features[place], targets)])
+        by = np.full(len(best), "picture")
         most = max(LEAST_BY_PARTS, len(targets) // SHARE_BY_PARTS)
-        for at, pair in enumerate(scorer.score_parts(features[place], targets[:most])):
-            best[at] = max(best[at], pair.score if pair is not None else 0.0)
-        for at, pair in enumerate(scorer.score_changes(features[place], targets)):
-            best[at] = max(best[at], pair.score if pair is not None else 0.0)
+        for what, found in (
+            ("parts", scorer.score_parts(features[place], targets[:most])),
+            ("changes", scorer.score_changes(features[place], targets)),
+        ):
+            for at, pair in enumerate(found):
+                if pair is not None and pair.score > best[at]:
+                    best[at], by[at] = pair.score, what
         exact += len(targets)
         scored += [
-            (float(score), "/".join(Path(path).parts[-2:]), "/".join(Path(listed[other][0]).parts[-2:]))
-            for score, other in zip(best, others, strict=True)
+            (float(score), "/".join(Path(path).parts[-2:]), "/".join(Path(listed[other][0]).parts[-2:]), str(what))
+            for score, other, what in zip(best, others, by, strict=True)
             if score > 0
         ]
     return scored, done, exact, whole
@@ -245,8 +250,18 @@ def measure_groups(given: argparse.Namespace) -> dict[str, object]:
         "pairs": done,
         "of these scored exactly": exact,
         "pairs of all": whole,
-        "at or above": {str(step): sum(score >= step for score, _, _ in scored) for step in STEPS},
-        "highest": [{"score": round(score, 3), "query": one, "video": two} for score, one, two in scored[:LISTED]],
+        "at or above": {str(step): sum(score >= step for score, *_ in scored) for step in STEPS},
+        "believed, by folders and what was compared": dict(
+            Counter(
+                f"{Path(one).parent} in {Path(two).parent}, {what}"
+                for score, one, two, what in scored
+                if score >= BELIEVED
+            ).most_common()
+        ),
+        "highest": [
+            {"score": round(score, 3), "query": one, "video": two, "by": what}
+            for score, one, two, what in scored[:LISTED]
+        ],
         "processor minutes of scoring": round(minutes, 1),
     }
 
