@@ -15,7 +15,7 @@ build; peak memory of each step; bytes; of the queries, how often the right vide
 (recall@100), the first candidate, and the first match after exact scoring; seconds of the first stage and of a search
 whose query is described already, with refreshing the index and looking for files of the same bytes (median, 99th
 percentile), the first query, which loads what is loaded once, apart. With --ways also recall of candidates chosen by
-the sum of all vectors alone, and half of them by what nothing speaks for yet, from lists of several lengths.
+the sum of all vectors alone, and half of them by what the others leave open, from lists of several lengths.
 """
 
 from __future__ import annotations

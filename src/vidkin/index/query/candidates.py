@@ -71,7 +71,7 @@ def find_candidates(store: VectorStore, query: Query, count: int) -> list[int]:
 
 
 def ways_of(nearest: NearestWindows) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Ids of the videos with the nearest windows [V], and how much each vector speaks for each [Q, V], in [0, 1].
+    """Ids of the videos with the nearest windows [V], and how well each vector finds each [Q, V], in [0, 1].
 
     What counts is how far a video is above strangers, not how near it is: a plain sky is near to many others. What a
     stranger reaches for a vector is the score of the last of its nearest windows; what a video's best window has of the
@@ -93,7 +93,7 @@ def ways_of(nearest: NearestWindows) -> tuple[NDArray[np.int64], NDArray[np.floa
 def rank_candidates(sides: Sequence[tuple[NDArray[np.int64], NDArray[np.float32]]], count: int) -> list[int]:
     """Ids of at most ``count`` videos, from what :func:`ways_of` says of the query and of its mirror image.
 
-    Half of them are chosen one after the other by what nothing speaks for yet: a vector whose ways to the videos chosen
+    Half of them are chosen one after the other by what the others leave open: a vector whose ways to the videos chosen
     before are w counts 1 / (1 + sum of w)^2. So where a query shows a clip inside of a film, or one that covers
     another, and hundreds have the film, the video of the clip is chosen soon after the first of the film. The other
     half are the most promising of what is left, so that many copies of one video stay many.
@@ -123,7 +123,7 @@ def _promise(tables: Sequence[NDArray[np.float32]], weights: Sequence[NDArray[np
 
 
 def _unlike(tables: Sequence[NDArray[np.float32]], promise: NDArray[np.float32], count: int) -> list[int]:
-    """Columns of tables [Q, V] that speak for what no column before speaks for; promise [V] is falling."""
+    """Columns of tables [Q, V], each with what those before it leave open; promise [V] is falling."""
     explained = [np.zeros(len(table), np.float32) for table in tables]
     chosen: list[int] = []
     looked = min(_FIRST_LOOKED_AT, len(promise))
