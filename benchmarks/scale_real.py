@@ -16,6 +16,9 @@ build; peak memory of each step; bytes; of the queries, how often the right vide
 whose query is described already, with refreshing the index and looking for files of the same bytes (median, 99th
 percentile), the first query, which loads what is loaded once, apart. With --ways also recall of candidates chosen by
 the sum of all vectors alone, and half of them by what the others leave open, from lists of several lengths.
+
+With --windows-only videos have windows and no features, so that the first stage of a million fits on a disk (some 40
+GB, not 170). Their windows are mixed as those of `scale_recall.py` are, and nothing can be scored.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -37,13 +41,24 @@ from typing import Any
 
 import numpy as np
 
-from scale_material import HALVES, SKY, compose_many, open_cases, open_footage, open_targets
-from vidkin.index import Entry, Index, VideoRecord, window_vectors
+from scale_material import (
+    BLOCK,
+    HALVES,
+    SKY,
+    Footage,
+    blocks,
+    compose_many,
+    compose_windows,
+    open_cases,
+    open_footage,
+    open_targets,
+)
+from vidkin.index import Entry, Index, Match, VideoRecord, window_vectors
 from vidkin.index.query.candidates import find_candidates, query_vectors, rank_candidates, ways_of
 from vidkin.index.query.query import SearchParts
 from vidkin.index.query.sound import SearchLimits, search_file
 from vidkin.index.storage.contract import NearestWindows
-from vidkin.index.storage.records import to_stored
+from vidkin.index.storage.records import WindowVectors, to_stored
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import FrameFeatures
 
@@ -84,6 +99,13 @@ def entry(path: str, features: FrameFeatures) -> Entry:
     return Entry(record, features, windows)
 
 
+def of_windows(path: str, features: FrameFeatures, windows: WindowVectors) -> Entry:
+    """A video with these windows, which are not those of its features."""
+    made = entry(path, features)
+    record = replace(made.record, duration=float(windows.ends.max(initial=0.0)), windows=len(windows))
+    return Entry(record, features, windows)
+
+
 def path_of(number: int) -> str:
     return f"/composed/{number // 1000:04d}/{number:07d}.mp4"
 
@@ -92,9 +114,11 @@ def target_path(source: str) -> str:
     return f"/targets/{Path(source).name}"
 
 
-def append(work: Path, folder: Path, shards: int, videos: int) -> dict[str, Any]:
+def append(work: Path, folder: Path, shards: int, videos: int, windows_only: bool) -> dict[str, Any]:
     """Append what is missing of so many videos, and of those to find."""
     footage, clock, done = open_footage(work), Clock(), 0
+    if windows_only:
+        return append_windows(work, footage, folder, shards, videos)
     with Index.open(folder, create=True, shards=shards) as index, index.place.exclusive():
         store = index.store
         store.recover()
@@ -117,6 +141,37 @@ def append(work: Path, folder: Path, shards: int, videos: int) -> dict[str, Any]
     return {"appended": done, **clock.seconds, "append_peak_mib": peak_mib()}
 
 
+def append_windows(work: Path, footage: Footage, folder: Path, shards: int, videos: int) -> dict[str, Any]:
+    """The same of whole blocks of videos, with their windows and one frame without content as their features."""
+    clock = Clock()
+    views, dimension = footage.means.shape
+    nothing = to_stored(
+        FrameFeatures(
+            np.zeros((1, views, 1, dimension), np.float32), np.zeros(1), np.zeros(1), "",
+            np.zeros((1, views), np.float32), footage.boxes[None],
+        )
+    )  # fmt: skip
+    with Index.open(folder, create=True, shards=shards) as index, index.place.exclusive():
+        store = index.store
+        store.recover()
+        targets = {target_path(path): one for half in HALVES for path, one in open_targets(work, half, footage).items()}
+        new = {path: to_stored(one) for path, one in targets.items() if store.find(path) is None}
+        store.append_many([entry(path, one) for path, one in new.items()])
+        appended = 0
+        # A block is appended whole, so its last video tells whether it is there.
+        for block in (one for one in blocks(videos) if store.find(path_of(BLOCK * one + BLOCK - 1)) is None):
+            with clock.of("compose"):
+                made = compose_windows(footage, block).by_video()
+            with clock.of("append"):
+                store.append_many(
+                    [of_windows(path_of(BLOCK * block + at), nothing, one) for at, one in enumerate(made)]
+                )
+            appended += len(made)
+            if appended % (32 * BLOCK) == 0:
+                print(f"{appended} appended: {json.dumps(clock.seconds)}, {peak_mib():.0f} MiB", flush=True)
+    return {"appended": appended, **clock.seconds, "append_peak_mib": peak_mib()}
+
+
 def build(folder: Path) -> dict[str, Any]:
     """Build the index of the windows."""
     clock = Clock()
@@ -125,8 +180,8 @@ def build(folder: Path) -> dict[str, Any]:
     return {**clock.seconds, "build_peak_mib": peak_mib()}
 
 
-def ask(work: Path, folder: Path, half: str, candidates: int) -> dict[str, Any]:
-    """The queries of a half, one after the other in one process."""
+def ask(work: Path, folder: Path, half: str, candidates: int, windows_only: bool) -> dict[str, Any]:
+    """The queries of a half, one after the other in one process; the first stage alone where there are no features."""
     clock = Clock()
     with clock.of("open"):
         index = Index.open(folder, read_only=True)
@@ -142,11 +197,13 @@ def ask(work: Path, folder: Path, half: str, candidates: int) -> dict[str, Any]:
         of_case = Clock()
         with of_case.of("first_stage"):
             found = find_candidates(index.store, case.query, 100)
+        matches: list[Match] = []
         with of_case.of("search"):
-            parts.refresh()
-            words = parts, index.manifest, SearchLimits(None, None, 10, 0.0, candidates), "picture", None
-            # A file of which no video has the bytes.
-            matches = search_file(work / "queries" / f"{half}.json", partial(attrgetter("query"), case), *words)
+            if not windows_only:
+                parts.refresh()
+                words = parts, index.manifest, SearchLimits(None, None, 10, 0.0, candidates), "picture", None
+                # A file of which no video has the bytes.
+                matches = search_file(work / "queries" / f"{half}.json", partial(attrgetter("query"), case), *words)
         sides = (case.query.plain, case.query.mirrored)
         rows.append(
             {
@@ -166,7 +223,7 @@ def ask(work: Path, folder: Path, half: str, candidates: int) -> dict[str, Any]:
         **clock.seconds,
         "opened_mib": opened_mib,
         "ask_peak_mib": peak_mib(),
-        **summary(rows),
+        **summary(rows, windows_only),
         "queries": rows,
     }
 
@@ -214,8 +271,8 @@ def first_of(nearest: NearestWindows, windows: int) -> NearestWindows:
     return NearestWindows(**{name: getattr(nearest, name)[:, :windows] for name in NearestWindows.__dataclass_fields__})
 
 
-def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Recalls and times of the queries."""
+def summary(rows: Sequence[dict[str, Any]], windows_only: bool) -> dict[str, Any]:
+    """Recalls and times of the queries; of the first stage alone with ``windows_only``."""
     result: dict[str, Any] = {"vectors_median": float(np.median([row["vectors"] for row in rows]))}
     for name, chosen in (("", rows), ("_without_skies", [row for row in rows if not row["sky"]])):
         for key, is_met in (
@@ -223,9 +280,9 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
             ("candidate_first", lambda row: row["candidate"] == 0),
             ("among_10_matches", lambda row: row["match"] is not None),
             ("first", lambda row: row["match"] == 0),
-        ):
+        )[: 2 if windows_only else 4]:
             result[f"{key}{name}"] = sum(map(is_met, chosen)) / len(chosen)
-    for stage in ("first_stage", "search"):
+    for stage in ("first_stage", "search")[: 1 if windows_only else 2]:
         for kind in ("seconds", "processor_seconds"):
             values = [row[f"{stage}_{kind}"] for row in rows]
             result[f"{stage}_{kind}_first"] = values[0]
@@ -266,6 +323,7 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=100, help="scored exactly")
     parser.add_argument("--only-ask", action="store_true", help="ask an index as it is")
     parser.add_argument("--ways", action="store_true", help="also other ways to choose candidates")
+    parser.add_argument("--windows-only", action="store_true", help="no features: the first stage alone")
     parser.add_argument("--delete", action="store_true", help="delete the index in the end")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
@@ -273,10 +331,10 @@ def main() -> None:
     for videos in given.videos:
         row = {"videos": videos, "shards": given.shards}
         if not given.only_ask:
-            row |= apart(append, given.work, given.index, given.shards, videos)
+            row |= apart(append, given.work, given.index, given.shards, videos, given.windows_only)
             row |= apart(build, given.index)
         row |= sizes(given.index)
-        row |= apart(ask, given.work, given.index, given.half, given.candidates)
+        row |= apart(ask, given.work, given.index, given.half, given.candidates, given.windows_only)
         if given.ways:
             row |= apart(compare_ways, given.work, given.index, given.half)
         rows.append(row)
