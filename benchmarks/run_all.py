@@ -164,10 +164,11 @@ def run(result: Result, values: Mapping[str, str | list[str]]) -> bool:
 
 
 def publish(folder: Path, name: str) -> list[str]:
-    """Copy the reports of a study to the results under another name, and return their names, the pages first."""
+    """Copy the reports of a study to the results under another name, and return their names, the pages first; without
+    pictures of what ranks first, which show photographs of the measurement data."""
     published = []
     for path in folder.iterdir():
-        if path.suffix in (".md", ".json", ".png"):
+        if path.suffix in (".md", ".json", ".png") and not path.stem.startswith("rankings"):
             published.append(path.name.replace(path.stem.split("-")[0], name, 1))
             (RESULTS / published[-1]).write_bytes(path.read_bytes())
     return sorted(published, key=lambda own: ((".md", ".json", ".png").index(Path(own).suffix), own))
