@@ -79,12 +79,12 @@ def test_words_of_a_command_are_filled_in(run_all: ModuleType, tmp_path: Path) -
     ]
 
 
-def test_a_run_writes_what_it_published_into_its_row(
+def test_a_run_writes_what_it_published_into_its_row_without_pictures_of_the_data(
     run_all: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = tmp_path / "study"
     (study / "runs").mkdir(parents=True)
-    for name in ("images.md", "images.json", "rankings-grocery.png", "descriptors.bin"):
+    for name in ("images.md", "images.json", "images-curve.png", "rankings-grocery.png", "descriptors.bin"):
         (study / name).write_text(name)
     table = '[[result]]\nname = "two"\nfiles = ["two.md"]\nwhat = "w"\ncommands = [["a.py"]]\nminutes = 1\n'
     (tmp_path / "results.toml").write_text(table)
@@ -92,10 +92,11 @@ def test_a_run_writes_what_it_published_into_its_row(
     for name, path in (("RESULTS", tmp_path), ("TABLE", tmp_path / "results.toml"), ("PAGE", tmp_path / "README.md")):
         monkeypatch.setattr(run_all, name, path)
     files = run_all.publish(study, "two")
-    assert files == ["two.md", "two.json", "two-grocery.png"]
-    assert (tmp_path / "two-grocery.png").read_text() == "rankings-grocery.png"
+    assert files == ["two.md", "two.json", "two-curve.png"]
+    assert (tmp_path / "two-curve.png").read_text() == "images-curve.png"
+    assert not list(tmp_path.glob("*grocery*"))
     run_all.note_run("two", 7, files)
     (row,) = run_all.read_results()
     assert (row.files, row.minutes) == (files, 7)
     assert row.last is not None
-    assert "`two.md`, `two.json`, `two-grocery.png`" in (tmp_path / "README.md").read_text()
+    assert "`two.md`, `two.json`, `two-curve.png`" in (tmp_path / "README.md").read_text()
