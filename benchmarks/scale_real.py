@@ -57,7 +57,7 @@ from vidkin.index import Entry, Index, Match, VideoRecord, window_vectors
 from vidkin.index.query.candidates import find_candidates, query_vectors, rank_candidates, ways_of
 from vidkin.index.query.query import SearchParts
 from vidkin.index.query.sound import SearchLimits, search_file
-from vidkin.index.storage.contract import NearestWindows
+from vidkin.index.storage.contract import NearestWindows, VectorStore
 from vidkin.index.storage.records import WindowVectors, to_stored
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import FrameFeatures
@@ -116,34 +116,38 @@ def target_path(source: str) -> str:
 
 def append(work: Path, folder: Path, shards: int, videos: int, windows_only: bool) -> dict[str, Any]:
     """Append what is missing of so many videos, and of those to find."""
-    footage, clock, done = open_footage(work), Clock(), 0
-    if windows_only:
-        return append_windows(work, footage, folder, shards, videos)
+    footage, clock = open_footage(work), Clock()
     with Index.open(folder, create=True, shards=shards) as index, index.place.exclusive():
         store = index.store
         store.recover()
         targets = {target_path(path): one for half in HALVES for path, one in open_targets(work, half, footage).items()}
         new = {path: to_stored(one) for path, one in targets.items() if store.find(path) is None}
         store.append_many([entry(path, one) for path, one in new.items()])
-        missing = [number for number in range(videos) if store.find(path_of(number)) is None]
-        made = compose_many(footage, missing)
-        for first in range(0, len(missing), BATCH):
-            numbers = missing[first : first + BATCH]
-            with clock.of("compose"):
-                features = [to_stored(next(made)) for _ in numbers]
-            with clock.of("windows"):
-                entries = [entry(path_of(number), one) for number, one in zip(numbers, features, strict=True)]
-            with clock.of("append"):
-                store.append_many(entries)
-            done += len(numbers)
-            if done % (32 * BATCH) == 0 or done == len(missing):
-                print(f"{done} of {len(missing)}: {json.dumps(clock.seconds)}, {peak_mib():.0f} MiB", flush=True)
+        append_composed = append_windows if windows_only else append_videos
+        done = append_composed(store, footage, videos, clock)
     return {"appended": done, **clock.seconds, "append_peak_mib": peak_mib()}
 
 
-def append_windows(work: Path, footage: Footage, folder: Path, shards: int, videos: int) -> dict[str, Any]:
+def append_videos(store: VectorStore, footage: Footage, videos: int, clock: Clock) -> int:
+    """Append those that are missing, with their features, and return their number."""
+    missing = [number for number in range(videos) if store.find(path_of(number)) is None]
+    made = compose_many(footage, missing)
+    for first in range(0, len(missing), BATCH):
+        numbers = missing[first : first + BATCH]
+        with clock.of("compose"):
+            features = [to_stored(next(made)) for _ in numbers]
+        with clock.of("windows"):
+            entries = [entry(path_of(number), one) for number, one in zip(numbers, features, strict=True)]
+        with clock.of("append"):
+            store.append_many(entries)
+        done = first + len(numbers)
+        if done % (32 * BATCH) == 0 or done == len(missing):
+            print(f"{done} of {len(missing)}: {json.dumps(clock.seconds)}, {peak_mib():.0f} MiB", flush=True)
+    return len(missing)
+
+
+def append_windows(store: VectorStore, footage: Footage, videos: int, clock: Clock) -> int:
     """The same of whole blocks of videos, with their windows and one frame without content as their features."""
-    clock = Clock()
     views, dimension = footage.means.shape
     nothing = to_stored(
         FrameFeatures(
@@ -151,25 +155,16 @@ def append_windows(work: Path, footage: Footage, folder: Path, shards: int, vide
             np.zeros((1, views), np.float32), footage.boxes[None],
         )
     )  # fmt: skip
-    with Index.open(folder, create=True, shards=shards) as index, index.place.exclusive():
-        store = index.store
-        store.recover()
-        targets = {target_path(path): one for half in HALVES for path, one in open_targets(work, half, footage).items()}
-        new = {path: to_stored(one) for path, one in targets.items() if store.find(path) is None}
-        store.append_many([entry(path, one) for path, one in new.items()])
-        appended = 0
-        # A block is appended whole, so its last video tells whether it is there.
-        for block in (one for one in blocks(videos) if store.find(path_of(BLOCK * one + BLOCK - 1)) is None):
-            with clock.of("compose"):
-                made = compose_windows(footage, block).by_video()
-            with clock.of("append"):
-                store.append_many(
-                    [of_windows(path_of(BLOCK * block + at), nothing, one) for at, one in enumerate(made)]
-                )
-            appended += len(made)
-            if appended % (32 * BLOCK) == 0:
-                print(f"{appended} appended: {json.dumps(clock.seconds)}, {peak_mib():.0f} MiB", flush=True)
-    return {"appended": appended, **clock.seconds, "append_peak_mib": peak_mib()}
+    # A block is appended whole, so its last video tells whether it is there.
+    missing = [block for block in blocks(videos) if store.find(path_of(BLOCK * block + BLOCK - 1)) is None]
+    for done, block in enumerate(missing, 1):
+        with clock.of("compose"):
+            made = compose_windows(footage, block).by_video()
+        with clock.of("append"):
+            store.append_many([of_windows(path_of(BLOCK * block + at), nothing, one) for at, one in enumerate(made)])
+        if done % 32 == 0 or done == len(missing):
+            print(f"{BLOCK * done} appended: {json.dumps(clock.seconds)}, {peak_mib():.0f} MiB", flush=True)
+    return BLOCK * len(missing)
 
 
 def build(folder: Path) -> dict[str, Any]:
