@@ -16,6 +16,7 @@ import argparse
 import json
 import logging
 import multiprocessing
+import os
 import shutil
 import tempfile
 import time
@@ -149,6 +150,11 @@ def peak_mib() -> int:
     return round(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024)
 
 
+def link_or_copy(source: str, target: str) -> None:
+    """Files of features and tables are replaced and never changed: the copy of an index shares them."""
+    (os.link if source.endswith((".safetensors", ".lance")) else shutil.copy2)(source, target)
+
+
 def measure(folder: Path, size: int, source: Path) -> dict[str, Any]:
     """Fill an index unless the folder has it, look for duplicates in a copy twice, and once more with ten more."""
     filled, composer = folder / "filled", Composer(source, size)
@@ -160,7 +166,7 @@ def measure(folder: Path, size: int, source: Path) -> dict[str, Any]:
         (filled / "done").touch()
     folder = folder / "run"
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(filled / "c.vidkin", folder / "c.vidkin")
+    shutil.copytree(filled / "c.vidkin", folder / "c.vidkin", copy_function=link_or_copy)
     (folder / "files").mkdir()
     figures: dict[str, Any] = {"copies": size // EVERY}
     for what in ("first", "second", "ten more"):

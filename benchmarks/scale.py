@@ -50,7 +50,8 @@ from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, query_from_stored
 from vidkin.index.query.stages import find_matches, score_candidates
-from vidkin.index.storage.lance import INDEX_NAME, WINDOWS_TABLE
+from vidkin.index.storage.lance import WINDOWS_TABLE
+from vidkin.index.storage.nearest import INDEX_NAME
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import frame_vectors
 from vidkin.rendering.machine import describe_machine

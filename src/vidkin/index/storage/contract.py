@@ -33,8 +33,8 @@ class NearestWindows:
         windows: [Q, K] int64, number of the window within its video.
         starts: [Q, K] float64, seconds in the target.
         ends: [Q, K] float64, seconds in the target.
-        scores: [Q, K] float32 in [-1, 1], cosine similarity, computed exactly from the stored vectors
-            even if candidates come from an approximate index.
+        scores: [Q, K] float32 in [-1, 1], cosine similarity; by the codes of an approximate index, some
+            thousandths off, or by the stored vectors.
     """
 
     video_ids: NDArray[np.int64]

@@ -1,15 +1,13 @@
-"""The store on disk: two Lance tables and the files of features, in one folder; and the nearest of its windows."""
+"""The store on disk: two Lance tables and the files of features, in one folder."""
 
 from __future__ import annotations
 
-import logging
-import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +21,9 @@ from vidkin.index.storage.contract import (
     check_entries,
     check_path_is_free,
     check_vectors,
-    no_windows,
 )
-from vidkin.index.storage.files import REMEDY, reading, writing
+from vidkin.index.storage.files import REMEDY
+from vidkin.index.storage.nearest import WindowSearch, build_window_index
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.plain_files import FeatureFiles, Snapshot, read_snapshot, state_of_tables, write_snapshot
 from vidkin.index.storage.records import (
@@ -40,7 +38,6 @@ from vidkin.index.storage.table import (
     LATER_VIDEO_COLUMNS,
     VIDEO_COLUMNS,
     VIDEO_WINDOW_COLUMNS,
-    WINDOW_COLUMNS,
     LanceTable,
     all_windows,
     find_missing_parts,
@@ -49,7 +46,6 @@ from vidkin.index.storage.table import (
     record_rows,
     records_from_rows,
     video_schema,
-    window_matrix,
     window_rows,
 )
 from vidkin.similarity import FrameFeatures
@@ -484,159 +480,3 @@ class LanceStore:
             f"{self._windows.uri} is damaged: it has {self._windows.row_count()} of the {self.window_count()} windows "
             f"of the videos; {REMEDY}"
         )
-
-
-# Nearest windows in a Lance table: exact in memory while there are few, by an approximate index beyond.
-
-
-_logger = logging.getLogger(__name__)
-
-INDEX_NAME = "window_vectors"
-
-# Partitions of about this many windows. Of 60,000 windows in 64 partitions the quantized index with
-# refinement found 99.95 % of the true 50 nearest.
-_WINDOWS_A_PARTITION = 1024
-
-_MOST_PARTITIONS = 4096
-
-# Vectors a partition that k-means sees. The store's 256 made clustering most of the 14 minutes that 2.4 million
-# windows took; at 64 every centroid is still the mean of dozens.
-_SAMPLES_A_PARTITION = 64
-
-# Partitions that are read for each vector. Where three million windows lie as narrowly as those of real videos, Lance's
-# own number finds two thirds of what comparing all vectors finds; this one finds all of it in the same time. Of a shard
-# fewer are enough: of 224,000 windows of real footage in 219 partitions 32 have .99 of the ten and of the hundred
-# nearest windows, 8 have .92 and .91, and 128 all of them in twice the time.
-_PARTITIONS_READ, _PARTITIONS_READ_OF_A_SHARD = 256, 32
-
-# Number of candidates whose true distance is computed, as a multiple of the requested number. Shards share twice that
-# number, about what each has of it in the end: reading vectors takes longer than finding them.
-_REFINE_FACTOR, _REFINE_FACTOR_OF_SHARDS = 4, 2
-
-# Candidates of several queries that are looked up at a time, and compared with theirs.
-_MOST_ROWS, _PAIRS_AT_ONCE = 500_000, 1 << 15
-
-# Requested in addition, as windows of videos that are not in this snapshot (yet) are dropped.
-_SPARE = 16
-
-
-def build_window_index(table: LanceTable, *, exact_below: int) -> None:
-    """Bring the approximate index up to date once there are enough windows to need one."""
-    dataset, rows = table.dataset, table.row_count()
-    if dataset is None or rows < exact_below:
-        return
-    with writing(table.uri):
-        partitions = max(1, min(_MOST_PARTITIONS, rows // _WINDOWS_A_PARTITION))
-        present = _index_partitions(dataset)
-        if present and partitions < 4 * present:
-            dataset.optimize.optimize_indices()
-        else:
-            dimension = dataset.schema.field("vector").type.list_size
-            # The binary quantizer packs eight dimensions to a byte.
-            kind = "IVF_RQ" if dimension % 8 == 0 else "IVF_FLAT"
-            _logger.info("indexing %d windows: %s, %d partitions", rows, kind, partitions)
-            dataset.create_index(
-                "vector",
-                kind,
-                metric="cosine",
-                name=INDEX_NAME,
-                replace=True,
-                num_partitions=partitions,
-                sample_rate=_SAMPLES_A_PARTITION,
-            )
-    table.refresh()
-
-
-class WindowSearch:
-    """Nearest windows at one version of the table.
-
-    Args:
-        table: The table of windows.
-        known: [V] int64, sorted ids of the videos that exist; windows of others are ignored.
-        parts: Number of stores that share the videos, see :class:`LanceStore`.
-
-    Attributes:
-        is_indexed: Whether the approximate index is used.
-    """
-
-    def __init__(self, table: LanceTable, known: NDArray[np.int64], parts: int = 1) -> None:
-        self._uri = table.uri
-        self._partitions_read = _PARTITIONS_READ if parts == 1 else _PARTITIONS_READ_OF_A_SHARD
-        self._refine = _REFINE_FACTOR if parts == 1 else _REFINE_FACTOR_OF_SHARDS / parts
-        self._dataset = table.dataset
-        self._known = known
-        self._matrix: WindowMatrix | None = None
-        with reading(table.uri):
-            self.is_indexed = self._dataset is not None and _index_partitions(self._dataset) > 0
-
-    def nearest(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
-        """The ``limit`` windows nearest to each of ``queries`` [Q, E] float32."""
-        if self._dataset is None or len(queries) == 0:
-            return no_windows(len(queries), limit)
-        dimension = self._dataset.schema.field("vector").type.list_size
-        check_dimension(queries, dimension)
-        if self.is_indexed:
-            return self._approximate(queries, limit)
-        if self._matrix is None:
-            with reading(self._uri):
-                rows = self._dataset.to_table(columns=list(WINDOW_COLUMNS))
-            matrix = window_matrix(rows)
-            self._matrix = matrix.of_known(np.isin(matrix.video_ids, self._known))
-        return self._matrix.nearest(queries, limit)
-
-    def _approximate(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
-        result = no_windows(len(queries), limit)
-        candidates = math.ceil(self._refine * limit)
-        limit, wanted = min(limit, candidates), candidates + _SPARE
-        block = max(1, _MOST_ROWS // wanted)
-        for first in range(0, len(queries), block):
-            part, count = queries[first : first + block], wanted
-            while True:
-                of_query, rows, matrix = self._candidates(part, count)
-                known = np.isin(matrix.video_ids, self._known)[rows]
-                returned = np.bincount(of_query, minlength=len(part))
-                usable = np.bincount(of_query[known], minlength=len(part))
-                # Too few are left although the table has more: request more.
-                if not bool(np.any((usable < limit) & (returned >= count))):
-                    break
-                count *= 4
-            of_query, rows = of_query[known], rows[known]
-            # Distances of a quantized index are not exact: score again from the vectors.
-            scores = np.empty(len(rows), np.float32)
-            for at in range(0, len(rows), _PAIRS_AT_ONCE):
-                pairs = slice(at, at + _PAIRS_AT_ONCE)
-                scores[pairs] = np.vecdot(matrix.vectors[rows[pairs]], part[of_query[pairs]])
-            order = np.lexsort((-scores, of_query))
-            of_query, rows, scores = of_query[order], rows[order], scores[order].clip(-1.0, 1.0)
-            place = np.arange(len(rows)) - np.searchsorted(of_query, of_query)
-            best = place < limit
-            result.put((first + of_query[best], place[best]), matrix, rows[best], scores[best])
-        return result
-
-    def _candidates(
-        self, queries: NDArray[np.float32], count: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], WindowMatrix]:
-        """The ``count`` windows of each query whose codes are nearest: queries [C], rows [C] of the matrix, matrix.
-
-        Frames of one query have many candidates in common. Each is read once, where Lance's own refinement reads it
-        for every frame: with 200 frames that took ten times as long.
-        """
-        nearest = {
-            "column": "vector",
-            "q": queries,
-            "k": count,
-            "metric": "cosine",
-            "nprobes": self._partitions_read,
-        }
-        with reading(self._uri):
-            codes = self._dataset.to_table(columns=["_distance"], nearest=nearest, with_row_id=True)
-            ids, rows = np.unique(codes["_rowid"].to_numpy(), return_inverse=True)
-            # Not public in Lance, whose `take` wants places in the table, which deleted rows shift.
-            stored = self._dataset._take_rows(ids.tolist(), columns=list(WINDOW_COLUMNS))
-        return codes["query_index"].to_numpy().astype(np.int64), rows, window_matrix(stored)
-
-
-def _index_partitions(dataset: Any) -> int:
-    if not any(index.name == INDEX_NAME for index in dataset.describe_indices()):
-        return 0
-    return int(dataset.stats.index_stats(INDEX_NAME)["indices"][0]["num_partitions"])

@@ -446,9 +446,10 @@ def window_rows(videos: Sequence[tuple[int, WindowVectors]]) -> pa.Table | None:
 
 
 def window_matrix(rows: pa.Table) -> WindowMatrix:
-    """All rows (columns :data:`WINDOW_COLUMNS`) as arrays."""
+    """All rows (columns :data:`WINDOW_COLUMNS`, possibly without the vectors) as arrays."""
+    has_vectors = "vector" in rows.column_names
     return WindowMatrix(
-        vectors=vector_column(rows).astype(np.float32),
+        vectors=vector_column(rows).astype(np.float32) if has_vectors else np.zeros((len(rows), 0), np.float32),
         video_ids=_column(rows, "video_id"),
         windows=_column(rows, "window").astype(np.int64),
         starts=_column(rows, "start"),
