@@ -14,8 +14,10 @@ Printed for each size: seconds by the clock and of processors to compose videos,
 build; peak memory of each step; bytes; of the queries, how often the right video is among the first 100 candidates
 (recall@100), the first candidate, and the first match after exact scoring; seconds of the first stage and of a search
 whose query is described already, with refreshing the index and looking for files of the same bytes (median, 99th
-percentile), the first query, which loads what is loaded once, apart. With --ways also recall of candidates chosen by
-the sum of all vectors alone, and half of them by what the others leave open, from lists of several lengths.
+percentile), the first query, which loads what is loaded once, apart. Recalls are also those of clips outside of skies,
+and of clips that score at least .2 with the video to find: no others can be results, whatever the first stage finds.
+With --ways also recall of candidates chosen by the sum of all vectors alone, and half of them by what the others leave
+open, from lists of several lengths.
 
 With --windows-only videos have windows and no features, so that the first stage of a million fits on a disk (some 40
 GB, not 170). Their windows are mixed as those of `scale_recall.py` are, and nothing can be scored.
@@ -57,12 +59,15 @@ from vidkin.index import Entry, Index, Match, VideoRecord, window_vectors
 from vidkin.index.query.candidates import find_candidates, query_vectors, rank_candidates, ways_of
 from vidkin.index.query.query import SearchParts
 from vidkin.index.query.sound import SearchLimits, search_file
+from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.contract import NearestWindows, VectorStore
 from vidkin.index.storage.records import WindowVectors, to_stored
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import FrameFeatures
 
 BATCH = 256
+# Score from which on two videos are one result; a video that scores less is none, whatever the first stage finds.
+SURE = 0.2
 LOOKED_UP = (400, 200, 100, 50, 25, 12)
 TURNED = "turned"  # found by other vectors, `find_turned`, which needs the file of the query
 
@@ -200,11 +205,13 @@ def ask(work: Path, folder: Path, half: str, candidates: int, windows_only: bool
                 # A file of which no video has the bytes.
                 matches = search_file(work / "queries" / f"{half}.json", partial(attrgetter("query"), case), *words)
         sides = (case.query.plain, case.query.mirrored)
+        right = score_candidates(index.store, case.query, [target.id], parts.common, parts.scorer)
         rows.append(
             {
                 "query": f"{case.name} {case.edit}",
                 "sky": SKY in case.source,
                 "vectors": sum(len(query_vectors(side)[0]) for side in sides if side is not None),
+                "score_of_target": max((pair.score for _, pair in right), default=0.0),
                 "candidate": found.index(target.id) if target.id in found else None,
                 "match": next((place for place, one in enumerate(matches) if one.video_id == target.id), None),
                 "score": next((one.score for one in matches if one.video_id == target.id), 0.0),
@@ -269,7 +276,12 @@ def first_of(nearest: NearestWindows, windows: int) -> NearestWindows:
 def summary(rows: Sequence[dict[str, Any]], windows_only: bool) -> dict[str, Any]:
     """Recalls and times of the queries; of the first stage alone with ``windows_only``."""
     result: dict[str, Any] = {"vectors_median": float(np.median([row["vectors"] for row in rows]))}
-    for name, chosen in (("", rows), ("_without_skies", [row for row in rows if not row["sky"]])):
+    for name, chosen in (
+        ("", rows),
+        ("_without_skies", [row for row in rows if not row["sky"]]),
+        ("_of_scored", [row for row in rows if row["score_of_target"] >= SURE]),
+    ):
+        result[f"queries{name}"] = len(chosen)
         for key, is_met in (
             ("recall_at_100", lambda row: row["candidate"] is not None),
             ("candidate_first", lambda row: row["candidate"] == 0),

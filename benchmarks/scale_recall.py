@@ -61,6 +61,14 @@ FAMILY_WITHOUT = "turned"  # found by other vectors, `find_turned`
 
 
 @dataclass(frozen=True)
+class TimedWindows(NearestWindows):
+    """Nearest windows with their starts and ends [Q, K], seconds."""
+
+    starts: NDArray[np.float64]
+    ends: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
 class Look:
     """The vectors of a query, plain or mirrored: [Q, D], their times and views [Q], the nearest windows of each, their
     views, and whether they are kept by each of `LEFT_OUT`: [Q, MOST_NEAREST, 5]."""
@@ -68,7 +76,7 @@ class Look:
     vectors: NDArray[np.float32]
     times: NDArray[np.float64]
     views: NDArray[np.int64]
-    nearest: NearestWindows
+    nearest: TimedWindows
     view_of_window: NDArray[np.int64]
     kept: NDArray[np.bool_]
 
@@ -121,9 +129,9 @@ def ask_all(work: Path, half: str, videos: int, white: Whitening) -> tuple[list[
         for own, times, views in of_case:
             rows = slice(row, row + len(own))
             row += len(own)
-            table = NearestWindows(
-                columns[rows, :, 0].astype(np.int64), np.zeros(scores[rows].shape, np.int64),
-                columns[rows, :, 1], columns[rows, :, 2], scores[rows],
+            table = TimedWindows(
+                columns[rows, :, 0].astype(np.int64), np.zeros(scores[rows].shape, np.int64), scores[rows],
+                columns[rows, :, 1], columns[rows, :, 2],
             )  # fmt: skip
             look = Look(
                 asked_for[rows], times, views, table, columns[rows, :, 3].astype(np.int64), columns[rows, :, 4:] > 0
@@ -283,7 +291,7 @@ def of_clusters(way: Way, count: int) -> Way:
         near = look.vectors @ centers.T
         rows = np.unique(np.where(near.argmax(axis=1)[:, None] == np.arange(count), near, -1).argmax(axis=0))
         names = ("video_ids", "windows", "starts", "ends", "scores")
-        nearest = NearestWindows(**{name: getattr(look.nearest, name)[rows] for name in names})
+        nearest = TimedWindows(**{name: getattr(look.nearest, name)[rows] for name in names})
         return way(replace(look, vectors=look.vectors[rows], nearest=nearest))
 
     return order
@@ -340,7 +348,7 @@ def only(look: Look, inside: NDArray[np.bool_], most: int) -> Look:
     seen = np.take_along_axis(inside, places, axis=1)
     columns["scores"] = np.where(seen, columns["scores"], np.float32(-1.0))
     columns["video_ids"] = np.where(seen, columns["video_ids"], NO_WINDOW)
-    return replace(look, nearest=NearestWindows(**columns))
+    return replace(look, nearest=TimedWindows(**columns))
 
 
 def product(most: int) -> Way:

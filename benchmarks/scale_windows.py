@@ -9,7 +9,8 @@ windows, how often the right video is among the first 1, 4, 10 and 100, with and
 sky; how many windows a video has and how many vectors a query has.
 
 * shorter, longer: frames join a window from a higher or a lower cosine on, and up to fewer or more seconds.
-* means: a query has the means of its own windows in place of frames.
+* means: a query has the means of its own windows in place of frames; also weighted by how many of the frames that are
+  compared now each stands for.
 * all frames: those with little information, too; a plain sky has next to none.
 * what changes: the vector of a frame less the mean of the vectors within five seconds of it, in the same view; what
   stands still is gone. Frames with less than a tenth of that are left out. Alone, and beside the vectors as they are: a
@@ -59,11 +60,12 @@ Sides = list[tuple[NDArray[np.int64], NDArray[np.float32]]]
 @dataclass(frozen=True)
 class Kind:
     """How windows [W, D] are made of a video and vectors [Q, D] of a side of a query; whether whitening takes a mean
-    off."""
+    off; how much each vector counts [Q], all the same if None."""
 
     windows: Callable[[FrameFeatures], Vectors]
     query: Callable[[FrameFeatures], Vectors]
     has_mean: bool = True
+    weights: Callable[[FrameFeatures], NDArray[np.float64]] | None = None
 
 
 def windows_of(features: FrameFeatures, **how: float) -> Vectors:
@@ -72,6 +74,14 @@ def windows_of(features: FrameFeatures, **how: float) -> Vectors:
 
 def vectors_of(view: FrameFeatures) -> Vectors:
     return query_vectors(view)[0]
+
+
+def frames_of(view: FrameFeatures, **how: float) -> NDArray[np.float64]:
+    """How many frames each window of a query stands for, of those that are compared now: 64, and 8 of each part."""
+    windows = window_vectors(view, **how)
+    frames = (windows.last_frames - windows.first_frames + 1).astype(np.float64)
+    is_whole = np.arange(len(windows)) < len(windows.of_whole())
+    return frames * np.minimum(1.0, np.where(is_whole, 64, 8) / max(1, len(view)))
 
 
 def changes(features: FrameFeatures) -> FrameFeatures:
@@ -91,17 +101,24 @@ def informative(features: FrameFeatures) -> FrameFeatures:
     return replace(features, information=np.ones(len(features), np.float32), fingerprint="")
 
 
+SHORTER = {"similarity": 0.96, "similarity_of_parts": 0.7, "longest": 4.0, "longest_of_parts": 10.0}
+LONGER = {"similarity": 0.8, "similarity_of_parts": 0.3, "longest": 30.0, "longest_of_parts": 60.0}
+LONGEST = {"similarity": 0.6, "similarity_of_parts": 0.0, "longest": 60.0, "longest_of_parts": 60.0}
+
 KINDS = {
     "as now": Kind(windows_of, vectors_of),
-    "shorter windows": Kind(
-        partial(windows_of, similarity=0.96, similarity_of_parts=0.7, longest=4.0, longest_of_parts=10.0), vectors_of
-    ),
-    "longer windows": Kind(
-        partial(windows_of, similarity=0.8, similarity_of_parts=0.3, longest=30.0, longest_of_parts=60.0), vectors_of
-    ),
+    "shorter windows": Kind(partial(windows_of, **SHORTER), vectors_of),
+    "longer windows": Kind(partial(windows_of, **LONGER), vectors_of),
     "means of the query's windows": Kind(windows_of, windows_of),
-    "means of its shorter windows": Kind(
-        windows_of, partial(windows_of, similarity=0.96, similarity_of_parts=0.7, longest=4.0, longest_of_parts=10.0)
+    "means, weighted": Kind(windows_of, windows_of, weights=frames_of),
+    "of its shorter windows, weighted": Kind(
+        windows_of, partial(windows_of, **SHORTER), weights=partial(frames_of, **SHORTER)
+    ),
+    "of its longer windows, weighted": Kind(
+        windows_of, partial(windows_of, **LONGER), weights=partial(frames_of, **LONGER)
+    ),
+    "of its longest windows, weighted": Kind(
+        windows_of, partial(windows_of, **LONGEST), weights=partial(frames_of, **LONGEST)
     ),
     "all frames": Kind(partial(windows_of, least_information=0.0), lambda view: vectors_of(informative(view))),
     "what changes": Kind(lambda video: windows_of(changes(video)), lambda view: vectors_of(changes(view)), False),
@@ -114,10 +131,11 @@ TOGETHER = {
 
 @dataclass(frozen=True)
 class Asked:
-    """Queries with what the nearest windows say: for each query and side the nearest windows of its vectors; windows of
-    a video and vectors of a query, in the mean."""
+    """Queries with what the nearest windows say: for each query and side the nearest windows of its vectors and how
+    much each counts; windows of a video and vectors of a query, in the mean."""
 
     nearest: list[list[NearestWindows]]
+    weights: list[list[NDArray[np.float64]]]
     windows: float
     vectors: float
 
@@ -147,16 +165,20 @@ def ask(kind: Kind, cases: Sequence[Case], videos: Callable[[], Iterator[FrameFe
         return white.windows(np.concatenate(batch)), columns
 
     scores, found = nearest_of(vectors, np.zeros(len(vectors), np.float32), collection)
-    nearest, row = [], 0
-    for of_case in sides:
+    nearest, weights, row = [], [], 0
+    for case, of_case in zip(cases, sides, strict=True):
         tables = []
         for side in of_case:
             rows = slice(row, row + len(side))
             row += len(side)
-            ids, nothing = found[rows, :, 0].astype(np.int64), np.zeros(scores[rows].shape)
-            tables.append(NearestWindows(ids, nothing.astype(np.int64), nothing, nothing, scores[rows]))
+            ids = found[rows, :, 0].astype(np.int64)
+            tables.append(NearestWindows(ids, np.zeros_like(ids), scores[rows]))
         nearest.append([table for table in tables if len(table.scores)])
-    return Asked(nearest, float(np.mean(counts)), len(vectors) / len(cases))
+        looks = [side for side in (case.query.plain, case.query.mirrored) if side]
+        counted = [np.ones(len(side)) if kind.weights is None else kind.weights(look)
+                   for side, look in zip(of_case, looks, strict=True)]  # fmt: skip
+        weights.append([each for each in counted if len(each)])
+    return Asked(nearest, weights, float(np.mean(counts)), len(vectors) / len(cases))
 
 
 def without_mean(white: Whitening) -> Whitening:
@@ -168,10 +190,12 @@ def without_mean(white: Whitening) -> Whitening:
 
 def sides_of(asked: Asked, case: int, most: int) -> Sides:
     """What the first windows of each vector say of the videos, for each side of a query."""
-    return [
-        ways_of(NearestWindows(**{name: getattr(table, name)[:, :most] for name in table.__dataclass_fields__}))
-        for table in asked.nearest[case]
-    ]
+    sides = []
+    for table, weights in zip(asked.nearest[case], asked.weights[case], strict=True):
+        few = NearestWindows(**{name: getattr(table, name)[:, :most] for name in table.__dataclass_fields__})
+        ids, ways = ways_of(few)
+        sides.append((ids, ways * weights[:, None].astype(np.float32)))
+    return sides
 
 
 # How promising each video is, by what each side says of it.
@@ -255,6 +279,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="the folder of scale_material.py")
     parser.add_argument("--half", choices=HALVES, default=HALVES[0])
     parser.add_argument("--videos", type=int, default=2048, help="strangers")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="only these; without sums")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     footage = open_footage(given.work)
@@ -267,6 +292,8 @@ def main() -> None:
     videos = partial(videos_of, footage, list(found.values()), given.videos)
     rows, sizes, all_asked = [], {}, {}
     for name, kind in KINDS.items():
+        if name not in given.kinds:
+            continue
         started = time.process_time()
         asked = all_asked[name] = ask(kind, cases, videos, white)
         sizes[name] = {"windows": asked.windows, "vectors": asked.vectors}
@@ -276,7 +303,7 @@ def main() -> None:
         for most in LENGTHS:
             promises = [summed(sides_of(asked, at, most)) for at in range(len(cases))]
             rows.append(row(name, most, promises, targets, sky))
-    for most in LENGTHS:
+    for most in LENGTHS if len(all_asked) == len(KINDS) else ():
         for name, (one, other) in TOGETHER.items():
             both = [
                 together(*(summed(sides_of(all_asked[part], at, most)) for part in (one, other)))

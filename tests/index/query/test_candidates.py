@@ -16,9 +16,8 @@ from vidkin.similarity import FrameFeatures
 
 def nearest_windows(*rows: list[tuple[int, float]]) -> NearestWindows:
     table = np.array(rows)
-    times = np.zeros(table.shape[:2])
     ids = table[:, :, 0].astype(np.int64)
-    return NearestWindows(ids, np.zeros_like(ids), times, times, table[:, :, 1].astype(np.float32))
+    return NearestWindows(ids, np.zeros_like(ids), table[:, :, 1].astype(np.float32))
 
 
 def test_fewer_windows_are_looked_up_among_many_videos() -> None:

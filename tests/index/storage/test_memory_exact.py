@@ -25,15 +25,13 @@ def random_matrix(count: int, dimension: int = 5, seed: int = 0) -> WindowMatrix
     generator = np.random.default_rng(seed)
     vectors = units(generator.standard_normal((count, dimension), np.float32))
     numbers = np.arange(count)
-    times = numbers.astype(np.float64)
-    return WindowMatrix(vectors, numbers + 100, numbers, times, times + 0.5)
+    return WindowMatrix(vectors, numbers + 100, numbers)
 
 
 def test_windows_of_videos_are_joined_in_the_order_of_their_ids() -> None:
     matrix = WindowMatrix.of_videos({7: windows([1.0, 0]), 3: windows([0.0, 1], [1.0, 1]), 5: WindowVectors.empty(2)})
     assert matrix.video_ids.tolist() == [3, 3, 7]
     assert matrix.windows.tolist() == [0, 1, 0]
-    assert matrix.starts.tolist() == [0, 1, 0]
     assert len(matrix) == 3
 
 
@@ -68,7 +66,6 @@ def test_blocks_find_what_sorting_everything_finds(count: int, limit: int, seed:
     rows = nearest.windows[:, :width]
     assert np.allclose(np.take_along_axis(scores, rows, axis=1), expected, atol=1e-6)
     assert np.array_equal(nearest.video_ids[:, :width], rows + 100)
-    assert np.array_equal(nearest.ends[:, :width], rows.astype(np.float64) + 0.5)
     assert bool((nearest.video_ids[:, width:] == NO_WINDOW).all())
 
 

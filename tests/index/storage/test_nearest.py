@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tests.index.storage.test_stores import entry, units
 from vidkin.index.storage.lance import LanceStore
-from vidkin.index.storage.nearest import INDEX_NAME, Partitions
+from vidkin.index.storage.nearest import INDEX_NAME, Partitions, WindowOwners
 from vidkin.index.storage.opening import open_place
 
 
@@ -109,3 +109,20 @@ def test_windows_of_removed_videos_are_in_no_new_index(store: LanceStore) -> Non
     kept = {record.id for record in store.videos()}
     found = store.nearest(vectors[:40], 50)
     assert set(found.video_ids.ravel().tolist()) <= kept
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_owners_of_rows_are_what_the_table_says(store: LanceStore, compacted: bool) -> None:
+    for batch in range(5):
+        fill(store, clusters(230, 16, seed=batch), f"{batch}-")
+    store.remove([record.id for record in store.videos()][1::3])
+    if compacted:
+        store.optimize()
+    table = store._windows.dataset.to_table(columns=["video_id", "window"], with_row_id=True)
+    rows = table["_rowid"].to_numpy()
+    owners = WindowOwners.of_table(store._windows.dataset)
+    assert len(owners.rows) == store.count()
+    order = np.random.default_rng(0).permutation(len(rows))
+    videos, windows = owners.of(rows[order])
+    assert videos.tolist() == table["video_id"].to_numpy()[order].tolist()
+    assert windows.tolist() == table["window"].to_numpy()[order].tolist()

@@ -38,7 +38,7 @@ def is_open(store: LanceStore) -> bool:
 def answers(store: VectorStore) -> tuple[object, ...]:
     """What a store says about all of its videos."""
     nearest = store.nearest(QUERY, 3)
-    columns = [nearest.video_ids, nearest.windows, nearest.starts, nearest.ends, nearest.scores]
+    columns = [nearest.video_ids, nearest.windows, nearest.scores]
     for video in store.videos():
         if video.status == "ok":
             windows = store.read_windows(video.id)

@@ -71,5 +71,5 @@ def test_windows_are_rows_of_their_video() -> None:
     assert back.starts.tolist() == [0.0, 5.0]
     assert np.array_equal(back.vectors, expected.vectors)
     matrix = window_matrix(rows)
-    assert (matrix.video_ids.tolist(), matrix.ends.tolist()) == ([3, 3, 9], [1.0, 6.0, 3.0])
+    assert (matrix.video_ids.tolist(), matrix.windows.tolist()) == ([3, 3, 9], [0, 1, 0])
     assert vector_column(rows).shape == (3, 4)

@@ -31,31 +31,25 @@ class NearestWindows:
     Attributes:
         video_ids: [Q, K] int64.
         windows: [Q, K] int64, number of the window within its video.
-        starts: [Q, K] float64, seconds in the target.
-        ends: [Q, K] float64, seconds in the target.
         scores: [Q, K] float32 in [-1, 1], cosine similarity; by the codes of an approximate index, some
             thousandths off, or by the stored vectors.
     """
 
     video_ids: NDArray[np.int64]
     windows: NDArray[np.int64]
-    starts: NDArray[np.float64]
-    ends: NDArray[np.float64]
     scores: NDArray[np.float32]
 
     def put(
         self,
         place: tuple[slice, slice] | tuple[NDArray[np.int64], NDArray[np.int64]],
-        matrix: WindowMatrix,
-        rows: NDArray[np.int64],
+        video_ids: NDArray[np.int64],
+        windows: NDArray[np.int64],
         scores: NDArray[np.float32],
     ) -> None:
-        """Set a part of the result to these rows of a matrix, with their scores."""
+        """Set a part of the result."""
         self.scores[place] = scores
-        self.video_ids[place] = matrix.video_ids[rows]
-        self.windows[place] = matrix.windows[rows]
-        self.starts[place] = matrix.starts[rows]
-        self.ends[place] = matrix.ends[rows]
+        self.video_ids[place] = video_ids
+        self.windows[place] = windows
 
 
 class FeatureReader(Protocol):
@@ -416,15 +410,11 @@ class WindowMatrix:
         vectors: [N, E] float32, as products in half precision are slow.
         video_ids: [N] int64.
         windows: [N] int64, number of the window within its video.
-        starts: [N] float64, seconds.
-        ends: [N] float64, seconds.
     """
 
     vectors: NDArray[np.float32]
     video_ids: NDArray[np.int64]
     windows: NDArray[np.int64]
-    starts: NDArray[np.float64]
-    ends: NDArray[np.float64]
 
     def __len__(self) -> int:
         return int(self.vectors.shape[0])
@@ -434,27 +424,19 @@ class WindowMatrix:
         """The windows of these videos, by id, in the order of the ids."""
         parts = [(video_id, part) for video_id, part in sorted(windows.items()) if len(part)]
         if not parts:
-            times, numbers = np.zeros(0), np.zeros(0, np.int64)
-            return cls(np.zeros((0, 0), np.float32), numbers, numbers, times, times)
+            numbers = np.zeros(0, np.int64)
+            return cls(np.zeros((0, 0), np.float32), numbers, numbers)
         return cls(
             vectors=np.concatenate([part.vectors for _, part in parts], dtype=np.float32),
             video_ids=np.concatenate([np.full(len(part), video_id, np.int64) for video_id, part in parts]),
             windows=np.concatenate([np.arange(len(part)) for _, part in parts]),
-            starts=np.concatenate([part.starts for _, part in parts]),
-            ends=np.concatenate([part.ends for _, part in parts]),
         )
 
     def of_known(self, known: NDArray[np.bool_]) -> WindowMatrix:
         """Only the windows for which ``known`` [N] is True."""
         if known.all():
             return self
-        return WindowMatrix(
-            self.vectors[known],
-            self.video_ids[known],
-            self.windows[known],
-            self.starts[known],
-            self.ends[known],
-        )
+        return WindowMatrix(self.vectors[known], self.video_ids[known], self.windows[known])
 
     def nearest(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
         """The ``limit`` rows with the largest dot product with each of ``queries`` [Q, E] float32."""
@@ -467,7 +449,8 @@ class WindowMatrix:
             scores = queries[first : first + step] @ self.vectors.T
             rows = largest_columns(scores, limit)
             best = np.take_along_axis(scores, rows, axis=1).clip(-1.0, 1.0)
-            table.put((slice(first, first + step), slice(rows.shape[1])), self, rows, best)
+            place = slice(first, first + step), slice(rows.shape[1])
+            table.put(place, self.video_ids[rows], self.windows[rows], best)
         return table
 
 
@@ -476,7 +459,5 @@ def no_windows(queries: int, limit: int) -> NearestWindows:
     return NearestWindows(
         video_ids=np.full((queries, limit), NO_WINDOW, np.int64),
         windows=np.full((queries, limit), NO_WINDOW, np.int64),
-        starts=np.zeros((queries, limit)),
-        ends=np.zeros((queries, limit)),
         scores=np.full((queries, limit), -1.0, np.float32),
     )

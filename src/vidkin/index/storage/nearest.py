@@ -6,6 +6,7 @@ import logging
 import math
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,10 @@ _REFINE_FACTOR = 4
 # windows of so many queries tell which one, and whether they are near (largest mean deviation).
 _CHECKED, _CHECKED_OF_EACH, _CODE_ERROR = 4, 64, 0.015
 
+# Rows whose owners are read at a time, and how far ahead all rows are read: by default that takes a gigabyte.
+_ROWS_AT_ONCE = 1 << 19
+_AHEAD = {"batch_readahead": 2, "fragment_readahead": 1}
+
 # Candidates of several queries that are looked up at a time, and compared with theirs.
 _MOST_ROWS, _PAIRS_AT_ONCE = 500_000, 1 << 15
 
@@ -88,6 +93,7 @@ class WindowSearch:
         self._dataset = table.dataset
         self._known = known
         self._matrix: WindowMatrix | None = None
+        self._owners: WindowOwners | None = None
         with reading(table.uri):
             self.is_indexed = self._dataset is not None and _index_partitions(self._dataset) > 0
 
@@ -114,31 +120,27 @@ class WindowSearch:
         for first in range(0, len(queries), block):
             part, count = queries[first : first + block], wanted
             while True:
-                of_query, rows, matrix, scores = self._candidates(part, count)
-                known = np.isin(matrix.video_ids, self._known)[rows]
+                of_query, videos, windows, scores = self._candidates(part, count)
+                known = np.isin(videos, self._known)
                 returned = np.bincount(of_query, minlength=len(part))
                 usable = np.bincount(of_query[known], minlength=len(part))
                 # Too few are left although the table has more: request more.
                 if not bool(np.any((usable < limit) & (returned >= count))):
                     break
                 count *= 4
-            of_query, rows, scores = of_query[known], rows[known], scores[known]
-            order = np.lexsort((-scores, of_query))
-            of_query, rows, scores = of_query[order], rows[order], scores[order].clip(-1.0, 1.0)
-            place = np.arange(len(rows)) - np.searchsorted(of_query, of_query)
+            order = np.flatnonzero(known)[np.lexsort((-scores[known], of_query[known]))]
+            of_query = of_query[order]
+            place = np.arange(len(order)) - np.searchsorted(of_query, of_query)
             best = place < limit
-            result.put((first + of_query[best], place[best]), matrix, rows[best], scores[best])
+            chosen = order[best]
+            cells = first + of_query[best], place[best]
+            result.put(cells, videos[chosen], windows[chosen], scores[chosen].clip(-1.0, 1.0))
         return result
 
     def _candidates(
         self, queries: NDArray[np.float32], count: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], WindowMatrix, NDArray[np.float32]]:
-        """The ``count`` windows of each query whose codes are nearest: queries [C], rows [C] of the matrix, matrix,
-        which may lack the vectors, and scores [C].
-
-        Frames of one query have many candidates in common. Each is read once, where Lance's own refinement reads it
-        for every frame: with 200 frames that took ten times as long.
-        """
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        """The ``count`` windows of each query whose codes are nearest: queries, videos, windows and scores [C]."""
         scale = self._scale_of_distances(queries)
         nearest = {
             "column": "vector",
@@ -149,18 +151,32 @@ class WindowSearch:
         }
         with reading(self._uri):
             codes = self._dataset.to_table(columns=["_distance"], nearest=nearest, with_row_id=True)
-            ids, rows = np.unique(codes["_rowid"].to_numpy(), return_inverse=True)
-            # Not public in Lance, whose `take` wants places in the table, which deleted rows shift.
-            columns = WINDOW_COLUMNS if not scale else [name for name in WINDOW_COLUMNS if name != "vector"]
-            matrix = window_matrix(self._dataset._take_rows(ids.tolist(), columns=list(columns)))
-        of_query = codes["query_index"].to_numpy().astype(np.int64)
+            if self._owners is None:
+                self._owners = WindowOwners.of_table(self._dataset)
+        of_query, rows = codes["query_index"].to_numpy().astype(np.int64), codes["_rowid"].to_numpy()
         if scale:
-            return of_query, rows, matrix, 1 - codes["_distance"].to_numpy() / np.float32(scale)
+            scores = 1 - codes["_distance"].to_numpy() / np.float32(scale)
+        else:
+            scores = self._exact_scores(queries, of_query, rows)
+        return of_query, *self._owners.of(rows), scores
+
+    def _exact_scores(
+        self, queries: NDArray[np.float32], of_query: NDArray[np.int64], rows: NDArray[np.uint64]
+    ) -> NDArray[np.float32]:
+        """The cosines [C] of queries and rows of the table.
+
+        Frames of one query have many candidates in common. Each is read once, where Lance's own refinement reads it
+        for every frame: with 200 frames that took ten times as long.
+        """
+        ids, places = np.unique(rows, return_inverse=True)
+        with reading(self._uri):
+            # Not public in Lance, whose `take` wants places in the table, which deleted rows shift.
+            vectors = vector_column(self._dataset._take_rows(ids.tolist(), columns=["vector"])).astype(np.float32)
         scores = np.empty(len(rows), np.float32)
         for at in range(0, len(rows), _PAIRS_AT_ONCE):
             pairs = slice(at, at + _PAIRS_AT_ONCE)
-            scores[pairs] = np.vecdot(matrix.vectors[rows[pairs]], queries[of_query[pairs]])
-        return of_query, rows, matrix, scores
+            scores[pairs] = np.vecdot(vectors[places[pairs]], queries[of_query[pairs]])
+        return scores
 
     def _scale_of_distances(self, queries: NDArray[np.float32]) -> float:
         """What 1 - cos is multiplied by in the distances of this version; 0 if they tell no cosines."""
@@ -179,6 +195,45 @@ class WindowSearch:
             best = min(errors, key=errors.__getitem__)
             self._scale = best if errors[best] < _CODE_ERROR else 0.0
         return self._scale
+
+
+@dataclass(frozen=True)
+class WindowOwners:
+    """Which window of which video each row of a version of the table is.
+
+    The rows of a video lie one after the other, so a row for each run of them says it. Reading these columns from the
+    table takes 60 microseconds for each window of a large one.
+
+    Attributes:
+        rows: [N] ids of the first rows of the runs, rising.
+        videos: [N] their videos.
+        windows: [N] the numbers of these windows.
+    """
+
+    rows: NDArray[np.uint64]
+    videos: NDArray[np.int64]
+    windows: NDArray[np.int64]
+
+    @classmethod
+    def of_table(cls, dataset: Any) -> WindowOwners:
+        """The runs of all rows."""
+        parts = []
+        columns = {"columns": ["video_id", "window"], "with_row_id": True, "batch_size": _ROWS_AT_ONCE}
+        for batch in dataset.to_batches(**columns, **_AHEAD):
+            rows, videos = batch["_rowid"].to_numpy(), batch["video_id"].to_numpy()
+            windows = batch["window"].to_numpy().astype(np.int64)
+            # A run ends with a video, and where rows were deleted or another file begins.
+            goes_on = (np.diff(videos) == 0) & (np.diff(windows) == 1) & (np.diff(rows) == 1)
+            first = np.flatnonzero(np.concatenate([[True], ~goes_on]))
+            parts.append((rows[first], videos[first], windows[first]))
+        rows, videos, windows = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.argsort(rows)
+        return cls(rows[order], videos[order], windows[order])
+
+    def of(self, rows: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The videos and windows [C] of these rows, all of which are in the table."""
+        runs = np.searchsorted(self.rows, rows, side="right") - 1
+        return self.videos[runs], self.windows[runs] + (rows - self.rows[runs]).astype(np.int64)
 
 
 # Building the index. Lance would compare each window with all partitions in half precision, which takes seven times as
@@ -313,9 +368,7 @@ def _assigned(dataset: Any, partitions: Partitions, schema: pa.Schema) -> Iterat
     """The ids of all rows with their partitions."""
     import pyarrow as pa
 
-    # Few batches ahead: by default they take a gigabyte.
-    ahead = {"batch_size": _ASSIGNED_AT_ONCE, "batch_readahead": 2, "fragment_readahead": 1}
-    for batch in dataset.to_batches(columns=["vector"], with_row_id=True, **ahead):
+    for batch in dataset.to_batches(columns=["vector"], with_row_id=True, batch_size=_ASSIGNED_AT_ONCE, **_AHEAD):
         vectors = unit_vectors(vector_column(pa.table(batch)))
         columns = [batch["_rowid"], pa.array(partitions.of(vectors).astype(np.uint32))]
         yield pa.record_batch(columns, schema=schema)

@@ -375,8 +375,7 @@ class SnapshotWindows:
     @cached_property
     def matrix(self) -> WindowMatrix:
         """The window vectors as one matrix in float32, made when it is first asked for."""
-        vectors = self.vectors.astype(np.float32)
-        return WindowMatrix(vectors, self.video_ids, self.windows, self.starts, self.ends)
+        return WindowMatrix(self.vectors.astype(np.float32), self.video_ids, self.windows)
 
     def of_videos(self, video_ids: Sequence[int]) -> list[WindowVectors]:
         """The windows of each of these videos, vectors as float16."""

@@ -7,6 +7,7 @@ import os
 import socket
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -192,7 +193,7 @@ class ShardedStore:
         # Of equal ones those of the first shard: the same whatever answers first.
         order = np.argsort(-scores, axis=1, kind="stable")[:, :limit]
         best = no_windows(len(queries), limit)
-        for name in ("video_ids", "windows", "starts", "ends", "scores"):
+        for name in ("video_ids", "windows", "scores"):
             joined = np.concatenate([getattr(table, name) for table in tables], axis=1)
             getattr(best, name)[...] = np.take_along_axis(joined, order, axis=1)
         return best
@@ -242,7 +243,14 @@ class ShardedStore:
             shard.close()
 
     def _ask_here(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        return {at: getattr(self.shards[at], method)(*given) for at, given in arguments.items()}
+        def ask(at: int) -> Any:
+            return getattr(self.shards[at], method)(*arguments[at])
+
+        if len(arguments) < 2:
+            return {at: ask(at) for at in arguments}
+        # What takes long in a shard is done without Python's lock.
+        with ThreadPoolExecutor(min(len(arguments), os.cpu_count() or 1), thread_name_prefix="vidkin-shards") as pool:
+            return dict(zip(arguments, pool.map(ask, arguments), strict=True))
 
     def _collect(self, method: str, video_ids: Sequence[int]) -> list[Any]:
         """What each shard reads of its videos, in the order of the ids."""

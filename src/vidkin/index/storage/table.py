@@ -390,9 +390,9 @@ LATER_VIDEO_COLUMNS = frozenset({"damage"})
 
 """Columns that tables of version 0.1 lack."""
 
-WINDOW_COLUMNS = ("video_id", "window", "start", "end", "vector")
+WINDOW_COLUMNS = ("video_id", "window", "vector")
 
-VIDEO_WINDOW_COLUMNS = (*WINDOW_COLUMNS, "first_frame", "last_frame")
+VIDEO_WINDOW_COLUMNS = (*WINDOW_COLUMNS, "start", "end", "first_frame", "last_frame")
 
 
 def record_rows(records: Iterable[VideoRecord]) -> pa.Table:
@@ -446,15 +446,9 @@ def window_rows(videos: Sequence[tuple[int, WindowVectors]]) -> pa.Table | None:
 
 
 def window_matrix(rows: pa.Table) -> WindowMatrix:
-    """All rows (columns :data:`WINDOW_COLUMNS`, possibly without the vectors) as arrays."""
-    has_vectors = "vector" in rows.column_names
-    return WindowMatrix(
-        vectors=vector_column(rows).astype(np.float32) if has_vectors else np.zeros((len(rows), 0), np.float32),
-        video_ids=_column(rows, "video_id"),
-        windows=_column(rows, "window").astype(np.int64),
-        starts=_column(rows, "start"),
-        ends=_column(rows, "end"),
-    )
+    """All rows (columns :data:`WINDOW_COLUMNS`) as arrays."""
+    windows = _column(rows, "window").astype(np.int64)
+    return WindowMatrix(vector_column(rows).astype(np.float32), _column(rows, "video_id"), windows)
 
 
 def all_windows(rows: pa.Table) -> SnapshotWindows:
