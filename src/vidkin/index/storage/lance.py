@@ -312,7 +312,7 @@ class LanceStore:
     def optimize(self) -> None:
         with self._lock:
             self._compact()
-            build_window_index(self._windows, exact_below=self._exact_below)
+            build_window_index(self._windows, exact_below=self._exact_below, parts=self._parts)
             self._search = None
             self._write_snapshot()
 

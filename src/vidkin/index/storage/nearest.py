@@ -29,7 +29,9 @@ INDEX_NAME = "window_vectors"
 # refinement found 99.95 % of the true 50 nearest.
 _WINDOWS_A_PARTITION = 1024
 
-_MOST_PARTITIONS = 4096
+# Of a shard fewer: each vector is compared with the middles of all of them, which takes .7 ms for 4,096 where a
+# processor has no instructions for half precision.
+_MOST_PARTITIONS, _MOST_PARTITIONS_OF_A_SHARD = 4096, 1024
 
 # Vectors a partition that k-means sees, and how often it looks at them.
 _SAMPLES_A_PARTITION, _ROUNDS = 64, 20
@@ -46,9 +48,8 @@ _FEW_NEW = 1 / 16
 
 # Partitions that are read for each vector. Where three million windows lie as narrowly as those of real videos, Lance's
 # own number finds two thirds of what comparing all vectors finds; this one finds all of it in the same time. Of a shard
-# fewer are enough: of 224,000 windows of real footage in 219 partitions 32 have .99 of the ten and of the hundred
-# nearest windows, 8 have .92 and .91, and 128 all of them in twice the time.
-_PARTITIONS_READ, _PARTITIONS_READ_OF_A_SHARD = 256, 32
+# fewer are enough: of 10,000 videos of real footage 8, 16 and 32 partitions of each of four find the same.
+_PARTITIONS_READ, _PARTITIONS_READ_OF_A_SHARD = 256, 8
 
 # Of the windows that are wanted a shard looks for twice its share, about what it has of them in the end.
 _SHARES = 2
@@ -79,7 +80,7 @@ class WindowSearch:
     Args:
         table: The table of windows.
         known: [V] int64, sorted ids of the videos that exist; windows of others are ignored.
-        parts: Number of stores that share the videos, see :class:`LanceStore`.
+        parts: Number of stores that share the videos, see :class:`~vidkin.index.storage.lance.LanceStore`.
 
     Attributes:
         is_indexed: Whether the approximate index is used.
@@ -240,13 +241,20 @@ class WindowOwners:
 # long as in single precision and ten times as long as all the rest, so that is done here.
 
 
-def build_window_index(table: LanceTable, *, exact_below: int) -> None:
-    """Bring the approximate index up to date once there are enough windows to need one."""
+def build_window_index(table: LanceTable, *, exact_below: int, parts: int = 1) -> None:
+    """Bring the approximate index up to date once there are enough windows to need one.
+
+    Args:
+        table: The table of windows.
+        exact_below: Fewer windows need none.
+        parts: Number of stores that share the videos, see :class:`~vidkin.index.storage.lance.LanceStore`.
+    """
     dataset, rows = table.dataset, table.row_count()
     if dataset is None or rows < exact_below:
         return
     with writing(table.uri):
-        wanted = max(1, min(_MOST_PARTITIONS, rows // _WINDOWS_A_PARTITION))
+        most = _MOST_PARTITIONS if parts == 1 else _MOST_PARTITIONS_OF_A_SHARD
+        wanted = max(1, min(most, rows // _WINDOWS_A_PARTITION))
         present = _index_partitions(dataset)
         is_new = present == 0 or wanted >= 4 * present
         new = 0 if is_new else int(dataset.stats.index_stats(INDEX_NAME)["num_unindexed_rows"])
