@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.index.storage.test_stores import entry, units
+from vidkin.index.storage.contract import NO_WINDOW
 from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.nearest import INDEX_NAME, Partitions, WindowOwners
 from vidkin.index.storage.opening import open_place
@@ -109,6 +110,15 @@ def test_windows_of_removed_videos_are_in_no_new_index(store: LanceStore) -> Non
     kept = {record.id for record in store.videos()}
     found = store.nearest(vectors[:40], 50)
     assert set(found.video_ids.ravel().tolist()) <= kept
+
+
+def test_an_index_of_which_all_videos_are_removed_finds_nothing_and_is_not_damaged(store: LanceStore) -> None:
+    fill(store, clusters(1500, 32), "a")
+    store.optimize()
+    store.remove([record.id for record in store.videos()])
+    for _ in range(2):
+        assert (store.nearest(clusters(3, 32), 5).video_ids == NO_WINDOW).all()
+        store.optimize()
 
 
 @pytest.mark.parametrize("compacted", [False, True])

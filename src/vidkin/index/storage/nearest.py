@@ -223,14 +223,15 @@ class WindowOwners:
     @classmethod
     def of_table(cls, dataset: Any) -> WindowOwners:
         """The runs of all rows."""
-        parts = []
+        nothing = np.zeros(0, np.int64)
+        parts = [(nothing.astype(np.uint64), nothing, nothing)]
         columns = {"columns": ["video_id", "window"], "with_row_id": True, "batch_size": _ROWS_AT_ONCE}
         for batch in dataset.to_batches(**columns, **_AHEAD):
             rows, videos = batch["_rowid"].to_numpy(), batch["video_id"].to_numpy()
             windows = batch["window"].to_numpy().astype(np.int64)
             # A run ends with a video, and where rows were deleted or another file begins.
             goes_on = (np.diff(videos) == 0) & (np.diff(windows) == 1) & (np.diff(rows) == 1)
-            first = np.flatnonzero(np.concatenate([[True], ~goes_on]))
+            first = np.flatnonzero(np.concatenate([[True], ~goes_on])[: len(rows)])  # a batch may be empty
             parts.append((rows[first], videos[first], windows[first]))
         rows, videos, windows = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.argsort(rows)
