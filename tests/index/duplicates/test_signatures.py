@@ -63,10 +63,34 @@ def test_what_is_found_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyP
     ids = [record.id for record in records]
     whole = list(Signatures.of(store, ids).neighbors(ids, 3))
     monkeypatch.setattr("vidkin.index.duplicates.signatures._VIDEOS_A_BLOCK", 7)
-    monkeypatch.setattr("vidkin.index.duplicates.signatures._MOST_COSINES", 200)
+    monkeypatch.setattr("vidkin.index.duplicates.signatures._ROWS_AT_ONCE", 9)
+    monkeypatch.setattr("vidkin.index.duplicates.signatures._VIDEOS_AT_ONCE", 11)
+    monkeypatch.setattr("vidkin.index.duplicates.signatures._VIEWS_AT_ONCE", 5)
     assert list(Signatures.of(store, ids).neighbors(ids, 3)) == whole
     assert [video for video, _ in whole] == ids
     assert all(video not in near and len(near) <= 3 for video, near in whole)
+
+
+@pytest.mark.parametrize("count", [1, 4, 60])
+def test_neighbors_are_those_that_comparing_all_one_by_one_finds(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some are equally near: the second half of the videos is the first once more."""
+    generator = np.random.default_rng(2)
+    store = MemoryStore()
+    shown = [scenes(generator) for _ in range(20)]
+    ids = [record.id for record in store.append_many([described(str(n), shown[n % 20]) for n in range(40)])]
+    monkeypatch.setattr("vidkin.index.duplicates.signatures._VIDEOS_AT_ONCE", 7)
+    signatures = Signatures.of(store, ids)
+    found = dict(signatures.neighbors(ids, count))
+    for row, video in enumerate(ids):
+        cosines = signatures.views @ signatures.views[signatures.firsts[row]]
+        ends = [*signatures.firsts[1:].tolist(), len(cosines)]
+        best = {
+            other: max(cosines[first:end])
+            for other, first, end in zip(ids, signatures.firsts.tolist(), ends, strict=True)
+            if other != video
+        }
+        alike = [other for other in ids if other != video and best[other] >= 0.25]
+        assert found[video] == sorted(alike, key=lambda other: (-round(float(best[other]), 5), other))[:count]
 
 
 @pytest.mark.parametrize("shape", [(), (3,)])

@@ -136,3 +136,23 @@ def test_owners_of_rows_are_what_the_table_says(store: LanceStore, compacted: bo
     videos, windows = owners.of(rows[order])
     assert videos.tolist() == table["video_id"].to_numpy()[order].tolist()
     assert windows.tolist() == table["window"].to_numpy()[order].tolist()
+    some = np.unique(videos)[::2]
+    wanted = np.isin(table["video_id"].to_numpy(), some)
+    assert owners.rows_of(some).tolist() == sorted(rows[wanted].tolist())
+
+
+def test_windows_of_a_large_index_are_read_where_their_rows_are(store: LanceStore) -> None:
+    fill(store, clusters(1500, 32), "a")
+    before = {record.id: store.read_windows(record.id) for record in store.videos()}
+    store.optimize()
+    assert store._window_search().is_indexed
+    store.remove([first := min(before)])
+    del before[first]
+    fill(store, clusters(100, 32, seed=1), "b")  # these are not in the index yet
+    for record in store.videos():
+        before.setdefault(record.id, store.read_windows(record.id))
+    ids = sorted(before, reverse=True)
+    for video, windows in zip(ids, store.read_windows_many(ids), strict=True):
+        assert np.array_equal(windows.vectors, before[video].vectors)
+        assert np.array_equal(windows.first_frames, before[video].first_frames)
+        assert len(windows) == store.get(video).windows

@@ -314,14 +314,18 @@ class PairSearch:
             return
         by_id = {record.id: record for record in others.values()}
         count = max(1, self.neighbors // _FEWER_JOINED) if turn is None else _TURNED_JOINED
-        ids, both = [record.id for record in records], not self._all_ask
+        # Of a family one is looked up after a turn, and who is not its first now will not be later.
+        asking = [record for record in records if turn is None or self._is_first(record)]
+        ids, both = [record.id for record in asking], not self._all_ask
         if self.scores.mapper is None:
             found = self._signatures.neighbors(ids, count, turn=turn, both=both)
         else:
             tasks = [Task("neighbors_of", (block, count, turn, both)) for block in self._signatures.blocks(ids)]
             found = chain.from_iterable(self.scores.mapper.run(self._signatures, tasks))
-        for video, near in found:
-            yield by_id[video], [by_id[other] for other in near]
+        asked = set(ids)
+        for record in records:
+            near = next(found)[1] if record.id in asked else []
+            yield record, [by_id[other] for other in near]
 
     def _search(
         self,

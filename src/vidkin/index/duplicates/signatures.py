@@ -10,31 +10,30 @@ Shapes: V videos; N views of all videos; D dimensions.
 from __future__ import annotations
 
 import logging
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from tempfile import TemporaryFile
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.files import read_at
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import WindowVectors
 from vidkin.similarity import FrameFeatures
 
-# Videos whose windows are read at a time, and cosines that are held at a time.
-_VIDEOS_A_BLOCK, _MOST_COSINES = 128, 1 << 23
-# Views that are compared with some videos at a time.
-_VIEWS_AT_A_TIME = 2048
+# Videos whose windows are read at a time.
+_VIDEOS_A_BLOCK = 128
+# Videos that are looked up at a time, those that they are compared with before the best of them are kept, and views of
+# these whose cosines are in the processor's cache at a time.
+_ROWS_AT_ONCE, _VIDEOS_AT_ONCE, _VIEWS_AT_ONCE = 256, 8192, 2048
 # Bytes of a piece of what is kept, at least and at most. The C library returns the memory of what is larger than 32 MiB
 # as soon as it is freed, whatever lies beside it.
 _SMALLEST_PIECE, _LARGEST_PIECE = 1 << 20, 33 << 20
 _ROWS_AT_A_TIME = 1 << 14
-# About as many videos are looked up by one task.
-_ROWS_A_TASK = 256
 # Least cosine of a candidate, as it is and after a turn. Of 840 pairs of edited copies one in a hundred was below .4 in
 # one direction; so are half of all unrelated pairs.
 _LEAST_ALIKE, _LEAST_TURNED = 0.25, 0.4
@@ -84,6 +83,10 @@ class Signatures:
     firsts: NDArray[np.int64]
     turned: dict[Pose, NDArray[np.float32]]
     windows: _HeldWindows | None = None
+    _wholes: NDArray[np.float32] = field(init=False)  # [V, D]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_wholes", self.views[self.firsts])
 
     @classmethod
     def of(
@@ -159,20 +162,23 @@ class Signatures:
             turn: Compare the videos as they look after this turn; none are found if that cannot be told.
             both: Also compare their views with the whole pictures of the others, which else is left to the others.
         """
-        wholes = self.views[self.firsts] if turn is None else self.turned.get(turn)
-        for first in range(0, len(video_ids), self._step):
-            block = video_ids[first : first + self._step]
+        wholes = self._wholes if turn is None else self.turned.get(turn)
+        least = _LEAST_ALIKE if turn is None else _LEAST_TURNED
+        for block in self.blocks(video_ids):
             rows = np.array([self.rows[video] for video in block if video in self.rows], np.int64)
             if wholes is None or not len(rows):
                 yield from ((video, []) for video in block)
                 continue
-            alike = self._alike(wholes[rows], all_views=turn in (None, "mirrored"))
-            if both and turn is None:
-                alike = np.maximum(alike, self._as_parts(rows))
-            alike[np.arange(len(rows)), rows] = -1.0
-            least = _LEAST_ALIKE if turn is None else _LEAST_TURNED
-            best = zip(rows.tolist(), self._best(alike, count, least), strict=True)
-            found = {int(self.ids[row]): self._sharing(row, near, turn, both=both) for row, near in best}
+            best, last = _Best(rows, count, least), 0
+            while last < len(self.ids):
+                # The best of a few leave little to look at in the many that follow.
+                first, last = last, min(4 * last + count, last + _VIDEOS_AT_ONCE, len(self.ids))
+                alike = self._alike(wholes[rows], first, last, all_views=turn in (None, "mirrored"))
+                if both and turn is None:
+                    alike = np.maximum(alike, self._as_parts(rows, first, last))
+                best.add(alike, first)
+            near = zip(rows.tolist(), best.columns(), strict=True)
+            found = {int(self.ids[row]): self._sharing(row, columns, turn, both=both) for row, columns in near}
             yield from ((video, found.get(video, [])) for video in block)
 
     def start(self, place: Place, store: VectorStore) -> Signatures:
@@ -181,8 +187,7 @@ class Signatures:
 
     def blocks(self, video_ids: Sequence[int]) -> Iterator[Sequence[int]]:
         """The videos in parts for :meth:`neighbors_of`, which compares the same arrays for all parts as for all."""
-        size = self._step * max(1, _ROWS_A_TASK // self._step)
-        yield from (video_ids[first : first + size] for first in range(0, len(video_ids), size))
+        yield from (video_ids[first : first + _ROWS_AT_ONCE] for first in range(0, len(video_ids), _ROWS_AT_ONCE))
 
     def neighbors_of(
         self, video_ids: Sequence[int], count: int, turn: Pose | None, both: bool
@@ -190,26 +195,22 @@ class Signatures:
         """:meth:`neighbors` of one part."""
         return list(self.neighbors(video_ids, count, turn=turn, both=both))
 
-    @property
-    def _step(self) -> int:
-        """Videos that are compared with all others at a time."""
-        return max(1, min(_ROWS_A_TASK, _MOST_COSINES // max(1, len(self.ids))))
-
-    def _alike(self, ones: NDArray[np.float32], *, all_views: bool) -> NDArray[np.float32]:
-        """The best cosine [R, V] of vectors [R, D] with any view of each video, or with its whole picture.
+    def _alike(self, ones: NDArray[np.float32], first: int, last: int, *, all_views: bool) -> NDArray[np.float32]:
+        """The best cosine [R, last - first] of vectors [R, D] with any view of some videos, or with their whole
+        pictures.
 
         A few views at a time: their cosines stay in the processor's cache until the best of each video is known.
         """
         if not all_views:
-            return ones @ self.views[self.firsts].T
-        best = np.empty((len(ones), len(self.ids)), np.float32)
-        ends, first = np.append(self.firsts[1:], len(self.views)), 0
-        while first < len(ends):
-            begin = int(self.firsts[first])
-            last = max(first + 1, int(np.searchsorted(ends, begin + _VIEWS_AT_A_TIME, side="right")))
-            cosines = ones @ self.views[begin : int(ends[last - 1])].T
-            best[:, first:last] = np.maximum.reduceat(cosines, self.firsts[first:last] - begin, axis=1)
-            first = last
+            return ones @ self._wholes[first:last].T
+        best = np.empty((len(ones), last - first), np.float32)
+        ends, begin = np.append(self.firsts[1:], len(self.views)), first
+        while begin < last:
+            view = int(self.firsts[begin])
+            end = min(last, max(begin + 1, int(np.searchsorted(ends, view + _VIEWS_AT_ONCE, side="right"))))
+            cosines = ones @ self.views[view : int(ends[end - 1])].T
+            best[:, begin - first : end - first] = np.maximum.reduceat(cosines, self.firsts[begin:end] - view, axis=1)
+            begin = end
         return best
 
     def _sharing(self, row: int, near: NDArray[np.int64], turn: Pose | None, *, both: bool) -> list[int]:
@@ -222,21 +223,47 @@ class Signatures:
         found: list[int] = self.ids[near].tolist()
         return found
 
-    def _as_parts(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The best cosine [rows, V] of the views of some videos with the whole pictures of all."""
+    def _as_parts(self, rows: NDArray[np.int64], first: int, last: int) -> NDArray[np.float32]:
+        """The best cosine [rows, last - first] of the views of some videos with the whole pictures of others."""
         ends = np.append(self.firsts[1:], len(self.views))
-        wholes = self.views[self.firsts]
+        wholes = self._wholes[first:last]
         best = [(wholes @ self.views[self.firsts[row] : ends[row]].T).max(axis=1) for row in rows.tolist()]
         return np.stack(best)
 
-    def _best(self, alike: NDArray[np.float32], count: int, least: float) -> list[NDArray[np.int64]]:
-        """The best columns of each row, best first; of equals the lower place."""
-        most = min(count, alike.shape[1])
-        columns = np.sort(np.argpartition(-alike, most - 1, axis=1)[:, :most], axis=1)
-        cosines = np.take_along_axis(alike, columns, axis=1)
-        order = np.argsort(-cosines, axis=1, kind="stable")
-        columns, cosines = np.take_along_axis(columns, order, axis=1), np.take_along_axis(cosines, order, axis=1)
-        return [own[near >= least] for own, near in zip(columns, cosines, strict=True)]
+
+class _Best:
+    """The best columns of rows, of columns that come in parts.
+
+    Args:
+        own: [R] the column of each row that is none of them: the video itself.
+        count: Number of columns.
+        least: Least value of any of them.
+    """
+
+    def __init__(self, own: NDArray[np.int64], count: int, least: float) -> None:
+        self._own, self._count = own, count
+        self._least = np.full((len(own), 1), least, np.float32)  # of each row, once it has so many
+        nothing = np.zeros(0, np.int64)
+        self._rows, self._columns, self._values = nothing, nothing, np.zeros(0, np.float32)
+
+    def add(self, values: NDArray[np.float32], first: int) -> None:
+        """Add columns [R, C] from the place ``first`` on, which are changed; those before were added before."""
+        is_here = (self._own >= first) & (self._own < first + values.shape[1])
+        values[np.flatnonzero(is_here), self._own[is_here] - first] = -2.0
+        rows, columns = np.nonzero(values >= self._least)
+        rows = np.concatenate([self._rows, rows])
+        values = np.concatenate([self._values, values[rows[len(self._rows) :], columns]])
+        columns = np.concatenate([self._columns, columns + first])
+        order = np.lexsort((columns, -values, rows))  # of equals the lower place
+        rows = rows[order]
+        place = np.arange(len(rows)) - np.searchsorted(rows, rows)
+        self._least[rows[place == self._count - 1], 0] = values[order[place == self._count - 1]]
+        order = order[place < self._count]
+        self._rows, self._columns, self._values = rows[place < self._count], columns[order], values[order]
+
+    def columns(self) -> list[NDArray[np.int64]]:
+        """The columns of each row, best first."""
+        return np.split(self._columns, np.searchsorted(self._rows, np.arange(1, len(self._own))))
 
 
 class _HeldWindows:
@@ -349,7 +376,6 @@ class _RowsOfFile:
         self._file = TemporaryFile(prefix="vidkin-")  # noqa: SIM115 - it is closed, and gone, when this is
         weakref.finalize(self, self._file.close)
         self._rows, self._width = 0, 0
-        self._lock = threading.Lock()
 
     def add(self, rows: NDArray[np.int8]) -> None:
         """Add rows at the end."""
@@ -359,9 +385,12 @@ class _RowsOfFile:
 
     def __getitem__(self, stretch: slice) -> NDArray[np.int8]:
         first, last, _ = stretch.indices(self._rows)
-        with self._lock:
-            self._file.seek(first * self._width)
-            content = self._file.read(max(0, last - first) * self._width)
+        position, end = first * self._width, max(first, last) * self._width
+        parts = []
+        while position < end:  # a system reads at most two gigabytes at a time
+            parts.append(read_at(self._file.fileno(), end - position, position))
+            position += len(parts[-1])
+        content = parts[0] if len(parts) == 1 else b"".join(parts)
         return np.frombuffer(content, np.int8).reshape(-1, self._width)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -455,7 +455,12 @@ class LanceStore:
             return [WindowVectors.empty() for _ in video_ids]
         windows = None if self._snapshot is None else self._snapshot.windows
         if windows is None:
-            rows = self._windows.read(VIDEO_WINDOW_COLUMNS, filter=f"video_id in ({', '.join(map(str, some))})")
+            search = self._window_search()
+            if isinstance(search, WindowSearch) and search.is_indexed:
+                rows = search.rows_of(some, VIDEO_WINDOW_COLUMNS)
+            else:
+                wanted = f"video_id in ({', '.join(map(str, some))})"
+                rows = self._windows.read(VIDEO_WINDOW_COLUMNS, filter=wanted)
             if rows is None:
                 raise self._incomplete()
             windows = all_windows(rows)

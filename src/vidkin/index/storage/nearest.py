@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,7 +95,6 @@ class WindowSearch:
         self._dataset = table.dataset
         self._known = known
         self._matrix: WindowMatrix | None = None
-        self._owners: WindowOwners | None = None
         with reading(table.uri):
             partitions = 0 if self._dataset is None else _index_partitions(self._dataset)
         self.is_indexed = partitions > 0
@@ -117,6 +117,18 @@ class WindowSearch:
             matrix = window_matrix(rows)
             self._matrix = matrix.of_known(np.isin(matrix.video_ids, self._known))
         return self._matrix.nearest(queries, limit)
+
+    def rows_of(self, video_ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """These columns of all rows of some videos, where a filter would read the ids of all rows of the table."""
+        rows = self._owners.rows_of(np.array(video_ids, np.int64))
+        with reading(self._uri):
+            # Not public in Lance, whose `take` wants places in the table, which deleted rows shift.
+            return self._dataset._take_rows(rows.tolist(), columns=list(columns))
+
+    @cached_property
+    def _owners(self) -> WindowOwners:
+        with reading(self._uri):
+            return WindowOwners.of_table(self._dataset)
 
     def _approximate(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
         result = no_windows(len(queries), limit)
@@ -157,8 +169,6 @@ class WindowSearch:
         }
         with reading(self._uri):
             codes = self._dataset.to_table(columns=["_distance"], nearest=nearest, with_row_id=True)
-            if self._owners is None:
-                self._owners = WindowOwners.of_table(self._dataset)
         of_query, rows = codes["query_index"].to_numpy().astype(np.int64), codes["_rowid"].to_numpy()
         if scale:
             scores = 1 - codes["_distance"].to_numpy() / np.float32(scale)
@@ -214,17 +224,19 @@ class WindowOwners:
         rows: [N] ids of the first rows of the runs, rising.
         videos: [N] their videos.
         windows: [N] the numbers of these windows.
+        lengths: [N] rows of each run.
     """
 
     rows: NDArray[np.uint64]
     videos: NDArray[np.int64]
     windows: NDArray[np.int64]
+    lengths: NDArray[np.int64]
 
     @classmethod
     def of_table(cls, dataset: Any) -> WindowOwners:
         """The runs of all rows."""
         nothing = np.zeros(0, np.int64)
-        parts = [(nothing.astype(np.uint64), nothing, nothing)]
+        parts = [(nothing.astype(np.uint64), nothing, nothing, nothing)]
         columns = {"columns": ["video_id", "window"], "with_row_id": True, "batch_size": _ROWS_AT_ONCE}
         for batch in dataset.to_batches(**columns, **_AHEAD):
             rows, videos = batch["_rowid"].to_numpy(), batch["video_id"].to_numpy()
@@ -232,15 +244,23 @@ class WindowOwners:
             # A run ends with a video, and where rows were deleted or another file begins.
             goes_on = (np.diff(videos) == 0) & (np.diff(windows) == 1) & (np.diff(rows) == 1)
             first = np.flatnonzero(np.concatenate([[True], ~goes_on])[: len(rows)])  # a batch may be empty
-            parts.append((rows[first], videos[first], windows[first]))
-        rows, videos, windows = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = np.argsort(rows)
-        return cls(rows[order], videos[order], windows[order])
+            lengths = np.diff(np.append(first, len(rows)))
+            parts.append((rows[first], videos[first], windows[first], lengths))
+        columns_of_all = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        order = np.argsort(columns_of_all[0])
+        return cls(*(column[order] for column in columns_of_all))
 
     def of(self, rows: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The videos and windows [C] of these rows, all of which are in the table."""
         runs = np.searchsorted(self.rows, rows, side="right") - 1
         return self.videos[runs], self.windows[runs] + (rows - self.rows[runs]).astype(np.int64)
+
+    def rows_of(self, videos: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Ids of all rows of these videos, rising."""
+        runs = np.flatnonzero(np.isin(self.videos, videos))
+        lengths = self.lengths[runs]
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return np.repeat(self.rows[runs], lengths) + within.astype(np.uint64)
 
 
 # Building the index. Lance would compare each window with all partitions in half precision, which takes seven times as
