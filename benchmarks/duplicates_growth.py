@@ -1,6 +1,7 @@
 """How finding duplicates grows: composed features of many videos in a real index, nothing is decoded.
 
     python benchmarks/duplicates_growth.py INDEX [--sizes 1000 3000 10000] [--work FOLDER] [--output FILE.json]
+    python benchmarks/duplicates_growth.py INDEX --workers 0 1 2 [--sizes 10000] [--work FOLDER] [--output FILE.json]
 
 A video is a row of six scenes, each two seconds of a video of INDEX (an index of real videos, such as the one that
 duplicates_rate.py makes). The signs of a scene's principal components are flipped at random, in all views alike: that
@@ -8,6 +9,9 @@ keeps how real features are spread, and makes another scene of each. Four of fiv
 of an earlier one: with a cosine of .95 or .85 to it in each view, or of .95 without its first two seconds. Files exist
 but are empty. Printed are processor seconds of a search by stored features, of a second one, and of one after ten more
 videos; how many videos each search looked up; peak memory; copies grouped, and groups that join different videos.
+
+With --workers only the first search is measured, by the clock and with the start of the workers: in one process (0) and
+with so many workers of a Ray cluster of this machine, and whether all find the same pairs with the same scores.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import shutil
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +33,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.index import Entry, Index, VideoRecord, window_vectors
+from vidkin.index import Entry, Index, RayRanker, VideoRecord, window_vectors
+from vidkin.index.cluster.connection import import_ray
 from vidkin.index.duplicates.comparisons import Comparisons, present_files
 from vidkin.index.duplicates.find import find_duplicates
 from vidkin.index.duplicates.pairing import PairSearch
@@ -117,16 +123,19 @@ def fill(index: Index, folder: Path, composer: Composer, numbers: range) -> None
     index.store.optimize()
 
 
-def look(folder: Path) -> dict[str, Any]:
+def look(folder: Path, workers: int = 0) -> dict[str, Any]:
     """Search an index by what it stores, in a process of its own; what is compared is kept."""
     logging.getLogger("vidkin").setLevel(logging.ERROR)  # empty files cannot be read, as each pair would say
-    with Index.open(folder / "c.vidkin") as index:
+    with ExitStack() as stack:
+        index = stack.enter_context(Index.open(folder / "c.vidkin"))
         index.refresh()
         parts: SearchParts = index._parts
         known = Comparisons.open(index.place, parts.state_of_scores())
         before = set(known.searched)
         search = PairSearch(index.store, parts.common, parts.scorer, known, parts.readings())
         begun, clock = time.process_time(), time.perf_counter()
+        if workers:
+            search.compute_ahead(stack.enter_context(start_workers(index, workers)), index.worker_spec)
         groups = find_duplicates(present_files(index), search, Decisions.open(index.place), read_files=False)
         seconds, by_clock = time.process_time() - begun, time.perf_counter() - clock
         compared = sum(1 for _ in known.pairs())
@@ -144,6 +153,12 @@ def look(folder: Path) -> dict[str, Any]:
     }
 
 
+def start_workers(index: Index, count: int) -> RayRanker:
+    """A Ray cluster of this machine with so many workers."""
+    import_ray().init(num_cpus=count, include_dashboard=False, log_to_driver=False, address="local")
+    return RayRanker(index.place, shards=count)
+
+
 def peak_mib() -> int:
     """What this process held at most. `ru_maxrss` also counts what the process that started it held by then."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
@@ -157,26 +172,55 @@ def link_or_copy(source: str, target: str) -> None:
 
 def measure(folder: Path, size: int, source: Path) -> dict[str, Any]:
     """Fill an index unless the folder has it, look for duplicates in a copy twice, and once more with ten more."""
-    filled, composer = folder / "filled", Composer(source, size)
-    if not (filled / "done").exists():
-        shutil.rmtree(filled, ignore_errors=True)
-        (filled / "files").mkdir(parents=True)
-        with Index.open(filled / "c.vidkin", create=True) as index:
-            fill(index, filled / "files", composer, range(size))
-        (filled / "done").touch()
+    filled = fill_once(folder, size, source)
     folder = folder / "run"
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(filled / "c.vidkin", folder / "c.vidkin", copy_function=link_or_copy)
-    (folder / "files").mkdir()
+    share_index(filled, folder)
     figures: dict[str, Any] = {"copies": size // EVERY}
     for what in ("first", "second", "ten more"):
         if what == "ten more":
             with Index.open(folder / "c.vidkin") as index:
                 # Of another seed: the first ones are composed only where they are not kept.
                 fill(index, folder / "files", Composer(source, size + 1), range(size, size + MORE))
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-            figures[what] = pool.submit(look, folder).result()
+        figures[what] = look_apart(folder)
         print(size, what, figures[what], flush=True)
+    return figures
+
+
+def fill_once(folder: Path, size: int, source: Path) -> Path:
+    """The index of so many videos in this folder, which is filled unless that is done."""
+    filled = folder / "filled"
+    if not (filled / "done").exists():
+        shutil.rmtree(filled, ignore_errors=True)
+        (filled / "files").mkdir(parents=True)
+        with Index.open(filled / "c.vidkin", create=True) as index:
+            fill(index, filled / "files", Composer(source, size), range(size))
+        (filled / "done").touch()
+    return filled / "c.vidkin"
+
+
+def share_index(filled: Path, folder: Path) -> None:
+    """A copy of an index in a new folder."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(filled, folder / "c.vidkin", copy_function=link_or_copy)
+    (folder / "files").mkdir()
+
+
+def look_apart(folder: Path, workers: int = 0) -> dict[str, Any]:
+    """:func:`look` in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(look, folder, workers).result()
+
+
+def measure_workers(folder: Path, size: int, source: Path, workers: list[int]) -> dict[str, Any]:
+    """The first search with each number of workers; all must find what the first one finds."""
+    filled, figures, pairs = fill_once(folder, size, source), {}, []
+    for count in workers:
+        share_index(filled, folder / "run")
+        figures[str(count)] = look_apart(folder / "run", count)
+        kept = json.loads((folder / "run" / "c.vidkin" / Comparisons.FILE).read_text(encoding="utf-8"))
+        pairs.append(kept["pairs"])
+        figures[str(count)]["same pairs"] = pairs[-1] == pairs[0]
+        print(size, "workers", count, figures[str(count)], flush=True)
     return figures
 
 
@@ -185,11 +229,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("index", type=Path, help="an index of real videos, whose features are composed")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 3000, 10000], help="numbers of videos")
+    parser.add_argument("--workers", type=int, nargs="+", help="numbers of workers of a Ray cluster; 0 is none")
     parser.add_argument("--work", type=Path, help="folder for the indexes; composed videos are kept")
     parser.add_argument("--output", type=Path, help="JSON file for the figures")
     given = parser.parse_args()
     work = given.work or Path(tempfile.mkdtemp(prefix="vidkin-duplicates-growth-"))
-    sizes = {size: measure(work / str(size), size, given.index) for size in given.sizes}
+    sizes = {
+        size: measure_workers(work / str(size), size, given.index, given.workers)
+        if given.workers
+        else measure(work / str(size), size, given.index)
+        for size in given.sizes
+    }
     if given.output:
         document = {"machine": describe_machine(), "sizes": sizes}
         given.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
