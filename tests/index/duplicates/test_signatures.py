@@ -164,6 +164,27 @@ def test_many_videos_are_compared_without_a_search_each(monkeypatch: pytest.Monk
     assert len(known.searched) == 48
 
 
+@pytest.mark.parametrize(("added", "expected"), [(5, "a search each"), (12, "all at once")])
+def test_few_of_very_many_are_looked_up_by_a_search_each(
+    added: int, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pairing, "_FEWEST_JOINED", 20)
+    monkeypatch.setattr(pairing, "_SHARE_ASKING", 4)
+    generator = np.random.default_rng(6)
+    store = MemoryStore()
+    films = [scenes(generator) for _ in range(30)]
+    store.append_many([described(f"film {n}", film) for n, film in enumerate(films)])
+    known = Comparisons()
+    PairSearch(store, CommonFrames(), CopyScorer(), known).run(store.videos(), threshold=0.7)
+    store.append_many([described(f"copy {n}", films[n][1:]) for n in range(added)])
+    searches, nearest = [], store.nearest
+    monkeypatch.setattr(store, "nearest", lambda *arguments: searches.append(1) or nearest(*arguments))
+    PairSearch(store, CommonFrames(), CopyScorer(), known).run(store.videos(), threshold=0.7)
+    assert len(searches) >= added if expected == "a search each" else not searches
+    copies = {(first, second) for first, second, result in known.pairs() if result.score >= 0.7}
+    assert copies == {(f"copy {n}", f"film {n}") for n in range(added)}
+
+
 def test_what_shares_nothing_for_a_while_stops_being_a_candidate_and_a_copy_stays_one() -> None:
     generator = np.random.default_rng(5)
     film = scenes(generator, views=3)

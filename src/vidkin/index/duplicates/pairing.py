@@ -51,9 +51,9 @@ _MOST_OF_FAMILY = 2
 # How far the score of a predicted mirror image may be below that of the true one.
 _PREDICTED_LESS = 0.25
 # Number of videos, and of those to look up among them, from which all are compared at once by what they show on
-# average: reading that of all takes about as long as looking up five of them. With fewer, a search for each costs
-# little.
-_FEWEST_JOINED, _FEWEST_ASKING = 512, 5
+# average: reading that of all takes about as long as looking up one of 500, at least five, of them. With fewer, a
+# search for each costs little.
+_FEWEST_JOINED, _FEWEST_ASKING, _SHARE_ASKING = 512, 5, 500
 # Then the true ones come earlier: of 196 edited copies among 1,268 videos, no family fell apart with ten neighbors in
 # place of twenty. What is flipped or turned is nearest of all to the few that show it so.
 _FEWER_JOINED, _TURNED_JOINED = 2, 6
@@ -156,7 +156,8 @@ class PairSearch:
         self._families = Families()
         self._signatures = None
         asking = max(len(searching), len(turning), len(rotating))
-        is_worth = len(by_content) >= _FEWEST_JOINED and asking >= _FEWEST_ASKING
+        enough = max(_FEWEST_ASKING, len(by_content) // _SHARE_ASKING)
+        is_worth = len(by_content) >= _FEWEST_JOINED and asking >= enough
         if is_worth and self.pairs.scope.is_everything and not self.parts:
             self._signatures = self._read_signatures(by_content.values())
         for first, second, result in self.known.pairs():
