@@ -22,7 +22,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "vidkin"
 # Room -> rooms that it may import. Every room may import the ground: `errors`, `_version` and `_base`.
 GROUND = {"errors", "_version", "_base"}
 FLOOR_2 = {"media", "similarity", "metric", "features"}
-FLOOR_3 = FLOOR_2 | {"models", "datasets"}
+FLOOR_3 = FLOOR_2 | {"models", "datasets", "files"}
 FLOOR_4 = FLOOR_3 | {"index", "training", "shots"}
 FLOOR_5 = FLOOR_4 | {"rendering", "review"}
 ALLOWED: dict[str, set[str]] = {
@@ -35,6 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "features": {"media", "similarity"},
     "models": FLOOR_2,
     "datasets": FLOOR_2,
+    "files": {"media", "similarity"},
     "index": FLOOR_3,
     "training": FLOOR_3,
     "shots": FLOOR_3,

@@ -1,0 +1,1 @@
+"""Proofs that nothing of a file is lost when it is removed."""
