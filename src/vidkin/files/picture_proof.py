@@ -1,0 +1,384 @@
+"""Prove that everything in the frames of one video is in another one, moment by moment and block by block.
+
+Both are laid on each other as their match says, and what is left of the removed one is measured against how much
+compression and scaling change these two files everywhere else.
+
+Shapes: T moments; H, W pixels; B blocks of a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.files.findings import Finding
+from vidkin.files.laying import Place, find_borders, lay_frames, turn
+from vidkin.files.small_frames import SmallFrames, pool
+from vidkin.files.stretches import Stretch
+from vidkin.files.time_path import candidate_times, find_path, lines_of
+from vidkin.similarity import Segment
+
+Values = NDArray[np.float32]
+
+# Seconds between moments that are compared: two of them are within any half second.
+_STEP = 0.2
+# Blocks along the longer and the shorter side.
+_LONG, _SHORT = 16, 9
+# Moments that decide where one frame lies in the other.
+_MOMENTS = 12
+# Blocks of which a smaller share lies inside the kept frame are not compared.
+_COVERED = 0.3
+# Frames whose sizes differ by less have the same pixels; others are compared with this share of the fewer ones.
+_SAME_PIXELS, _COARSER = 0.02, 0.67
+# Share of a side from which on something is around the kept frame, and the share of its gradient that blurred or plain
+# borders have at most.
+_BORDER, _BLURRED = 0.02, 0.2
+# Frames agree at least this well where they are laid on each other, or they are not the same footage.
+_AGREE = 0.8
+# A block shows something else if it differs by more than this many times what blocks like it differ by in this pair,
+# and by at least so many gray levels: less is not seen. Colors are coded coarser.
+_TIMES, _LEVELS, _COLOR_LEVELS = 6.0, 7.0, 20.0
+# Differences that every encoder makes, in gray levels, and for each level of the gradient.
+_NOISE, _SLOPE = 0.7, 0.05
+# Frames whose gray levels deviate by less show nothing; a border is a stretch of such a frame.
+_PLAIN = 2.5
+# Frames with less color than this have none.
+_NO_COLOR = 2.5
+# Share of the changes over time that the kept file must show as well: otherwise it is another recording of the scene.
+_EXPLAINED = 0.5
+# Below this many gray levels from one moment to another nothing changes at all, as in a slide.
+_STILL = 0.12
+# A kept file may begin later or end earlier by less than half a second.
+_ENDS = 0.3
+# Share of the blocks from which on the whole frame shows something else.
+_MOST = 0.5
+# Mean differences of a moment are counted up to this, so that a moment that is nowhere does not bend the path.
+_MAX_COST, _MAX_LEVELS = 6.0, 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class PictureProof:
+    """How the frames of a removed file lie on those of the kept one.
+
+    Attributes:
+        findings: Footage of the removed file that the kept one does not show; empty if all of it stays.
+        stretches: The moments of the removed file in the kept one, in order.
+        place: Where its frames lie in those of the kept file, after it was turned and mirrored.
+        mirrored, turned: The pose: degrees clockwise, then left to right.
+    """
+
+    findings: tuple[Finding, ...]
+    stretches: tuple[Stretch, ...] = ()
+    place: Place = Place()
+    mirrored: bool = False
+    turned: int = 0
+
+
+def prove_picture(kept: SmallFrames, removed: SmallFrames, segments: Sequence[Segment]) -> PictureProof:
+    """Compare all of the removed file with the kept one, about five moments a second.
+
+    Args:
+        kept, removed: Their frames.
+        segments: Where they match, with the removed file as the query.
+    """
+    if not segments:
+        return PictureProof((Finding("picture", "no match between them is known"),))
+    poses: dict[tuple[bool, int], float] = {}
+    for segment in segments:
+        pose = segment.mirrored, segment.turned
+        poses[pose] = poses.get(pose, 0.0) + segment.query_end - segment.query_start
+    mirrored, turned = max(poses, key=lambda pose: poses[pose])
+    chosen = [segment for segment in segments if (segment.mirrored, segment.turned) == (mirrored, turned)]
+    return _Comparison(kept, removed, mirrored, turned).prove(chosen)
+
+
+class _Comparison:
+    """Two videos that are laid on each other."""
+
+    def __init__(self, kept: SmallFrames, removed: SmallFrames, mirrored: bool, turned: int) -> None:
+        self.kept, self.removed, self.mirrored, self.turned = kept, removed, mirrored, turned
+        self.rows = np.arange(0, len(removed), max(1, round(_STEP / max(removed.period, 1e-3))))
+        self.times = removed.times[self.rows]
+        self.length = float(removed.times[-1]) + removed.period
+        self.full: tuple[int, int] = removed.size if turned % 180 == 0 else removed.size[::-1]
+        self.blocks = (_SHORT, _LONG) if self.full[1] >= self.full[0] else (_LONG, _SHORT)
+        self.place = Place()
+        self._set_size(self.full, (0.0, 0.0, 1.0, 1.0))
+        self.gain, self.lift = 1.0, 0.0
+        self.at: NDArray[np.float64] = self.times
+
+    def prove(self, segments: Sequence[Segment]) -> PictureProof:
+        """All findings."""
+        lines = lines_of(segments, self.length)
+        self.at = lines[0].at(self.times)
+        agreement = np.nan
+        for _ in range(2):
+            moments = np.linspace(0, len(self.rows) - 1, min(_MOMENTS, len(self.rows)) + 2)[1:-1]
+            picked = np.unique(np.rint(moments).astype(np.intp))
+            ones = self._turn(self.removed.read(self.rows[picked]).luma)
+            others = self.kept.read(self._shown(self.at[picked])).luma
+            self.place, agreement = lay_frames(ones, others)
+            self._set_size(self._common_size(), find_borders(others))
+            self._find_times(lines)
+        if agreement < _AGREE:
+            return self._result((Finding("picture", "its frames do not lie on those of the kept file", certainty=0.9),))
+        differ, changes, is_plain = self._measure()
+        findings = [*self._outside(), *self._differing(differ, is_plain)]
+        if not findings and (doubt := self._doubt_moments(changes)):
+            findings.append(doubt)
+        return self._result(tuple(findings))
+
+    def _result(self, findings: tuple[Finding, ...]) -> PictureProof:
+        return PictureProof(findings, self._stretches(), self.place, self.mirrored, self.turned)
+
+    def _common_size(self) -> tuple[int, int]:
+        """H, W at which both are compared: that of the removed frames where the kept ones have the same pixels.
+
+        Otherwise both are resampled, to fewer pixels than either has, or the sharper one would differ at every edge.
+        """
+        kept = [self.place.scale[1] * self.kept.size[0], self.place.scale[0] * self.kept.size[1]]
+        if all(abs(there - own) < _SAME_PIXELS * own for there, own in zip(kept, self.full, strict=True)):
+            return self.full
+        fewer = [min(there, own) * _COARSER for there, own in zip(kept, self.full, strict=True)]
+        return max(round(fewer[0]), self.blocks[0]), max(round(fewer[1]), self.blocks[1])
+
+    def _set_size(self, size: tuple[int, int], box: tuple[float, float, float, float]) -> None:
+        self.size = size
+        self.inside = self.place.covered(size, self.kept.size, box)
+        self.colored = self.place.covered(self.blocks, self.kept.color_size, box)
+        self.down, self.across = pool(size[0], self.blocks[0]), pool(size[1], self.blocks[1])
+
+    def _turn(self, images: Values) -> Values:
+        return turn(images, mirrored=self.mirrored, turned=self.turned)
+
+    def _own(self, rows: NDArray[np.intp]) -> Values:
+        """Removed frames, turned, at the size at which both are compared."""
+        return Place().lay(self._turn(self.removed.read(rows).luma), self.size)
+
+    def _shown(self, times: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Positions of the kept frames that are on screen at these seconds."""
+        # Times of two containers differ by rounding.
+        rows = np.searchsorted(self.kept.times, times + 0.25 * max(self.kept.period, 0.01), side="right") - 1
+        return np.clip(rows, 0, len(self.kept) - 1)
+
+    def _find_times(self, lines: Sequence[object]) -> None:
+        """Find the moment of the kept file that each compared moment shows, and how its brightness relates."""
+        covered = self._covered_blocks()
+        if not covered.any():
+            return
+        own = np.concatenate([self._means(self._own(rows), covered) for rows in _batches(self.rows)])
+        every = np.arange(len(self.kept))
+        other = np.concatenate([
+            self._means(self.place.lay(self.kept.read(rows).luma, self.size), covered) for rows in _batches(every)
+        ])
+        candidates = candidate_times(lines, self.times)  # type: ignore[arg-type]
+        columns = [self._shown(times) for times in candidates.T]
+        self.gain, self.lift = _fit_line(other[self._shown(self.at)].ravel(), own.ravel())
+        other = self.gain * other + self.lift
+        costs = np.stack([np.minimum(np.abs(own - other[rows]), _MAX_LEVELS).mean(axis=1) for rows in columns], axis=1)
+        costs /= np.median(costs.min(axis=1)) + 0.5
+        end = float(self.kept.times[-1]) + self.kept.period
+        costs = np.minimum(costs, _MAX_COST)
+        costs[(candidates < -_ENDS) | (candidates > end + _ENDS)] = _MAX_COST
+        path = find_path(costs.astype(np.float32), len(lines))
+        self.at = candidates[np.arange(len(path)), path]
+
+    def _covered_blocks(self) -> NDArray[np.bool_]:
+        """[rows, columns] the blocks of which most lies inside the kept frames."""
+        return np.asarray(self.down @ self.inside.astype(np.float32) @ self.across.T > _COVERED)
+
+    def _means(self, images: Values, covered: NDArray[np.bool_]) -> Values:
+        return np.asarray((self.down @ images @ self.across.T)[:, covered], np.float32)
+
+    def _stretches(self) -> tuple[Stretch, ...]:
+        """The runs of moments at one lag; a moment stands for the time until the next one."""
+        speeds = np.diff(self.at) / np.maximum(np.diff(self.times), 1e-6) if len(self.at) > 1 else np.ones(0)
+        speed = float(np.median(speeds)) if len(speeds) else 1.0
+        lag = self.at - speed * self.times
+        starts = [0, *(np.flatnonzero(np.abs(np.diff(lag)) > 0.05) + 1).tolist(), len(lag)]
+        found = []
+        for first, last in zip(starts[:-1], starts[1:], strict=True):
+            begin = 0.0 if first == 0 else float(self.times[first])
+            end = self.length if last == len(lag) else float(self.times[last])
+            if end > begin:
+                kept = float(self.at[first]) - speed * (float(self.times[first]) - begin)
+                found.append(Stretch(begin, end, kept, speed))
+        return tuple(found)
+
+    def _measure(self) -> tuple[NDArray[np.bool_], tuple[float, float], NDArray[np.bool_]]:
+        """Which blocks [T, B] differ by more than this pair does elsewhere; how much changes over time, and how much of
+        it the kept file does not show; which moments [T] show nothing."""
+        levels, slopes, colors, means, plain = ([np.concatenate(part) for part in zip(*self._parts(), strict=True)])
+        covered = self._covered_blocks().ravel()
+        levels[:, ~covered] = 0.0
+        colored = self.colored.ravel() & covered
+        colors[:, ~colored] = 0.0
+        usual = levels[:, covered]
+        noise = max(_NOISE, float(np.median(usual)) if usual.size else 0.0)
+        textured = slopes[:, covered] > 2 * noise
+        slope = max(_SLOPE, float(np.median((usual / np.maximum(slopes[:, covered], 1.0))[textured])) if textured.any() else 0)
+        expected = np.sqrt(noise**2 + (slope * slopes) ** 2)
+        color_noise = max(_NOISE, float(np.median(colors[:, colored])) if colored.any() else 0.0)
+        differ = (levels > np.maximum(_TIMES * expected, _LEVELS)) | (
+            colors > np.maximum(_TIMES * color_noise, _COLOR_LEVELS)
+        )
+        changes = [np.diff(means[:, covered, side], axis=0) for side in (0, 1)]
+        energy = tuple(float(np.square(part).mean()) if part.size else 0.0 for part in changes)
+        return differ, (energy[0], energy[1]), plain
+
+    def _parts(self) -> Iterator[tuple[NDArray[np.float32], ...]]:
+        """For some moments at a time: differences of blocks in gray levels [T, B], their gradients [T, B], differences
+        in color [T, B], mean levels and what is left of them [T, B, 2], and whether the frame shows nothing [T]."""
+        inside = self.inside.astype(np.float32)
+        share = np.maximum(self.down @ inside @ self.across.T, 1e-3)
+        has_color = self._has_color()
+        for rows, at in zip(_batches(self.rows), _batches(self.at), strict=True):
+            own = self.removed.read(rows)
+            luma = Place().lay(self._turn(own.luma), self.size)
+            shown = self._shown(at)
+            needed = np.unique(np.clip(shown[:, None] + np.arange(-1, 3), 0, len(self.kept) - 1))
+            stills = self.kept.read(needed)
+            laid = self.gain * self.place.lay(stills.luma, self.size) + self.lift
+            sides = [np.searchsorted(needed, np.clip(shown + step, 0, len(self.kept) - 1)) for step in range(-1, 3)]
+            # The moment may lie between two frames, and be off by one: the nearest point between any two neighbors.
+            pairs = zip(sides, sides[1:], strict=False)
+            nearest = [self._between(luma, laid[one], laid[two], inside) for one, two in pairs]
+            levels = np.stack([level for level, _ in nearest])
+            best = np.argmin(levels, axis=0)[None]
+            level = np.take_along_axis(levels, best, axis=0)[0]
+            apart = np.take_along_axis(np.stack([mean for _, mean in nearest]), best, axis=0)[0]
+            middle = laid[sides[1]]
+            down, across = np.gradient(middle, axis=(1, 2))
+            slope = self._pool((down * down + across * across) * inside) / share
+            hue = np.zeros_like(level)
+            if has_color:
+                color = Place().lay(self._turn(own.color), self.blocks)
+                others = self.place.lay(stills.color, self.blocks)
+                hue = np.min([np.square(color - others[side]).sum(axis=1) for side in sides], axis=0)
+            means = np.stack([self._pool(luma * inside) / share, apart / share], axis=-1)
+            count = len(rows)
+            yield (
+                np.sqrt(level / share).reshape(count, -1),
+                np.sqrt(slope).reshape(count, -1),
+                np.sqrt(hue).reshape(count, -1),
+                means.reshape(count, -1, 2),
+                luma.std(axis=(1, 2)) < _PLAIN,
+            )
+
+    def _pool(self, images: Values) -> Values:
+        return np.asarray(self.down @ images @ self.across.T, np.float32)
+
+    def _between(self, own: Values, one: Values, two: Values, inside: Values) -> tuple[Values, Values]:
+        """Squared distance of each block from the line between two frames, and its mean, [T, rows, columns]."""
+        step, apart = (two - one) * inside, (own - one) * inside
+        shared, length = self._pool(step * apart), self._pool(step * step)
+        along = np.clip(shared / np.maximum(length, 1e-3), 0.0, 1.0)
+        squared = np.maximum(self._pool(apart * apart) - 2 * along * shared + along * along * length, 0.0)
+        return squared, self._pool(apart) - along * self._pool(step)
+
+    def _has_color(self) -> bool:
+        """Whether the removed file has colors at all."""
+        rows = self.rows[np.unique(np.linspace(0, len(self.rows) - 1, 32).astype(np.intp))]
+        return float(np.abs(self.removed.read(rows).color).mean()) > _NO_COLOR
+
+    def _outside(self) -> Iterator[Finding]:
+        """Footage around what the kept file shows; plain and blurred borders are nothing."""
+        left, top, right, bottom = self.place.shown
+        shares = {"the left": left, "the top": top, "the right": 1 - right, "the bottom": 1 - bottom}
+        names = [name for name, share in shares.items() if share > _BORDER]
+        if not names:
+            return
+        rows = self.rows[np.unique(np.linspace(0, len(self.rows) - 1, _MOMENTS).astype(np.intp))]
+        images = self._turn(self.removed.read(rows).luma)
+        down, across = np.gradient(images, axis=(1, 2))
+        slope = np.sqrt(down * down + across * across)
+        # The edge between the frame and what is around it belongs to neither, and is two pixels wide.
+        height, width = self.full
+        high, wide = np.arange(height)[:, None], np.arange(width)[None]
+        beyond = (wide + 3 < left * width) | (wide - 2 > right * width) | (high + 3 < top * height)
+        beyond |= high - 2 > bottom * height
+        inner = float(slope[:, self.place.covered(self.full, self.kept.size)].mean())
+        if beyond.any() and float(slope[:, beyond].mean()) > max(_BLURRED * inner, 0.5):
+            yield Finding("picture", f"more of the scene at {' and '.join(names)}", certainty=0.8)
+
+    def _differing(self, differ: NDArray[np.bool_], plain: NDArray[np.bool_]) -> Iterator[Finding]:
+        """Findings for runs of moments with blocks that differ at two moments in a row."""
+        if len(differ) > 1:
+            twice = differ[:-1] & differ[1:]
+            lasting = np.zeros_like(differ)
+            lasting[:-1] |= twice
+            lasting[1:] |= twice
+        else:
+            lasting = differ
+        lasting[plain & (differ.mean(axis=1) > _MOST)] = False
+        end = float(self.kept.times[-1]) + self.kept.period
+        edges = [*self.times.tolist(), self.length]
+        for first, last in _runs(lasting.any(axis=1)):
+            blocks = lasting[first:last].any(axis=0).reshape(self.blocks)
+            share = float(lasting[first:last].mean(axis=1).max())
+            start, stop = edges[first] if first else 0.0, edges[last]
+            when = f"{_clock(start)}-{_clock(stop)}"
+            certainty = 0.95 if share > _MOST else 0.8
+            if share <= _MOST:
+                where = _where(blocks)
+                text = "throughout" if last - first >= len(differ) - 2 else when
+                yield Finding("picture", f"{text}, {where} differs: text, a logo or a cover?", start, stop, certainty)
+            elif first == 0 and self.at[last - 1] < 0.5 and self.at[0] < -_ENDS:
+                yield Finding("ends", f"its first {stop:.1f} s are not in the kept file", start, stop, certainty)
+            elif last == len(differ) and self.at[-1] > end - 0.5:
+                yield Finding("ends", f"its last {stop - start:.1f} s are not in the kept file", start, stop, certainty)
+            else:
+                yield Finding("picture", f"{when} shows something else", start, stop, certainty)
+
+    def _doubt_moments(self, changes: tuple[float, float]) -> Finding | None:
+        """A finding where so little changes that the two may be different recordings of one scene."""
+        energy, unexplained = changes
+        if len(self.rows) < 2 or energy < _STILL**2 or unexplained <= (1 - _EXPLAINED) * energy:
+            return None
+        return Finding("picture", "too little moves to tell it from another recording of the same scene", certainty=0.6)
+
+
+def _batches(values: NDArray[np.generic]) -> Iterator[NDArray[np.generic]]:
+    for first in range(0, len(values), 64):
+        yield values[first : first + 64]
+
+
+def _fit_line(values: NDArray[np.floating], wanted: NDArray[np.floating]) -> tuple[float, float]:
+    """Gain and lift that turn values into the wanted ones, by least squares that leave out what differs much."""
+    gain, lift = 1.0, 0.0
+    weights = np.ones_like(values)
+    for _ in range(5):
+        middle, goal = np.average(values, weights=weights), np.average(wanted, weights=weights)
+        spread = np.average((values - middle) ** 2, weights=weights)
+        gain = float(np.average((values - middle) * (wanted - goal), weights=weights) / spread) if spread > 1 else 1.0
+        gain = float(np.clip(gain, 0.2, 5.0))
+        lift = float(goal - gain * middle)
+        apart = np.abs(wanted - gain * values - lift)
+        weights = 1 / (1 + (apart / (2 + 2 * np.median(apart))) ** 2) ** 2
+    return gain, lift
+
+
+def _runs(flags: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """First and one past the last position of each run of true values."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def _where(blocks: NDArray[np.bool_]) -> str:
+    """The part of a frame in which blocks are, in words."""
+    rows, columns = (np.flatnonzero(blocks.any(axis=axis)) for axis in (1, 0))
+    top, bottom = rows[0] / blocks.shape[0], (rows[-1] + 1) / blocks.shape[0]
+    left, right = columns[0] / blocks.shape[1], (columns[-1] + 1) / blocks.shape[1]
+    down = "upper" if bottom <= 0.55 else "lower" if top >= 0.45 else ""
+    across = "left" if right <= 0.55 else "right" if left >= 0.45 else ""
+    if not down and not across:
+        return "part of the frame"
+    return f"the {' '.join(filter(None, (down, across)))} part"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds, 1), 60)
+    return f"{int(minutes)}:{rest:04.1f}"

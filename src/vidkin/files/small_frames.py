@@ -1,0 +1,153 @@
+"""A video decoded once into small frames, held compressed on disk so that hours of it take little memory."""
+
+from __future__ import annotations
+
+import tempfile
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.files import PathLike
+from vidkin.media.decode import iter_frames
+from vidkin.media.frames import LUMINANCE
+
+SHORT_SIDE = 54
+"""Pixels of the shorter side: a line of subtitles is still one or two pixels high."""
+RATE = 10.0
+"""Frames per second: two of every three frames of a film, so that movement between them stays small."""
+# Color is compared in cells this many pixels wide: eyes and encoders resolve it no finer.
+_COLOR_CELL = 3
+# Frames of one compressed block, some seconds, and the blocks that stay in memory.
+_BLOCK = 64
+_MAX_BLOCKS = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stills:
+    """Small frames of one stretch.
+
+    Attributes:
+        luma: [T, H, W] float32, 0 to 255.
+        color: [T, 2, H', W'] float32, blue and red minus luma, in cells of three pixels.
+    """
+
+    luma: NDArray[np.float32]
+    color: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.luma)
+
+
+class SmallFrames:
+    """The frames of one video, about ten a second, at most 54 pixels on the shorter side.
+
+    Attributes:
+        times: [T] timestamps in seconds from the first frame.
+        size: H, W of the frames.
+        end: Seconds at which the last frame leaves the screen, as far as the frames tell.
+    """
+
+    def __init__(self, path: PathLike, *, threads: int = 0, on_read: Callable[[float], None] | None = None) -> None:
+        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="vidkin-proof-")
+        self._starts: list[tuple[int, int]] = []
+        self._held: OrderedDict[int, Stills] = OrderedDict()
+        times: list[NDArray[np.float64]] = []
+        self.size = (0, 0)
+        for batch in iter_frames(path, rate=RATE, short_side=SHORT_SIDE, batch=_BLOCK, threads=threads):
+            times.append(batch.timestamps)
+            self.size = batch.images.shape[1:3]
+            self._write(batch.images)
+            if on_read is not None:
+                on_read(float(batch.timestamps[-1]))
+        self.times = np.concatenate(times)
+        # Batches of large frames can be shorter, those of small ones are all of one length but the last.
+        self._firsts = np.cumsum([0, *(len(part) for part in times)])
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def color_size(self) -> tuple[int, int]:
+        """H', W' of the color cells."""
+        return max(1, self.size[0] // _COLOR_CELL), max(1, self.size[1] // _COLOR_CELL)
+
+    @property
+    def period(self) -> float:
+        """Median seconds from one frame to the next; 0 for a single frame."""
+        return float(np.median(np.diff(self.times))) if len(self) > 1 else 0.0
+
+    def read(self, rows: NDArray[np.intp]) -> Stills:
+        """The frames at these positions, in the order given."""
+        blocks = np.searchsorted(self._firsts, rows, side="right") - 1
+        luma: list[NDArray[np.float32]] = []
+        color: list[NDArray[np.float32]] = []
+        for row, block in zip(rows.tolist(), blocks.tolist(), strict=True):
+            held = self._block(block)
+            luma.append(held.luma[row - self._firsts[block]])
+            color.append(held.color[row - self._firsts[block]])
+        return Stills(np.stack(luma), np.stack(color))
+
+    def close(self) -> None:
+        """Remove what is on disk."""
+        self._file.close()
+        self._held.clear()
+
+    def _write(self, images: NDArray[np.uint8]) -> None:
+        luma = images @ np.array(LUMINANCE, np.float32)
+        height, width = self.color_size
+        across, down = pool(self.size[1], width), pool(self.size[0], height)
+        color = [down @ (images[..., channel] - luma) @ across.T for channel in (2, 0)]
+        # Differences of color from -255 to 255 in one byte each: half a level is below what encoders keep.
+        packed = np.rint(luma).astype(np.uint8).tobytes() + np.clip(
+            np.rint(np.stack(color, axis=1) / 2) + 128, 0, 255
+        ).astype(np.uint8).tobytes()
+        data = zlib.compress(packed, 1)
+        start = self._file.tell()
+        self._file.write(data)
+        self._starts.append((start, len(data)))
+
+    def _block(self, number: int) -> Stills:
+        if number in self._held:
+            self._held.move_to_end(number)
+            return self._held[number]
+        start, length = self._starts[number]
+        self._file.seek(start)
+        packed = np.frombuffer(zlib.decompress(self._file.read(length)), np.uint8)
+        count = int(self._firsts[number + 1] - self._firsts[number])
+        height, width = self.size
+        luma = packed[: count * height * width].reshape(count, height, width)
+        color = packed[count * height * width :].reshape(count, 2, *self.color_size)
+        stills = Stills(luma.astype(np.float32), (color.astype(np.float32) - 128) * 2)
+        self._held[number] = stills
+        if len(self._held) > _MAX_BLOCKS:
+            self._held.popitem(last=False)
+        return stills
+
+
+def pool(source: int, target: int) -> NDArray[np.float32]:
+    """[target, source] means over equal stretches of a row of pixels."""
+    return stretch(source, target, 1.0, 0.0)
+
+
+def stretch(source: int, target: int, scale: float, shift: float) -> NDArray[np.float32]:
+    """[target, source] weights that resample a row of pixels: in shares of the row, source = scale * target + shift.
+
+    Each target pixel is the mean of what it covers, or linear between pixels where it covers less than one; pixels
+    beyond the ends repeat the last one.
+    """
+    centers = (scale * (np.arange(target) + 0.5) / target + shift) * source - 0.5
+    radius = max(1.0, scale * source / target)
+    weights = np.maximum(0.0, 1.0 - np.abs(np.arange(-1, source + 1)[None] - centers[:, None]) / radius)
+    # What lies beyond the first and last pixel counts as these.
+    below, above = np.clip(-1 - centers, 0, None) > 0, np.clip(centers - source, 0, None) > 0
+    weights[below, 0] = 1.0
+    weights[above, -1] = 1.0
+    weights[:, 1] += weights[:, 0]
+    weights[:, -2] += weights[:, -1]
+    inner = weights[:, 1:-1]
+    return np.asarray(inner / np.maximum(inner.sum(axis=1, keepdims=True), 1e-9), np.float32)

@@ -1,0 +1,81 @@
+"""Which moment of one video each moment of another shows: the cheapest path along the lines of a match.
+
+Shapes: T moments; L lags; D numbers of a coarse frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.similarity import Segment
+
+# Seconds around a line of the match that are searched, and the step: a match is exact to about half a second.
+_REACH, _STEP = 1.5, 0.1
+# Cost of a cut from one lag to another, in mean differences of a moment, and of a lag of one second off the line: of
+# moments that look alike the expected one is meant.
+_CUT, _OFF_LINE = 4.0, 0.15
+# Lines whose times differ by less over the whole video are one.
+_SAME_LINE = 0.3
+_MAX_LINES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Times of the kept file along a line of the match: ``offset + speed * seconds of the removed file``."""
+
+    offset: float
+    speed: float
+
+    def at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Seconds of the kept file at these seconds of the removed one."""
+        return self.offset + self.speed * times
+
+
+def lines_of(segments: Sequence[Segment], length: float) -> list[Line]:
+    """The different lines of a match, the longest first; the removed file is the query."""
+    lines: list[Line] = []
+    for segment in sorted(segments, key=lambda item: item.query_start - item.query_end):
+        speed = segment.speed if abs(segment.speed - 1) > 0.02 else 1.0
+        middle = (segment.query_start + segment.query_end) / 2
+        line = Line((segment.target_start + segment.target_end) / 2 - speed * middle, speed)
+        ends = np.array([0.0, length])
+        if all(np.abs(line.at(ends) - other.at(ends)).max() > _SAME_LINE for other in lines):
+            lines.append(line)
+    return lines[:_MAX_LINES]
+
+
+def candidate_times(lines: Sequence[Line], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[T, L] seconds of the kept file that each moment may show: the lines and the lags around them."""
+    lags = np.arange(-round(_REACH / _STEP), round(_REACH / _STEP) + 1) * _STEP
+    return np.concatenate([line.at(times)[:, None] + lags for line in lines], axis=1)
+
+
+def find_path(costs: NDArray[np.float32], lines: int) -> NDArray[np.intp]:
+    """[T] the column of each moment on the cheapest path.
+
+    Args:
+        costs: [T, L] mean difference of each moment from each candidate, about 1 where they agree as well as the pair
+            does on the whole.
+        lines: Number of lines; L is a multiple of it.
+    """
+    count = costs.shape[1] // lines
+    off = np.tile(np.abs(np.arange(count) - count // 2) * _STEP * _OFF_LINE, lines).astype(np.float32)
+    total = np.empty_like(costs)
+    came = np.empty(costs.shape, np.int16)
+    total[0] = costs[0] + off
+    stay = np.arange(costs.shape[1])
+    for row in range(1, len(costs)):
+        before = total[row - 1]
+        best = int(np.argmin(before))
+        cut = before[best] + _CUT > before
+        came[row] = np.where(cut, stay, best)
+        total[row] = np.where(cut, before, before[best] + _CUT) + costs[row] + off
+    path = np.empty(len(costs), np.intp)
+    path[-1] = int(np.argmin(total[-1]))
+    for row in range(len(costs) - 1, 0, -1):
+        path[row - 1] = came[row, path[row]]
+    return path
