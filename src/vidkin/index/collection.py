@@ -198,6 +198,7 @@ class Index:
         exclude: Iterable[str] | None = None,
         follow_links: bool | None = None,
         images: bool | None = None,
+        include_bins: bool | None = None,
         on_progress: OnProgress | None = None,
         retry_broken: bool = False,
         wait: float = 0.0,
@@ -215,9 +216,11 @@ class Index:
             workers: Number of processes that decode; default one per processor.
             prune: Remove videos of these folders from the index whose files are gone or excluded.
             exclude: Patterns of files and folders to leave out, see :class:`vidkin.index.FolderRules`. This,
-                ``follow_links`` and ``images`` are remembered; None leaves each as it was.
+                ``follow_links``, ``images`` and ``include_bins`` are remembered; None leaves each as it was.
             follow_links: Also look into links to folders.
             images: Also take the photographs in folders; each is a video of one frame.
+            include_bins: Also read bins, snapshots and preview folders of NAS systems and desktops below the folders;
+                one that is named itself is always read.
             on_progress: Callback for each finished file and at intervals in between.
             retry_broken: Also read broken files again that have not changed.
             wait: Seconds to wait for another writer.
@@ -234,7 +237,7 @@ class Index:
         self._check_writable()
         if executor is None:
             executor = ProcessExecutor(self.worker_spec, workers=workers)
-        rules = self.manifest.rules.changed(exclude, follow_links, images)
+        rules = self.manifest.rules.changed(exclude, follow_links, images, include_bins)
         files = scan([paths] if isinstance(paths, str | os.PathLike) else paths, rules)
         if is_ready is not None:
             files = files.only(is_ready)

@@ -24,7 +24,7 @@ from vidkin.index.ingest.report import (
 from vidkin.index.ingest.scan import Scan, VideoFile
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import NamedFolders, content_hash, has_same_bytes, is_gone
-from vidkin.index.storage.manifest import FolderRules
+from vidkin.index.storage.folder_rules import FolderRules
 from vidkin.index.storage.records import Entry, VideoRecord, describe_cut_off, sampling_rate, window_vectors
 from vidkin.index.storage.sound_files import SoundFiles
 from vidkin.similarity import FrameFeatures
