@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         describe_video,
     )
     from vidkin.index.ingest.processes import ProcessExecutor
+    from vidkin.index.ingest.pruning import Prune
     from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
     from vidkin.index.ingest.scan import BIN, LINK_TO_FOLDER, PHOTOGRAPH, Scan, VideoFile, scan
     from vidkin.index.overview import CollectionMap, map_collection, map_shots
@@ -101,6 +102,7 @@ __all__ = [
     "PlanKey",
     "ProcessExecutor",
     "Progress",
+    "Prune",
     "Ranker",
     "RayExecutor",
     "RayRanker",

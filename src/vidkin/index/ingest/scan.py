@@ -21,7 +21,7 @@ PHOTOGRAPH = "a photograph (--images)"
 
 """Reason given for skipping a photograph in a folder."""
 
-BIN = "a bin, snapshots or previews (--include-bins)"
+BIN = "a folder of deleted files, snapshots or previews (--include-bins)"
 
 """Reason given for skipping a folder of deleted files, snapshots or previews."""
 
@@ -81,9 +81,9 @@ def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = No
     """Find the videos in folders (and all folders below), and the named files.
 
     Folders are searched for video extensions; hidden files and folders, bins, snapshots, previews and indexes are left
-    out. Of a file and links to it in the same scan only the file itself counts. If links to folders are followed, each folder is scanned once,
-    under its own path if that is in the scan, so that loops end. What cannot be read is a problem
-    in the result, never an exception.
+    out. Of a file and links to it in the same scan only the file itself counts. If links to folders are followed, each
+    folder is scanned once, under its own path if that is in the scan, so that loops end. What cannot be read is a
+    problem in the result, never an exception.
 
     Args:
         paths: Folders, files, or patterns (``~/Videos/**/*.mkv``); ``~`` is the home folder.
