@@ -222,12 +222,9 @@ class PruneGuard:
         roots = NamedFolders(scan.folders)
         devices: dict[str, Device] = {}
         for folder in sorted({*scanned, *self._devices}, key=len):
-            known = self._devices.get(folder)
-            is_known_to_be_right = known is not None and (
-                _has_below(lost, folder) or (folder not in scanned and roots.holding(folder) is None)
-            )
-            if is_known_to_be_right and known is not None:
-                devices[folder] = known
+            stays = _has_below(lost, folder) or (folder not in scanned and roots.holding(folder) is None)
+            if stays and folder in self._devices:
+                devices[folder] = self._devices[folder]
             elif folder in scanned and _has_below(files, folder):
                 device = identify_device(folder)
                 if device != _device_of(folder, devices):
@@ -240,6 +237,8 @@ class PruneGuard:
 
 
 def _why_refused(losses: Losses, devices: Mapping[str, Device]) -> str:
+    if not losses.records:
+        return ""
     scan = losses.scan
     gone = [record.path for record in losses.gone]
     unreachable = [record.path for record in losses.unreachable]
@@ -262,8 +261,10 @@ def _why_refused(losses: Losses, devices: Mapping[str, Device]) -> str:
     below = {folder for folder in devices if roots.holding(folder) is not None}
     for folder in sorted({*scan.folders, *named, *below}):
         before, count = _device_of(folder, devices), _count_below(folder, gone)
+        if before is None or not count:
+            continue
         now = None if is_gone(folder) else identify_device(folder)
-        if before is not None and count and (now is None or now.differs_from(before)):
+        if now is None or now.differs_from(before):
             state = "is missing" if now is None else f"is on another drive or share ({now}) than before ({before})"
             return (
                 f"{folder} {state}, and {_were_in_it(count)}; connect its drive or share and run this again, or add "
