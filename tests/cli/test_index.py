@@ -173,6 +173,47 @@ def test_what_is_left_out_is_listed_on_request(library: Library, tmp_path: Path)
     assert "skipped" not in report
 
 
+def test_bins_are_left_out_until_they_are_included_which_is_remembered(library: Library, tmp_path: Path) -> None:
+    folder, index = tmp_path / "nas", copied(library, tmp_path / "index")
+    for name in ("rocket.mp4", "#recycle/deleted.mp4", "@eaDir/rocket.mp4/preview.mp4"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library.folder / "rocket.mp4", folder / name)
+    words = ("index", folder, "--index", index, "--workers", "1")
+    shown = run(*words)
+    assert "2 folders of deleted files, snapshots or previews were left out; --include-bins reads them." in shown.err
+    skipped = run(*words, "--list-skipped", "--json").json["skipped"]
+    assert {(Path(item["path"]).name, item["cause"]) for item in skipped} == {
+        ("#recycle", "a folder of deleted files, snapshots or previews (--include-bins)"),
+        ("@eaDir", "a folder of deleted files, snapshots or previews (--include-bins)"),
+    }
+    added = run(*words, "--include-bins", "--json").json["added"]
+    assert [Path(item["path"]).name for item in added] == ["deleted.mp4", "preview.mp4"]
+    assert len(run(*words, "--json").json["unchanged"]) == 3
+    assert len(run(*words, "--no-include-bins", "--json").json["excluded"]) == 2
+
+
+def test_a_share_that_is_not_mounted_is_not_pruned(library: Library, tmp_path: Path) -> None:
+    share, index = tmp_path / "share", tmp_path / "index"
+    share.mkdir()
+    for name in ("coffee.mp4", "rocket.mp4"):
+        shutil.copy(library.folder / name, share)
+    run("index", share, "--index", index, "--workers", "1")
+    share.rename(tmp_path / "unmounted")
+    share.mkdir()
+    words = ("index", share, "--index", index, "--prune")
+    refused = run(*words, status=1)
+    assert refused.err.count("Error: ") == 1
+    assert f"Error: nothing was pruned: {share} holds no videos any more" in refused.err
+    assert "--prune removes them" not in refused.err
+    report = run(*words, "--json", status=1).json
+    assert report["prune_refused"].startswith(f"nothing was pruned: {share} holds no videos any more")
+    assert (report["removed"], len(report["missing"]), report["videos"]) == ([], 2, 2)
+    share.rmdir()
+    assert f"nothing was pruned: {share} is missing" in run(*words, status=1).err
+    report = run("index", share, "--index", index, "--prune-anyway", "--json").json
+    assert (len(report["removed"]), report["broken"], report["prune_refused"], report["videos"]) == (2, [], "", 0)
+
+
 def test_names_that_are_not_unicode_go_through(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.mp4"))
     os.rename(encode(tmp_path / "plain.mp4", pan("coffee", 20)), path)

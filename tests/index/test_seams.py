@@ -110,12 +110,13 @@ def test_a_store_in_memory_answers_like_the_one_on_disk(videos: Path, tmp_path: 
             assert index.remove(videos / "a.mp4") == 1
             assert len(index.videos()) == 3
     assert answers[0] == answers[1]
-    # Only settings, calibration, comparisons, decisions, sound and what was removed are on disk.
+    # Only settings, calibration, comparisons, decisions, devices, sound and what was removed are on disk.
     assert sorted(path.name for path in (tmp_path / "1").iterdir()) == [
         "background.safetensors",
         "collection.json",
         "comparisons.json",
         "decisions.json",
+        "devices.json",
         "removed.json",
         "sound",
         "sound.table",

@@ -187,6 +187,22 @@ def test_with_prune_what_is_gone_leaves_the_index_and_a_lock_is_waited_for(
 
 
 @pytest.mark.kill
+def test_with_prune_a_share_that_is_unmounted_for_a_while_is_not_forgotten(index: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "videos"
+    for seed in range(2):
+        video(folder / f"{seed}.mp4", seed=seed)
+    with watched(index, folder, prune=True) as watching:
+        watching.wait_for(lambda _: len(watching.paths("added")) == 2)
+        for path in folder.iterdir():
+            shutil.move(path, tmp_path)
+        watching.wait_for(lambda reports: "holds no videos any more" in reports[-1].prune_refused)
+        for path in tmp_path.glob("*.mp4"):
+            shutil.move(path, folder)
+        watching.wait_for(lambda reports: len(reports[-1].unchanged) == 2 and not reports[-1].prune_refused)
+    assert watching.paths("removed") == []
+
+
+@pytest.mark.kill
 def test_a_folder_that_is_removed_and_made_again_is_followed(index: Path, tmp_path: Path) -> None:
     """As a drive that is unplugged and comes back; names that are hardly names are read like others."""
     content = video(tmp_path.parent / f"{tmp_path.name}-source.mp4", seed=2).read_bytes()

@@ -27,7 +27,7 @@ from vidkin.cli.options import (
 from vidkin.rendering.text import number, print_json, printable
 
 if TYPE_CHECKING:
-    from vidkin.index import Index, IngestReport, Progress
+    from vidkin.index import Index, IngestReport, Progress, Prune
 
 # What is rarely needed is not in the help; the guide describes it.
 _RareFile = Annotated[Path | None, typer.Option(dir_okay=False, hidden=True)]
@@ -71,6 +71,7 @@ def index(
         bool,
         typer.Option("--prune", help="Remove videos of these folders from the index whose files are gone or excluded."),
     ] = False,
+    prune_anyway: Annotated[bool, typer.Option("--prune-anyway", hidden=True)] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Then keep the index up to date with these folders until Ctrl-C.")
     ] = False,
@@ -84,15 +85,18 @@ def index(
     device: RareDeviceOption = "auto",
     no_exclude: Annotated[bool, typer.Option("--no-exclude", hidden=True)] = False,
     follow_links: Annotated[bool | None, typer.Option("--follow-links/--no-follow-links", hidden=True)] = None,
+    include_bins: Annotated[bool | None, typer.Option("--include-bins/--no-include-bins", hidden=True)] = None,
     retry_broken: Annotated[bool, typer.Option("--retry-broken", hidden=True)] = False,
     wait: Annotated[float, typer.Option("--wait", min=0.0, hidden=True)] = 0.0,
 ) -> None:
     """Add videos to the index; only new and changed files are read.
 
-    Run the same command again to resume after an interruption. Rare options (weights, whitening, views, rate, shards,
-    ray, device, no-exclude, follow-links, retry-broken, sound, wait) are in the guide; they also go into the section
-    [index] of the configuration file.
+    Run the same command again to resume after an interruption. Bins, snapshots and previews of NAS systems and
+    desktops are left out. Rare options (weights, whitening, views, rate, shards, ray, device, no-exclude, follow-links,
+    include-bins, prune-anyway, retry-broken, sound, wait) are in the guide; they also go into the section [index] of
+    the configuration file.
     """
+    removal: Prune = "anyway" if prune_anyway else prune
     name = extractor_name(extractor, model, views)
     if not watch and not os.path.exists(index) and "://" not in os.fspath(index):
         check_some_exist(paths)  # a wrong name makes no index
@@ -108,15 +112,16 @@ def index(
             [] if watch else paths,
             workers=workers,
             ray=ray,
-            prune=prune,
+            prune=removal,
             retry_broken=retry_broken,
             wait=wait,
             exclude=dict.fromkeys([*remembered, *(exclude or ())]),
             follow_links=follow_links,
             images=images,
+            include_bins=include_bins,
         )
         if watch:
-            _follow(collection, paths, workers=workers, prune=prune, json=json)
+            _follow(collection, paths, workers=workers, prune=removal, json=json)
             return
         info = collection.info()
     if json:
@@ -128,6 +133,9 @@ def index(
         print_report(report)
         _print_left_out(report, list_skipped=list_skipped)
         say(path_text(index).append(f": {number(info.videos, 'video')}"))
+    if report.prune_refused:
+        error_line(report.prune_refused)
+        raise typer.Exit(Status.SOME_FAILED)
     if not report.usable and not report.removed:
         if report.missing and not report.broken:
             error_line("no videos found, and those of the index are gone; if they are on a drive, connect it")
@@ -138,22 +146,26 @@ def index(
         raise typer.Exit(Status.SOME_FAILED)
 
 
-def _follow(collection: Index, paths: Sequence[Path], *, workers: int | None, prune: bool, json: bool) -> None:
+def _follow(collection: Index, paths: Sequence[Path], *, workers: int | None, prune: Prune, json: bool) -> None:
     """Keep an index up to date until Ctrl-C, which is how this ends; during an update it interrupts that."""
     from vidkin.index import IngestInterrupted, watch_folders
 
     note(f"Watching {number(len(paths), 'path')}; Ctrl-C ends it.")
     names = [os.fspath(path.expanduser()) for path in paths]
     missing: frozenset[str] = frozenset()
+    refused = ""
     try:
         for report in watch_folders(collection, names, workers=workers, prune=prune):
             # What is known already is not said again.
             new = [item for item in (*report.added, *report.moved, *report.broken, *report.removed) if not item.known]
             new += [item for item in report.missing if item.path not in missing]
             missing = frozenset(item.path for item in report.missing)
+            if report.prune_refused not in ("", refused):
+                error_line(report.prune_refused)
+            refused = report.prune_refused
             if json:
                 facts = {"index": collection.place.uri, "changes": [item.to_dict() for item in new]}
-                print_json({**facts, "videos": len(collection)}, indent=None)
+                print_json({**facts, "videos": len(collection), "prune_refused": refused}, indent=None)
                 continue
             for item in new:
                 cause = f": {printable(item.cause)}" if item.cause else ""
@@ -172,12 +184,13 @@ def fill(
     *,
     workers: int | None = None,
     ray: str | None = None,
-    prune: bool = False,
+    prune: Prune = False,
     retry_broken: bool = False,
     wait: float = 0.0,
     exclude: Iterable[str] | None = None,
     follow_links: bool | None = None,
     images: bool | None = None,
+    include_bins: bool | None = None,
 ) -> IngestReport:
     """Add files and folders to an index, with a progress bar; options as of :meth:`vidkin.Index.add`.
 
@@ -209,6 +222,7 @@ def fill(
             exclude=exclude,
             follow_links=follow_links,
             images=images,
+            include_bins=include_bins,
             executor=executor,
             on_progress=show,
         )
@@ -225,14 +239,15 @@ def print_report(report: IngestReport) -> None:
 
 
 def _print_left_out(report: IngestReport, *, list_skipped: bool) -> None:
-    from vidkin.index import LINK_TO_FOLDER, PHOTOGRAPH
+    from vidkin.index import BIN, LINK_TO_FOLDER, PHOTOGRAPH
 
     if report.missing:
         table(None, [("missing", "left")], [[path_text(item.path)] for item in report.missing])
+    if report.missing and not report.prune_refused:
         verb, them = ("is", "it") if len(report.missing) == 1 else ("are", "them")
         files = number(len(report.missing), "file")
         note(f"{files} of the index {verb} gone from these folders; --prune removes {them} from the index.")
-    if report.excluded:
+    if report.excluded and not report.prune_refused:
         verb, them = ("is", "it") if len(report.excluded) == 1 else ("are", "them")
         files = number(len(report.excluded), "file")
         note(f"{files} of the index {verb} excluded now; --prune removes {them} from the index.")
@@ -244,6 +259,11 @@ def _print_left_out(report: IngestReport, *, list_skipped: bool) -> None:
     if photographs:
         verb, them = ("was", "it") if photographs == 1 else ("were", "them")
         note(f"{number(photographs, 'photograph')} {verb} left out; --images adds {them}.")
+    bins = sum(item.cause == BIN for item in report.skipped)
+    if bins:
+        verb, them = ("was", "it") if bins == 1 else ("were", "them")
+        folders = f"{number(bins, 'folder')} of deleted files, snapshots or previews"
+        note(f"{folders} {verb} left out; --include-bins reads {them}.")
     links = sum(item.cause == LINK_TO_FOLDER for item in report.skipped)
     if links:
         text = "1 link to a folder was" if links == 1 else f"{links:,} links to folders were"

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
         describe_video,
     )
     from vidkin.index.ingest.processes import ProcessExecutor
+    from vidkin.index.ingest.pruning import Prune
     from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
-    from vidkin.index.ingest.scan import LINK_TO_FOLDER, PHOTOGRAPH, Scan, VideoFile, scan
+    from vidkin.index.ingest.scan import BIN, LINK_TO_FOLDER, PHOTOGRAPH, Scan, VideoFile, scan
     from vidkin.index.overview import CollectionMap, map_collection, map_shots
     from vidkin.index.query.sound import SoundOffset, compare, find_offset
     from vidkin.index.query.stage_recall import RecallReport
@@ -43,9 +44,10 @@ if TYPE_CHECKING:
     from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore
     from vidkin.index.storage.decisions import Decision
     from vidkin.index.storage.files import is_gone
+    from vidkin.index.storage.folder_rules import FolderRules
     from vidkin.index.storage.lance import LanceStore
     from vidkin.index.storage.lists import SavedList
-    from vidkin.index.storage.manifest import FolderRules, IndexInfo, WorkerSpec
+    from vidkin.index.storage.manifest import IndexInfo, WorkerSpec
     from vidkin.index.storage.opening import open_place
     from vidkin.index.storage.records import (
         Entry,
@@ -61,6 +63,7 @@ else:
     __getattr__ = lazy_names(__name__)
 
 __all__ = [
+    "BIN",
     "LINK_TO_FOLDER",
     "NO_WINDOW",
     "PHOTOGRAPH",
@@ -99,6 +102,7 @@ __all__ = [
     "PlanKey",
     "ProcessExecutor",
     "Progress",
+    "Prune",
     "Ranker",
     "RayExecutor",
     "RayRanker",

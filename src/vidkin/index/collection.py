@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from vidkin.index.duplicates.coverage import Coverage
     from vidkin.index.duplicates.find import DuplicateGroup, FoundGroup
     from vidkin.index.ingest.executor import Executor
+    from vidkin.index.ingest.pruning import Prune
     from vidkin.index.ingest.report import IngestReport, OnProgress
     from vidkin.index.query.query import Query, QuerySource, SearchParts
     from vidkin.index.query.sound import By
@@ -194,10 +195,11 @@ class Index:
         paths: PathLike | Iterable[PathLike],
         *,
         workers: int | None = None,
-        prune: bool = False,
+        prune: Prune = False,
         exclude: Iterable[str] | None = None,
         follow_links: bool | None = None,
         images: bool | None = None,
+        include_bins: bool | None = None,
         on_progress: OnProgress | None = None,
         retry_broken: bool = False,
         wait: float = 0.0,
@@ -213,11 +215,11 @@ class Index:
         Args:
             paths: Folders, files or patterns, see :func:`vidkin.index.ingest.scan.scan`.
             workers: Number of processes that decode; default one per processor.
-            prune: Remove videos of these folders from the index whose files are gone or excluded.
-            exclude: Patterns of files and folders to leave out, see :class:`vidkin.index.FolderRules`. This,
-                ``follow_links`` and ``images`` are remembered; None leaves each as it was.
-            follow_links: Also look into links to folders.
-            images: Also take the photographs in folders; each is a video of one frame.
+            prune: Remove videos of these folders from the index whose files are gone or excluded. If their drive or
+                share may not be connected, or more than half would go, ``prune_refused`` of the report says so and
+                nothing is removed; ``"anyway"`` removes them.
+            exclude, follow_links, images, include_bins: Which files of folders to take, see
+                :class:`vidkin.index.FolderRules`; remembered. None leaves each as it was.
             on_progress: Callback for each finished file and at intervals in between.
             retry_broken: Also read broken files again that have not changed.
             wait: Seconds to wait for another writer.
@@ -234,7 +236,7 @@ class Index:
         self._check_writable()
         if executor is None:
             executor = ProcessExecutor(self.worker_spec, workers=workers)
-        rules = self.manifest.rules.changed(exclude, follow_links, images)
+        rules = self.manifest.rules.changed(exclude, follow_links, images, include_bins)
         files = scan([paths] if isinstance(paths, str | os.PathLike) else paths, rules)
         if is_ready is not None:
             files = files.only(is_ready)

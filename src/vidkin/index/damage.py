@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from vidkin._base.values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError
+from vidkin.index.ingest.pruning import PruneGuard
 from vidkin.index.ingest.update import RemovedPaths
 from vidkin.index.query.common import Calibration, CommonFrames, find_common
 from vidkin.index.query.learned_scale import LearnedScale
@@ -148,7 +149,7 @@ def check_files(place: Place) -> None:
     """
     readers = (
         *(Calibration.read, CommonFrames.open, LearnedScale.open),
-        *(Decisions.open, SavedLists.open, RemovedPaths.open, SoundTable.open),
+        *(Decisions.open, SavedLists.open, RemovedPaths.open, SoundTable.open, PruneGuard.read_devices),
     )
     for read in readers:
         read(place)

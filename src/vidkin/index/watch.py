@@ -17,6 +17,7 @@ from vidkin._base.files import PathLike
 from vidkin.errors import CollectionLockedError, InvalidArgumentError
 from vidkin.index.collection import Index
 from vidkin.index.ingest.executor import Executor
+from vidkin.index.ingest.pruning import Prune
 from vidkin.index.ingest.report import IngestReport, OnProgress
 from vidkin.index.ingest.scan import Scan, VideoFile, scan
 
@@ -44,7 +45,7 @@ def watch_folders(
     settle: float = SETTLE,
     stop: threading.Event | None = None,
     workers: int | None = None,
-    prune: bool = False,
+    prune: Prune = False,
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
 ) -> Iterator[IngestReport]:

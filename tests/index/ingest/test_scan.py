@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import FolderRules, scan
+from vidkin.index import BIN, FolderRules, scan
 from vidkin.index.storage.files import is_gone
 
 
@@ -173,6 +173,60 @@ def test_an_index_is_not_looked_through(tmp_path: Path) -> None:
     scanned = scan([tmp_path / "films"])
     assert [os.path.basename(file.path) for file in scanned.files] == ["a.mp4"]
     assert scanned.skipped == ((str(tmp_path / "films/collection.vidkin"), "an index"),)
+
+
+SYSTEM_FOLDERS = (
+    *("#recycle", "@Recycle", "@Recently-Snapshot", "$RECYCLE.BIN", "RECYCLER", "System Volume Information"),
+    *(".Trash", ".Trash-1000", ".Trashes", ".local/share/Trash", "#snapshot", "@eaDir", ".snapshots", ".zfs/snapshot"),
+    *("~snapshot", ".AppleDouble", "lost+found", ".@__thumb", ".thumbnails", ".stversions", "Network Trash Folder"),
+    *("My.photoslibrary/resources/derivatives", "$Recycle.Bin", "@EADIR", "sub/#recycle"),
+)
+
+
+def test_bins_snapshots_and_previews_are_left_out_and_listed(tmp_path: Path) -> None:
+    for name in ("a.mp4", "Recycled things/b.mp4", "recycle/c.mp4", "share/Trash/d.mp4", "resources/derivatives/e.mp4"):
+        touch(tmp_path / name)
+    for name in SYSTEM_FOLDERS:
+        touch(tmp_path / name / "deeper/deleted.mp4")
+    scanned = scan([tmp_path])
+    assert [os.path.relpath(file.path, tmp_path) for file in scanned.files] == [
+        "Recycled things/b.mp4",
+        "a.mp4",
+        "recycle/c.mp4",
+        "resources/derivatives/e.mp4",
+        "share/Trash/d.mp4",
+    ]
+    listed = {os.path.relpath(path, tmp_path) for path, reason in scanned.skipped if reason == BIN}
+    assert listed == set(SYSTEM_FOLDERS)
+
+
+def test_bins_snapshots_and_previews_are_read_on_request(tmp_path: Path) -> None:
+    for name in SYSTEM_FOLDERS:
+        touch(tmp_path / name / "deeper/deleted.mp4")
+    touch(tmp_path / ".cache/b.mp4")
+    scanned = scan([tmp_path], FolderRules(include_bins=True))
+    found = {os.path.relpath(file.path, tmp_path) for file in scanned.files}
+    assert found == {f"{name}/deeper/deleted.mp4" for name in SYSTEM_FOLDERS}
+    reasons = {os.path.relpath(path, tmp_path): reason for path, reason in scanned.skipped}
+    assert reasons == {".cache": "hidden", ".local": "hidden", ".zfs": "hidden"}
+    rules = FolderRules(exclude=("#recycle/", "Trash"), include_bins=True)
+    excluded = {os.path.relpath(path, tmp_path): reason for path, reason in scan([tmp_path], rules).skipped}
+    assert excluded["#recycle"] == "excluded by #recycle/"
+    assert excluded[".local/share/Trash"] == "excluded by Trash"
+
+
+def test_a_bin_that_is_named_is_read(tmp_path: Path) -> None:
+    for name in ("#recycle", ".Trash-1000", ".zfs/snapshot"):
+        touch(tmp_path / name / "x/a.mp4")
+        touch(tmp_path / name / "@eaDir/preview.mp4")
+        for path in (tmp_path / name, tmp_path / name / "x", tmp_path / name / "x/a.mp4"):
+            assert names(tmp_path, path) == [f"{name}/x/a.mp4"]
+    assert names(tmp_path) == []
+
+
+def test_a_file_with_the_name_of_a_bin_is_no_bin(tmp_path: Path) -> None:
+    touch(tmp_path / ".Trash-1")
+    assert scan([tmp_path]).skipped == ((str(tmp_path / ".Trash-1"), "hidden"),)
 
 
 def test_a_pipe_in_a_folder_is_left_out(tmp_path: Path) -> None:

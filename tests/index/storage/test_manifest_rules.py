@@ -62,11 +62,20 @@ def test_a_file_is_left_out_with_a_folder_that_it_is_in() -> None:
     assert not rules.excludes_below("/films/cache/a.mp4", "/films/cache")
 
 
+def test_a_file_is_left_out_with_a_bin_that_it_is_in_unless_bins_are_included() -> None:
+    assert FolderRules().excludes_below("/films/#recycle/2024/a.mp4", "/films")
+    assert FolderRules().excludes_below("/films/.zfs/snapshot/monday/a.mp4", "/films")
+    assert not FolderRules().excludes_below("/films/#recycle/2024/a.mp4", "/films/#recycle")
+    assert not FolderRules(include_bins=True).excludes_below("/films/#recycle/2024/a.mp4", "/films")
+
+
 def test_other_values_replace_and_none_keeps() -> None:
     rules = FolderRules(("a*",), follow_links=True)
     assert rules.changed(None, None, None) == rules
     assert rules.changed("b*", None, True) == FolderRules(("b*",), follow_links=True, images=True)
     assert rules.changed([], False, None) == FolderRules()
+    assert rules.changed(include_bins=True) == FolderRules(("a*",), follow_links=True, include_bins=True)
+    assert rules.changed(include_bins=True).changed().include_bins
 
 
 @pytest.mark.parametrize("pattern", ["", "/", "//"])

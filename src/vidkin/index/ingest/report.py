@@ -46,6 +46,8 @@ class IngestReport(Result):
         missing: Files of the index that are gone from the folders and are still in the index.
         excluded: Files of the index that are excluded now and are still in the index.
         skipped: Files and folders that were left out, with reasons.
+        prune_refused: Why files that are gone were not removed from the index although this was asked for, and what to
+            do; else "".
         seconds: Wall-clock time.
         seconds_of_video: Duration of the videos that were decoded.
     """
@@ -58,6 +60,7 @@ class IngestReport(Result):
     missing: tuple[FileOutcome, ...] = ()
     excluded: tuple[FileOutcome, ...] = ()
     skipped: tuple[FileOutcome, ...] = ()
+    prune_refused: str = ""
     seconds: float = 0.0
     seconds_of_video: float = 0.0
 
@@ -129,6 +132,7 @@ class Tally:
         self._on_progress = on_progress
         self._outcomes: dict[str, FileOutcome] = {}
         self._missed: list[FileOutcome] = []
+        self._refusal = ""
         self._skipped = scan.skipped
         self._sizes = {file.path: file.size for file in scan.files}
         self._total = len(scan.files) + len(scan.problems)
@@ -155,10 +159,15 @@ class Tally:
         """Count the rest of a video of that duration, from its last frame to its end."""
         self._seconds_of_video += duration - self._covered.pop(path, 0.0)
 
-    def remove(self, paths: Iterable[str]) -> None:
-        """Count files that were removed from the index, whatever became of them before."""
+    def remove(self, paths: Iterable[str], folders: Iterable[str] = ()) -> None:
+        """Count files that were removed from the index, whatever became of them before.
+
+        Args:
+            paths: The files.
+            folders: Folders that are gone with them, and no longer a problem.
+        """
         removed = list(paths)
-        for path in removed:
+        for path in (*removed, *folders):
             self._outcomes.pop(path, None)
         self._total += len(removed)
         for path in removed:
@@ -167,6 +176,10 @@ class Tally:
     def miss(self, kind: Literal["missing", "excluded"], paths: Iterable[str]) -> None:
         """Note files of the index that were not in the scan and stay in the index."""
         self._missed += [FileOutcome(path, kind) for path in sorted(paths)]
+
+    def refuse(self, reason: str) -> None:
+        """Note why nothing was removed from the index; empty if nothing speaks against it."""
+        self._refusal = reason
 
     def report(self) -> IngestReport:
         """Report of the files finished so far."""
@@ -184,6 +197,7 @@ class Tally:
             missing=tuple(outcome for outcome in self._missed if outcome.kind == "missing"),
             excluded=tuple(outcome for outcome in self._missed if outcome.kind == "excluded"),
             skipped=tuple(FileOutcome(path, "skipped", reason) for path, reason in self._skipped),
+            prune_refused=self._refusal,
             seconds=time.monotonic() - self._started,
             seconds_of_video=self._seconds_of_video,
         )

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, describe_missing, open_regular_file
 from vidkin.index.storage.files import is_same_file
-from vidkin.index.storage.manifest import MANIFEST_FILE, FolderRules
+from vidkin.index.storage.folder_rules import FolderRules, bin_below, is_bin
+from vidkin.index.storage.manifest import MANIFEST_FILE
 
 LINK_TO_FOLDER = "a link to a folder (--follow-links)"
 
@@ -19,6 +20,10 @@ LINK_TO_FOLDER = "a link to a folder (--follow-links)"
 PHOTOGRAPH = "a photograph (--images)"
 
 """Reason given for skipping a photograph in a folder."""
+
+BIN = "a folder of deleted files, snapshots or previews (--include-bins)"
+
+"""Reason given for skipping a folder of deleted files, snapshots or previews."""
 
 CHANGING = "still changing"
 
@@ -52,6 +57,8 @@ class Scan:
         folders: Absolute paths of the folders among the paths, as far as they could be listed.
         named: Absolute paths of everything that was named, and of what named patterns match.
         skipped: (path, reason) of files and folders within the folders that were left out, sorted by path.
+        mounts: Absolute paths of folders that were scanned and are on another device than the folder they are listed
+            in, such as a drive below a named folder.
     """
 
     files: tuple[VideoFile, ...]
@@ -59,6 +66,7 @@ class Scan:
     folders: tuple[str, ...]
     named: frozenset[str] = frozenset()
     skipped: tuple[tuple[str, str], ...] = ()
+    mounts: tuple[str, ...] = ()
 
     def only(self, is_chosen: Callable[[VideoFile], bool]) -> Scan:
         """A copy with these files; the others were skipped because they are still changing."""
@@ -72,10 +80,10 @@ class Scan:
 def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = None) -> Scan:
     """Find the videos in folders (and all folders below), and the named files.
 
-    Folders are searched for video extensions; hidden files and folders, and indexes, are left out. Of a file and links
-    to it in the same scan only the file itself counts. If links to folders are followed, each folder is scanned once,
-    under its own path if that is in the scan, so that loops end. What cannot be read is a problem
-    in the result, never an exception.
+    Folders are searched for video extensions; hidden files and folders, bins, snapshots, previews and indexes are left
+    out. Of a file and links to it in the same scan only the file itself counts. If links to folders are followed, each
+    folder is scanned once, under its own path if that is in the scan, so that loops end. What cannot be read is a
+    problem in the result, never an exception.
 
     Args:
         paths: Folders, files, or patterns (``~/Videos/**/*.mkv``); ``~`` is the home folder.
@@ -101,6 +109,7 @@ class _Walk:
         self._seen: set[tuple[int, int]] = set()
         self._named_links: list[tuple[str, os.stat_result]] = []
         self._linked_folders: list[tuple[str, os.stat_result]] = []
+        self._mounts: set[str] = set()
 
     def visit(self, name: str) -> None:
         """Visit a path or pattern given by the caller."""
@@ -133,6 +142,7 @@ class _Walk:
             folders=tuple(self._folders),
             named=frozenset(self._named),
             skipped=tuple(sorted((path, why) for path, why in self._skipped.items() if path not in self._files)),
+            mounts=tuple(sorted(self._mounts)),
         )
 
     def _visit_named(self, path: str) -> None:
@@ -168,11 +178,34 @@ class _Walk:
                 continue
             if folder == root and not is_link:
                 self._folders.append(root)
+            below: list[tuple[str, os.stat_result]] = []
+            linked = len(self._linked_folders)
             for entry in entries:
-                if entry.name.startswith("."):
-                    self._skipped[entry.path] = "hidden"
+                if entry.name.startswith(".") and not (self._rules.include_bins and is_bin(entry.path)):
+                    self._visit_hidden(entry, below)
                 else:
-                    self._visit_entry(entry, waiting)
+                    self._visit_entry(entry, below)
+            inside = [*below, *self._linked_folders[linked:]]
+            self._mounts |= {path for path, inner in inside if inner.st_dev != state.st_dev}
+            waiting += below
+
+    def _visit_hidden(self, entry: os.DirEntry[str], waiting: list[tuple[str, os.stat_result]]) -> None:
+        """Leave a hidden file or folder out; a bin below it is one of the folder that lists it."""
+        self._skipped[entry.path] = BIN if is_bin(entry.path) and os.path.isdir(entry.path) else "hidden"
+        inner = bin_below(entry.path)
+        if inner is None:
+            return
+        try:
+            state = os.stat(inner)
+        except OSError:
+            return
+        pattern = self._rules.excluded_by(inner, is_folder=True)
+        if pattern is not None:
+            self._skipped[inner] = f"excluded by {pattern}"
+        elif self._rules.include_bins:
+            waiting.append((inner, state))
+        else:
+            self._skipped[inner] = BIN
 
     def _visit_entry(self, entry: os.DirEntry[str], waiting: list[tuple[str, os.stat_result]]) -> None:
         named_as_video = os.path.splitext(entry.name)[1].lower() in self._extensions
@@ -188,6 +221,8 @@ class _Walk:
             self._skipped[entry.path] = f"excluded by {pattern}"
         elif is_folder and os.path.lexists(os.path.join(entry.path, MANIFEST_FILE)):
             self._skipped[entry.path] = "an index"
+        elif is_folder and is_bin(entry.path) and not self._rules.include_bins:
+            self._skipped[entry.path] = BIN
         elif is_folder and not entry.is_symlink():
             waiting.append((entry.path, state))
         elif is_folder and self._rules.follow_links:

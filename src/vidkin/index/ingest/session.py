@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vidkin.index.ingest.executor import Advanced, Described, Executor, Unreadable, internal_error
+from vidkin.index.ingest.pruning import Losses, Prune, PruneGuard, find_losses
 from vidkin.index.ingest.report import (
     FileOutcome,
     IngestInterrupted,
@@ -23,8 +24,8 @@ from vidkin.index.ingest.report import (
 )
 from vidkin.index.ingest.scan import Scan, VideoFile
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.storage.files import NamedFolders, content_hash, has_same_bytes, is_gone
-from vidkin.index.storage.manifest import FolderRules
+from vidkin.index.storage.files import content_hash, has_same_bytes, is_gone
+from vidkin.index.storage.folder_rules import FolderRules
 from vidkin.index.storage.records import Entry, VideoRecord, describe_cut_off, sampling_rate, window_vectors
 from vidkin.index.storage.sound_files import SoundFiles
 from vidkin.similarity import FrameFeatures
@@ -40,7 +41,8 @@ def ingest(
     base_rate: float = 1.0,
     calibrate: Callable[[FrameFeatures], FrameFeatures] = lambda features: features,
     rules: FolderRules | None = None,
-    prune: bool = False,
+    prune: Prune = False,
+    guard: PruneGuard | None = None,
     retry_broken: bool = False,
     on_progress: OnProgress | None = None,
     errors_file: Path | None = None,
@@ -64,6 +66,7 @@ def ingest(
         calibrate: Adds the baseline to features.
         rules: Which files of folders were included; for ``prune``.
         prune: Remove records whose files are gone from the folders that were scanned, or excluded.
+        guard: Decides whether they may be removed, and remembers devices; default one that knows of none.
         retry_broken: Read broken files again even if they have not changed.
         on_progress: Callback for each finished file and at intervals in between.
         errors_file: Receives the tracebacks of internal errors; None logs them.
@@ -82,33 +85,26 @@ def ingest(
         session.read(executor, Plan(store.videos(), retry_broken=retry_broken, heard=heard).steps(scan.files))
         if without_twin := session.copy():
             session.read(executor, without_twin)
-        # Records of files that should be in the scanned folders, or were named, but were not in the scan.
-        folders = NamedFolders(scan.folders)
-        seen = {file.path for file in scan.files}
-        named = {path for path, _ in scan.problems}
-        unseen = [
-            record
-            for record in store.videos()
-            if record.path not in seen and (folders.holding(record.path) or record.path in named)
-        ]
-        gone = [record for record in unseen if is_gone(record.path)]
-        gone_ids = {record.id for record in gone}
-        excluded = [
-            record
-            for record in unseen
-            if record.id not in gone_ids
-            and (folder := folders.holding(record.path)) is not None
-            and (rules or FolderRules()).excludes_below(record.path, folder)
-        ]
-        if prune:
-            store.remove([record.id for record in gone + excluded])
-            tally.remove([record.path for record in gone + excluded])
-        else:
-            tally.miss("missing", (record.path for record in gone if record.path not in named))
-            tally.miss("excluded", (record.path for record in excluded))
+        _settle_losses(store, find_losses(store.videos(), scan, rules or FolderRules()), tally, prune, guard)
     except KeyboardInterrupt:
         raise IngestInterrupted(tally.report()) from None
     return tally.report()
+
+
+def _settle_losses(store: VectorStore, losses: Losses, tally: Tally, prune: Prune, guard: PruneGuard | None) -> None:
+    """Forget the files that were not found, or note that they are missing."""
+    guard = guard or PruneGuard()
+    refusal = guard.why_refused(losses) if prune and prune != "anyway" else ""
+    if prune and not refusal:
+        store.remove([record.id for record in losses.records])
+        tally.remove([record.path for record in losses.records], folders=losses.missing_folders)
+        guard.remember(losses.scan, ())
+        return
+    named = {path for path, _ in losses.scan.problems}
+    tally.miss("missing", (record.path for record in losses.gone if record.path not in named))
+    tally.miss("excluded", (record.path for record in losses.excluded))
+    tally.refuse(refusal)
+    guard.remember(losses.scan, losses.gone + losses.unreachable)
 
 
 class _Session:

@@ -6,10 +6,12 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from vidkin._base.values import parse_json
 from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.ingest.executor import Executor
+from vidkin.index.ingest.pruning import Prune, PruneGuard
 from vidkin.index.ingest.report import IngestInterrupted, IngestReport, OnProgress
 from vidkin.index.ingest.scan import Scan, use_known_names
 from vidkin.index.ingest.session import ERRORS_FILE, ingest
@@ -156,7 +158,7 @@ def update_index(
     *,
     calibrate: Callable[[FrameFeatures], FrameFeatures],
     update_parts: Callable[[Sequence[str]], None],
-    prune: bool,
+    prune: Prune,
     retry_broken: bool,
     on_progress: OnProgress | None,
 ) -> IngestReport:
@@ -193,6 +195,7 @@ def update_index(
         calibrate=calibrate,
         rules=manifest.rules,
         prune=prune,
+        guard=PruneGuard(place, partial(_removed_by_plan, place)),
         retry_broken=retry_broken,
         on_progress=on_progress,
         errors_file=None if place.folder is None else place.folder / ERRORS_FILE,
@@ -211,3 +214,11 @@ def update_index(
         # All videos are written; the step interrupted here only makes searches faster and better.
         raise IngestInterrupted(report) from None
     return report
+
+
+def _removed_by_plan(place: Place) -> set[str]:
+    """Files that plans of this index have moved away."""
+    from vidkin.index.duplicates.removals import Removals
+
+    removals = [] if place.folder is None else Removals(place).all()
+    return {file.path for removal in removals for file in removal.files if file.fate == "removed"}

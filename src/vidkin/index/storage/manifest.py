@@ -3,11 +3,10 @@ is in it."""
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from types import NoneType
@@ -27,6 +26,7 @@ from vidkin.errors import (
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor, open_extractor
 from vidkin.index.storage.files import WHITENING_FILE, is_gone, write_whole
+from vidkin.index.storage.folder_rules import FolderRules
 from vidkin.index.storage.objects import CLOCK_FILE, LEASE_FILE
 from vidkin.index.storage.opening import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.place import Place
@@ -85,7 +85,7 @@ class Manifest:
         whitening: Absolute path of the whitening, if a file was named.
         sampling_rate: Frames per second of ordinary videos.
         measure: Name of the scorer for the features, see :func:`vidkin.similarity.open_scorer`.
-        exclude, follow_links, images: Which files of folders to index, see
+        exclude, follow_links, images, include_bins: Which files of folders to index, see
             :class:`vidkin.index.FolderRules`.
         sound: Whether the sound of files is described as well; not in indexes of earlier versions.
         reviewed: Whether searches use the measure that ``vidkin train review`` stored in the folder.
@@ -108,6 +108,7 @@ class Manifest:
     exclude: tuple[str, ...] = ()
     follow_links: bool = False
     images: bool = False
+    include_bins: bool = False
     sound: bool = False
     reviewed: bool = False
     created: str = ""
@@ -169,7 +170,7 @@ class Manifest:
             isinstance(pattern, str) and pattern.strip("/") for pattern in exclude
         ):
             problem = f"exclude is {exclude!r}"
-        for name in ("follow_links", "images", "sound", "reviewed"):
+        for name in ("follow_links", "images", "include_bins", "sound", "reviewed"):
             if not isinstance(values.get(name, False), bool):
                 problem = f"{name} is {values[name]!r}"
         whitened = values.get("whitened", 0.0)
@@ -194,7 +195,7 @@ class Manifest:
     @property
     def rules(self) -> FolderRules:
         """Which files of folders to index."""
-        return FolderRules(self.exclude, self.follow_links, self.images)
+        return FolderRules(self.exclude, self.follow_links, self.images, self.include_bins)
 
     @property
     def scorer_name(self) -> str:
@@ -282,69 +283,6 @@ def _check_not_lost(place: Place) -> None:
 
     if place.has_folder(VIDEOS_TABLE) or place.has_folder("shards"):
         raise CollectionDamagedError(f"{place.address(MANIFEST_FILE)} is missing; {INDEX_REMEDY}")
-
-
-# Which files of a folder to index; an index remembers these rules.
-
-
-@dataclass(frozen=True, slots=True)
-class FolderRules:
-    """Which files of named folders to index; a file that is named itself is always indexed.
-
-    Attributes:
-        exclude: Patterns of files and folders to leave out, with ``*``, ``?`` and ``[abc]``. One without a slash is
-            compared with each name (``*proxy*``, ``Trash``), one that ends in a slash with names of folders only, one
-            with a slash elsewhere with the end of the path, or with the whole of it if it begins with one or with
-            ``~``.
-        follow_links: Also look into links to folders.
-        images: Also index photographs; each is a video of one frame.
-    """
-
-    exclude: tuple[str, ...] = ()
-    follow_links: bool = False
-    images: bool = False
-
-    def __post_init__(self) -> None:
-        if not all(pattern.strip("/") for pattern in self.exclude):
-            raise InvalidArgumentError(
-                "an exclude pattern must name files or folders, for example *proxy* or Trash/, got "
-                + repr(next(pattern for pattern in self.exclude if not pattern.strip("/")))
-            )
-
-    def changed(self, exclude: Iterable[str] | None, follow_links: bool | None, images: bool | None) -> FolderRules:
-        """A copy of these rules with changed values; None leaves a value as it is."""
-        patterns = (exclude,) if isinstance(exclude, str) else exclude
-        return FolderRules(
-            self.exclude if patterns is None else tuple(patterns),
-            self.follow_links if follow_links is None else follow_links,
-            self.images if images is None else images,
-        )
-
-    def excluded_by(self, path: str, *, is_folder: bool) -> str | None:
-        """The first pattern that excludes this absolute path; None if none does."""
-        return next((pattern for pattern in self.exclude if _matches(path, pattern, is_folder)), None)
-
-    def excludes_below(self, path: str, folder: str) -> bool:
-        """Whether scanning this folder leaves a file out, itself or with a folder that it is in."""
-        if self.excluded_by(path, is_folder=False) is not None:
-            return True
-        parent = os.path.dirname(path)
-        while len(parent) > len(folder):
-            if self.excluded_by(parent, is_folder=True) is not None:
-                return True
-            parent = os.path.dirname(parent)
-        return False
-
-
-def _matches(path: str, pattern: str, is_folder: bool) -> bool:
-    pattern = os.path.expanduser(pattern)
-    if pattern.endswith("/"):
-        if not is_folder:
-            return False
-        pattern = pattern.rstrip("/")
-    if "/" not in pattern:
-        return fnmatch.fnmatchcase(os.path.basename(path), pattern)
-    return fnmatch.fnmatchcase(path, pattern if pattern.startswith("/") else f"*/{pattern}")
 
 
 # What an executor needs to make features for an index.
