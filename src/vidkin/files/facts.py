@@ -306,7 +306,8 @@ def _dynamic_metadata(main: VideoStream, first: VideoFrame | None) -> tuple[str,
 
 
 def _side_data(frame: VideoFrame | None) -> set[SideData]:
-    return set() if frame is None else {frame.side_data[row].type for row in range(len(frame.side_data))}
+    found: Any = () if frame is None else frame.side_data
+    return {found[row].type for row in range(len(found))}
 
 
 def _has_alpha(pixels: av.VideoFormat, main: VideoStream, first: VideoFrame | None, *, has_palette: bool) -> bool:
