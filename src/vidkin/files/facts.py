@@ -603,7 +603,9 @@ def _is_same_location(location: str, other: str) -> bool:
 
 
 def _count(number: int, thing: str) -> str:
-    return f"a {thing}" if number == 1 and thing[0] not in "aeiou" else f"{number} {thing}{'' if number == 1 else 's'}"
+    if number != 1:
+        return f"{number} {thing}s"
+    return f"an {thing}" if thing[0] in "aeiou" else f"a {thing}"
 
 
 def _channels(number: int) -> str:

@@ -117,8 +117,24 @@ def prove_sound(
         left = [track.number for track in ours.tracks if track.number not in same]
         if left:
             findings = _prove_by_waveform(ours, theirs, pieces, left, report)
+        if theirs is not None:
+            findings += _lost_languages(ours.tracks, theirs.tracks)
         report(1.0)
         return tuple(findings)
+
+
+def _lost_languages(ours: Sequence[SoundTrack], theirs: Sequence[SoundTrack]) -> list[Finding]:
+    """Languages that no kept track is marked with, where they tell several tracks apart.
+
+    The mark of a single track is no loss: its language is heard.
+    """
+    languages = {language_name(track.language) for track in ours} - {""}
+    lost = languages - {language_name(track.language) for track in theirs}
+    if len(languages) < 2:
+        return []
+    return [
+        Finding("sound", f"a track marked as {name}, the kept file has none", certainty=0.5) for name in sorted(lost)
+    ]
 
 
 def _prove_by_waveform(
