@@ -50,13 +50,17 @@ def write_sounds(
     delay: float = 0.0,
     bit_rate: int = 96_000,
 ) -> Path:
-    """Write sound tracks [S] each, with pictures of a photograph (by its name) or without; the sound may be late."""
+    """Write sound tracks [S], or [S, 2] for stereo, with pictures of a photograph (by its name) or without.
+
+    The sound may be late.
+    """
     with av.open(str(path), "w") as container:
         video = None
         if pictures is not None:
             video = container.add_stream("libx264", rate=10, options={"preset": "ultrafast"})
             video.width, video.height, video.pix_fmt = 192, 128, "yuv420p"
-        streams = [container.add_stream(codec, rate=rate, layout="mono") for _ in tracks]
+        layouts = ["mono" if samples.ndim == 1 else "stereo" for samples in tracks]
+        streams = [container.add_stream(codec, rate=rate, layout=layout) for layout in layouts]
         for stream, language in zip(streams, languages, strict=False):
             stream.metadata["language"] = language
         for stream in streams:
@@ -70,12 +74,13 @@ def write_sounds(
                 frame.time_base = Fraction(1, 10)
                 container.mux(video.encode(frame))
             container.mux(video.encode(None))
-        for stream, samples in zip(streams, tracks, strict=True):
+        for stream, samples, layout in zip(streams, tracks, layouts, strict=True):
             for first in range(0, len(samples), 1024):
                 part = np.clip(samples[first : first + 1024], -1, 1)
                 form = "s16" if codec.startswith("pcm") else "fltp"
                 values = (part * 32767).astype(np.int16) if form == "s16" else part
-                sound = av.AudioFrame.from_ndarray(values[None], format=form, layout="mono")
+                planes = values.reshape(1, -1) if form == "s16" else np.ascontiguousarray(np.atleast_2d(values.T))
+                sound = av.AudioFrame.from_ndarray(planes, format=form, layout=layout)
                 sound.sample_rate, sound.pts = rate, first + round(delay * rate)
                 sound.time_base = Fraction(1, rate)
                 container.mux(stream.encode(sound))

@@ -1,4 +1,4 @@
-"""Decode the sound of a file to mono samples at a low rate, each at its exact time, damaged parts left out.
+"""Decode the sound of a file to mono or stereo samples at a low rate, each at its exact time, damaged parts left out.
 
 The packets of a sound track come from whoever reads the file: from the reader of its pictures, which passes on what
 lies between them (:class:`vidkin.media.reader.PictureReader`), or from :func:`iter_sound`, which reads nothing else.
@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import av
 import av.error
@@ -42,7 +42,12 @@ _AT_ONCE = SOUND_RATE
 _LONGEST_GAP = 24 * 3600.0
 
 Listener = Callable[[int, NDArray[np.float32]], None]
-"""Receives the number of the first of some samples, counted from time 0 at `SOUND_RATE`, and the samples, in order."""
+"""Receives the number of the first of some samples, counted from time 0 at `SOUND_RATE`, and the samples, in order.
+
+These are [S], or [S, 2] for stereo."""
+
+Mix = Literal["mono", "stereo"]
+"""Channels to which all sound is mixed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +94,14 @@ class TrackDecoder:
         stream: The track.
         origin: Time in the file, seconds, that is time 0 of the samples: that of the first picture.
         listen: Receives the samples.
+        mix: Channels of the samples.
 
     Attributes:
         failures: Number of packets that could not be decoded.
     """
 
-    def __init__(self, stream: AudioStream, origin: float, listen: Listener) -> None:
-        self._stream, self._origin, self._listen = stream, origin, listen
+    def __init__(self, stream: AudioStream, origin: float, listen: Listener, mix: Mix = "mono") -> None:
+        self._stream, self._origin, self._listen, self._mix = stream, origin, listen, mix
         self._tick = float(stream.time_base or DEFAULT_TIME_BASE)
         self._resampler: AudioResampler | None = None
         self._format: tuple[Any, ...] = ()
@@ -158,7 +164,7 @@ class TrackDecoder:
                 time = self._expected
             if self._expected is not None and time > self._expected + _LONGEST_GAP:
                 time = self._expected
-            self._resampler = AudioResampler(format="flt", layout="mono", rate=SOUND_RATE, frame_size=_AT_ONCE)
+            self._resampler = AudioResampler(format="flt", layout=self._mix, rate=SOUND_RATE, frame_size=_AT_ONCE)
             self._format, self._next, self._expected = form, round(time * SOUND_RATE), time
         assert self._resampler is not None
         assert self._expected is not None
@@ -178,7 +184,8 @@ class TrackDecoder:
             logger.debug("the end of a piece of sound is left out: %s", error)
 
     def _pass_on(self, resampled: AudioFrame) -> None:
-        samples = resampled.to_ndarray().reshape(-1).astype(np.float32, copy=False)
+        shape = (-1, 2) if self._mix == "stereo" else (-1,)
+        samples = resampled.to_ndarray().reshape(shape).astype(np.float32, copy=False)
         first = self._next
         self._next += len(samples)
         # Nothing before the first picture, and nothing twice.
@@ -199,13 +206,18 @@ class TracksDecoder:
         container: The open file.
         origin: Time in the file, seconds, of time 0.
         open_listener: Called for each track, in order; returns who receives its samples.
+        mix: Channels of the samples.
     """
 
     def __init__(
-        self, container: InputContainer, origin: float, open_listener: Callable[[SoundTrack], Listener]
+        self,
+        container: InputContainer,
+        origin: float,
+        open_listener: Callable[[SoundTrack], Listener],
+        mix: Mix = "mono",
     ) -> None:
         self._decoders = {
-            stream.index: TrackDecoder(stream, origin, open_listener(track))
+            stream.index: TrackDecoder(stream, origin, open_listener(track), mix)
             for stream, track in zip(container.streams.audio, sound_tracks(container), strict=False)
         }
 

@@ -1,0 +1,182 @@
+"""Read stretches of all sound tracks of a file, in order as far as possible, with little memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import av
+import av.error
+import numpy as np
+from av.packet import Packet
+from numpy.typing import NDArray
+
+from vidkin._base.files import PathLike
+from vidkin.media.reader import MOST_TRACKS, demux, is_refusal, media_error
+from vidkin.media.sampling import SEEKABLE
+from vidkin.media.sound import SOUND_RATE, Listener, SoundTrack, TracksDecoder, open_sound, sound_tracks
+
+# Seconds by which the packets of one track may lie behind those of another one in a file.
+_MAX_INTERLEAVING = 10.0
+# Seconds before the wanted ones that are decoded after a jump: decoders need some packets to get going.
+_RUN_UP = 2.0
+# Seconds that are kept of what was read, so that small steps back do not read the file again.
+_HISTORY = 30.0
+
+
+class SoundReader:
+    """Reads stretches of all sound tracks of a file as stereo at `SOUND_RATE`.
+
+    Samples are counted from the first video frame. Reading on is cheap; reading what lies back further than some
+    seconds jumps there.
+
+    Args:
+        path: The file.
+
+    Attributes:
+        tracks: The sound tracks, at most `MOST_TRACKS`.
+        position: Seconds of the file that were read so far.
+        duration: Seconds of the file as its header states them; 0 if it does not.
+        failures: Number of packets that could not be decoded.
+
+    Raises:
+        MediaError: The file cannot be read, or has no sound.
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        self._name = os.fspath(path)
+        self._stack = ExitStack()
+        self._pieces: list[_TrackPieces] = []
+        self._forgotten, self._is_done, self.position = 0, False, 0.0
+        self.failures = 0
+        self._open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def read(self, first: int, count: int) -> tuple[list[NDArray[np.float32]], list[int]]:
+        """Samples of all tracks.
+
+        Args:
+            first: Number of the first sample; negative before the first frame.
+            count: Number of samples.
+
+        Returns:
+            Samples [count, 2] of each track, zeros where it has none, and how many of them the track has.
+        """
+        first += self._lead
+        if max(first, 0) < self._forgotten:
+            self._jump(first)
+        last = first + count
+        # Tracks that have ended, or pause, are not waited for.
+        latest = last / SOUND_RATE + _MAX_INTERLEAVING
+        while not self._is_done and self.position <= latest and any(track.end < last for track in self._pieces):
+            self._advance()
+        keep = first - round(_HISTORY * SOUND_RATE)
+        self._forgotten = max(self._forgotten, *(track.forget(keep) for track in self._pieces))
+        parts = [track.take(first, count) for track in self._pieces]
+        return [samples for samples, _ in parts], [known for _, known in parts]
+
+    @property
+    def first(self) -> int:
+        """Number of the first sample that the file may have."""
+        return -self._lead
+
+    def has_more(self, first: int) -> bool:
+        """Whether there may be samples from a number on that are not read yet."""
+        return not self._is_done or any(track.end > first + self._lead for track in self._pieces)
+
+    def _open(self) -> None:
+        self._stack.close()
+        self._container, self._origin = self._stack.enter_context(open_sound(self._name))
+        self.tracks = sound_tracks(self._container)
+        self.duration = (self._container.duration or 0) / av.time_base
+        # Sound that begins before the first frame counts as well.
+        streams = self._container.streams.audio
+        starts = [s.start_time * float(s.time_base) for s in streams if s.start_time is not None and s.time_base]
+        self._lead = round(max(self._origin - min(starts, default=self._origin), 0.0) * SOUND_RATE)
+        self._begin(0)
+
+    def _begin(self, forgotten: int) -> None:
+        self._pieces = [_TrackPieces() for _ in self.tracks]
+        coming = iter(self._pieces)
+
+        def open_listener(_: SoundTrack) -> Listener:
+            return next(coming).push
+
+        start = self._origin - self._lead / SOUND_RATE
+        self._decoder = TracksDecoder(self._container, start, open_listener, "stereo")
+        self._packets: Iterator[Packet[Any]] = demux(self._container, *self._container.streams.audio[:MOST_TRACKS])
+        self._forgotten, self._is_done, self.position = forgotten, False, 0.0
+
+    def _jump(self, first: int) -> None:
+        seconds = max(first / SOUND_RATE - _RUN_UP, 0.0)
+        if not self._container.format.name.startswith(SEEKABLE):
+            self._open()
+            return
+        try:
+            self._container.seek(int((self._origin + seconds - self._lead / SOUND_RATE) * av.time_base))
+        except av.error.FFmpegError:
+            self._open()
+        else:
+            self._begin(max(round(seconds * SOUND_RATE), 0))
+
+    def _advance(self) -> None:
+        """Read and decode the next packet."""
+        try:
+            packet = next(self._packets, None)
+        except av.error.FFmpegError as error:
+            if is_refusal(self._name, error):
+                raise media_error(self._name, error) from error
+            self.failures += 1
+            packet = None
+        if packet is None:
+            self._is_done = True
+            self.failures += self._decoder.finish()
+            return
+        if packet.pts is not None and packet.time_base is not None:
+            self.position = float(packet.pts * packet.time_base) - self._origin + self._lead / SOUND_RATE
+        self._decoder.push(packet)
+
+
+class _TrackPieces:
+    """Samples of a track that were decoded and are still held.
+
+    Attributes:
+        end: Number of the sample after the last one.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[tuple[int, NDArray[np.float32]]] = []
+        self.end = 0
+
+    def push(self, first: int, samples: NDArray[np.float32]) -> None:
+        self._pieces.append((first, samples))
+        self.end = first + len(samples)
+
+    def forget(self, before: int) -> int:
+        """Drop pieces that end before a sample; returns the end of what was dropped, 0 if nothing was."""
+        dropped = 0
+        while self._pieces and self._pieces[0][0] + len(self._pieces[0][1]) < before:
+            first, samples = self._pieces.pop(0)
+            dropped = first + len(samples)
+        return dropped
+
+    def take(self, first: int, count: int) -> tuple[NDArray[np.float32], int]:
+        """Samples [count, 2] from a number on, zeros where there are none, and how many there are."""
+        taken = np.zeros((count, 2), np.float32)
+        known = 0
+        for start, samples in self._pieces:
+            low, high = max(start, first), min(start + len(samples), first + count)
+            if low < high:
+                taken[low - first : high - first] = samples[low - start : high - start]
+                known += high - low
+        return taken, known

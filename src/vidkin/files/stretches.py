@@ -1,0 +1,76 @@
+"""Where stretches of a removed file lie in the file that is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from vidkin._base.values import Result
+from vidkin.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch(Result):
+    """A stretch of a removed file that the kept file shows as well, at one speed.
+
+    Times are in seconds from the first video frame of each file.
+
+    Attributes:
+        removed_start, removed_end: The stretch of the removed file.
+        kept_start: Where it begins in the kept file.
+        speed: Seconds of the kept file for each second of the removed file.
+    """
+
+    removed_start: float
+    removed_end: float
+    kept_start: float
+    speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.removed_start < self.removed_end:
+            raise InvalidArgumentError(
+                f"removed_start must be before removed_end, got {self.removed_start} and {self.removed_end}"
+            )
+        if not self.speed > 0.0:
+            raise InvalidArgumentError(f"speed must be above 0, got {self.speed}")
+
+    def kept_time(self, time: float) -> float:
+        """The time in the kept file of a time of the removed file, also of one outside of the stretch."""
+        return self.kept_start + self.speed * (time - self.removed_start)
+
+
+def extend_stretches(time_map: Sequence[Stretch]) -> Iterator[tuple[float, float, Stretch]]:
+    """The whole time of the removed file, divided among the stretches in the order of their starts.
+
+    Each stretch is extended to where the next one starts, the first one back to the start of time and the last one to
+    its end: sound and subtitles begin before a frame and end after it.
+
+    Yields:
+        Start, end and stretch; the first start is minus infinity, the last end is infinity.
+
+    Raises:
+        InvalidArgumentError: There is no stretch.
+    """
+    if not time_map:
+        raise InvalidArgumentError("time_map must have at least one stretch, got none")
+    ordered = sorted(time_map, key=lambda stretch: stretch.removed_start)
+    starts = [float("-inf"), *(stretch.removed_start for stretch in ordered[1:]), float("inf")]
+    for number, stretch in enumerate(ordered):
+        yield starts[number], starts[number + 1], stretch
+
+
+def describe_range(start: float, end: float) -> str:
+    """A stretch in words, for findings.
+
+    >>> describe_range(9, 14.04), describe_range(59.96, 3725)
+    ('0:09.0-0:14.0', '1:00.0-1:02:05.0')
+    """
+    return f"{_clock(start)}-{_clock(end)}"
+
+
+def _clock(seconds: float) -> str:
+    tenths = int(max(seconds, 0.0) * 10 + 0.5)
+    minutes, rest = divmod(tenths, 600)
+    hours, minutes = divmod(minutes, 60)
+    front = f"{hours}:{minutes:02d}" if hours else f"{minutes}"
+    return f"{front}:{rest // 10:02d}.{rest % 10}"
