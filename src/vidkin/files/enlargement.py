@@ -5,7 +5,7 @@ Three measurements are added up as evidence, all of them made where the frames h
 * *Detail beyond the smaller grid*: what the larger frame shows in frequencies that the smaller one cannot carry, less
   everything that a linear enlargement of the smaller frame would show there. Noise, which is the same in flat areas, is
   subtracted. A source has such detail; an enlargement has only what its encoder left there.
-* *Detail that the smaller copy has lost*: how much stronger the fine detail is in the larger frame, on the smaller grid.
+* *Detail that the smaller copy has lost*: how much stronger the fine detail is in the larger frame on the smaller grid.
   An encoder removes detail, so a source has more than its copy. Interpolation and an encoder weaken it in an
   enlargement.
 * *Sharpening*: the slope of the larger frame's fine detail on the smaller one's. The detail that an encoder leaves has
