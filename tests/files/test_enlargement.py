@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
-from tests.support.videos import encode, photograph
 
+from tests.support.videos import encode, photograph
 from vidkin.errors import InvalidArgumentError
 from vidkin.files.enlargement import DetailVerdict, judge_detail
 

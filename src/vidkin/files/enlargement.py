@@ -5,14 +5,14 @@ Three measurements are added up as evidence, all of them made where the frames h
 * *Detail beyond the smaller grid*: what the larger frame shows in frequencies that the smaller one cannot carry, less
   everything that a linear enlargement of the smaller frame would show there. Noise, which is the same in flat areas, is
   subtracted. A source has such detail; an enlargement has only what its encoder left there.
-* *Detail that the smaller copy has lost*: the slope of the smaller frame's fine detail on the larger one's. An encoder
-  removes detail, so the slope of a copy on its source is below one. An enlargement loses detail itself, and the slope
-  of its source on it is one or more.
-* *Gain*: the slope the other way round. The detail that an encoder leaves has the strength it had, so the slope of a
-  source on its copy is one. Interpolation weakens fine detail, and sharpening strengthens it: the slope is not one.
+* *Detail that the smaller copy has lost*: how much stronger the fine detail is in the larger frame on the smaller grid.
+  An encoder removes detail, so a source has more than its copy. Interpolation and an encoder weaken it in an
+  enlargement.
+* *Sharpening*: the slope of the larger frame's fine detail on the smaller one's. The detail that an encoder leaves has
+  the strength it had, so the slope of a source on its copy is at most about one. Sharpening makes it larger.
 
-Added noise fakes the second measurement, but neither the first nor the third; sharpening fakes it as well, but not the
-third. Encoders blur all three, which is why there is a range without a verdict.
+Added noise fakes the second measurement, but not the first; sharpening fakes it as well, but not the third. Encoders
+blur all three, and a soft source has hardly anything to measure, which is why there is a wide range without a verdict.
 
 Shapes: T moments; H, W pixels; h, w pixels of the smaller copy.
 """
@@ -60,11 +60,12 @@ _MIN_COMMON, _MIN_COMMON_OF_ENLARGED = 0.3, 0.6
 # Logarithm of the odds of "more": weights of the three measurements and a constant, by logistic regression on copies
 # and enlargements of recordings, rounded. The measurements are natural logarithms, limited so that none outvotes the
 # others.
-_BEYOND_WEIGHT, _KEPT_WEIGHT, _GAIN_WEIGHT, _CONSTANT = 2.3, -11.0, -30.0, 5.6
-_MIN_BEYOND, _MAX_SLOPE = -4.0, 0.5
+_BEYOND_WEIGHT, _LOST_WEIGHT, _SHARPENED_WEIGHT, _CONSTANT = 2.2, 9.0, -31.0, 4.9
+_MIN_BEYOND, _MIN_LOST, _MAX_LOST, _MAX_SHARPENED = -4.0, -0.5, 1.0, 0.5
 
-# "More" removes the smaller copy and "enlarged" the larger one: both need odds of more than four to one.
-_MIN_SCORE = 1.5
+# "More" needs odds of more than four to one. "Enlarged" says that the larger file is the worse one, and soft sources
+# look like enlargements: it needs odds of more than fifty to one.
+_MIN_SCORE, _MAX_SCORE_OF_ENLARGED = 1.5, -4.0
 
 # Shares of white and black at which a sensor or a sharpening filter clips.
 _BLACK, _WHITE = 8.0, 247.0
@@ -140,8 +141,8 @@ def _weigh(measured: tuple[float, float, float, float], ratio: float) -> DetailV
     beyond, kept, gain, detail = measured
     score = (
         _BEYOND_WEIGHT * max(beyond, _MIN_BEYOND)
-        + _KEPT_WEIGHT * float(np.clip(kept, -_MAX_SLOPE, _MAX_SLOPE))
-        + _GAIN_WEIGHT * min(abs(gain), _MAX_SLOPE)
+        + _LOST_WEIGHT * min(max(gain - kept, _MIN_LOST), _MAX_LOST)
+        + _SHARPENED_WEIGHT * min(max(gain, 0.0), _MAX_SHARPENED)
         + _CONSTANT
     )
     common = float(np.exp(kept + gain))
@@ -149,7 +150,7 @@ def _weigh(measured: tuple[float, float, float, float], ratio: float) -> DetailV
     if ratio >= MIN_RATIO and detail >= _MIN_DETAIL:
         if score >= _MIN_SCORE and common >= _MIN_COMMON:
             verdict = "more"
-        elif score <= -_MIN_SCORE and common >= _MIN_COMMON_OF_ENLARGED:
+        elif score <= _MAX_SCORE_OF_ENLARGED and common >= _MIN_COMMON_OF_ENLARGED:
             verdict = "enlarged"
     certainty = 1.0 / (1.0 + float(np.exp(-min(abs(score), 30.0))))
     return DetailVerdict(verdict, certainty, ratio, beyond, kept, gain, detail)
