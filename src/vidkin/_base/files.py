@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import secrets
@@ -20,6 +21,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 
 PathLike = str | os.PathLike[str]
 
+_HASHED_AT_ONCE = 1 << 20
 # Bytes of an ending that a temporary name may repeat; file systems allow 255 for the whole name.
 _LONGEST_ENDING = 200
 _UNFINISHED = re.compile(r"\.[0-9a-f]{16}\.part(\.|$)")
@@ -192,6 +194,19 @@ def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "this is not a regular file", os.fspath(path))
     return open(descriptor, "rb", buffering=0)
+
+
+def hash_file(path: str) -> str:
+    """Hash of all bytes of a regular file: blake2b of its size and its bytes, 32 hexadecimal digits.
+
+    Raises:
+        OSError: The file cannot be read, or is not a regular file.
+    """
+    with open_regular_file(path) as file:
+        digest = hashlib.blake2b(str(os.fstat(file.fileno()).st_size).encode(), digest_size=16)
+        while part := file.read(_HASHED_AT_ONCE):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 # Where the system lacks pread (Windows), threads that share an open file take turns.

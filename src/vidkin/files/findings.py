@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -12,6 +13,8 @@ FindingKind = Literal[
     "picture",
     "ends",
     "resolution",
+    "quality",
+    "borders",
     "enlargement",
     "frame-rate",
     "dynamic-range",
@@ -58,3 +61,20 @@ class Finding(Result):
             raise InvalidArgumentError(f"start and end must both be given or both None, got {self.start}, {self.end}")
         if self.start is not None and self.end is not None and not 0.0 <= self.start <= self.end:
             raise InvalidArgumentError(f"start must be at least 0 and at most end, got {self.start} and {self.end}")
+
+
+def check_accepted(kinds: Collection[str]) -> frozenset[FindingKind]:
+    """Check kinds of findings that somebody accepts for all files.
+
+    Raises:
+        InvalidArgumentError: One is unknown, or is not to be accepted for all files at once.
+    """
+    allowed = [kind for kind in FINDING_KINDS if kind not in NEVER_ACCEPTED]
+    for kind in kinds:
+        if kind in NEVER_ACCEPTED:
+            raise InvalidArgumentError(
+                f"accept must not have {kind!r}: that is lost footage; mark a pair of files as duplicates instead"
+            )
+        if kind not in allowed:
+            raise InvalidArgumentError(f"accept must be some of {', '.join(allowed)}, got {kind!r}")
+    return frozenset(kind for kind in allowed if kind in kinds)

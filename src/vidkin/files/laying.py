@@ -53,6 +53,13 @@ class Place:
         high = [min(1.0, (1.0 - self.shift[axis]) / self.scale[axis]) for axis in (0, 1)]
         return low[0], low[1], high[0], high[1]
 
+    @property
+    def seen(self) -> tuple[float, float, float, float]:
+        """Left, top, right, bottom of the part of the other frame that lies under this one."""
+        low = [max(0.0, self.shift[axis]) for axis in (0, 1)]
+        high = [min(1.0, self.scale[axis] + self.shift[axis]) for axis in (0, 1)]
+        return low[0], low[1], high[0], high[1]
+
     def lay(self, others: Images, size: tuple[int, int]) -> Images:
         """The other frames [..., H', W'] as they are seen in frames of this size (H, W)."""
         down = stretch(others.shape[-2], size[0], self.scale[1], self.shift[1])
@@ -83,6 +90,10 @@ class Place:
             most = high - mixed if high < 1 or edges[-1] > 1 + 0.5 * pixel else 1 + 0.25 * pixel
             sides.append((edges[:-1] >= least) & (edges[1:] <= most))
         return np.asarray(sides[0][:, None] & sides[1][None])
+
+
+AS_IT_IS = Place()
+"""The place of a frame that lies on the whole of the other one."""
 
 
 def turn(images: NDArray[np.float32], *, mirrored: bool, turned: int) -> NDArray[np.float32]:
@@ -145,12 +156,14 @@ def lay_frames(ones: Images, others: Images) -> tuple[Place, float]:
 
 def _guesses(ones: Images, others: Images) -> Iterator[Place]:
     own, other = find_borders(ones), find_borders(others)
-    yield from dict.fromkeys([
-        Place(),
-        Place.between(own, other),
-        Place.between(own, WHOLE),
-        Place.between(WHOLE, other),
-    ])
+    yield from dict.fromkeys(
+        [
+            Place(),
+            Place.between(own, other),
+            Place.between(own, WHOLE),
+            Place.between(WHOLE, other),
+        ]
+    )
     yield _search(others, ones)
     inverse = _search(ones, others)
     yield Place(
@@ -178,7 +191,12 @@ def _search(outer: Images, inner: Images) -> Place:
         shared = np.fft.irfft2(spectrum * np.conj(np.fft.rfft2(small, shape)), shape)
         rows, columns = whole.shape[0] - size[0] + 1, whole.shape[1] - size[1] + 1
         mean, square = (
-            (total[size[0] :, size[1] :] - total[:rows, size[1] :] - total[size[0] :, :columns] + total[:rows, :columns])
+            (
+                total[size[0] :, size[1] :]
+                - total[:rows, size[1] :]
+                - total[size[0] :, :columns]
+                + total[:rows, :columns]
+            )
             / small.size
             for total in sums
         )
@@ -208,7 +226,7 @@ def _refine(ones: Images, others: Images, place: Place, box: tuple[float, float,
         slope_down, slope_across = np.gradient(gain[:, None, None] * laid, axis=(1, 2))
         slope_across = slope_across * size[1]
         slope_down = slope_down * size[0]
-        # A change of scale moves what is far from the left and top, a change of shift moves all; in shares of the frame.
+        # A change of scale moves what is far from the left and top, one of shift all of it; in shares of the frame.
         moved = np.stack([slope_across * across, slope_down * down, slope_across + 0 * down, slope_down + 0 * across])
         moved = moved.reshape(4, -1)
         normal = ((moved * weights.reshape(-1)) @ moved.T).astype(np.float64)
@@ -252,6 +270,4 @@ def _residual(ones: Images, laid: Images, inside: Images) -> tuple[Images, Image
 
 
 def _cells(image: Images) -> list[Images]:
-    return [
-        cell for rows in np.array_split(image, _BLOCKS, axis=0) for cell in np.array_split(rows, _BLOCKS, axis=1)
-    ]
+    return [cell for rows in np.array_split(image, _BLOCKS, axis=0) for cell in np.array_split(rows, _BLOCKS, axis=1)]

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.files.findings import Finding
-from vidkin.files.laying import Place, find_borders, lay_frames, turn
+from vidkin.files.laying import AS_IT_IS, Place, find_borders, lay_frames, turn
 from vidkin.files.small_frames import SmallFrames, pool
 from vidkin.files.stretches import Stretch
-from vidkin.files.time_path import candidate_times, find_path, lines_of
+from vidkin.files.time_path import Line, candidate_times, find_path, lines_of
 from vidkin.similarity import Segment
 
 Values = NDArray[np.float32]
+_Number = TypeVar("_Number", bound=np.generic)
 
 # Seconds between moments that are compared: two of them are within any half second.
 _STEP = 0.2
@@ -72,9 +75,14 @@ class PictureProof:
 
     findings: tuple[Finding, ...]
     stretches: tuple[Stretch, ...] = ()
-    place: Place = Place()
+    place: Place = AS_IT_IS
     mirrored: bool = False
     turned: int = 0
+
+    def pose(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """A frame [H, W] or [H, W, 3] of the removed file, turned and mirrored like the kept one."""
+        image = np.rot90(image, -self.turned // 90 % 4)
+        return image[:, ::-1] if self.mirrored else image
 
 
 def prove_picture(kept: SmallFrames, removed: SmallFrames, segments: Sequence[Segment]) -> PictureProof:
@@ -105,8 +113,9 @@ class _Comparison:
         self.length = float(removed.times[-1]) + removed.period
         self.full: tuple[int, int] = removed.size if turned % 180 == 0 else removed.size[::-1]
         self.blocks = (_SHORT, _LONG) if self.full[1] >= self.full[0] else (_LONG, _SHORT)
-        self.place = Place()
+        self.place = AS_IT_IS
         self._set_size(self.full, (0.0, 0.0, 1.0, 1.0))
+        self.framed = False
         self.gain, self.lift = 1.0, 0.0
         self.at: NDArray[np.float64] = self.times
 
@@ -121,12 +130,21 @@ class _Comparison:
             ones = self._turn(self.removed.read(self.rows[picked]).luma)
             others = self.kept.read(self._shown(self.at[picked])).luma
             self.place, agreement = lay_frames(ones, others)
-            self._set_size(self._common_size(), find_borders(others))
+            box = find_borders(others)
+            self._set_size(self._common_size(), box)
+            left, top, right, bottom = self.place.seen
+            # Borders that the removed file has as well lie under its own.
+            edges = box[0] - left, box[1] - top, right - box[2], bottom - box[3]
+            around = left, top, 1 - right, 1 - bottom
+            bars = box[0], box[1], 1 - box[2], 1 - box[3]
+            self.framed = max(edges) < _BORDER and max(map(min, around, bars)) > _BORDER
             self._find_times(lines)
         if agreement < _AGREE:
             return self._result((Finding("picture", "its frames do not lie on those of the kept file", certainty=0.9),))
         differ, changes, is_plain = self._measure()
         findings = [*self._outside(), *self._differing(differ, is_plain)]
+        if self.framed:
+            findings.append(Finding("borders", "the kept file has borders around the frame", certainty=0.9))
         if not findings and (doubt := self._doubt_moments(changes)):
             findings.append(doubt)
         return self._result(tuple(findings))
@@ -156,7 +174,7 @@ class _Comparison:
 
     def _own(self, rows: NDArray[np.intp]) -> Values:
         """Removed frames, turned, at the size at which both are compared."""
-        return Place().lay(self._turn(self.removed.read(rows).luma), self.size)
+        return AS_IT_IS.lay(self._turn(self.removed.read(rows).luma), self.size)
 
     def _shown(self, times: NDArray[np.float64]) -> NDArray[np.intp]:
         """Positions of the kept frames that are on screen at these seconds."""
@@ -164,17 +182,17 @@ class _Comparison:
         rows = np.searchsorted(self.kept.times, times + 0.25 * max(self.kept.period, 0.01), side="right") - 1
         return np.clip(rows, 0, len(self.kept) - 1)
 
-    def _find_times(self, lines: Sequence[object]) -> None:
+    def _find_times(self, lines: Sequence[Line]) -> None:
         """Find the moment of the kept file that each compared moment shows, and how its brightness relates."""
         covered = self._covered_blocks()
         if not covered.any():
             return
         own = np.concatenate([self._means(self._own(rows), covered) for rows in _batches(self.rows)])
         every = np.arange(len(self.kept))
-        other = np.concatenate([
-            self._means(self.place.lay(self.kept.read(rows).luma, self.size), covered) for rows in _batches(every)
-        ])
-        candidates = candidate_times(lines, self.times)  # type: ignore[arg-type]
+        other = np.concatenate(
+            [self._means(self.place.lay(self.kept.read(rows).luma, self.size), covered) for rows in _batches(every)]
+        )
+        candidates = candidate_times(lines, self.times)
         columns = [self._shown(times) for times in candidates.T]
         self.gain, self.lift = _fit_line(other[self._shown(self.at)].ravel(), own.ravel())
         other = self.gain * other + self.lift
@@ -200,7 +218,7 @@ class _Comparison:
         lag = self.at - speed * self.times
         starts = [0, *(np.flatnonzero(np.abs(np.diff(lag)) > 0.05) + 1).tolist(), len(lag)]
         found = []
-        for first, last in zip(starts[:-1], starts[1:], strict=True):
+        for first, last in pairwise(starts):
             begin = 0.0 if first == 0 else float(self.times[first])
             end = self.length if last == len(lag) else float(self.times[last])
             if end > begin:
@@ -211,7 +229,7 @@ class _Comparison:
     def _measure(self) -> tuple[NDArray[np.bool_], tuple[float, float], NDArray[np.bool_]]:
         """Which blocks [T, B] differ by more than this pair does elsewhere; how much changes over time, and how much of
         it the kept file does not show; which moments [T] show nothing."""
-        levels, slopes, colors, means, plain = ([np.concatenate(part) for part in zip(*self._parts(), strict=True)])
+        levels, slopes, colors, means, plain = [np.concatenate(part) for part in zip(*self._parts(), strict=True)]
         covered = self._covered_blocks().ravel()
         levels[:, ~covered] = 0.0
         colored = self.colored.ravel() & covered
@@ -219,7 +237,9 @@ class _Comparison:
         usual = levels[:, covered]
         noise = max(_NOISE, float(np.median(usual)) if usual.size else 0.0)
         textured = slopes[:, covered] > 2 * noise
-        slope = max(_SLOPE, float(np.median((usual / np.maximum(slopes[:, covered], 1.0))[textured])) if textured.any() else 0)
+        slope = max(
+            _SLOPE, float(np.median((usual / np.maximum(slopes[:, covered], 1.0))[textured])) if textured.any() else 0
+        )
         expected = np.sqrt(noise**2 + (slope * slopes) ** 2)
         color_noise = max(_NOISE, float(np.median(colors[:, colored])) if colored.any() else 0.0)
         differ = (levels > np.maximum(_TIMES * expected, _LEVELS)) | (
@@ -237,15 +257,14 @@ class _Comparison:
         has_color = self._has_color()
         for rows, at in zip(_batches(self.rows), _batches(self.at), strict=True):
             own = self.removed.read(rows)
-            luma = Place().lay(self._turn(own.luma), self.size)
+            luma = AS_IT_IS.lay(self._turn(own.luma), self.size)
             shown = self._shown(at)
             needed = np.unique(np.clip(shown[:, None] + np.arange(-1, 3), 0, len(self.kept) - 1))
             stills = self.kept.read(needed)
             laid = self.gain * self.place.lay(stills.luma, self.size) + self.lift
             sides = [np.searchsorted(needed, np.clip(shown + step, 0, len(self.kept) - 1)) for step in range(-1, 3)]
             # The moment may lie between two frames, and be off by one: the nearest point between any two neighbors.
-            pairs = zip(sides, sides[1:], strict=False)
-            nearest = [self._between(luma, laid[one], laid[two], inside) for one, two in pairs]
+            nearest = [self._between(luma, laid[one], laid[two], inside) for one, two in pairwise(sides)]
             levels = np.stack([level for level, _ in nearest])
             best = np.argmin(levels, axis=0)[None]
             level = np.take_along_axis(levels, best, axis=0)[0]
@@ -255,7 +274,7 @@ class _Comparison:
             slope = self._pool((down * down + across * across) * inside) / share
             hue = np.zeros_like(level)
             if has_color:
-                color = Place().lay(self._turn(own.color), self.blocks)
+                color = AS_IT_IS.lay(self._turn(own.color), self.blocks)
                 others = self.place.lay(stills.color, self.blocks)
                 hue = np.min([np.square(color - others[side]).sum(axis=1) for side in sides], axis=0)
             means = np.stack([self._pool(luma * inside) / share, apart / share], axis=-1)
@@ -276,8 +295,8 @@ class _Comparison:
         step, apart = (two - one) * inside, (own - one) * inside
         shared, length = self._pool(step * apart), self._pool(step * step)
         along = np.clip(shared / np.maximum(length, 1e-3), 0.0, 1.0)
-        squared = np.maximum(self._pool(apart * apart) - 2 * along * shared + along * along * length, 0.0)
-        return squared, self._pool(apart) - along * self._pool(step)
+        squared = np.maximum(self._pool(apart * apart) - 2 * along * shared + along * along * length, np.float32(0.0))
+        return np.asarray(squared, np.float32), np.asarray(self._pool(apart) - along * self._pool(step), np.float32)
 
     def _has_color(self) -> bool:
         """Whether the removed file has colors at all."""
@@ -316,8 +335,8 @@ class _Comparison:
         lasting[plain & (differ.mean(axis=1) > _MOST)] = False
         end = float(self.kept.times[-1]) + self.kept.period
         edges = [*self.times.tolist(), self.length]
-        for first, last in _runs(lasting.any(axis=1)):
-            blocks = lasting[first:last].any(axis=0).reshape(self.blocks)
+        for first, last in _runs(np.asarray(lasting.any(axis=1))):
+            blocks = np.asarray(lasting[first:last].any(axis=0)).reshape(self.blocks)
             share = float(lasting[first:last].mean(axis=1).max())
             start, stop = edges[first] if first else 0.0, edges[last]
             when = f"{_clock(start)}-{_clock(stop)}"
@@ -341,7 +360,7 @@ class _Comparison:
         return Finding("picture", "too little moves to tell it from another recording of the same scene", certainty=0.6)
 
 
-def _batches(values: NDArray[np.generic]) -> Iterator[NDArray[np.generic]]:
+def _batches(values: NDArray[_Number]) -> Iterator[NDArray[_Number]]:
     for first in range(0, len(values), 64):
         yield values[first : first + 64]
 

@@ -49,21 +49,25 @@ class SmallFrames:
     Attributes:
         times: [T] timestamps in seconds from the first frame.
         size: H, W of the frames.
-        end: Seconds at which the last frame leaves the screen, as far as the frames tell.
+        damage: Parts that cannot be decoded, in words; empty if there are none.
     """
 
     def __init__(self, path: PathLike, *, threads: int = 0, on_read: Callable[[float], None] | None = None) -> None:
-        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="vidkin-proof-")
+        self._file: IO[bytes] = tempfile.TemporaryFile(prefix="vidkin-proof-")  # noqa: SIM115 - until close()
         self._starts: list[tuple[int, int]] = []
         self._held: OrderedDict[int, Stills] = OrderedDict()
         times: list[NDArray[np.float64]] = []
+        damage: list[str] = []
         self.size = (0, 0)
-        for batch in iter_frames(path, rate=RATE, short_side=SHORT_SIDE, batch=_BLOCK, threads=threads):
+        for batch in iter_frames(
+            path, rate=RATE, short_side=SHORT_SIDE, batch=_BLOCK, threads=threads, on_damage=damage.append
+        ):
             times.append(batch.timestamps)
             self.size = batch.images.shape[1:3]
             self._write(batch.images)
             if on_read is not None:
                 on_read(float(batch.timestamps[-1]))
+        self.damage = "; ".join(damage)
         self.times = np.concatenate(times)
         # Batches of large frames can be shorter, those of small ones are all of one length but the last.
         self._firsts = np.cumsum([0, *(len(part) for part in times)])
@@ -103,9 +107,10 @@ class SmallFrames:
         across, down = pool(self.size[1], width), pool(self.size[0], height)
         color = [down @ (images[..., channel] - luma) @ across.T for channel in (2, 0)]
         # Differences of color from -255 to 255 in one byte each: half a level is below what encoders keep.
-        packed = np.rint(luma).astype(np.uint8).tobytes() + np.clip(
-            np.rint(np.stack(color, axis=1) / 2) + 128, 0, 255
-        ).astype(np.uint8).tobytes()
+        packed = (
+            np.rint(luma).astype(np.uint8).tobytes()
+            + np.clip(np.rint(np.stack(color, axis=1) / 2) + 128, 0, 255).astype(np.uint8).tobytes()
+        )
         data = zlib.compress(packed, 1)
         start = self._file.tell()
         self._file.write(data)

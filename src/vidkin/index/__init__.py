@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vidkin.index.damage import DamagedPart, check_files, repair
     from vidkin.index.duplicates.coverage import Coverage, CoverStep, SharedStretch
     from vidkin.index.duplicates.differences import Difference, DifferenceKind
-    from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember, FoundGroup
+    from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember, FoundGroup
     from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
     from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, place_of_plan, sign_plan
     from vidkin.index.duplicates.removal import apply_plan

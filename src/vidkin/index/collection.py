@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -48,9 +48,10 @@ from vidkin.media.notebook import Results
 from vidkin.similarity import EXCERPT, SURE, Scorer
 
 if TYPE_CHECKING:
+    from vidkin.files.findings import FindingKind
     from vidkin.index.cluster.ranker import RayRanker
     from vidkin.index.duplicates.coverage import Coverage
-    from vidkin.index.duplicates.find import DuplicateGroup, FoundGroup
+    from vidkin.index.duplicates.members import DuplicateGroup, FoundGroup
     from vidkin.index.ingest.executor import Executor
     from vidkin.index.ingest.pruning import Prune
     from vidkin.index.ingest.report import IngestReport, OnProgress
@@ -370,7 +371,9 @@ class Index:
         threshold: float = SURE,
         parts: bool = False,
         mirrored: bool = True,
-        keep: str | Sequence[str] = "best",
+        prefer: str | Sequence[str] = (),
+        prove: bool = False,
+        accept: Collection[FindingKind] = (),
         only: PathLike | Sequence[PathLike] = (),
         across: Sequence[PathLike] = (),
         incoming: PathLike | Sequence[PathLike] = (),
@@ -391,17 +394,19 @@ class Index:
             parts: Also group excerpts, and videos that share a part, with the video they match best.
             mirrored: Also find copies that were flipped left to right, or turned by 90, 180 or 270 degrees; reads the
                 files that may be such copies once.
-            keep: Which member of a group is the best: ``best``, ``oldest``, ``newest``, ``largest``, ``smallest``,
-                ``longest``, ``shortest``, ``picture``, a folder whose files come first, or ``outside:`` and a folder
-                whose files come last; or several of them, each of which decides between those that the rules before it
-                put first. ``best`` has the most detail, no logo and its colors; ``picture`` looks only at these.
+            prefer: Which of the files that could stay is the best: columns, of which each decides between files that
+                those before it leave equal, or folders whose files come first (after ``outside:``, last). Those not
+                named follow in the order picture, frame-rate, dynamic-range, sound, streams, metadata, bit-rate, size,
+                age; also known are newest, longest and smallest.
+            prove: Decode the files of all groups, to prove what can be removed; see
+                :func:`vidkin.index.plan_removal`. What was proven once is remembered.
+            accept: Kinds of findings of a proof that do not matter, such as ``frame-rate`` or ``subtitles``.
             only: Compare only files in these folders.
             across: Compare only files of one of these folders with files of another one.
             incoming: Compare only the files of these folders with all others, which are the library; its files always
                 stay, and the best of a group is one of them.
             known_only: Only group what earlier searches compared; :meth:`uncompared` says how much they left.
-            read_files: Read files to choose the best ones and to look for doubts. Otherwise the best one has the most
-                pixels, what was not looked at before is in doubt, and nothing is stored.
+            read_files: Open files for their traits and the kind of each copy. Otherwise nothing is stored.
             workers: Number of groups whose files are read at the same time, at least 1; default one for each processor.
                 The answers are the same.
             by: What scores are made of: ``picture``, ``sound``, the higher of the two (``either``) or the lower
@@ -410,9 +415,9 @@ class Index:
             on_found: Callback that receives groups while pairs are compared, and as they stay; see :class:`FoundGroup`.
 
         Raises:
-            InvalidArgumentError: The threshold or the number of workers is out of its range, ``keep`` is neither a rule
-                nor a folder, a folder does not exist, both ``across`` and ``incoming`` are given, or ``by`` asks for
-                sound that the index does not have.
+            InvalidArgumentError: The threshold or the number of workers is out of its range, ``prefer`` or
+                ``accept`` has an unknown name, a folder does not exist, both ``across`` and ``incoming`` are given, or
+                ``by`` asks for sound that the index does not have.
             CollectionMismatchError: The index ranks by kind, and its scores do not tell copies from other videos; or a
                 trained comparator gives unrelated videos of the index such scores.
         """
@@ -436,7 +441,9 @@ class Index:
             Decisions.open(self.place),
             threshold=threshold,
             parts=parts,
-            keep=keep,
+            prefer=prefer,
+            prove=prove,
+            accept=accept,
             scope=scope,
             known_only=known_only,
             read_files=read_files,

@@ -13,6 +13,8 @@ from typing import Any
 
 from vidkin._base.values import LONG_JSON_LIMITS, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError
+from vidkin.files.proof import REVISION, Proof
+from vidkin.index.duplicates.traits import Traits
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
@@ -25,9 +27,9 @@ _PAUSE = 20.0
 # Share of the time that writes may take: those of many videos are long.
 _SHARE_OF_SAVING = 0.02
 
-# Raise it when the same pair would get another doubt or missing part. A change of the score changes the state by itself
-# (`vidkin.similarity.contracts.SCORE_REVISION`).
-_DOUBT_REVISION = 1
+# Raise it when what is stored would mean something else. A change of the score changes the state by itself
+# (`vidkin.similarity.contracts.SCORE_REVISION`), one of the proof its own revision.
+_REVISION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +41,12 @@ class PairResult:
         fine: Both were sampled as densely as queries; otherwise the stored features were compared.
         covered: Shares of the first and the second video's informative frames that the other one shows.
         segments: Where they match, the first video as the query.
-        doubt: Why they may not be copies, see :mod:`vidkin.index.duplicates.doubts`; None if not checked.
-        missing: What part of the picture would be lost without the first and without the second video, see
-            :func:`vidkin.index.duplicates.pictures.find_missing_picture`; None if not checked.
     """
 
     score: float
     fine: bool = False
     covered: tuple[float, float] = (0.0, 0.0)
     segments: tuple[Segment, ...] = ()
-    doubt: str | None = None
-    missing: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if not all(0.0 <= value <= 1.0 for value in (self.score, *self.covered)):
@@ -76,7 +73,6 @@ class PairResult:
             self,
             covered=self.covered[::-1],
             segments=tuple(segment.swapped() for segment in self.segments),
-            missing=None if self.missing is None else self.missing[::-1],
         )
 
 
@@ -128,8 +124,7 @@ class Comparisons:
         searched: Contents whose neighbors were compared, unless they cannot be copies as a whole.
         searched_parts: Contents whose neighbors were compared, unless they cannot even share a part.
         flipped: Contents whose mirror images were looked up.
-        keepers: The place of the best file of a group in it, and the reason, by what the choice depends on (see
-            :func:`vidkin.index.duplicates.keeper.choose_keeper`).
+        traits: Frame rate, sound tracks, date and the like of each content that was opened.
         scoped: Contents that were looked up within a scope only, see :class:`vidkin.index.duplicates.scope.Lookups`.
         turned: Contents that were looked up as they are after a turn.
         differences: How one content of a group differs from another, by both, see
@@ -142,12 +137,13 @@ class Comparisons:
     state: str = ""
     searched: set[str] = field(default_factory=set)
     flipped: set[str] = field(default_factory=set)
-    keepers: dict[str, tuple[int, str]] = field(default_factory=dict)
+    traits: dict[str, Traits] = field(default_factory=dict)
     searched_parts: set[str] = field(default_factory=set)
     scoped: dict[str, set[str]] = field(default_factory=dict)
     differences: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     turned: set[str] = field(default_factory=set)
     sounds: dict[str, float] = field(default_factory=dict)
+    _proofs: dict[tuple[str, str], Proof] = field(default_factory=dict)
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
     # How long the last write took.
@@ -164,9 +160,19 @@ class Comparisons:
             result = replace(result, segments=())
         self._pairs[_key(first, second)] = result.swapped() if second < first else result
 
+    def proof(self, kept: str, removed: str) -> Proof | None:
+        """What decoding both has shown of two contents; None if nobody has, or by an earlier method."""
+        return self._proofs.get((kept, removed))
+
+    def put_proof(self, kept: str, removed: str, proof: Proof) -> None:
+        """Remember a proof, unless a file could not be read: the next time it may be readable."""
+        if all(finding.kind != "unreadable" for finding in proof.findings):
+            self._proofs[kept, removed] = proof
+
     def part(self, contents: Iterable[str]) -> Comparisons:
-        """What is known of some contents and their pairs but for the choices of the best, without a place."""
+        """What is known of some contents and their pairs, without a place."""
         part = Comparisons(None, self.state)
+        part.traits = {content: self.traits[content] for content in set(contents) & self.traits.keys()}
         for first, second in combinations(sorted(set(contents)), 2):
             if (result := self._pairs.get((first, second))) is not None:
                 part._pairs[first, second] = result
@@ -175,12 +181,16 @@ class Comparisons:
                     part.differences[key] = self.differences[key]
                 if key in self.sounds:
                     part.sounds[key] = self.sounds[key]
+            for pair in ((first, second), (second, first)):
+                if pair in self._proofs:
+                    part._proofs[pair] = self._proofs[pair]
         return part
 
     def merge(self, part: Comparisons) -> None:
         """Remember what a part of these knows."""
         self._pairs |= part._pairs
-        self.keepers |= part.keepers
+        self.traits |= part.traits
+        self._proofs |= part._proofs
         self.differences |= part.differences
         self.sounds |= part.sounds
 
@@ -197,7 +207,7 @@ class Comparisons:
             if content is None:
                 return cls(place, state)
             table = parse_json(content, LONG_JSON_LIMITS)
-            if table["state"] != state or table.get("doubts", 0) != _DOUBT_REVISION:
+            if table["state"] != state or table.get("revision") != _REVISION:
                 return cls(place, state)
             names: list[str] = [str(name) for name in table["contents"]]
             return cls(
@@ -205,14 +215,14 @@ class Comparisons:
                 state,
                 {names[at] for at in table["searched"]},
                 {names[at] for at in table["flipped"]},
-                # An older version stored none.
-                {str(key): (int(best), str(why)) for key, (best, why) in table.get("keepers", {}).items()},
+                {str(key): Traits.from_dict(found) for key, found in table["traits"].items()},
                 # An older version compared with all neighbors.
                 {names[at] for at in table.get("searched_parts", table["searched"])},
                 {str(key): {names[at] for at in found} for key, found in table.get("scoped", {}).items()},
                 {str(key): list(found) for key, found in table.get("differences", {}).items()},
                 {names[at] for at in table.get("turned", ())},
                 _sounds(table.get("sounds", {})),
+                _proofs(table["proofs"]),
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
             )
         except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -232,18 +242,19 @@ class Comparisons:
         compared = {name for pair in self._pairs for name in pair}
         looked_up = self.searched, self.searched_parts, self.flipped, self.turned, *self.scoped.values()
         names = sorted(compared.union(*looked_up))
-        if not (names or self.keepers or self.sounds or self.place.has_file(self.FILE)):
+        if not (names or self.traits or self.sounds or self.place.has_file(self.FILE)):
             return  # who only looked has nothing to keep, and may not be allowed to write
         places = {name: place for place, name in enumerate(names)}
         table = {
             "state": self.state,
-            "doubts": _DOUBT_REVISION,
+            "revision": _REVISION,
             "contents": names,
             "searched": sorted(places[name] for name in self.searched),
             "searched_parts": sorted(places[name] for name in self.searched_parts),
             "flipped": sorted(places[name] for name in self.flipped),
             "turned": sorted(places[name] for name in self.turned),
-            "keepers": self.keepers,
+            "traits": {content: traits.to_dict() for content, traits in self.traits.items()},
+            "proofs": [[*pair, proof.to_dict()] for pair, proof in self._proofs.items()],
             "scoped": {key: sorted(places[name] for name in found) for key, found in self.scoped.items()},
             "differences": self.differences,
             "sounds": {"made": _made_of_sounds(), "pairs": self.sounds},
@@ -251,8 +262,6 @@ class Comparisons:
                 [
                     *(places[first], places[second], result.score, result.fine, result.covered),
                     [astuple(segment) for segment in result.segments],
-                    result.doubt,
-                    result.missing,
                 ]
                 for first, second, result in self.pairs()
             ],
@@ -263,6 +272,11 @@ class Comparisons:
             _logger.info("%s", error)
         self._written = time.monotonic()
         self._seconds = self._written - begun
+
+
+def _proofs(rows: list[Any]) -> dict[tuple[str, str], Proof]:
+    found = {(str(kept), str(removed)): Proof.from_dict(table) for kept, removed, table in rows}
+    return {pair: proof for pair, proof in found.items() if proof.revision == REVISION}
 
 
 def _key(first: str, second: str) -> tuple[str, str]:
@@ -283,17 +297,9 @@ def _sounds(table: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _result(row: list[Any]) -> PairResult:
-    _, _, score, fine, covered, segments, doubt, *rest = row
-    # An older version stored no `missing`.
-    missing = rest[0] if rest else None
-    return PairResult(
-        float(score),
-        bool(fine),
-        (float(covered[0]), float(covered[1])),
-        tuple(map(_segment, segments)),
-        None if doubt is None else str(doubt),
-        None if missing is None else (str(missing[0]), str(missing[1])),
-    )
+    _, _, score, fine, covered, segments = row
+    coverage = float(covered[0]), float(covered[1])
+    return PairResult(float(score), bool(fine), coverage, tuple(map(_segment, segments)))
 
 
 def _segment(values: list[Any]) -> Segment:

@@ -12,116 +12,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.media.frames import LUMINANCE
-
-_WEIGHTS = np.array(LUMINANCE, dtype=np.float32)
-
-# Bands a factor of 2^(1/4) wide, starting at 8 cycles per picture height.
-_LOWEST = 8.0
-
-_STEP = 2.0**0.25
-
-_BANDS = 36
-
-_OCTAVE = 4
-
-# Gray levels squared per share of the frequency plane at 480 lines: less is invisible, and encoders produce it.
-_FLOOR = 1.5
-
-_FLOOR_LINES = 480
-
-# Real detail has at least these shares of the density an octave below, and of the best copy in the same band.
-_LEAST_SHARE, _LEAST_SHARE_OF_BAND = 0.01, 0.2
-
-# A picture is measured in tiles, so that a logo or a caption, all edges, is not mistaken for detail of the whole.
-_TILES = (3, 4)
-
-# A picture is as sharp as its pixels if its spectrum reaches at least this share of what they could carry.
-_FULL = 0.9
-
-# How much further a spectrum must reach than another to count as more detailed. Much further at equal sizes: what
-# stronger compression removes is no sign of upscaling, and letters of a caption are detail, too.
-_MORE, _MORE_THAN_FULL, _MORE_AT_EQUAL_SIZE = 1.25, 1.1, 1.6
-
-_EQUAL_SIZE = 1.1
-
-
-@dataclass(frozen=True, slots=True)
-class DetailSpectrum:
-    """Detail of a picture by spatial frequency.
-
-    Attributes:
-        density: [K] energy per area of the frequency plane in bands of cycles per picture height; NaN beyond what the
-            pixels can carry.
-        limit: Cycles per picture height that the pixels can carry.
-    """
-
-    density: NDArray[np.float64]
-    limit: float
-
-
-def measure_detail(images: Sequence[NDArray[np.uint8]]) -> DetailSpectrum:
-    """The spectrum of pictures [H, W, 3] of one size, in bands of 2^(1/4) from 8 cycles per picture height on.
-
-    The geometric mean of the spectra of 3 x 4 tiles.
-    """
-    height, width = images[0].shape[0] // _TILES[0], images[0].shape[1] // _TILES[1]
-    lines = images[0].shape[0]
-    window = np.outer(np.hanning(height + 2)[1:-1], np.hanning(width + 2)[1:-1])
-    window /= np.sqrt(np.square(window).mean())
-    # Pixels are square: cycles per picture height on both axes.
-    radius = np.hypot(np.fft.fftfreq(height)[:, None] * lines, np.fft.rfftfreq(width)[None] * lines)
-    edges = _LOWEST * _STEP ** np.arange(_BANDS + 1)
-    place = np.digitize(radius, edges) - 1
-    inside = (place >= 0) & (place < _BANDS) & (radius <= lines / 2)
-    power = np.zeros((_TILES[0] * _TILES[1], *radius.shape))
-    for image in images:
-        luma = image[: height * _TILES[0], : width * _TILES[1]] @ _WEIGHTS
-        tiles = luma.reshape(_TILES[0], height, _TILES[1], width).transpose(0, 2, 1, 3).reshape(-1, height, width)
-        tiles = (tiles - tiles.mean(axis=(1, 2), keepdims=True)) * window
-        power += np.abs(np.fft.rfft2(tiles)) ** 2
-    power /= len(images) * float(height * width) ** 2
-    power[..., 1 : (width + 1) // 2] *= 2  # the other half of the plane
-    energy = np.stack([np.bincount(place[inside], tile[inside], _BANDS) for tile in power])
-    density = np.exp(np.log(energy + 1e-6).mean(axis=0)) / (np.pi * np.diff(np.square(edges)))
-    density = np.where(edges[1:] <= lines / 2 * 1.001, density, np.nan)
-    return DetailSpectrum(density * np.pi * (_FLOOR_LINES / 2) ** 2, lines / 2)
-
-
-def most_detailed(spectra: Sequence[DetailSpectrum]) -> tuple[int, list[float]]:
-    """Find the copy with the most detail, and how far the detail of each reaches, in cycles per picture height.
-
-    A band has detail if its density is above what encoders produce by themselves, at least a hundredth of what the
-    copies have an octave below and a fifth of what the best of them has in it. A copy with more pixels is better only
-    if its detail reaches further: by a tenth if the other one is as sharp as its pixels allow, by a quarter otherwise.
-    Of copies of equal size one is better only if its detail reaches 1.6 times as far.
-    """
-    densities = np.stack([spectrum.density for spectrum in spectra])
-    # Of three or more, the one with the most may owe it to letters over its picture.
-    ranked = np.sort(np.nan_to_num(densities), axis=0)
-    most = ranked[-1] if len(spectra) < 3 else ranked[-2]
-    floor = np.fmax(_FLOOR, _LEAST_SHARE_OF_BAND * most)
-    floor[_OCTAVE:] = np.fmax(floor[_OCTAVE:], _LEAST_SHARE * most[:-_OCTAVE])
-    edges = _LOWEST * _STEP ** np.arange(_BANDS + 1)
-    reaches = []
-    for spectrum in spectra:
-        has_detail = np.nan_to_num(spectrum.density) >= floor
-        # Up to the first two bands in a row without detail: what comes after them is noise.
-        gaps = np.flatnonzero(~has_detail[:-1] & ~has_detail[1:])
-        count = int(gaps[0]) if len(gaps) else _BANDS
-        # A last band that the pixels carry only in part has no density.
-        reach = float(edges[count])
-        reaches.append(spectrum.limit if reach * _STEP > spectrum.limit else reach)
-    best = min(range(len(spectra)), key=lambda place: spectra[place].limit)
-    for place in sorted(range(len(spectra)), key=lambda place: spectra[place].limit):
-        is_full = reaches[best] >= _FULL * spectra[best].limit
-        larger = spectra[place].limit / spectra[best].limit
-        more = _MORE_AT_EQUAL_SIZE if larger < _EQUAL_SIZE else _MORE_THAN_FULL if is_full else _MORE
-        if reaches[place] > more * reaches[best]:
-            best = place
-    return best, reaches
-
-
 # What only one of two copies has: a logo, a caption, colors.
 #
 # Shapes: T pairs of frames; H, W pixels.
@@ -183,20 +73,6 @@ class Sketches:
         edges = np.stack([_block_means(measure_edges(canvas)) for canvas in canvases])
         lumas = np.stack([canvas - canvas.mean() for canvas in canvases])
         return cls(lumas, np.square(lumas).mean(axis=(1, 2)), edges)
-
-
-def find_overlay(first: Sketches, second: Sketches) -> Literal["first", "second"] | None:
-    """Find which of two copies has an overlay that the other one lacks.
-
-    The pictures are matched in brightness and contrast. Blocks that differ in most frames, far more than the rest, are
-    an overlay of the copy that has more edges there.
-
-    Args:
-        first: T pictures, without bars.
-        second: The same moments of the other copy.
-    """
-    lasting, edges = _lasting_blocks(first, second)
-    return _side_of(lasting, edges) if _SMALLEST <= float(lasting.mean()) <= _LARGEST else None
 
 
 def find_overlays(first: Sketches, second: Sketches) -> tuple[LaidOver, ...]:

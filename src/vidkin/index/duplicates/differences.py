@@ -9,7 +9,7 @@ Shapes: N moments; H, W pixels.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, get_args
@@ -22,7 +22,6 @@ from vidkin._base.values import Result, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
 from vidkin.index.duplicates.detail import Sketches, colorfulness, find_overlays, measure_edges
-from vidkin.index.duplicates.doubts import show_one_recording
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, place_frames
 from vidkin.index.query.stages import is_photograph
 from vidkin.media.packets import compare_packets
@@ -67,9 +66,6 @@ _COLORLESS, _SOME_COLOR = 0.3, 6.0
 _BRIGHTER, _RECOLORED = 14.0, 9.0
 # Share of the width that a caption takes, and of the height that it does not exceed.
 _WIDE, _HIGH = 0.38, 0.4
-# What has more of the picture than the other one.
-_MORE_TO_SEE: frozenset[DifferenceKind] = frozenset({"uncropped", "contains it as a part", "inside another picture"})
-_LESS_TO_SEE: frozenset[DifferenceKind] = frozenset({"cropped", "contains it as a part", "inside another picture"})
 # Seconds by which a later piece must come from an earlier time.
 _EARLIER = 0.5
 # Seconds, and share of the other one, that must be missing at an end.
@@ -107,39 +103,19 @@ class Difference(Result):
             raise InvalidArgumentError(f"end must not be before start, got {self.start} and {self.end}")
 
 
-@dataclass(frozen=True, slots=True)
-class CloseLook:
-    """What a look at a few pictures and packets of two copies tells.
-
-    Attributes:
-        differences: In which ways the first differs from the second; empty if nothing can be told.
-        is_one_recording: Whether they prove that both are the same recording. Otherwise that is open.
-    """
-
-    differences: tuple[Difference, ...] = ()
-    is_one_recording: bool = False
+INVERSE: Mapping[DifferenceKind, DifferenceKind] = {
+    "no caption": "caption",
+    "no logo": "logo",
+    "in color": "without color",
+    "bars removed": "bars added",
+    "borders removed": "borders added",
+    "contains it as a part": "inside another picture",
+}
+"""What the second of two files has, by what the first one lacks."""
 
 
 def find_differences(first: FileRecord, second: FileRecord, result: PairResult) -> tuple[Difference, ...]:
-    """The differences of `look_closely`."""
-    return look_closely(first, second, result).differences
-
-
-def only_adds_borders(differences: Sequence[Difference]) -> bool:
-    """Whether all that one copy shows around the other's picture are borders, whatever a look at it alone suggests:
-    pictures that were laid on each other show where the borders end."""
-    kinds = {difference.kind for difference in differences}
-    return "borders added" in kinds and not kinds & _MORE_TO_SEE
-
-
-def only_lacks_borders(differences: Sequence[Difference]) -> bool:
-    """The same seen from the other side: whether all that a copy does not show of the other's frame are borders."""
-    kinds = {difference.kind for difference in differences}
-    return "borders removed" in kinds and not kinds & _LESS_TO_SEE
-
-
-def look_closely(first: FileRecord, second: FileRecord, result: PairResult) -> CloseLook:
-    """In which ways the first of two copies differs from the second, and whether they certainly are copies.
+    """In which ways the first of two copies differs from the second; empty if nothing can be told.
 
     Args:
         first, second: The files.
@@ -149,10 +125,10 @@ def look_closely(first: FileRecord, second: FileRecord, result: PairResult) -> C
         MediaError: One of the files cannot be read.
     """
     if content_of(first.record) == content_of(second.record):
-        return CloseLook((Difference("identical"),), is_one_recording=True)
+        return (Difference("identical"),)
     segment = max(result.segments, key=lambda item: item.query_end - item.query_start, default=None)
     if segment is None:
-        return CloseLook()
+        return ()
     lengths = first.record.duration, second.record.duration
     are_pictures = is_photograph(first.record) or is_photograph(second.record)
     is_upright = not (segment.mirrored or segment.turned)
@@ -161,12 +137,11 @@ def look_closely(first: FileRecord, second: FileRecord, result: PairResult) -> C
         if same is not None:
             if same.is_whole:
                 kind: DifferenceKind = "other container" if same.other_container else "other sound or tags"
-                return CloseLook((Difference(kind),), is_one_recording=True)
+                return (Difference(kind),)
             times = _of_times(segment, result, lengths, same.start)
-            return CloseLook((Difference("cut without re-encoding"), *times), is_one_recording=True)
+            return (Difference("cut without re-encoding"), *times)
     placed = place_frames(first.record.path, second.record.path, segment, lengths)
     found: list[Difference] = []
-    is_one_recording = False
     if not are_pictures:
         found += _of_times(_exact(segment, placed), result, lengths)
     if segment.mirrored:
@@ -181,11 +156,10 @@ def look_closely(first: FileRecord, second: FileRecord, result: PairResult) -> C
         pairs = list(placed.common(_COMMON))
         ones, others = [one for one, _ in pairs], [other for _, other in pairs]
         found += _of_pictures(placed, ones, others)
-        is_one_recording = not are_pictures and show_one_recording(ones, others)
         # Whatever changes the picture was encoded again; it is said only where nothing else is.
         if all(difference.kind == "trimmed" for difference in found):
             found.append(Difference("re-encoded"))
-    return CloseLook(tuple(found), is_one_recording)
+    return tuple(found)
 
 
 def _exact(segment: Segment, placed: PlacedFrames | None) -> Segment:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from vidkin.features.views import turn_boxes_back
-from vidkin.index.duplicates.doubts import find_part
 from vidkin.index.duplicates.pictures import find_bars, read_moments, turned_images
+from vidkin.index.duplicates.template_search import find_part
 from vidkin.similarity import WHOLE, Box, Segment
 
 # Moments that are compared, and the shorter side of their pictures in pixels. They are among so many evenly spread ones

@@ -16,7 +16,7 @@ from vidkin._base.files import is_within, open_output
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.companions import MOST_COMPANIONS, belongs_to, find_companions, find_photograph
-from vidkin.index.duplicates.find import DuplicateGroup, DuplicateMember
+from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember
 from vidkin.index.storage.files import content_hash
 from vidkin.index.storage.records import VideoRecord
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from vidkin._base.files import write_text
 from vidkin._base.values import Result, fields_as_json, read_json
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError, VidkinError
-from vidkin.index.duplicates.find import DuplicateGroup
+from vidkin.index.duplicates.members import DuplicateGroup
 from vidkin.index.duplicates.plans import (
     DuplicatePlan,
     PlannedGroup,

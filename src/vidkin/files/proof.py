@@ -1,0 +1,286 @@
+"""Prove by decoding both that everything in one file is in another, so that the first one may be removed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.files import PathLike, hash_file
+from vidkin._base.values import Result
+from vidkin.errors import MediaError
+from vidkin.files.enlargement import judge_detail
+from vidkin.files.facts import FileFacts, compare_facts, read_facts
+from vidkin.files.findings import Finding, FindingKind
+from vidkin.files.picture_proof import PictureProof, prove_picture
+from vidkin.files.small_frames import SmallFrames
+from vidkin.files.sound_proof import prove_sound
+from vidkin.files.stretches import Stretch
+from vidkin.files.subtitle_proof import prove_subtitles
+from vidkin.media.decode import iter_frames_at
+from vidkin.similarity import Segment
+
+_Value = TypeVar("_Value")
+
+REVISION = 1
+"""Raised when the same two files would get other findings: a stored proof of another revision is made again."""
+
+# Pixels for the same part of the scene: less of a difference is rounding and cropping.
+_MORE_PIXELS = 1.1
+# Bits for each pixel that tell a better copy of equally many pixels, in the same codec.
+_MORE_BITS = 1.5
+# Moments at which the detail of both is compared at full size.
+_DETAIL_MOMENTS = 8
+# Files whose frames are held on disk at the same time: a group is proven against one kept file after another.
+_MAX_HELD = 4
+# How the work divides: decoding of both, then sound and the rest.
+_DECODED, _COMPARED = 0.7, 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Proof(Result):
+    """What is known of two files after all of both was decoded.
+
+    Attributes:
+        kept, removed: Paths of the file that stays and of the one that may be removed.
+        kept_content, removed_content: Hashes of all their bytes when they were read.
+        findings: What the removed file has that the kept one lacks; empty if everything in it stays.
+        stretches: The moments of the removed file in the kept one.
+        revision: Of the method.
+    """
+
+    kept: str
+    removed: str
+    kept_content: str
+    removed_content: str
+    findings: tuple[Finding, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
+    revision: int = REVISION
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> Proof:
+        """The proof that :meth:`to_dict` wrote.
+
+        Raises:
+            InvalidArgumentError, KeyError, TypeError: It is not one.
+        """
+        names = ("kept", "removed", "kept_content", "removed_content")
+        return cls(
+            **{name: str(table[name]) for name in names},
+            findings=tuple(Finding(**fields) for fields in table["findings"]),
+            stretches=tuple(Stretch(**fields) for fields in table["stretches"]),
+            revision=int(table["revision"]),
+        )
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything in the removed file is in the kept one."""
+        return not self.findings
+
+    def missing(self, accepted: Collection[FindingKind] = ()) -> tuple[Finding, ...]:
+        """The findings of kinds that were not accepted."""
+        return tuple(finding for finding in self.findings if finding.kind not in accepted)
+
+
+@dataclass(slots=True)
+class Prover:
+    """Proves pairs of files; files that are asked for again are not decoded again.
+
+    Args:
+        threads: Threads that decode one file; 0 for one for each processor.
+    """
+
+    threads: int = 0
+    _frames: dict[str, tuple[tuple[int, int], SmallFrames]] = field(default_factory=dict)
+    _facts: dict[str, tuple[tuple[int, int], FileFacts]] = field(default_factory=dict)
+    _hashes: dict[str, tuple[tuple[int, int], str]] = field(default_factory=dict)
+
+    def prove(
+        self,
+        kept: PathLike,
+        removed: PathLike,
+        segments: Sequence[Segment],
+        *,
+        on_progress: Callable[[float], None] | None = None,
+    ) -> Proof:
+        """Prove that everything in ``removed`` is in ``kept``, or say what is not.
+
+        Frames are compared at about five moments a second, laid on each other as the match says; ends, sound tracks,
+        subtitles and other streams, properties and tags by what they hold. A file that cannot be read, or a match that
+        says nothing, is a finding.
+
+        Args:
+            kept: The file that stays.
+            removed: The file that may be removed.
+            segments: Where they match, with the removed file as the query.
+            on_progress: Receives the share of the work that is done, 0 to 1.
+        """
+        names = os.fspath(kept), os.fspath(removed)
+        contents = ("", "")
+        try:
+            contents = self._hash(names[0]), self._hash(names[1])
+            if contents[0] == contents[1]:
+                return Proof(*names, *contents)
+            findings, stretches = self._compare(*names, segments, on_progress or _ignore)
+            changed = [name for name, content in zip(names, contents, strict=True) if self._hash(name) != content]
+            findings += [Finding("unreadable", f"{name} changed while it was read") for name in changed]
+        except MediaError as error:
+            return Proof(*names, *contents, (Finding("unreadable", f"{error.path}: {error.cause}"),))
+        return Proof(*names, *contents, tuple(findings), stretches)
+
+    def facts(self, path: str) -> FileFacts:
+        """The facts of a file.
+
+        Raises:
+            MediaError: It cannot be read.
+        """
+        return _held(self._facts, path, lambda: read_facts(path))
+
+    def close(self) -> None:
+        """Remove the frames that are held on disk."""
+        for _, frames in self._frames.values():
+            frames.close()
+        self._frames.clear()
+
+    def _hash(self, path: str) -> str:
+        return _held(self._hashes, path, lambda: hash_file(path))
+
+    def _small_frames(self, path: str, on_progress: Callable[[float], None]) -> SmallFrames:
+        length = max(self.facts(path).duration, 1e-3)
+
+        def read() -> SmallFrames:
+            while len(self._frames) >= _MAX_HELD:
+                self._frames.pop(next(iter(self._frames)))[1].close()
+            return SmallFrames(path, threads=self.threads, on_read=lambda seconds: on_progress(seconds / length))
+
+        frames = _held(self._frames, path, read)
+        self._frames[path] = self._frames.pop(path)  # the one used last goes last
+        return frames
+
+    def _compare(
+        self, kept: str, removed: str, segments: Sequence[Segment], on_progress: Callable[[float], None]
+    ) -> tuple[list[Finding], tuple[Stretch, ...]]:
+        facts = self.facts(kept), self.facts(removed)
+        total = sum(one.duration for one in facts) or 1.0
+        shares = [_DECODED * one.duration / total for one in facts]
+        frames = (
+            self._small_frames(kept, lambda share: on_progress(shares[0] * min(share, 1.0))),
+            self._small_frames(removed, lambda share: on_progress(shares[0] + shares[1] * min(share, 1.0))),
+        )
+        findings = [
+            Finding("unreadable", f"{name}: {one.damage}")
+            for name, one in zip((kept, removed), frames, strict=True)
+            if one.damage
+        ]
+        picture = prove_picture(*frames, segments)
+        findings += picture.findings
+        on_progress(_COMPARED)
+        speed = picture.stretches[0].speed if picture.stretches else 1.0
+        # More pixels can be borders: what counts is the scene.
+        findings += [one for one in compare_facts(*facts, speed=speed) if one.kind != "resolution"]
+        if not picture.stretches:
+            return findings, ()
+        findings += self._compare_detail(kept, removed, picture)
+        findings += prove_subtitles(kept, removed, picture.stretches)
+        findings += prove_sound(
+            kept,
+            removed,
+            picture.stretches,
+            on_progress=lambda share: on_progress(_COMPARED + (1 - _COMPARED) * share),
+        )
+        return findings, picture.stretches
+
+    def _compare_detail(self, kept: str, removed: str, picture: PictureProof) -> list[Finding]:
+        """Findings where the kept file shows the scene with fewer pixels, or only with enlarged ones."""
+        here, there = self.facts(removed), self.facts(kept)
+        own = (here.width, here.height) if picture.turned % 180 == 0 else (here.height, here.width)
+        # Pixels of the kept frame that lie under the whole removed one.
+        under = [picture.place.scale[axis] * (there.width, there.height)[axis] for axis in (0, 1)]
+        ratio = own[0] * own[1] / max(under[0] * under[1], 1.0)
+        if ratio > _MORE_PIXELS:
+            text = f"{own[0]}x{own[1]} pixels, the kept file has {round(under[0])}x{round(under[1])} for them"
+            return [Finding("resolution", text)]
+        if ratio >= 1 / _MORE_PIXELS:
+            rates = [one.size_bytes / max(one.duration, 1e-3) for one in (here, there)]
+            if here.codec == there.codec and rates[0] > _MORE_BITS * rates[1]:
+                return [Finding("quality", f"{rates[0] / rates[1]:.1f} times the data for as many pixels")]
+            return []
+        if picture.findings:
+            return []
+        large, small = self._full_frames(kept, removed, picture)
+        verdict = judge_detail(large, small)
+        if verdict.verdict == "more":
+            return []
+        words = "is" if verdict.verdict == "enlarged" else "may be"
+        text = f"the kept file {words} an enlargement: it has more pixels than this one, but no more detail"
+        return [Finding("enlargement", text, certainty=verdict.certainty)]
+
+    def _full_frames(
+        self, kept: str, removed: str, picture: PictureProof
+    ) -> tuple[list[NDArray[np.uint8]], list[NDArray[np.uint8]]]:
+        """Frames of some moments at full size, of the kept and of the removed file, cut to what both show."""
+        longest = max(picture.stretches, key=lambda one: one.removed_end - one.removed_start)
+        length = longest.removed_end - longest.removed_start
+        times = longest.removed_start + length * (np.arange(_DETAIL_MOMENTS) + 0.5) / _DETAIL_MOMENTS
+        small, seen = _read_at(removed, times, self.threads)
+        large, _ = _read_at(kept, np.array([longest.kept_time(time) for time in seen.tolist()]) + 1e-3, self.threads)
+        count = min(len(small), len(large))
+        box = picture.place.shown
+        inside = (
+            picture.place.scale[0] * box[0] + picture.place.shift[0],
+            picture.place.scale[1] * box[1] + picture.place.shift[1],
+            picture.place.scale[0] * box[2] + picture.place.shift[0],
+            picture.place.scale[1] * box[3] + picture.place.shift[1],
+        )
+        upright = [picture.pose(image) for image in small[:count]]
+        return [_cut(image, inside) for image in large[:count]], [_cut(image, box) for image in upright]
+
+
+def prove(
+    kept: PathLike,
+    removed: PathLike,
+    segments: Sequence[Segment],
+    *,
+    threads: int = 0,
+    on_progress: Callable[[float], None] | None = None,
+) -> Proof:
+    """Prove that everything in ``removed`` is in ``kept``: :meth:`Prover.prove` for one pair."""
+    prover = Prover(threads)
+    try:
+        return prover.prove(kept, removed, segments, on_progress=on_progress)
+    finally:
+        prover.close()
+
+
+def _held(held: dict[str, tuple[tuple[int, int], _Value]], path: str, read: Callable[[], _Value]) -> _Value:
+    """What was read of a file, as long as the file has the same size and time."""
+    try:
+        status = os.stat(path)
+        state = status.st_size, status.st_mtime_ns
+        if path not in held or held[path][0] != state:
+            held[path] = state, read()
+    except OSError as error:
+        raise MediaError(path, f"cannot be read: {error.strerror or error}") from error
+    return held[path][1]
+
+
+def _read_at(
+    path: str, times: NDArray[np.float64], threads: int
+) -> tuple[list[NDArray[np.uint8]], NDArray[np.float64]]:
+    batches = list(iter_frames_at(path, np.unique(np.maximum(times, 0.0)).tolist(), batch=1, threads=threads))
+    return [batch.images[0] for batch in batches], np.concatenate([batch.timestamps for batch in batches])
+
+
+def _cut(image: NDArray[np.uint8], box: tuple[float, float, float, float]) -> NDArray[np.uint8]:
+    height, width = image.shape[:2]
+    left, right = (min(max(round(side * width), 0), width) for side in (box[0], box[2]))
+    top, bottom = (min(max(round(side * height), 0), height) for side in (box[1], box[3]))
+    return image[top:bottom, left:right]
+
+
+def _ignore(share: float) -> None:
+    """Progress that nobody asked for."""

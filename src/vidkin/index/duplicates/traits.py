@@ -1,0 +1,65 @@
+"""What distinguishes copies besides their frames: frame rate, sound tracks, subtitles, date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vidkin._base.values import Result
+from vidkin.files.facts import FileFacts
+from vidkin.files.languages import language_name
+
+
+@dataclass(frozen=True, slots=True)
+class Traits(Result):
+    """What distinguishes copies besides their frames, as a table shows it.
+
+    Attributes:
+        frame_rate: Frames per second.
+        dynamic_range: "HDR10", "HLG", "10 bit"; empty for 8 bits.
+        sounds: Each sound track in words: "English 5.1".
+        channels: Channels of all of them.
+        subtitles: Language of each subtitle track, or "subtitles".
+        streams: Number of subtitle tracks, chapters, attachments, covers and data tracks.
+        date, location, camera: As the file states them; empty if it does not.
+    """
+
+    frame_rate: float = 0.0
+    dynamic_range: str = ""
+    sounds: tuple[str, ...] = ()
+    channels: int = 0
+    subtitles: tuple[str, ...] = ()
+    streams: int = 0
+    date: str = ""
+    location: str = ""
+    camera: str = ""
+
+    @classmethod
+    def of(cls, facts: FileFacts) -> Traits:
+        """The traits of a file by its facts."""
+        transfer = facts.transfer.upper() if facts.transfer not in ("sdr", "SDR") else ""
+        depth = f"{facts.bit_depth} bit" if facts.bit_depth > 8 else ""
+        return cls(
+            facts.frame_rate,
+            transfer or depth,
+            tuple(f"{language_name(sound.language)} {_layout(sound.channels)}".strip() for sound in facts.sounds),
+            sum(sound.channels for sound in facts.sounds),
+            tuple(language_name(one.language) or "subtitles" for one in facts.subtitles),
+            len(facts.subtitles) + len(facts.chapters) + len(facts.attachments) + facts.covers + len(facts.data),
+            facts.date,
+            facts.location,
+            facts.camera,
+        )
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> Traits:
+        """The traits that :meth:`to_dict` wrote."""
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in table.items()
+        }
+        return cls(**values)
+
+
+def _layout(channels: int) -> str:
+    return {1: "mono", 2: "stereo", 6: "5.1", 8: "7.1"}.get(channels, f"{channels} channels")
