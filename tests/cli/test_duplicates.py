@@ -51,9 +51,11 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert Path(planned["groups"][0]["keep"]["path"]).name == "coffee.mp4"
     dry = run("apply", plan, "--move-to", away, "--dry-run").out
     assert f"coffee small [1].mp4: would be moved to {away}" in dry
-    assert "1 file would be moved" in dry
+    assert f"1 file would be moved to {away} (" in dry
     assert contents(own.folder) == before
+    assert "1 file would be moved to the trash (" in run("apply", plan, "--dry-run").out
     moved = run("apply", plan, "--move-to", away)
+    assert f"1 file moved to {away} (" in moved.out
     assert f"`vidkin apply {plan} --undo` takes it back" in moved.err
     run("apply", plan, "--undo")
     done = run("apply", plan, "--move-to", away, "--json").json
@@ -108,7 +110,7 @@ def test_rules_of_keeping_apply_in_their_order(own: Library) -> None:
 
 
 def test_subtitles_go_and_come_back_with_their_video(own: Library, tmp_path: Path) -> None:
-    spare, subtitles = (own.folder / f"coffee small [1].{ending}" for ending in ("mp4", "en.srt"))
+    subtitles = own.folder / "coffee small [1].en.srt"
     subtitles.write_text("1\n00:00:01,000 --> 00:00:02,000\ncoffee\n")
     try:
         run("index", own.folder, "--index", own.index, "--workers", "1")

@@ -150,8 +150,9 @@ def rename_new(source: str, target: str) -> None:
         if sys.platform == "win32":  # where this call never replaces
             os.rename(source, target)
             return
+        before("link", source, target)
         try:
-            link(source, target)
+            os.link(source, target, follow_symlinks=False)
         except OSError as error:
             if error.errno not in _CANNOT_LINK:
                 raise

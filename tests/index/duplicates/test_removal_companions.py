@@ -25,7 +25,6 @@ from vidkin.index import (
     undo,
     write_plan,
 )
-from vidkin.index.duplicates.removal_locks import hold_files
 from vidkin.index.storage.opening import open_place
 
 NAMES = ("best.mp4", "spare.mp4", "spare.en.srt", "spare.nfo", "spare-poster.jpg", "other.webm", "other.webm.xmp")
@@ -205,15 +204,3 @@ def test_two_plans_at_once_cannot_move_what_the_other_one_keeps(
     (later, *_) = apply_plan(other, Journal(tmp_path / "other log"), folder=tmp_path / "other")
     assert later.cause.startswith("the file to keep, ")
     assert (folder / "best.mp4").exists()
-
-
-def test_a_file_is_held_once_under_all_its_names(folder: Path) -> None:
-    pytest.importorskip("fcntl")
-    path = str(folder / "best.mp4")
-    os.link(path, folder / "again.mp4")
-    with hold_files([path, str(folder / "again.mp4"), str(folder / "none.mp4"), ""]) as taken:
-        assert taken == ""
-        with hold_files([str(folder / "spare.mp4"), path]) as other:
-            assert other == path
-    with hold_files([path]) as taken:
-        assert taken == ""
