@@ -311,6 +311,19 @@ def test_one_file_that_cannot_be_moved_costs_only_itself(folder: Path, tmp_path:
     assert state(folder) == before
 
 
+def test_a_file_in_the_way_stays_even_if_it_holds_the_same(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+    before = state(folder)
+    in_the_way = tmp_path / "away" / str(folder / "spare.mp4").lstrip("/")
+    in_the_way.parent.mkdir(parents=True)
+    shutil.copy2(folder / "spare.mp4", in_the_way)
+    (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert action.cause == f"it cannot be moved: there is a file {in_the_way} already; choose another folder"
+    assert in_the_way.read_bytes() == b"a copy" * 7
+    assert undo(Journal(tmp_path / "log")) == []
+    assert state(folder) == before
+    assert in_the_way.exists()
+
+
 def test_a_file_that_cannot_come_back_stays_where_it_is(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     journal = moved(folder, plan, tmp_path)
     folder.rename(tmp_path / "renamed")

@@ -86,9 +86,9 @@ def apply_plan(
     A file is skipped, with the cause, and stays in place if it or the file to keep has changed since the plan was made,
     all bytes of both read, or is a symbolic link, if a folder of either is another one than then or is reached through
     another link, if both are the same file, if it is protected, if another process moves or keeps one of them, or if it
-    cannot be moved or its link cannot be made. A step that a crash interrupted is
-    finished, or cleaned up and begun again. With a link nothing that belongs to a file moves, as its name stays. A hard
-    link is not made under a name for another container, such as ``film.webm`` for an MP4 file.
+    cannot be moved or its link cannot be made. A step that a crash interrupted is finished, or cleaned up and begun
+    again. With a link nothing that belongs to a file moves, as its name stays. A hard link is not made under a name for
+    another container, such as ``film.webm`` for an MP4 file.
 
     Args:
         plan: What to do.
@@ -190,7 +190,9 @@ def _remove(task: _Task, entry: PlannedFile, place: str, earlier: RemovalStep | 
     except OSError as error:
         if not step.place and trash.IS_WRITTEN_HERE:  # there is no trash, and nothing was begun
             return FileAction(file.path, "skipped", cause=cause_of(error))
-        return _give_up(task.journal, step, cause_of(error))
+        # What was at the new place before is not ours to clean up, even if it holds the same.
+        is_ours = not isinstance(error, FileExistsError)
+        return _give_up(task.journal, step, cause_of(error), is_ours=is_ours)
     return _put_link(task.journal, step)
 
 
@@ -324,13 +326,20 @@ def _put_link(journal: Journal, step: RemovalStep) -> FileAction:
     return FileAction(step.source, "removed", step.place)
 
 
-def _give_up(journal: Journal, step: RemovalStep, cause: str) -> FileAction:
-    """Clean up after a move that failed, as far as nothing is lost, and note what is true."""
+def _give_up(journal: Journal, step: RemovalStep, cause: str, *, is_ours: bool) -> FileAction:
+    """Clean up after a move that failed, as far as nothing is lost, and note what is true.
+
+    Args:
+        journal: The log.
+        step: The step.
+        cause: Why it failed.
+        is_ours: Whether what is at the new place was put there by this step.
+    """
     held = FileState(step.source, step.size, 0, step.content)
     if not os.path.lexists(step.source):
         # It has its new name, and the disk failed after that: the step stays begun.
         return FileAction(step.source, "skipped", step.place, f"{cause}; run the same command again")
-    if step.place and held.is_at(step.place):
+    if is_ours and step.place and trash.is_reserved(step.place, step.source) and held.is_at(step.place):
         if held.is_at(step.source) and is_other_name(step.source, step.place):
             with suppress(OSError):
                 disk.unlink(step.place)
