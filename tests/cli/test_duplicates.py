@@ -19,6 +19,7 @@ from tests.support.videos import encode, pan
 from vidkin.cli.console import Meter
 from vidkin.cli.duplicates import _Progress
 from vidkin.index import DuplicateGroup, DuplicateMember, FoundGroup
+from vidkin.index.duplicates.removal_locks import hold_removals
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,13 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert "coffee small [1].mp4" not in contents(own.folder)
     again = run("apply", plan, "--move-to", away, status=1).out
     assert f"skipped, it was moved to {away}" in again
+    written = plan.read_bytes()
+    refused = " ".join(run("duplicates", "--index", own.index, "--plan", plan, status=2).err.split())
+    assert "is a plan that moved 1 file, and only with it can `vidkin apply --undo` restore them" in refused
+    assert plan.read_bytes() == written
+    with hold_removals():
+        busy = " ".join(run("apply", plan, "--undo", status=3).err.split())
+    assert "another `vidkin apply` or page of yours is moving files or bringing them back; wait until" in busy
     planned = run("apply", plan, "--undo", "--dry-run", "--json").json["files"]
     assert [(item["outcome"], item["size"]) for item in planned] == [("planned", done["files"][0]["size"])]
     undone = run("apply", plan, "--undo").out
