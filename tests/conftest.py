@@ -114,6 +114,14 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Each worker of pytest is a user of its own, of whom one removal runs at a time; the real user sees nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", os.fspath(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture
 def worker_processes() -> Iterator[None]:
     """Indexing starts processes as it does outside of tests: for tests that are about them."""

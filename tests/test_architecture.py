@@ -66,8 +66,6 @@ LATE_LEARNING = {
     "vidkin.similarity.frame_maps": "gradients of training are recomputed in blocks",
 }
 _PARSERS = frozenset({"json.load", "json.loads", "tomllib.load", "tomllib.loads"})
-# A file is one sitting. A part with one reader lives with its reader: few short modules stand beside their only one.
-MOST_LINES, MOST_BODY_LINES, MOST_MODULES, SHORT_LINES, MOST_SHORT = 700, 80, 345, 120, 15
 
 
 @cache

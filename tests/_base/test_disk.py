@@ -33,6 +33,35 @@ def test_a_rename_never_replaces_a_file_or_a_broken_link(
         disk.rename_new(str(source), str(tmp_path / "other.txt"))
 
 
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP])
+def test_a_disk_without_links_renames_and_replaces_nothing(
+    tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(disk, "_exclusive_rename", lambda: None)
+    monkeypatch.setattr(os, "link", refuse)
+    source, target = tmp_path / "a.txt", tmp_path / "b.txt"
+    source.write_text("source")
+    target.write_text("target")
+    with pytest.raises(FileExistsError):
+        disk.rename_new(str(source), str(target))
+    disk.rename_new(str(source), str(tmp_path / "c.txt"))
+    assert ((tmp_path / "c.txt").read_text(), target.read_text()) == ("source", "target")
+
+
+def test_without_the_system_call_a_link_is_renamed_and_not_its_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "_exclusive_rename", lambda: None)
+    (tmp_path / "film").write_text("film")
+    (tmp_path / "link").symlink_to("film")
+    disk.rename_new(str(tmp_path / "link"), str(tmp_path / "new"))
+    assert (tmp_path / "new").is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["film", "new"]
+
+
 def test_a_copy_goes_only_to_a_new_file(tmp_path: Path) -> None:
     source, target = tmp_path / "a", tmp_path / "b"
     source.write_bytes(b"x" * (3 << 20))

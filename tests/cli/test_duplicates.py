@@ -19,6 +19,7 @@ from tests.support.videos import encode, pan
 from vidkin.cli.console import Meter
 from vidkin.cli.duplicates import _Progress
 from vidkin.index import DuplicateGroup, DuplicateMember, FoundGroup
+from vidkin.index.duplicates.removal_locks import hold_removals
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +52,11 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert Path(planned["groups"][0]["keep"]["path"]).name == "coffee.mp4"
     dry = run("apply", plan, "--move-to", away, "--dry-run").out
     assert f"coffee small [1].mp4: would be moved to {away}" in dry
-    assert "1 file would be moved" in dry
+    assert f"1 file would be moved to {away} (" in dry
     assert contents(own.folder) == before
+    assert "1 file would be moved to the trash (" in run("apply", plan, "--dry-run").out
     moved = run("apply", plan, "--move-to", away)
+    assert f"1 file moved to {away} (" in moved.out
     assert f"`vidkin apply {plan} --undo` takes it back" in moved.err
     run("apply", plan, "--undo")
     done = run("apply", plan, "--move-to", away, "--json").json
@@ -61,6 +64,13 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert "coffee small [1].mp4" not in contents(own.folder)
     again = run("apply", plan, "--move-to", away, status=1).out
     assert f"skipped, it was moved to {away}" in again
+    written = plan.read_bytes()
+    refused = " ".join(run("duplicates", "--index", own.index, "--plan", plan, status=2).err.split())
+    assert "is a plan that moved 1 file, and only with it can `vidkin apply --undo` restore them" in refused
+    assert plan.read_bytes() == written
+    with hold_removals():
+        busy = " ".join(run("apply", plan, "--undo", status=3).err.split())
+    assert "another `vidkin apply` or page of yours is moving files or bringing them back; wait until" in busy
     planned = run("apply", plan, "--undo", "--dry-run", "--json").json["files"]
     assert [(item["outcome"], item["size"]) for item in planned] == [("planned", done["files"][0]["size"])]
     undone = run("apply", plan, "--undo").out
@@ -107,12 +117,10 @@ def test_rules_of_keeping_apply_in_their_order(own: Library) -> None:
     assert (Path(best["path"]).name, group["reason"]) == ("coffee small [1].mp4", "smallest")
 
 
-def test_subtitles_go_and_come_back_with_their_video_and_dates_are_carried(own: Library, tmp_path: Path) -> None:
-    spare, subtitles = (own.folder / f"coffee small [1].{ending}" for ending in ("mp4", "en.srt"))
+def test_subtitles_go_and_come_back_with_their_video(own: Library, tmp_path: Path) -> None:
+    subtitles = own.folder / "coffee small [1].en.srt"
     subtitles.write_text("1\n00:00:01,000 --> 00:00:02,000\ncoffee\n")
-    times = spare.stat().st_mtime_ns
     try:
-        os.utime(spare, (1_000_000_000, 1_000_000_000))
         run("index", own.folder, "--index", own.index, "--workers", "1")
         before = contents(own.folder)
         plan, away = tmp_path / "plan.json", tmp_path / "away"
@@ -123,17 +131,13 @@ def test_subtitles_go_and_come_back_with_their_video_and_dates_are_carried(own: 
         assert "with coffee small [1].en.srt" in plain
         (group,) = run("duplicates", "--index", own.index, "--json").json["groups"]
         assert [member["companions"] for member in group["members"]] == [[], [str(subtitles)]]
-        said = " ".join(run("apply", plan, "--move-to", away, "--carry").out.split())
+        said = " ".join(run("apply", plan, "--move-to", away).out.split())
         assert f"{subtitles.name}: moved to {away}" in said
-        assert "coffee.mp4: its date" in said
-        assert (own.folder / "coffee.mp4").stat().st_mtime == 1_000_000_000
         assert not subtitles.exists()
         run("apply", plan, "--undo")
         assert contents(own.folder) == before
     finally:
         subtitles.unlink()
-        os.utime(spare, ns=(times, times))
-        run("index", own.folder, "--index", own.index, "--workers", "1")
 
 
 @pytest.mark.process

@@ -30,6 +30,8 @@ _CANNOT_SYNC = {
 }
 # What systems answer that cannot rename without replacing.
 _CANNOT_KEEP = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
+# What systems answer that cannot give a file a second name: there are none on the file system, or not of this file.
+_CANNOT_LINK = {errno.EPERM, errno.EMLINK, *_CANNOT_KEEP}
 _AT_WORKING_FOLDER = -100
 # Windows writes to the disk only what is open for writing.
 _TO_SYNC = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
@@ -41,8 +43,8 @@ def before(operation: str, path: str, target: str = "") -> None:
     """Called before each operation; does nothing.
 
     Args:
-        operation: ``create``, ``write``, ``sync``, ``rename``, ``link``, ``symlink``, ``unlink``, ``folder``,
-            ``trash``, ``time`` or ``attribute``.
+        operation: ``create``, ``write``, ``sync``, ``rename``, ``link``, ``symlink``, ``unlink``, ``folder`` or
+            ``trash``.
         path: The file or folder that it changes.
         target: Its new name, for ``rename``; the name of the link, for ``link`` and ``symlink``.
     """
@@ -73,6 +75,22 @@ def copy_new(source: str, target: str) -> None:
                 write(descriptor, content, target)
         finally:
             os.close(descriptor)
+
+
+def create_new(path: str, content: bytes) -> None:
+    """Write a small file that only its owner can read and that does not exist yet, and wait until it is on the disk.
+
+    Raises:
+        FileExistsError: There is something at the path, be it a broken link; it is left as it is.
+        OSError: The disk is full or fails; a part may have been written.
+    """
+    before("create", path)
+    descriptor = os.open(path, _NEW, 0o600)
+    try:
+        write(descriptor, content, path)
+    finally:
+        os.close(descriptor)
+    sync_file(path)
 
 
 def sync_file(path: str | os.PathLike[str]) -> None:
@@ -118,8 +136,9 @@ def rename(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> No
 def rename_new(source: str, target: str) -> None:
     """Rename a file, never over another one.
 
-    The system checks and renames in one step, where it can; otherwise a file that another program creates under the new
-    name in between would be replaced.
+    The system checks and renames in one step, where it can. Otherwise the file gets its new name as a link, which fails
+    if the name is taken, and then loses its old one; a crash in between leaves it with both names. Only where there are
+    no links either, such as on some FAT disks, a file that another program creates in between would be replaced.
 
     Raises:
         FileExistsError: There is something under the new name, be it a broken link.
@@ -128,6 +147,18 @@ def rename_new(source: str, target: str) -> None:
     before("rename", source, target)
     code = _rename_exclusively(source, target)
     if code in _CANNOT_KEEP:
+        if sys.platform == "win32":  # where this call never replaces
+            os.rename(source, target)
+            return
+        before("link", source, target)
+        try:
+            os.link(source, target, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in _CANNOT_LINK:
+                raise
+        else:
+            unlink(source)
+            return
         if os.path.lexists(target):
             code = errno.EEXIST
         else:
@@ -161,30 +192,12 @@ def unlink(path: str | os.PathLike[str]) -> None:
     os.unlink(path)
 
 
-def set_time(path: str, modified: int) -> None:
-    """Set when a file was last changed, nanoseconds since the epoch; OSError if the system refuses."""
-    before("time", path)
-    os.utime(path, ns=(os.stat(path).st_atime_ns, modified))
-
-
-def set_attribute(path: str, name: str, value: bytes) -> None:
-    """Set an extended attribute of a file; OSError if the system refuses or Python has no such call."""
-    before("attribute", path)
-    if not hasattr(os, "setxattr"):
-        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), path)
-    os.setxattr(path, name, value, follow_symlinks=False)
-
-
-def remove_attribute(path: str, name: str) -> None:
-    """Remove an extended attribute of a file; OSError if it is gone, the system refuses or Python has no such call."""
-    before("attribute", path)
-    if not hasattr(os, "removexattr"):
-        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), path)
-    os.removexattr(path, name, follow_symlinks=False)
-
-
-def make_folders(path: str) -> None:
+def make_folders(path: str, mode: int = 0o777) -> None:
     """Create a folder and its parents, and wait until they are on the disk.
+
+    Args:
+        path: The folder.
+        mode: Access rights of those that are created, less what the process masks.
 
     Raises:
         OSError: A file is in the way, or the system refuses.
@@ -195,7 +208,7 @@ def make_folders(path: str) -> None:
         path = os.path.dirname(path)
     for folder in reversed(missing):
         before("folder", folder)
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(folder, mode, exist_ok=True)
         sync_folder(os.path.dirname(folder))
 
 

@@ -109,6 +109,27 @@ def describe_missing(path: PathLike, kind: str = "file") -> str:
     )
 
 
+def check_file_name(name: str, path: object) -> str:
+    """An absolute path that this system can open, from a file that anyone may have written.
+
+    Args:
+        name: What the path is, for the message.
+        path: Any value.
+
+    Raises:
+        ValueError: It is not one.
+    """
+    if not isinstance(path, str) or not os.path.isabs(path):
+        raise ValueError(f"{name} must be absolute, got {path!r}")
+    try:
+        possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise ValueError(f"{name} must be a possible file name, got {path!a}")
+    return path
+
+
 def check_length(path: PathLike) -> None:
     """Refuse a path that could be written and then not be found again.
 

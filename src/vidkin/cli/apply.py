@@ -38,10 +38,6 @@ def apply(
         list[Path] | None,
         typer.Option("--protect", metavar="FOLDER", help="Touch no file in this folder; repeatable."),
     ] = None,
-    carry: Annotated[
-        bool,
-        typer.Option("--carry", help="Give the kept file the older date, and tags and attributes that it lacks."),
-    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Undo this plan: every file returns to its folder.")] = False,
     any_file: Annotated[
@@ -66,9 +62,8 @@ def apply(
 
     if hard_link and symlink:
         raise typer.BadParameter("use --hard-link or --symlink, not both")
-    # One log for a plan, however it is reached.
     real = Path(os.path.realpath(plan))
-    journal = Journal(real.with_name(f"{real.name}.log"))
+    journal = Journal.of_plan(plan)
     if undo:
         journal.steps()  # without a log that is the error, whatever the plan is
     what = read_plan(plan)
@@ -82,12 +77,12 @@ def apply(
                 _remember(real, place)
             link: Literal["", "hard", "symbolic"] = "hard" if hard_link else "symbolic" if symlink else ""
             actions = apply_plan(
-                what, journal, folder=move_to, link=link, protected=protect or [], dry_run=dry_run, carry=carry, key=key
+                what, journal, folder=move_to, link=link, protected=protect or [], dry_run=dry_run, key=key
             )
     if json:
         print_json({"plan": plan, "log": journal.path, "dry_run": dry_run, "files": actions})
     else:
-        _show(actions, plan, undone=undo)
+        _show(actions, plan, move_to, undone=undo)
     if any(action.outcome == "skipped" for action in actions):
         raise typer.Exit(Status.SOME_FAILED)
 
@@ -114,7 +109,7 @@ def _remember(plan: Path, place: Place) -> None:
         note(f"The page will not list this under what was removed: {error}", style="yellow")
 
 
-def _show(actions: list[FileAction], plan: Path, *, undone: bool) -> None:
+def _show(actions: list[FileAction], plan: Path, move_to: Path | None, *, undone: bool) -> None:
     for action in actions:
         would = "would be " if action.outcome == "planned" else ""
         line = path_text(action.path).append(": ")
@@ -124,8 +119,6 @@ def _show(actions: list[FileAction], plan: Path, *, undone: bool) -> None:
             line.append(f"{would}restored from ").append_text(path_text(action.place))
         else:
             line.append(f"{would}moved to ").append_text(path_text(action.place or "the trash"))
-        if action.note:
-            line.append(f"; {printable(action.note)}")
         say(line)
     done = [action for action in actions if action.outcome != "skipped" and not action.video]
     belonging = sum(action.outcome != "skipped" and bool(action.video) for action in actions)
@@ -134,8 +127,10 @@ def _show(actions: list[FileAction], plan: Path, *, undone: bool) -> None:
     if undone:
         say(f"{number(len(done), 'file')} {'would be ' if planned else ''}restored{others}")
         return
-    size = file_size(sum(action.size for action in done))
-    say(f"{number(len(done), 'file')} {'would be ' if planned else ''}moved, {size}{others}")
+    # Nothing is freed: the bytes are still on a disk.
+    line = plain_text(f"{number(len(done), 'file')} {'would be ' if planned else ''}moved to ")
+    line.append_text(plain_text("the trash") if move_to is None else path_text(move_to))
+    say(line.append(f" ({file_size(sum(action.size for action in done))}){others}"))
     if done and not planned:
         command = command_line(["vidkin", "apply", printable(os.fspath(plan)), "--undo"])
         note(f"`{command}` takes it back; `vidkin index PATH --prune` brings the index up to date.")

@@ -204,7 +204,7 @@ class _Window:
                 by_row, by_column = np.gradient(shrunk)
                 terms = (by_column, by_column * across, by_row, by_row * down, shrunk - shrunk.mean())
                 inside = (slice(4, -4), slice(4, -4))
-                design = np.stack([*(term[inside].ravel() for term in terms), np.ones(shrunk[inside].size)])
+                design = np.stack([*(np.asarray(term)[inside].ravel() for term in terms), np.ones(shrunk[inside].size)])
                 normal += design @ design.T
                 right += design @ (_blur(small) - shrunk)[inside].ravel()
             # Frames without detail have no position: the ridge keeps them where they are.
@@ -319,7 +319,7 @@ def _blur(image: NDArray[np.float32]) -> NDArray[np.float32]:
     weights = np.array([1, 4, 6, 4, 1], dtype=np.float32) / 16
     height, width = image.shape
     padded = np.pad(image, 2, mode="edge")
-    across = sum((weight * padded[:, start : start + width] for start, weight in enumerate(weights)), np.float32(0))
+    across = np.asarray(sum(weight * padded[:, start : start + width] for start, weight in enumerate(weights)))
     return np.asarray(
         sum((weight * across[start : start + height] for start, weight in enumerate(weights)), np.float32(0)),
         dtype=np.float32,

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from vidkin.index.duplicates.coverage import Coverage, CoverStep, SharedStretch
     from vidkin.index.duplicates.differences import Difference, DifferenceKind
     from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember, FoundGroup
-    from vidkin.index.duplicates.plans import DuplicatePlan, plan_removal, read_plan, write_plan
+    from vidkin.index.duplicates.plans import DuplicatePlan, check_plan_is_settled, plan_removal, read_plan, write_plan
     from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, place_of_plan, sign_plan
     from vidkin.index.duplicates.removal import apply_plan
-    from vidkin.index.duplicates.removal_log import FileAction, Journal
+    from vidkin.index.duplicates.removal_files import FileAction
+    from vidkin.index.duplicates.removal_log import Journal
     from vidkin.index.duplicates.removal_undo import undo
     from vidkin.index.duplicates.removals import Removal, Removals, RemovedFile
     from vidkin.index.ingest.executor import (
@@ -124,6 +125,7 @@ __all__ = [
     "WorkerSpec",
     "apply_plan",
     "check_files",
+    "check_plan_is_settled",
     "compare",
     "describe_video",
     "find_offset",

@@ -67,7 +67,7 @@ async def remove_files(site: CurrentSite, removing: Removing) -> JobState:
         finally:
             job.report_quietly("bringing the groups up to date")
             site.groups.regroup()
-        return _result(actions, "" if removal is None else removal.name)
+        return _result(actions, "" if removal is None else removal.name, folder)
 
     return site.jobs.start("removal", words, work).state()
 
@@ -145,12 +145,13 @@ def check_folder(name: str) -> str:
     return path
 
 
-def _result(actions: list[FileAction], name: str) -> dict[str, Any]:
+def _result(actions: list[FileAction], name: str, folder: str | None = None) -> dict[str, Any]:
     # What belongs to a video is not counted as a file of its own.
     done = [action for action in actions if action.outcome != "skipped" and not action.video]
     skipped = [action for action in actions if action.outcome == "skipped"]
     return {
         "name": name,
+        "folder": folder,
         "done": len(done),
         "bytes": sum(action.size for action in done),
         "skipped": [{"path": printable(action.path), "cause": printable(action.cause)} for action in skipped],

@@ -36,11 +36,11 @@ def kill_at(turn: int, action: Callable[[], object]) -> bool:
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
-def check(root: Path, link: str, *, undoing: bool) -> int:
+def check(root: Path, away: Path, link: str, *, undoing: bool) -> int:
     """Kill an apply, or an undo, at each operation; returns their number."""
     turn = 0
     while True:
-        world = World(root / "world", root / "away", link)
+        world = World(root / "world", away, link)
         if undoing:
             world.apply()
         was_killed = kill_at(turn, world.undo if undoing else world.apply)
@@ -58,5 +58,6 @@ def check(root: Path, link: str, *, undoing: bool) -> int:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    for kind in ("", "hard"):
-        sys.stdout.write("".join(f"{check(folder, kind, undoing=undoing)}\n" for undoing in (False, True)))
+    os.environ["XDG_DATA_HOME"] = os.fspath(folder / "data")
+    for target, kind in ((folder / "away", ""), (folder / "away", "hard"), (folder / "data" / "Trash" / "files", "")):
+        sys.stdout.write("".join(f"{check(folder, target, kind, undoing=undoing)}\n" for undoing in (False, True)))

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.index import DuplicateGroup, DuplicateMember, plan_removal, read_plan, write_plan
+from vidkin.index import (
+    DuplicateGroup,
+    DuplicateMember,
+    DuplicatePlan,
+    Journal,
+    apply_plan,
+    check_plan_is_settled,
+    plan_removal,
+    read_plan,
+    undo,
+    write_plan,
+)
+from vidkin.index.duplicates.plans import FolderState
 
 
 def member(folder: Path, name: str, **facts: object) -> DuplicateMember:
@@ -70,6 +83,52 @@ def test_what_a_person_deleted_from_the_file_is_not_done(tmp_path: Path) -> None
     assert (plan.savings, plan.groups[0].stay, plan.groups[0].reason) == (0, (), "")
 
 
+def folders(plan: DuplicatePlan) -> list[object]:
+    return [file.folder for group in plan.groups for file in (group.keep, *group.remove)]
+
+
+def test_a_plan_has_the_folders_of_its_files(tmp_path: Path) -> None:
+    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
+    plan = plan_removal([group])
+    write_plan(plan, tmp_path / "plan.json")
+    status = tmp_path.stat()
+    assert folders(plan) == folders(read_plan(tmp_path / "plan.json"))
+    assert folders(plan) == [FolderState(str(tmp_path), status.st_dev, status.st_ino)] * 2
+
+
+def test_a_plan_whose_files_are_away_is_not_replaced(tmp_path: Path) -> None:
+    """Neither by its own name nor through a link; once they are back, or nobody wants them back, it is."""
+    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4"), member(tmp_path, "c.mp4")))
+    plan, path, log = plan_removal([group]), tmp_path / "plan.json", tmp_path / "plan.json.log"
+    write_plan(plan, path)
+    write_plan(plan, path)  # nothing was done with it
+    (tmp_path / "link.json").symlink_to(path)
+    journal = Journal.of_plan(tmp_path / "link.json")
+    assert journal.path == log
+    apply_plan(plan, journal, folder=tmp_path / "away")
+    before = path.read_bytes()
+    other = replace(plan, groups=())
+    for name in (path, tmp_path / "link.json"):
+        with pytest.raises(InvalidArgumentError) as caught:
+            write_plan(other, name)
+        assert str(caught.value) == (
+            f"{name} is a plan that moved 2 files, and only with it can `vidkin apply --undo` restore them; "
+            f"choose another name, undo this plan first, or delete {log} if you do not want them back"
+        )
+    assert path.read_bytes() == before
+    undo(journal, plan=replace(plan, groups=(replace(plan.groups[0], remove=plan.groups[0].remove[:1]),)))
+    with pytest.raises(InvalidArgumentError, match="is a plan that moved 1 file, and only with it"):
+        check_plan_is_settled(path)
+    undo(journal, plan=read_plan(path))
+    write_plan(other, path)
+    assert read_plan(path).groups == ()
+    log.write_text("another file\nof somebody\n")
+    with pytest.raises(InvalidArgumentError, match=r"plan\.json\.log must be a log of `vidkin apply`: line 1"):
+        write_plan(plan, path)
+    log.unlink()
+    write_plan(plan, path)
+
+
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
@@ -101,6 +160,11 @@ def test_another_file_is_refused(tmp_path: Path, text: str, cause: str) -> None:
         ('"size": ' + "9" * 5001, "a number must have at most 100 digits, got more"),
         (r'"path": "/films/\u0000.mp4"', r"path must be a possible file name, got '/films/\x00.mp4'"),
         (r'"path": "/films/\ud800.mp4"', r"path must be a possible file name, got '/films/\ud800.mp4'"),
+        (
+            '"folder": {"path": "/films", "device": 1, "inode": -1}',
+            "inode of a folder must be a whole number of 128 bits, got -1",
+        ),
+        ('"folder": {"path": "films", "device": 1, "inode": 1}', "folder must be absolute, got 'films'"),
     ],
 )
 def test_values_that_no_file_has_are_refused_in_one_line(tmp_path: Path, change: str, cause: str) -> None:

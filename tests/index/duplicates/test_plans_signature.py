@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from vidkin.index import (
     undo,
     write_plan,
 )
+from vidkin.index.duplicates.plans import FolderState
 from vidkin.index.storage.opening import open_place
 
 
@@ -79,6 +81,31 @@ def test_a_file_that_the_index_did_not_plan_is_refused(plan: DuplicatePlan, tmp_
     assert mine.read_text() == "not a video"
     actions = apply_plan(forged, Journal(tmp_path / "other log"), folder=tmp_path / "away")
     assert [action.outcome for action in actions] == ["skipped", "removed", "removed", "skipped"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"path": "/films/other.mp4"},
+        {"size": 1},
+        {"mtime_ns": 1},
+        {"content": "0" * 32},
+        {"whole": False},
+        {"folder": None},
+        {"folder": FolderState("/films", 1, 2)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_everything_that_a_plan_says_about_a_file_is_signed(
+    plan: DuplicatePlan, index: Path, change: dict[str, Any]
+) -> None:
+    key = PlanKey.read(open_place(index))
+    assert key is not None
+    group = plan.groups[0]
+    (file,) = group.remove
+    assert key.has_signed(group.keep, file)
+    assert not key.has_signed(group.keep, replace(file, **change))
+    assert not key.has_signed(replace(group.keep, **change), file)
 
 
 def test_undo_leaves_what_the_index_did_not_plan(plan: DuplicatePlan, tmp_path: Path) -> None:
@@ -153,7 +180,7 @@ def test_a_plan_of_an_earlier_version_is_checked_by_its_samples(tmp_path: Path) 
     for file in (table["groups"][0]["keep"], *table["groups"][0]["remove"]):
         sample = type(made.groups[0].keep).of(file["path"], whole=False)
         assert sample.content != file["content"]
-        file.pop("whole"), file.pop("signature", None)
+        file.pop("whole"), file.pop("signature", None), file.pop("folder")
         file["content"] = sample.content
     del table["index"]
     (tmp_path / "plan.json").write_text(json.dumps(table))

@@ -27,6 +27,7 @@ from vidkin.index import (
     undo,
     write_plan,
 )
+from vidkin.index.duplicates.plans import FileState
 
 
 def member(path: Path, **facts: object) -> DuplicateMember:
@@ -90,41 +91,6 @@ def test_files_are_moved_and_come_back_as_they_were(
     assert [action.outcome for action in undo(journal)] == ["restored"]
     assert state(folder) == before
     assert undo(journal) == []  # everything is back
-
-
-def test_the_trash_gives_back_what_it_holds(
-    folder: Path, plan: DuplicatePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = pytest.importorskip("send2trash.plat_other")
-    home = tmp_path / "data"
-    monkeypatch.setenv("XDG_DATA_HOME", str(home))
-    monkeypatch.setattr(other, "HOMETRASH_B", os.fsencode(home / "Trash"))
-    monkeypatch.setattr(other, "HOMETRASH", str(home / "Trash"))
-    monkeypatch.setattr("send2trash.send2trash", other.send2trash)
-    home.mkdir()
-    before = state(folder)
-    journal = Journal(tmp_path / "log")
-    (action,) = apply_plan(plan, journal)
-    assert Path(action.place).parent == home / "Trash" / "files"
-    assert not (folder / "spare.mp4").exists()
-    assert [action.outcome for action in undo(journal)] == ["restored"]
-    assert state(folder) == before
-    assert list((home / "Trash" / "info").iterdir()) == []
-
-
-def test_a_trash_that_tells_nothing_is_left_to_the_person(
-    folder: Path, plan: DuplicatePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on Windows and macOS: the file is in the trash, and `--undo` says who can bring it back."""
-    hidden = tmp_path / "hidden"
-    monkeypatch.setattr("send2trash.send2trash", lambda path: os.rename(path, hidden))
-    monkeypatch.setattr("vidkin.index.duplicates.removal_undo.TRASH_IS_FOUND", False)
-    journal = Journal(tmp_path / "log")
-    (action,) = apply_plan(plan, journal)
-    assert (action.outcome, action.place, hidden.exists()) == ("removed", "", True)
-    (back,) = undo(journal)
-    assert (back.outcome, "open the trash, and restore the file there" in back.cause) == ("skipped", True)
-    os.rename(hidden, folder / "spare.mp4")
 
 
 def test_a_file_is_not_moved_to_where_windows_would_not_find_it(
@@ -272,7 +238,7 @@ def test_a_hard_link_cannot_reach_another_disk(
 ) -> None:
     spare = shutil.copy2(folder / "spare.mp4", elsewhere / "spare.mp4")
     (group,) = plan.groups
-    far = DuplicatePlan((replace(group, remove=(replace(group.remove[0], path=str(spare)),)),))
+    far = DuplicatePlan((replace(group, remove=(FileState.of(str(spare)),)),))
     for dry_run in (True, False):
         (action,) = apply_plan(far, Journal(tmp_path / "log"), link="hard", dry_run=dry_run)
         assert (action.outcome, action.cause) == (
@@ -343,6 +309,19 @@ def test_one_file_that_cannot_be_moved_costs_only_itself(folder: Path, tmp_path:
     assert first.cause == f"it cannot be moved: there is a file {in_the_way} already; choose another folder"
     assert [(Path(action.path).name, action.outcome) for action in undo(journal)] == [("spare.mp4", "restored")]
     assert state(folder) == before
+
+
+def test_a_file_in_the_way_stays_even_if_it_holds_the_same(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+    before = state(folder)
+    in_the_way = tmp_path / "away" / str(folder / "spare.mp4").lstrip("/")
+    in_the_way.parent.mkdir(parents=True)
+    shutil.copy2(folder / "spare.mp4", in_the_way)
+    (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert action.cause == f"it cannot be moved: there is a file {in_the_way} already; choose another folder"
+    assert in_the_way.read_bytes() == b"a copy" * 7
+    assert undo(Journal(tmp_path / "log")) == []
+    assert state(folder) == before
+    assert in_the_way.exists()
 
 
 def test_a_file_that_cannot_come_back_stays_where_it_is(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from vidkin.index import (
     Journal,
     apply_plan,
     plan_removal,
+    read_plan,
     undo,
     write_plan,
 )
@@ -172,6 +175,77 @@ def test_a_spare_that_was_swapped_for_a_symbolic_link_is_refused(
     (action,) = apply_plan(plan, journal, folder=tmp_path / "away")
     assert action.cause == "it is a symbolic link now, it was a file when the plan was made"
     assert spare.is_symlink()
+
+
+def swap_for_a_link(folder: Path, elsewhere: Path) -> None:
+    """The folder itself is elsewhere, with all that is in it."""
+    folder.rename(elsewhere)
+    folder.symlink_to(elsewhere)
+
+
+def swap_for_a_copy(folder: Path, elsewhere: Path) -> None:
+    """As when another disk with the same files is mounted there."""
+    folder.rename(elsewhere)
+    shutil.copytree(elsewhere, folder)
+
+
+@pytest.mark.parametrize("which", ["spare", "kept"])
+@pytest.mark.parametrize("swap", [swap_for_a_link, swap_for_a_copy])
+@pytest.mark.parametrize("depth", [0, 1])
+def test_another_folder_in_the_place_of_the_one_that_was_planned_is_refused(
+    folder: Path, tmp_path: Path, which: str, swap: Callable[[Path, Path], None], depth: int
+) -> None:
+    """The folder of the file or one above it, after the plan was read from its file."""
+    for name in ("spare", "kept"):
+        (folder / name / "videos").mkdir(parents=True)
+    best, spare = folder / "kept" / "videos" / "best.mp4", folder / "spare" / "videos" / "spare.mp4"
+    (folder / "best.mp4").rename(best)
+    (folder / "spare.mp4").rename(spare)
+    write_plan(plan_removal([DuplicateGroup((member(best, best=True), member(spare)))]), tmp_path / "plan.json")
+    plan = read_plan(tmp_path / "plan.json")
+    swap((folder / which / "videos", folder / which)[depth], tmp_path / "elsewhere")
+    (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    words = "its folder" if which == "spare" else "the folder of the file to keep"
+    real = folder / which / "videos"
+    if swap is swap_for_a_link:
+        now = os.path.realpath(real)
+        assert action.cause == f"{words} was {real} when the plan was made and leads to {now} now; make the plan again"
+    else:
+        assert action.cause == f"{words}, {real}, is another folder than when the plan was made; make the plan again"
+    assert (best.read_bytes(), spare.read_bytes()) == (BEST, SPARE)
+    assert not (tmp_path / "away").exists()
+
+
+def test_a_folder_that_was_reached_through_a_link_all_the_time_is_no_obstacle(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "door").symlink_to(folder)
+    names = (tmp_path / "door" / name for name in ("best.mp4", "spare.mp4"))
+    plan = plan_removal([DuplicateGroup(tuple(member(path, best=path.stem == "best") for path in names))])
+    (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert action.outcome == "removed"
+
+
+def test_a_begun_step_whose_target_is_its_source_by_another_way_loses_nothing(
+    folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
+) -> None:
+    """A forged log: the file is "already there", and its old name would be its only one."""
+    (tmp_path / "door").symlink_to(folder)
+    (group,) = plan.groups
+    file, status = group.remove[0], (folder / "spare.mp4").stat()
+    place = str(tmp_path / "door" / "spare.mp4")
+    for state in ("begun", "undoing"):
+        journal.write(
+            RemovalStep(
+                *(file.path, place, "", group.keep.path, state, file.size, file.content, group.keep.content, ""),
+                *(status.st_dev, status.st_ino),
+            )
+        )
+        undo(journal, plan=plan)
+        assert SPARE in contents(tmp_path)
+    journal.path.write_text(journal.path.read_text().splitlines(keepends=True)[0])
+    apply_plan(plan, journal, folder=tmp_path / "away")
+    assert SPARE in contents(tmp_path)
+    undo(journal, plan=plan)
+    assert (folder / "spare.mp4").read_bytes() == SPARE
 
 
 def test_a_file_to_keep_that_was_swapped_for_a_symbolic_link_keeps_the_spare(

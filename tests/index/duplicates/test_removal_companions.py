@@ -1,8 +1,7 @@
-"""What belongs to a file moves with it and comes back; dates and tags go to the kept file and are taken back."""
+"""What belongs to a file moves with it and comes back."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from dataclasses import replace
@@ -26,7 +25,6 @@ from vidkin.index import (
     undo,
     write_plan,
 )
-from vidkin.index.duplicates.removal_moves import hold_files
 from vidkin.index.storage.opening import open_place
 
 NAMES = ("best.mp4", "spare.mp4", "spare.en.srt", "spare.nfo", "spare-poster.jpg", "other.webm", "other.webm.xmp")
@@ -175,109 +173,17 @@ def test_a_plan_cannot_name_a_companion_that_belongs_to_something_else(
         read_plan(tmp_path / "plan.json")
 
 
-# Dates and tags.
-
-
-def tags(path: Path) -> dict[str, bytes]:
-    return {name: os.getxattr(path, name) for name in os.listxattr(path)}
-
-
-@pytest.fixture
-def tagged(folder: Path) -> Path:
-    try:
-        os.setxattr(folder / "best.mp4", "user.xdg.tags", b"mine,both")
-        os.setxattr(folder / "best.mp4", "user.rating", b"5")
-        os.setxattr(folder / "spare.mp4", "user.xdg.tags", b"both,holiday")
-        os.setxattr(folder / "spare.mp4", "user.rating", b"3")
-        os.setxattr(folder / "spare.mp4", "user.comment", b"\xff\x00")
-    except (AttributeError, OSError):
-        pytest.skip("this disk has no extended attributes")
-    os.utime(folder / "best.mp4", (2_000_000_000, 2_000_000_000))
-    os.utime(folder / "spare.mp4", (1_000_000_000, 1_000_000_000))
-    return folder
-
-
-def planned(folder: Path, *others: str, **changes: object) -> DuplicatePlan:
+def planned(folder: Path, *others: str) -> DuplicatePlan:
     members = [
         DuplicateMember(str(folder / name), 0.9, 8, 8, 20.0, 9, name == "best.mp4") for name in ("best.mp4", *others)
     ]
-    made = plan_removal([DuplicateGroup(tuple(members))])
-    return replace(made, groups=tuple(replace(group, **changes) for group in made.groups))  # type: ignore[arg-type]
-
-
-def test_the_kept_file_gets_the_older_date_and_what_it_lacks(tagged: Path, tmp_path: Path) -> None:
-    plan, journal, best = planned(tagged, "spare.mp4"), Journal(tmp_path / "log"), tagged / "best.mp4"
-    before = tags(best), tags(tagged / "spare.mp4"), state(tagged)
-    (action, *_) = apply_plan(plan, journal, folder=tmp_path / "away", carry=True)
-    assert action.note == f"to {best}: its date and comment, xdg.tags"
-    assert tags(best) == {
-        "user.rating": b"5",
-        "user.comment": b"\xff\x00",
-        "user.xdg.tags": b"mine,both,holiday",
-    }
-    assert best.stat().st_mtime == 1_000_000_000
-    undo(journal, plan=plan)
-    assert (tags(best), tags(tagged / "spare.mp4"), state(tagged)) == before
-
-
-def test_without_the_word_nothing_is_carried_and_never_to_a_protected_file(tagged: Path, tmp_path: Path) -> None:
-    best = tagged / "best.mp4"
-    before = tags(best), best.stat().st_mtime_ns
-    apply_plan(planned(tagged, "spare.mp4"), Journal(tmp_path / "log"), folder=tmp_path / "away")
-    undo(Journal(tmp_path / "log"))
-    library = planned(tagged, "spare.mp4", untouched=True)
-    write_plan(library, tmp_path / "plan.json")
-    (action, *_) = apply_plan(
-        read_plan(tmp_path / "plan.json"), Journal(tmp_path / "log"), folder=tmp_path / "away", carry=True
-    )
-    assert (action.outcome, action.note) == ("removed", f"nothing goes to {best}, which is in the library")
-    assert (tags(best), best.stat().st_mtime_ns) == before
-
-
-def test_undo_leaves_what_was_changed_since(tagged: Path, tmp_path: Path) -> None:
-    plan, journal, best = planned(tagged, "spare.mp4"), Journal(tmp_path / "log"), tagged / "best.mp4"
-    apply_plan(plan, journal, folder=tmp_path / "away", carry=True)
-    os.setxattr(best, "user.comment", b"edited")
-    os.utime(best, (1_500_000_000, 1_500_000_000))
-    action = undo(journal, plan=plan)[-1]
-    assert (action.outcome, action.note) == ("restored", f"date and comment of {best} changed since and stay")
-    assert tags(best) == {"user.xdg.tags": b"mine,both", "user.rating": b"5", "user.comment": b"edited"}
-    assert best.stat().st_mtime == 1_500_000_000
-
-
-def test_a_kept_file_that_cannot_take_it_keeps_the_spare(
-    tagged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: str, name: str, value: bytes) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-
-    before = tags(tagged / "best.mp4"), state(tagged)
-    monkeypatch.setattr(disk, "set_attribute", full)
-    (action,) = apply_plan(
-        planned(tagged, "spare.mp4"), Journal(tmp_path / "log"), folder=tmp_path / "away", carry=True
-    )
-    assert action.cause == (
-        f"its date and tags cannot be carried to {tagged / 'best.mp4'}: {os.strerror(errno.ENOSPC)}"
-    )
-    assert (tags(tagged / "best.mp4"), state(tagged)) == before
-
-
-def test_a_log_cannot_set_what_vidkin_does_not_carry(tagged: Path, tmp_path: Path) -> None:
-    plan, journal = planned(tagged, "spare.mp4"), Journal(tmp_path / "log")
-    apply_plan(plan, journal, folder=tmp_path / "away", carry=True)
-    text = journal.path.read_text().replace("user.comment", "security.evil")
-    journal.path.write_text(text)
-    with pytest.raises(InvalidArgumentError, match="must be a log of `vidkin apply`: line 1"):
-        journal.steps()
-
-
-# Two at once.
+    return plan_removal([DuplicateGroup(tuple(members))])
 
 
 def test_two_plans_at_once_cannot_move_what_the_other_one_keeps(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of a page and a command: while one of them has read a pair, the other one moves neither of the two."""
+    """As of two users: while one of them has read a pair, the other one moves neither of the two."""
     one = planned(folder, "spare.mp4")
     members = [DuplicateMember(str(folder / name), 0.9, 8, 8, 20.0, 9, name[0] == "s") for name in NAMES[:2]]
     other = plan_removal([DuplicateGroup(tuple(members))])
@@ -286,6 +192,7 @@ def test_two_plans_at_once_cannot_move_what_the_other_one_keeps(
 
     def meanwhile(source: str, target: str) -> None:
         monkeypatch.setattr(disk, "rename_new", rename)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state of another user"))
         seen.append(apply_plan(other, Journal(tmp_path / "other log"), folder=tmp_path / "other"))
         rename(source, target)
 
@@ -297,15 +204,3 @@ def test_two_plans_at_once_cannot_move_what_the_other_one_keeps(
     (later, *_) = apply_plan(other, Journal(tmp_path / "other log"), folder=tmp_path / "other")
     assert later.cause.startswith("the file to keep, ")
     assert (folder / "best.mp4").exists()
-
-
-def test_a_file_is_held_once_under_all_its_names(folder: Path) -> None:
-    pytest.importorskip("fcntl")
-    path = str(folder / "best.mp4")
-    os.link(path, folder / "again.mp4")
-    with hold_files([path, str(folder / "again.mp4"), str(folder / "none.mp4"), ""]) as taken:
-        assert taken == ""
-        with hold_files([str(folder / "spare.mp4"), path]) as other:
-            assert other == path
-    with hold_files([path]) as taken:
-        assert taken == ""

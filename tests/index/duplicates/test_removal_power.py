@@ -24,6 +24,7 @@ from vidkin.index import (
     plan_removal,
     undo,
 )
+from vidkin.index.duplicates import trash
 
 CONTENTS = {
     "best.mp4": b"the best" * 900,
@@ -32,14 +33,6 @@ CONTENTS = {
     "other.mp4": b"another" * 500,
 }
 VIDEOS = [name for name in CONTENTS if name.endswith(".mp4")]
-# Seconds since the epoch: the kept file gets the oldest date, in two steps.
-TIMES = {
-    "best.mp4": 1_600_000_000,
-    "spare.mp4": 1_500_000_000,
-    "spare.en.srt": 1_400_000_000,
-    "other.mp4": 1_300_000_000,
-}
-TAGS = "user.xdg.tags"
 LINKS = ["", "hard", "symbolic"]
 
 
@@ -50,43 +43,32 @@ def member(path: Path, *, best: bool = False) -> DuplicateMember:
 class World:
     """Three copies in a folder, subtitles of one, a plan that removes two, and where they go.
 
-    The kept file gets dates and, where the disk has them, tags of the others.
-
     Args:
         root: An empty folder.
-        away: Where the files go, on the same disk or another one.
+        away: Where the files go, on the same disk or another one; for the trash, the folder of its files.
         link: What replaces them.
     """
 
     def __init__(self, root: Path, away: Path, link: str) -> None:
         self.root, self.away, self.link = root, away, link
+        self.is_trash = away.parent.name == "Trash"
         self.folder = root / "films"
         self.folder.mkdir(parents=True)
         for name, content in CONTENTS.items():
             (self.folder / name).write_bytes(content)
-            os.utime(self.folder / name, (TIMES[name], TIMES[name]))
-        self.has_tags = self.tag("best.mp4", b"mine") and self.tag("spare.mp4", b"holiday")
         best, *others = (member(self.folder / name, best=name == "best.mp4") for name in VIDEOS)
         self.plan: DuplicatePlan = plan_removal([DuplicateGroup((best, *others))])
 
     def apply(self) -> list[FileAction]:
-        return apply_plan(self.plan, Journal(self.root / "log"), folder=self.away, link=self.link, carry=True)  # type: ignore[arg-type]
+        folder = None if self.is_trash else self.away
+        return apply_plan(self.plan, Journal(self.root / "log"), folder=folder, link=self.link)  # type: ignore[arg-type]
 
     def undo(self) -> list[FileAction]:
         return undo(Journal(self.root / "log"), plan=self.plan)
 
-    def tag(self, name: str, tags: bytes) -> bool:
-        """Write tags to a file, where the disk has them."""
-        try:
-            os.setxattr(self.folder / name, TAGS, tags)
-        except (AttributeError, OSError):
-            return False
-        return True
-
-    def check_carried(self, name: str, time: int, tags: bytes) -> None:
-        assert (self.folder / name).stat().st_mtime == time
-        if self.has_tags:
-            assert os.getxattr(self.folder / name, TAGS) == tags
+    def place(self, source: Path) -> Path:
+        """Where a file is that was moved."""
+        return self.away / (source.name if self.is_trash else str(source).lstrip("/"))
 
     def whole(self) -> set[bytes]:
         """Content of every regular file."""
@@ -105,23 +87,27 @@ class World:
             assert source.is_symlink() == (self.link == "symbolic")
             if self.link:
                 assert source.samefile(best)
-            place = self.away / str(source).lstrip("/")
-            assert place.read_bytes() == CONTENTS[name]
+            assert self.place(source).read_bytes() == CONTENTS[name]
         # With a link the name of the video stays, and so do its subtitles.
         subtitles = self.folder / "spare.en.srt"
-        where = subtitles if self.link else self.away / str(subtitles).lstrip("/")
+        where = subtitles if self.link else self.place(subtitles)
         assert where.read_bytes() == CONTENTS["spare.en.srt"]
         assert subtitles.exists() == bool(self.link)
-        self.check_carried("best.mp4", TIMES["other.mp4"], b"mine,holiday")
+        if self.is_trash:
+            gone = {"spare.mp4", "other.mp4"} if self.link else set(CONTENTS) - {"best.mp4"}
+            assert {path.name for path in self.away.iterdir()} == gone
+            assert {path.stem for path in self.notes()} == gone
         self.check_no_remains()
 
     def check_undone(self) -> None:
         assert {path.name: path.read_bytes() for path in self.folder.iterdir()} == CONTENTS
         assert not any(path.is_symlink() for path in self.folder.iterdir())
-        self.check_carried("best.mp4", TIMES["best.mp4"], b"mine")
-        self.check_carried("spare.mp4", TIMES["spare.mp4"], b"holiday")
         assert not [path for path in self.away.rglob("*") if path.is_file()]
+        assert self.notes() == []
         self.check_no_remains()
+
+    def notes(self) -> list[Path]:
+        return list(self.away.parent.glob("info/*")) if self.is_trash else []
 
     def check_no_remains(self) -> None:
         remains = [*self.root.rglob(".vidkin-*"), *self.away.rglob(".vidkin-*")]
@@ -129,23 +115,38 @@ class World:
 
     def remove(self) -> None:
         shutil.rmtree(self.root)
-        shutil.rmtree(self.away, ignore_errors=True)
+        shutil.rmtree(self.away.parent if self.is_trash else self.away, ignore_errors=True)
 
 
-@pytest.fixture(params=["same disk", "another disk"])
-def worlds(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], World]]:
+SLOW_TARGETS = [pytest.param(name, marks=pytest.mark.kill) for name in ("no exclusive rename", "trash on another disk")]
+TARGETS = ["same disk", "another disk", "trash", *SLOW_TARGETS]
+
+
+@pytest.fixture(params=TARGETS)
+def worlds(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], World]]:
     """Makes a new world at each call; the one before is removed."""
     made: list[World] = []
     memory = Path("/dev/shm")
-    far = request.param == "another disk"
+    far = request.param.endswith("another disk")
+    in_trash = request.param.startswith("trash")
+    if in_trash and not trash.IS_WRITTEN_HERE:
+        pytest.skip("the system writes its trash itself")
+    if request.param == "no exclusive rename":
+        monkeypatch.setattr(disk, "_exclusive_rename", lambda: None)
     if far and (not os.access(memory, os.W_OK) or memory.stat().st_dev == tmp_path.stat().st_dev):
         pytest.skip("this machine has no second disk to write to")
     with tempfile.TemporaryDirectory(dir=memory if far else tmp_path) as elsewhere:
+        away = Path(elsewhere) / ("Trash/files" if in_trash else "away")
+        monkeypatch.setenv("XDG_DATA_HOME", elsewhere)
+        # As where a folder is mounted a second time: the disk has one number, and yet nothing can be renamed.
+        monkeypatch.setattr(trash, "_device_of", lambda path: tmp_path.stat().st_dev)
 
         def make(link: str) -> World:
             if made:
                 made.pop().remove()
-            made.append(World(tmp_path / "world", Path(elsewhere) / "away", link))
+            made.append(World(tmp_path / "world", away, link))
             return made[0]
 
         yield make
@@ -165,7 +166,7 @@ def test_apply_ends_right_after_a_power_cut_at_any_operation(
     worlds: Callable[[str], World], link: str, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operations = count_operations(monkeypatch, worlds(link).apply)
-    assert {"write", "sync", "rename"} <= set(operations)
+    assert {"write", "sync", "rename"} <= set(operations) or "link" in operations
     for turn in range(len(operations)):
         world = worlds(link)
         cut(monkeypatch, PowerCut(turn, names), world.apply)

@@ -12,11 +12,12 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from vidkin._base.files import is_within, open_output
+from vidkin._base.files import check_file_name, is_within, open_output
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index.duplicates.companions import MOST_COMPANIONS, belongs_to, find_companions, find_photograph
 from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember
+from vidkin.index.duplicates.removal_log import Journal
 from vidkin.index.storage.files import content_hash
 from vidkin.index.storage.records import VideoRecord
 
@@ -27,6 +28,34 @@ _VERSION = 1
 # A plan for a million files; what is longer is none.
 _MOST_TEXT = 1 << 29
 _MOST_NUMBER = 1 << 63
+# ReFS of Windows numbers files with 128 bits.
+_MAX_INODE = 1 << 128
+
+
+@dataclass(frozen=True, slots=True)
+class FolderState(Result):
+    """The folder of a file as it was when the plan was made.
+
+    Attributes:
+        path: Absolute, without symbolic links.
+        device: Number of the disk that it is on.
+        inode: Number of the folder on that disk.
+    """
+
+    path: str
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: str) -> FolderState:
+        """Read the current state of the folder that a file is in; OSError if there is none.
+
+        Args:
+            path: The file.
+        """
+        folder = os.path.realpath(os.path.dirname(path))
+        status = os.stat(folder)
+        return cls(folder, status.st_dev, status.st_ino)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +71,7 @@ class FileState(Result):
         signature: What shows that an index planned to remove it, see
             :class:`vidkin.index.duplicates.plans_signature.PlanKey`; empty if nobody signed it.
         companions: Files beside it that belong to it and go where it goes, such as subtitles.
+        folder: The folder that it is in; None in plans of earlier versions.
     """
 
     path: str
@@ -51,6 +81,7 @@ class FileState(Result):
     whole: bool = True
     signature: str = field(default="", compare=False)
     companions: tuple[FileState, ...] = field(default=(), compare=False)
+    folder: FolderState | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, path: str, *, whole: bool = True) -> FileState:
@@ -62,7 +93,7 @@ class FileState(Result):
         try:
             status = os.stat(path)
             text = content_hash(path, status.st_size, whole=whole).text
-            return cls(path, status.st_size, status.st_mtime_ns, text, whole)
+            return cls(path, status.st_size, status.st_mtime_ns, text, whole, folder=FolderState.of(path))
         except OSError as error:
             raise MediaError(path, f"cannot be read: {error.strerror or error}") from error
 
@@ -101,14 +132,12 @@ class PlannedGroup(Result):
         reason: Why it is kept.
         remove: Files that the kept one replaces.
         stay: Copies that stay in place, with the reason; for the reader.
-        untouched: Whether the kept file is in the library of new files, so that its dates and tags stay as well.
     """
 
     keep: FileState
     reason: str
     remove: tuple[FileState, ...]
     stay: tuple[StayingFile, ...] = ()
-    untouched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +191,7 @@ def plan_removal(
         if remove:
             stay = tuple(StayingFile(path, why) for path, why in reasons.items() if why is not None)
             keep = FileState.of(group.best.path)
-            planned.append(PlannedGroup(keep, group.reason, tuple(remove), stay, bool(group.best.stays)))
+            planned.append(PlannedGroup(keep, group.reason, tuple(remove), stay))
     return DuplicatePlan(tuple(planned), datetime.now().astimezone().isoformat(timespec="seconds"))
 
 
@@ -213,8 +242,11 @@ def write_plan(plan: DuplicatePlan, path: PathLike) -> None:
     """Write a plan as JSON; names that are not valid Unicode survive.
 
     Raises:
+        InvalidArgumentError: The file is a plan that was carried out and whose files are still away: only that plan can
+            bring them back.
         MediaError: The file cannot be written.
     """
+    check_plan_is_settled(path)
     table = {"vidkin_plan": _VERSION, **asdict(plan)}
     for group in table["groups"]:
         # The signature of a file to remove is of both; what belongs to the kept file, or to a companion, is not asked.
@@ -223,6 +255,28 @@ def write_plan(plan: DuplicatePlan, path: PathLike) -> None:
             del companion["companions"]
     with open_output(path) as partial:
         partial.write_text(json.dumps(table, indent=1, ensure_ascii=True) + "\n", encoding="ascii")
+
+
+def check_plan_is_settled(path: PathLike) -> None:
+    """Check that no removal can be undone only with the plan in this file, so that the file may be replaced.
+
+    Reads the log next to the plan, if there is one; never the plan.
+
+    Args:
+        path: Where a plan is, or will be.
+
+    Raises:
+        InvalidArgumentError: Files that this plan moved are not back, or its log is not a log.
+        MediaError: The log cannot be read.
+    """
+    journal = Journal.of_plan(path)
+    count = journal.count_steps_to_undo()
+    if count:
+        files = "1 file" if count == 1 else f"{count} files"
+        raise InvalidArgumentError(
+            f"{os.fspath(path)} is a plan that moved {files}, and only with it can `vidkin apply --undo` restore them; "
+            f"choose another name, undo this plan first, or delete {journal.path} if you do not want them back"
+        )
 
 
 def read_plan(path: PathLike) -> DuplicatePlan:
@@ -246,7 +300,6 @@ def read_plan(path: PathLike) -> DuplicatePlan:
                 str(group.get("reason", "")),
                 tuple(map(_file_to_remove, group["remove"])),
                 tuple(StayingFile(str(item["path"]), str(item["why"])) for item in group.get("stay", [])),
-                group.get("untouched") is True,
             )
             for group in table["groups"]
         ]
@@ -257,27 +310,6 @@ def read_plan(path: PathLike) -> DuplicatePlan:
         raise InvalidArgumentError(
             f"{os.fspath(path)} must be a plan from `vidkin duplicates --plan`: {type(error).__name__}: {error}"
         ) from error
-
-
-def check_file_name(name: str, path: object) -> str:
-    """An absolute path that this system can open, from a file that anyone may have written.
-
-    Args:
-        name: What the path is, for the message.
-        path: Any value.
-
-    Raises:
-        ValueError: It is not one.
-    """
-    if not isinstance(path, str) or not os.path.isabs(path):
-        raise ValueError(f"{name} must be absolute, got {path!r}")
-    try:
-        possible = b"\0" not in os.fsencode(path)
-    except UnicodeEncodeError:
-        possible = False
-    if not possible:
-        raise ValueError(f"{name} must be a possible file name, got {path!a}")
-    return path
 
 
 def _file_to_remove(table: dict[str, Any]) -> FileState:
@@ -314,7 +346,16 @@ def _file(table: dict[str, Any]) -> FileState:
         str(table["content"]),
         table.get("whole") is True,
         str(table.get("signature", "")),
+        folder=_folder(table["folder"]) if table.get("folder") is not None else None,
     )
+
+
+def _folder(table: dict[str, Any]) -> FolderState:
+    path = check_file_name("folder", table["path"])
+    for name in ("device", "inode"):
+        if type(table[name]) is not int or not 0 <= table[name] < _MAX_INODE:
+            raise ValueError(f"{name} of a folder must be a whole number of 128 bits, got {str(table[name])[:40]}")
+    return FolderState(path, table["device"], table["inode"])
 
 
 def _why_it_stays(member: DuplicateMember, protected: Sequence[str]) -> str | None:

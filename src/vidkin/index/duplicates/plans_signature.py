@@ -11,12 +11,13 @@ import re
 import secrets
 import stat
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from vidkin._base import disk
+from vidkin._base.files import check_file_name
 from vidkin.errors import CollectionError, InvalidArgumentError
-from vidkin.index.duplicates.plans import DuplicatePlan, FileState, check_file_name
+from vidkin.index.duplicates.plans import DuplicatePlan, FileState
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Place
 
@@ -32,9 +33,9 @@ _PURPOSE_OF_COMPANION = "vidkin moves what belongs to a copy"
 class PlanKey:
     """The secret of an index, with which it signs each pair of a file to remove and the file that replaces it.
 
-    A signature is the HMAC with SHA-256 of path, size, time and content of both files. Deleting entries of a plan
-    leaves those of the others valid; changing one, or putting one below another file to keep, does not. A companion has
-    a signature of its own, over the three files.
+    A signature is the HMAC with SHA-256 of all that the plan says about both files: path, size, time, content, folder.
+    Deleting entries of a plan leaves those of the others valid; changing one, or putting one below another file to
+    keep, does not. A companion has a signature of its own, over the three files.
 
     Args:
         secret: 64 hexadecimal digits.
@@ -67,15 +68,26 @@ class PlanKey:
 
     def sign(self, keep: FileState, file: FileState, companion: FileState | None = None) -> str:
         """The signature of a file to remove, or of a companion that goes with it, as hexadecimal digits."""
-        items = (keep, file) if companion is None else (keep, file, companion)
-        facts = [[item.path, item.size, item.mtime_ns, item.content, item.whole] for item in items]
-        text = json.dumps([_PURPOSE if companion is None else _PURPOSE_OF_COMPANION, *facts], ensure_ascii=True)
-        return hmac.new(self._secret, text.encode("ascii"), hashlib.sha256).hexdigest()
+        if companion is None:
+            text = _canonical_text(_PURPOSE, keep, file)
+        else:
+            text = _canonical_text(_PURPOSE_OF_COMPANION, keep, file, companion)
+        return hmac.new(self._secret, text, hashlib.sha256).hexdigest()
 
     def has_signed(self, keep: FileState, file: FileState, companion: FileState | None = None) -> bool:
         """Whether the signature of a file to remove, or of a companion, is valid."""
         given = (file if companion is None else companion).signature
         return hmac.compare_digest(self.sign(keep, file, companion).encode(), given.encode("utf-8", "replace"))
+
+
+def _canonical_text(purpose: str, *files: FileState) -> bytes:
+    """What is signed: a purpose, and every field of the files.
+
+    Left out are the signature itself and the companions, each of which has its own. A field that is added to
+    :class:`FileState` is signed without a change here.
+    """
+    facts = [asdict(replace(file, signature="", companions=())) for file in files]
+    return json.dumps([purpose, *facts], ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
 def sign_plan(plan: DuplicatePlan, place: Place, *, create: bool = True) -> DuplicatePlan:

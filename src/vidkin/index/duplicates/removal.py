@@ -15,31 +15,22 @@ from dataclasses import dataclass, field, replace
 from vidkin._base import disk
 from vidkin._base.files import drive_name, is_within
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.index.duplicates import trash, trash_elsewhere
 from vidkin.index.duplicates.companions import find_other_owner
-from vidkin.index.duplicates.plans import DuplicatePlan, FileState
+from vidkin.index.duplicates.plans import DuplicatePlan, FileState, FolderState
 from vidkin.index.duplicates.plans_signature import PlanKey
-from vidkin.index.duplicates.removal_carry import Carried
-from vidkin.index.duplicates.removal_log import (
-    NOT_PLANNED,
-    FileAction,
-    Journal,
-    Link,
-    PlannedFile,
-    RemovalStep,
-    cause_of,
-    planned_files,
-)
+from vidkin.index.duplicates.removal_files import NOT_PLANNED, FileAction, PlannedFile, cause_of, planned_files
+from vidkin.index.duplicates.removal_locks import hold_files, hold_removals
+from vidkin.index.duplicates.removal_log import Journal, Link, RemovalStep
 from vidkin.index.duplicates.removal_moves import (
-    find_in_trash,
-    hold_files,
+    is_other_name,
     is_unchanged,
     move_file,
-    put_in_trash,
     remove_original,
     remove_partial,
     stat_of,
 )
-from vidkin.index.duplicates.removal_undo import Return, take_back, take_back_carried
+from vidkin.index.duplicates.removal_undo import Return, take_back
 
 PathLike = str | os.PathLike[str]
 
@@ -68,7 +59,6 @@ class _Task:
         protected: Folders in which no file is touched.
         link: What to put in the place of a removed file.
         key: Key that must have signed an entry; None for any.
-        carry: Whether kept files get dates and tags.
         verified: Files to keep of which all bytes were read, with the facts of that moment.
     """
 
@@ -77,7 +67,6 @@ class _Task:
     protected: tuple[str, ...]
     link: Link
     key: PlanKey | None
-    carry: bool = False
     verified: dict[FileState, os.stat_result] = field(default_factory=dict)
 
 
@@ -89,17 +78,17 @@ def apply_plan(
     link: Link = "",
     protected: Sequence[PathLike] = (),
     dry_run: bool = False,
-    carry: bool = False,
     key: PlanKey | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[FileAction]:
     """Move the files that a plan removes into a folder or the trash, with what belongs to them; nothing is deleted.
 
     A file is skipped, with the cause, and stays in place if it or the file to keep has changed since the plan was made,
-    all bytes of both read, or is a symbolic link, if both are the same file, if it is protected, if another process
-    moves or keeps one of them, or if it cannot be moved or its link cannot be made. A step that a crash interrupted is
-    finished, or cleaned up and begun again. With a link nothing that belongs to a file moves, as its name stays. A hard
-    link is not made under a name for another container, such as ``film.webm`` for an MP4 file.
+    all bytes of both read, or is a symbolic link, if a folder of either is another one than then or is reached through
+    another link, if both are the same file, if it is protected, if another process moves or keeps one of them, or if it
+    cannot be moved or its link cannot be made. A step that a crash interrupted is finished, or cleaned up and begun
+    again. With a link nothing that belongs to a file moves, as its name stays. A hard link is not made under a name for
+    another container, such as ``film.webm`` for an MP4 file.
 
     Args:
         plan: What to do.
@@ -108,14 +97,13 @@ def apply_plan(
         link: Put a link to the kept file where the removed one was.
         protected: Folders in which no file is touched.
         dry_run: Only say what would be done.
-        carry: Give the kept file the older date of both, and the extended attributes in ``user.`` that it lacks (tags
-            of both, joined), where neither it is protected nor the plan leaves it as it is.
         key: Skip what the index with this key has not signed; None for a plan that is your own.
         on_progress: Callback that receives (files done, total number of files); what it raises ends the run between
             two files.
 
     Raises:
         MediaError: The log cannot be read or written, or another process uses it; finished steps are in it.
+        CollectionLockedError: Another removal of this user is at work.
         InvalidArgumentError: The folder is one of the files' own folders.
     """
     target = None if folder is None else os.path.abspath(os.path.expanduser(folder))
@@ -126,11 +114,10 @@ def apply_plan(
         tuple(os.path.realpath(os.path.expanduser(item)) for item in protected),
         link,
         key,
-        carry,
     )
     places = ["" if target is None else _place_in(target, entry.path) for entry in entries]
     actions: list[FileAction] = []
-    with nullcontext() if dry_run else journal.held():
+    with nullcontext() if dry_run else journal.held(), nullcontext() if dry_run else hold_removals():
         earlier = {step.source: step for step in journal.steps()} if journal.path.exists() else {}
         for done, (entry, place) in enumerate(zip(entries, places, strict=True)):
             if on_progress is not None and done:
@@ -161,9 +148,6 @@ def _stays_with(video: FileState, actions: Sequence[FileAction], earlier: Mappin
     return not was_moved or os.path.lexists(video.path)
 
 
-# Moving away.
-
-
 def _remove(task: _Task, entry: PlannedFile, place: str, earlier: RemovalStep | None, *, dry_run: bool) -> FileAction:
     """Carry out one entry of a plan, or finish what an earlier run began."""
     file, keep = entry.file, entry.keep
@@ -182,33 +166,51 @@ def _remove(task: _Task, entry: PlannedFile, place: str, earlier: RemovalStep | 
     before = _check(task, entry)
     if isinstance(before, str):
         return FileAction(file.path, "skipped", cause=before)
-    try:
-        carried, note = _what_is_carried(task, entry)
-    except OSError as error:
-        return FileAction(file.path, "skipped", cause=_cause_of_carrying(keep, error))
     if dry_run:
-        return FileAction(file.path, "planned", place, note=note)
+        return FileAction(file.path, "planned", place)
     held, kept = (item.content if item.whole else FileState.of(item.path).content for item in (file, keep))
     video = "" if entry.video is None else entry.video.path
     link: Link = "" if video else task.link
-    step = RemovalStep(file.path, place, link, keep.path, "begun", file.size, held, kept, video, carried)
-    task.journal.write(step)
+    identity = before.st_dev, before.st_ino
+    step = RemovalStep(file.path, place, link, keep.path, "begun", file.size, held, kept, video, *identity)
     try:
-        if carried is not None:
-            _carry(task, keep, carried)
-    except OSError as error:
-        return _give_up(task.journal, step, _cause_of_carrying(keep, error))
-    try:
-        if step.place:
-            move_file(file, before, step.place)
-        elif not is_unchanged(file.path, before):
-            raise OSError("it changed since it was read")
+        if place:
+            task.journal.write(step)
+            move_file(file, before, place)
+        elif trash.IS_WRITTEN_HERE:
+            for target in trash.choose_places(file.path):
+                step = task.journal.write(replace(step, place=target))
+                if _move_to_trash(file, before, target):
+                    break
+        elif is_unchanged(file.path, before):
+            task.journal.write(step)
+            step = replace(step, place=trash_elsewhere.send_to_trash(file.path))
         else:
-            step = replace(step, place=put_in_trash(step.source) or "")
+            raise OSError(errno.EBUSY, "it changed since it was read")
     except OSError as error:
-        return _give_up(task.journal, step, cause_of(error))
-    action = _put_link(task.journal, step)
-    return replace(action, note=note) if action.outcome == "removed" else action
+        if not step.place and trash.IS_WRITTEN_HERE:  # there is no trash, and nothing was begun
+            return FileAction(file.path, "skipped", cause=cause_of(error))
+        # What was at the new place before is not ours to clean up, even if it holds the same.
+        is_ours = not isinstance(error, FileExistsError)
+        return _give_up(task.journal, step, cause_of(error), is_ours=is_ours)
+    return _put_link(task.journal, step)
+
+
+def _move_to_trash(file: FileState, before: os.stat_result, place: str) -> bool:
+    """Move a file to a name in the trash; False if another program took that meanwhile.
+
+    Raises:
+        OSError: It cannot be moved there.
+    """
+    with suppress(FileExistsError):
+        trash.reserve(place, file.path)
+        try:
+            move_file(file, before, place)
+        except FileExistsError:  # another program puts files there without a note
+            trash.release(place, file.path)
+        else:
+            return True
+    return False
 
 
 def _why_never(task: _Task, entry: PlannedFile) -> str:
@@ -231,7 +233,9 @@ def _check(task: _Task, entry: PlannedFile) -> os.stat_result | str:
     file, keep = entry.file, entry.keep
     if not os.path.lexists(file.path):
         return "it is gone"
-    cause = "" if entry.video is not None else _why_not_kept(task, keep)
+    cause = _why_other_folder("its folder", file)
+    if not cause and entry.video is None:
+        cause = _why_not_kept(task, keep)
     if cause:
         return cause
     before = stat_of(file)
@@ -260,44 +264,38 @@ def _why_no_hard_link(path: str, keep: str) -> str:
     return ""
 
 
+def _why_other_folder(words: str, file: FileState) -> str:
+    """Why a folder is not the one in which the plan saw a file; empty if it is, or if the plan does not say.
+
+    Args:
+        words: Name of the folder at the beginning of the sentence.
+        file: A file of the plan.
+    """
+    if file.folder is None:
+        return ""
+    try:
+        now = FolderState.of(file.path)
+    except OSError:
+        return ""  # reading the file says what is wrong
+    if now.path != file.folder.path:
+        return f"{words} was {file.folder.path} when the plan was made and leads to {now.path} now; make the plan again"
+    if now != file.folder:
+        return f"{words}, {now.path}, is another folder than when the plan was made; make the plan again"
+    return ""
+
+
 def _why_not_kept(task: _Task, keep: FileState) -> str:
     """What is wrong with the file to keep; empty if it is as it was. It is read once, and again after each change."""
+    if cause := _why_other_folder("the folder of the file to keep", keep):
+        return cause
     with suppress(OSError):
         if keep in task.verified and is_unchanged(keep.path, task.verified[keep]):
             return ""
-    known = keep
-    with suppress(OSError):
-        time = os.lstat(keep.path).st_mtime_ns
-        if any(step.carried.is_time(time) for step in task.journal.carrying(keep.path) if step.carried is not None):
-            known = replace(keep, mtime_ns=time)
-    now = stat_of(known)
+    now = stat_of(keep)
     if isinstance(now, str):
         return f"the file to keep, {keep.path}, {now}" if now.startswith("cannot") else f"the file to keep {now}"
     task.verified[keep] = now
     return ""
-
-
-def _what_is_carried(task: _Task, entry: PlannedFile) -> tuple[Carried | None, str]:
-    """What the kept file is to get of a file, and that in words.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    if not task.carry or entry.video is not None:
-        return None, ""
-    keep = entry.keep.path
-    if entry.untouched or any(is_within(keep, folder) for folder in task.protected):
-        return None, f"nothing goes to {keep}, which is {'in the library' if entry.untouched else 'protected'}"
-    carried = Carried.between(entry.path, keep)
-    return carried, "" if carried is None else f"to {keep}: {carried.describe()}"
-
-
-def _carry(task: _Task, keep: FileState, carried: Carried) -> None:
-    """Give a kept file what it lacks; OSError if it is another one than was read, or the system refuses."""
-    if not is_unchanged(keep.path, task.verified[keep]):
-        raise OSError(errno.EBUSY, "it changed meanwhile")
-    carried.carry(keep.path)
-    task.verified[keep] = os.lstat(keep.path)
 
 
 def _put_link(journal: Journal, step: RemovalStep) -> FileAction:
@@ -320,29 +318,37 @@ def _put_link(journal: Journal, step: RemovalStep) -> FileAction:
         if back and back[0].cause:
             cause += f"; it is in {step.place}: {back[0].cause}"
         return FileAction(step.source, "skipped", cause=cause)
+    if step.place:
+        with suppress(OSError):  # whoever took it meanwhile, it is gone from here
+            moved = os.lstat(step.place)
+            step = replace(step, device=moved.st_dev, inode=moved.st_ino)
     journal.write(replace(step, state="done"))
     return FileAction(step.source, "removed", step.place)
 
 
-def _give_up(journal: Journal, step: RemovalStep, cause: str) -> FileAction:
-    """Clean up after a move that failed, as far as nothing is lost, and note what is true."""
+def _give_up(journal: Journal, step: RemovalStep, cause: str, *, is_ours: bool) -> FileAction:
+    """Clean up after a move that failed, as far as nothing is lost, and note what is true.
+
+    Args:
+        journal: The log.
+        step: The step.
+        cause: Why it failed.
+        is_ours: Whether what is at the new place was put there by this step.
+    """
     held = FileState(step.source, step.size, 0, step.content)
     if not os.path.lexists(step.source):
         # It has its new name, and the disk failed after that: the step stays begun.
         return FileAction(step.source, "skipped", step.place, f"{cause}; run the same command again")
-    if step.place and held.is_at(step.place):
-        if held.is_at(step.source) and not os.path.samefile(step.source, step.place):
+    if is_ours and step.place and trash.is_reserved(step.place, step.source) and held.is_at(step.place):
+        if held.is_at(step.source) and is_other_name(step.source, step.place):
             with suppress(OSError):
                 disk.unlink(step.place)
         else:
             cause += f"; what it held before is in {step.place}"
-    try:
-        note = take_back_carried(step, journal)
-    except OSError as error:
-        again = f"what {step.kept} got of it stays for now: {error.strerror or error}; run the same command again"
-        return FileAction(step.source, "skipped", cause=f"{cause}; {again}")
+    with suppress(OSError):  # a note without a file is harmless
+        trash.release(step.place, step.source)
     journal.write(replace(step, state="undone"))
-    return FileAction(step.source, "skipped", cause=cause, note=note)
+    return FileAction(step.source, "skipped", cause=cause)
 
 
 def _resume(task: _Task, entry: PlannedFile, step: RemovalStep) -> FileAction | None:
@@ -350,14 +356,15 @@ def _resume(task: _Task, entry: PlannedFile, step: RemovalStep) -> FileAction | 
     journal, file = task.journal, entry.file
     held = FileState(step.source, step.size, 0, step.content) if step.content else file
     here = held.is_at(step.source)
-    # What the trash has of a file that is still here was there before.
-    step = replace(step, place=step.place or ("" if here else find_in_trash(step.source, held)) or "")
+    if not step.place and not here:
+        found = trash.find_in_trash(step.source, held, step.device, step.inode)
+        step = replace(step, place=found or "")
     try:
-        if not (step.place and held.is_at(step.place)):
+        if not _has_arrived(step, held, here=here):
             if here:
                 if step.place:
                     remove_partial(step.place)
-                take_back_carried(step, journal)
+                    trash.release(step.place, step.source)
                 journal.write(replace(step, state="undone"))
             return None
         if here:
@@ -380,6 +387,16 @@ def _resume(task: _Task, entry: PlannedFile, step: RemovalStep) -> FileAction | 
     return _put_link(journal, step)
 
 
+def _has_arrived(step: RemovalStep, held: FileState, *, here: bool) -> bool:
+    """Whether a file is at its new place, perhaps besides its old one; OSError if that cannot be told."""
+    if not step.place or not held.is_at(step.place):
+        return False
+    if not here:
+        return True
+    # What another program has put there under a note of its own is another file, whatever it holds.
+    return trash.is_reserved(step.place, step.source) and is_other_name(step.source, step.place)
+
+
 def _has_left(step: RemovalStep) -> bool:
     """Whether nothing is where a file was, or what looks like the link that replaced it."""
     if not os.path.lexists(step.source):
@@ -395,7 +412,3 @@ def _place_in(folder: str, path: str) -> str:
         raise InvalidArgumentError(f"the folder for removed files must hold none of them, got {folder} for {path}")
     drive, rest = os.path.splitdrive(path)
     return os.path.join(folder, drive_name(drive), rest.lstrip("\\/"))
-
-
-def _cause_of_carrying(keep: FileState, error: OSError) -> str:
-    return f"its date and tags cannot be carried to {keep.path}: {error.strerror or error}"

@@ -1,5 +1,7 @@
-"""The files that a plan moves, what came of each, and the log: one line of JSON before and after each step, written by
-one process at a time."""
+"""The log of a plan that is carried out: a line of JSON before and after each step, written by one process at a time.
+
+It stands next to the plan, under the plan's name with ``.log`` after it.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,9 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from vidkin._base import disk
-from vidkin._base.values import Result, parse_json
+from vidkin._base.files import check_file_name
+from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.index.duplicates.plans import DuplicatePlan, FileState, check_file_name
-from vidkin.index.duplicates.plans_signature import PlanKey
-from vidkin.index.duplicates.removal_carry import Carried
 
 StepState = Literal["begun", "done", "undoing", "undone"]
 
@@ -27,85 +27,14 @@ _MOST_BYTES = 1 << 30
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
-NOT_PLANNED = "its index did not plan this: the entry is unsigned or was changed; make the plan again, or --any-file"
-"""Cause for which an unsigned entry is left alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileAction(Result):
-    """What happened to one file.
-
-    Attributes:
-        path: The file.
-        outcome: ``removed``, ``restored``, ``skipped``; ``planned`` in a dry run.
-        place: Where it is now; empty if the trash does not tell.
-        cause: Why it was skipped.
-        size: Bytes.
-        video: The video that it belongs to; empty for a video itself.
-        note: What else was done, or left, as the date that the kept file got.
-    """
-
-    path: str
-    outcome: Literal["removed", "restored", "skipped", "planned"]
-    place: str = ""
-    cause: str = ""
-    size: int = 0
-    video: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedFile:
-    """One file that a plan moves.
-
-    Attributes:
-        file: The file.
-        keep: The file that replaces it, or its video.
-        video: The video that it belongs to; None for a video.
-        untouched: Whether the kept file gets nothing of it.
-    """
-
-    file: FileState
-    keep: FileState
-    video: FileState | None = None
-    untouched: bool = False
-
-    @property
-    def path(self) -> str:
-        """Where the file is."""
-        return self.file.path
-
-    def is_signed(self, key: PlanKey) -> bool:
-        """Whether the index with this key planned it."""
-        if self.video is None:
-            return key.has_signed(self.keep, self.file)
-        return key.has_signed(self.keep, self.video, self.file)
-
-
-def planned_files(plan: DuplicatePlan) -> Iterator[PlannedFile]:
-    """Every file that a plan moves, each video before what belongs to it."""
-    for group in plan.groups:
-        for file in group.remove:
-            yield PlannedFile(file, group.keep, untouched=group.untouched)
-            for companion in file.companions:
-                yield PlannedFile(companion, group.keep, file)
-
-
-def cause_of(error: OSError) -> str:
-    """Why a file was not moved, in words."""
-    return f"it cannot be moved: {error.strerror or error}"
-
-
-# The log.
-
-
 @dataclass(frozen=True, slots=True)
 class RemovalStep:
     """One file that was moved away.
 
     Attributes:
         source: Where it was.
-        place: Where it is now; empty if the trash does not tell.
+        place: Where it goes, or is; for the system's trash its name there. Empty where the system does not report it
+            (Windows, macOS).
         link: What was put in its place.
         kept: The file that the link points to.
         state: ``begun`` before the step, ``done`` after it, ``undoing`` before it is undone, ``undone`` when it was.
@@ -113,7 +42,8 @@ class RemovalStep:
         content: Hash of all bytes; empty in logs of earlier versions.
         kept_content: The same of the file that the link points to.
         video: The video that it belongs to; empty for a video itself.
-        carried: What the kept file got of it, and had before; None for nothing.
+        device, inode: Identify the file itself, whatever its name: those of its old path until the step is done, then
+            those of its new one. -1 in logs of earlier versions.
     """
 
     source: str
@@ -125,7 +55,8 @@ class RemovalStep:
     content: str = ""
     kept_content: str = ""
     video: str = ""
-    carried: Carried | None = None
+    device: int = -1
+    inode: int = -1
 
 
 class Journal:
@@ -138,8 +69,11 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._is_mended = False
-        self._is_held = False
-        self._carrying: dict[str, dict[str, RemovalStep]] | None = None
+
+    @classmethod
+    def of_plan(cls, plan: str | os.PathLike[str]) -> Journal:
+        """The log of the plan in a file: one for each plan, through whatever link it is reached."""
+        return cls(f"{os.path.realpath(plan)}.log")
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -164,11 +98,9 @@ class Journal:
             ) from error
         except OSError as error:
             raise MediaError(self.path, f"the log cannot be written: {error.strerror or error}") from error
-        self._is_held, self._carrying = True, None
         try:
             yield
         finally:
-            self._is_held, self._carrying = False, None
             lock.release()
 
     def write(self, step: RemovalStep) -> RemovalStep:
@@ -194,25 +126,18 @@ class Journal:
             self._is_mended = False
             raise MediaError(self.path, f"the log cannot be written: {error.strerror or error}") from error
         self._is_mended = True
-        if self._carrying is not None:
-            self._carrying.setdefault(step.kept, {})[step.source] = step
         return step
 
-    def carrying(self, kept: str) -> list[RemovalStep]:
-        """The steps that are not undone and by which a kept file got something, in the order in which they began.
+    def count_steps_to_undo(self) -> int:
+        """How many files are away by this log: moved, or left halfway by a crash; 0 if there is no log.
 
         Raises:
             MediaError: The file cannot be read.
             InvalidArgumentError: It is not a log.
         """
-        found = self._carrying
-        if found is None:
-            found = {}
-            for step in self.steps() if self.path.exists() else []:
-                found.setdefault(step.kept, {})[step.source] = step
-            if self._is_held:  # nobody else writes
-                self._carrying = found
-        return [step for step in found.get(kept, {}).values() if step.carried is not None and step.state != "undone"]
+        if not os.path.lexists(self.path):
+            return 0
+        return sum(step.state != "undone" for step in self.steps())
 
     def steps(self) -> list[RemovalStep]:
         """The latest state of each step, in the order in which they began.
@@ -245,8 +170,9 @@ class Journal:
                     f"{self.path} must be a log of `vidkin apply`: line {number}: {error}"
                 ) from error
             known = newest.get(step.source)
-            # The trash tells where a file is only once it is there.
-            newest[step.source] = replace(step, place=step.place or (known.place if known else ""))
+            if known is not None and not step.place and step.state != "begun":
+                step = replace(step, place=known.place)
+            newest[step.source] = step
         return list(newest.values())
 
     def _cut_unfinished_line(self) -> None:
@@ -278,17 +204,13 @@ def _is_step(line: str) -> bool:
 def _step(line: str) -> RemovalStep:
     """Read a line; ValueError or TypeError if it is not one."""
     table = parse_json(line)
-    carried = table.get("carried") if isinstance(table, dict) else None
-    try:
-        step = RemovalStep(**{**table, "carried": None if carried is None else Carried.read(carried)})
-    except KeyError as error:
-        raise ValueError(f"{error} is missing") from error
+    step = RemovalStep(**table)
     texts = (step.source, step.place, step.kept, step.content, step.kept_content, step.video)
     if (
         not all(isinstance(text, str) for text in texts)
         or step.state not in get_args(StepState)
         or step.link not in get_args(Link)
-        or type(step.size) is not int
+        or any(type(number) is not int for number in (step.size, step.device, step.inode))
     ):
         raise ValueError("it has other values")
     check_file_name("source", step.source)

@@ -1,20 +1,13 @@
-"""Move a file so that at every moment all of its bytes are somewhere; the system's trash."""
+"""Move a file so that at every moment all of its bytes are somewhere, and compare what is at a path."""
 
 from __future__ import annotations
 
-import configparser
-import ctypes
 import errno
 import hashlib
-import ntpath
 import os
 import shutil
 import stat
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from urllib.parse import unquote
+from contextlib import suppress
 
 from vidkin._base import disk
 from vidkin._base.files import check_length
@@ -47,47 +40,6 @@ def stat_at(path: str, file: FileState) -> os.stat_result | None:
         return None
 
 
-@contextmanager
-def hold_files(paths: Iterable[str]) -> Iterator[str]:
-    """Keep other processes that move copies away from files; yields the path of one that is taken, empty if none is.
-
-    Two plans at once, from a page and a command, could otherwise each move the file that the other one keeps. The locks
-    are those of the operating system on the files themselves, which other programs do not see; they end with the
-    process. Where it has none, as on Windows, nothing is held.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        yield ""
-        return
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    held: dict[tuple[int, int], int] = {}
-    taken = ""
-    try:
-        for path in filter(None, paths):
-            try:
-                descriptor = os.open(path, flags)
-            except OSError:
-                continue  # whoever reads it says what is wrong
-            status = os.fstat(descriptor)
-            name = status.st_dev, status.st_ino
-            if name in held:
-                os.close(descriptor)
-                continue
-            held[name] = descriptor
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                taken = path
-                break
-            except OSError:
-                continue  # some file systems have no locks
-        yield taken
-    finally:
-        for descriptor in held.values():
-            os.close(descriptor)
-
-
 def is_unchanged(path: str, before: os.stat_result) -> bool:
     """Whether the same file is at a path, with the same size and time of change; OSError if nothing is."""
     now = os.lstat(path)
@@ -98,6 +50,35 @@ def is_unchanged(path: str, before: os.stat_result) -> bool:
         before.st_mtime_ns,
         stat.S_IFMT(before.st_mode),
     )
+
+
+def is_other_name(path: str, other: str) -> bool:
+    """Whether one of two names can go without loss: they are of two files, or two links to the same one.
+
+    Two spellings of one name are neither. OSError if one of them is gone.
+    """
+    status = os.lstat(path)
+    if not os.path.samestat(status, os.lstat(other)):
+        return True
+    return (
+        stat.S_ISREG(status.st_mode)
+        and status.st_nlink > 1
+        and os.path.normcase(real_path(path)) != os.path.normcase(real_path(other))
+    )
+
+
+def real_path(path: str) -> str:
+    """The path without links to folders in it; what it names itself may be a link."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def volume_of(path: str) -> str:
+    """Root of the disk that a path is on."""
+    volume = os.path.dirname(os.path.realpath(path))
+    while not os.path.ismount(volume) and os.path.dirname(volume) != volume:
+        volume = os.path.dirname(volume)
+    return volume
 
 
 def move_file(file: FileState, before: os.stat_result, target: str) -> None:
@@ -187,170 +168,3 @@ def _copy(file: FileState, target: str) -> None:
         with suppress(OSError):
             disk.unlink(partial)
         raise
-
-
-# The system's trash: move a file there, and find it again to restore it.
-
-
-_SYSTEM = sys.platform
-
-TRASH_IS_FOUND = _SYSTEM not in ("win32", "darwin")
-"""Whether notes in the trash always tell where a file is; Windows and macOS may refuse to list theirs."""
-
-# Of a note in the recycle bin of Windows: what comes before the path, and the longest path in bytes.
-_RECYCLED_HEADER, _LONGEST_RECYCLED = 28, 2 * (1 << 15)
-# A drive that is on another machine, as Windows numbers kinds of drives.
-_REMOTE_DRIVE = 4
-
-
-def put_in_trash(path: str) -> str | None:
-    """Move a file to the trash; returns where it is now, None if the system does not tell.
-
-    Raises:
-        OSError: The system refuses, or has no trash there: Windows deletes what is on another machine for good.
-    """
-    from send2trash import send2trash
-
-    if _SYSTEM == "win32" and _is_remote(path):
-        raise OSError(errno.ENOTSUP, "there is no trash on a drive of another machine; use --move-to FOLDER")
-    before = os.lstat(path)
-    disk.before("trash", path)
-    send2trash(path)
-    if _SYSTEM == "darwin":
-        for held in _entries(_mac_trashes(path)):
-            with suppress(OSError):
-                if os.path.samestat(os.lstat(held), before):
-                    return held
-        return None
-    return find_in_trash(path)
-
-
-def find_in_trash(path: str, file: FileState | None = None) -> str | None:
-    """Find the file in the trash that was at ``path`` (the one deleted last); None if there is none.
-
-    Follows the freedesktop.org specification (Linux and BSD): the home trash, and one at the root of each volume. On
-    Windows it follows the notes ``$I...`` of the recycle bin. The trash of macOS keeps no notes that are documented:
-    there a file is found by its name and by what it held.
-
-    Args:
-        path: Where it was.
-        file: What it held; needed on macOS only.
-    """
-    if _SYSTEM == "darwin":
-        return None if file is None else _find_by_content(path, file)
-    notes = _recycled(path) if _SYSTEM == "win32" else _noted(path)
-    wanted = os.path.normcase(real_path(path))
-    found = (
-        (deleted, held)
-        for named, deleted, held in notes
-        if os.path.normcase(real_path(named)) == wanted and os.path.lexists(held)
-    )
-    newest = max(found, default=None)
-    return None if newest is None else newest[1]
-
-
-def note_in_trash(place: str) -> Path | None:
-    """Where the trash notes what a file in it was; None if it keeps no note, or the file is in no trash."""
-    held = Path(place)
-    if held.name.startswith("$R"):
-        return held.with_name(f"$I{held.name[2:]}")
-    if held.parent.name == "files":
-        return held.parent.parent / "info" / f"{held.name}.trashinfo"
-    return None
-
-
-def _noted(path: str) -> Iterator[tuple[str, str, str]]:
-    """Former path, time of deletion and place of what is in the trashes of the freedesktop.org specification."""
-    home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
-    # Trash folders that may hold the file, and what the paths in their notes are relative to.
-    folders = [(Path(home) / "Trash", home)]
-    volume = _volume_of(path)
-    if hasattr(os, "getuid"):
-        folders.append((Path(volume) / ".Trash" / str(os.getuid()), volume))
-        folders.append((Path(volume) / f".Trash-{os.getuid()}", volume))
-    for folder, root in folders:
-        for note in sorted((folder / "info").glob("*.trashinfo")):
-            table = configparser.ConfigParser(interpolation=None)
-            try:
-                table.read_string(note.read_text(encoding="utf-8", errors="surrogateescape"))
-                named = unquote(table["Trash Info"]["Path"], errors="surrogateescape")
-                deleted = table["Trash Info"].get("DeletionDate", "")
-                named = real_path(os.path.join(root, named))
-            except (OSError, ValueError, configparser.Error, KeyError):
-                continue  # a note of another program that cannot be read is about another file
-            yield named, deleted, os.fspath(folder / "files" / note.stem)
-
-
-def _recycled(path: str) -> Iterator[tuple[str, str, str]]:
-    """The same of the recycle bin of Windows on the drive of a path: a folder for each user, whose files ``$R...`` have
-    notes ``$I...``: version, size, time of deletion, path."""
-    bins = os.path.join(_volume_of(path), "$Recycle.Bin")
-    for entry in _entries(_entries([bins])):
-        folder, name = os.path.split(entry)
-        if not name.startswith("$I"):
-            continue
-        try:
-            with open(entry, "rb") as file:
-                content = file.read(_RECYCLED_HEADER + _LONGEST_RECYCLED)
-            # Version 1 has room for 260 characters, version 2 says how many follow.
-            start = {1: _RECYCLED_HEADER - 4, 2: _RECYCLED_HEADER}[int.from_bytes(content[:8], "little")]
-            named = content[start : start + (len(content) - start) // 2 * 2].decode("utf-16-le").partition("\0")[0]
-            named = real_path(named)
-        except (OSError, ValueError, KeyError):
-            continue  # what cannot be read is about another file
-        yield named, f"{int.from_bytes(content[16:24], 'little'):020d}", os.path.join(folder, f"$R{name[2:]}")
-
-
-def _find_by_content(path: str, file: FileState) -> str | None:
-    """The newest file in the trashes of macOS that has the name, perhaps with a number or a time, and the content."""
-    stem, ending = os.path.splitext(os.path.basename(path))
-    found = []
-    for held in _entries(_mac_trashes(path)):
-        name = os.path.basename(held)
-        if name.startswith(stem) and name.endswith(ending):
-            with suppress(OSError):
-                status = os.lstat(held)
-                if status.st_size == file.size and file.is_at(held):
-                    found.append((status.st_ctime_ns, held))
-    return max(found)[1] if found else None
-
-
-def _mac_trashes(path: str) -> list[str]:
-    """Folders of the trash of macOS that may hold what was at a path: at home, and on other disks."""
-    folders = [os.path.expanduser("~/.Trash")]
-    if hasattr(os, "getuid"):
-        folders.append(os.path.join(_volume_of(path), ".Trashes", str(os.getuid())))
-    return folders
-
-
-def _entries(folders: Iterable[str]) -> Iterator[str]:
-    """What is in folders, without those that cannot be listed."""
-    for folder in folders:
-        try:
-            names = sorted(os.listdir(folder))
-        except OSError:
-            continue
-        yield from (os.path.join(folder, name) for name in names)
-
-
-def _volume_of(path: str) -> str:
-    """Root of the disk that a path is on."""
-    volume = os.path.dirname(os.path.realpath(path))
-    while not os.path.ismount(volume) and os.path.dirname(volume) != volume:
-        volume = os.path.dirname(volume)
-    return volume
-
-
-def _is_remote(path: str) -> bool:
-    """Whether Windows has a path from another machine."""
-    drive = ntpath.splitdrive(os.path.abspath(path))[0]
-    if drive.startswith(("\\\\", "//")):
-        return True
-    kernel = getattr(getattr(ctypes, "windll", None), "kernel32", None)
-    return kernel is not None and kernel.GetDriveTypeW(f"{drive}\\") == _REMOTE_DRIVE
-
-
-def real_path(path: str) -> str:
-    """The path without links to folders in it: the trash of a volume names files from the root of that volume."""
-    folder, name = os.path.split(path)
-    return os.path.join(os.path.realpath(folder), name)

@@ -10,27 +10,18 @@ import os
 import stat
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from vidkin._base import disk
+from vidkin.index.duplicates import trash, trash_elsewhere
 from vidkin.index.duplicates.plans import DuplicatePlan, FileState
 from vidkin.index.duplicates.plans_signature import PlanKey
-from vidkin.index.duplicates.removal_log import (
-    NOT_PLANNED,
-    FileAction,
-    Journal,
-    PlannedFile,
-    RemovalStep,
-    cause_of,
-    planned_files,
-)
+from vidkin.index.duplicates.removal_files import NOT_PLANNED, FileAction, PlannedFile, cause_of, planned_files
+from vidkin.index.duplicates.removal_locks import hold_files, hold_removals
+from vidkin.index.duplicates.removal_log import Journal, RemovalStep
 from vidkin.index.duplicates.removal_moves import (
-    TRASH_IS_FOUND,
     aside_name,
-    find_in_trash,
-    hold_files,
+    is_other_name,
     move_file,
-    note_in_trash,
     real_path,
     remove_original,
     remove_partial,
@@ -58,11 +49,12 @@ def undo(
 
     Raises:
         MediaError: The log cannot be read or written, or another process uses it.
+        CollectionLockedError: Another removal of this user is at work.
     """
     steps = journal.steps()
     planned = None if plan is None else {(entry.path, entry.keep.path): entry for entry in planned_files(plan)}
     actions: list[FileAction] = []
-    with nullcontext() if dry_run else journal.held():
+    with nullcontext() if dry_run else journal.held(), nullcontext() if dry_run else hold_removals():
         if not dry_run:
             steps = journal.steps()  # another process may just have ended
         for step in reversed(steps):
@@ -104,11 +96,22 @@ class Return:
         if step.kept_content:
             with suppress(OSError):
                 keep = FileState(step.kept, os.lstat(step.kept).st_size, 0, step.kept_content)
-        place = step.place
-        # What the trash has of a file that never left was there before.
-        if not place and not (step.state == "begun" and file is not None and file.is_at(step.source)):
-            place = find_in_trash(step.source, file) or ""
-        return cls(replace(step, place=place), file, keep)
+        # A file that never left is not looked for.
+        if file is not None and not (step.state != "done" and file.is_at(step.source)):
+            step = replace(step, place=_locate(step, file))
+        return cls(step, file, keep)
+
+
+def _locate(step: RemovalStep, file: FileState) -> str:
+    """Where a file is now: what was sent to the trash is looked for there if it is not where the log says."""
+    if step.place:
+        if trash.IS_WRITTEN_HERE and not trash.is_place(step.place):
+            return step.place  # a folder of --move-to
+        with suppress(OSError):
+            status = os.lstat(step.place)
+            if (status.st_size, status.st_ino) == (file.size, step.inode) or file.is_at(step.place):
+                return step.place
+    return trash.find_in_trash(step.source, file, step.device, step.inode) or step.place
 
 
 def _why_not_planned(step: RemovalStep, entry: PlannedFile | None, key: PlanKey | None) -> str:
@@ -126,17 +129,18 @@ def _why_not_planned(step: RemovalStep, entry: PlannedFile | None, key: PlanKey 
 def take_back(item: Return, journal: Journal, *, dry_run: bool) -> list[FileAction]:
     """Undo one step; what happened, nothing for a step that had not begun."""
     step, held = item.step, item.held
-    if not step.place or not os.path.lexists(step.place):
+    is_here = held is not None and step.state in ("begun", "undoing") and held.is_at(step.source)
+    if (
+        not step.place
+        or not os.path.lexists(step.place)
+        # Another program was faster to take that name in the trash.
+        or (is_here and not trash.is_reserved(step.place, step.source))
+    ):
         return _end_without_place(item, journal, dry_run=dry_run)
     size = os.lstat(step.place).st_size
     before = None if held is None else stat_at(step.place, held)
     # A copy between disks was complete, and only its original was left to be removed.
-    is_twice = (
-        held is not None
-        and step.state in ("begun", "undoing")
-        and held.is_at(step.source)
-        and not os.path.samefile(step.source, step.place)
-    )
+    is_twice = is_here and is_other_name(step.source, step.place)
     if held is None:
         cause = "the log does not say what it held; undo it together with its plan"
     elif before is None:
@@ -145,19 +149,18 @@ def take_back(item: Return, journal: Journal, *, dry_run: bool) -> list[FileActi
         cause = _why_no_link(step, step.source, item.kept)
     else:
         cause = ""
-    note = ""
     if not cause and before is not None and not dry_run:
         try:
-            cause, note = _put_back(item, journal, before, is_twice=is_twice)
+            cause = _put_back(item, journal, before, is_twice=is_twice)
         except OSError as error:
             cause = cause_of(error)
     if cause:
         return [FileAction(step.source, "skipped", step.place, cause, size)]
-    return [FileAction(step.source, "planned" if dry_run else "restored", step.place, size=size, note=note)]
+    return [FileAction(step.source, "planned" if dry_run else "restored", step.place, size=size)]
 
 
-def _put_back(item: Return, journal: Journal, before: os.stat_result, *, is_twice: bool) -> tuple[str, str]:
-    """Put a file back whose content was read; returns why that was not done, if it was not, and what else is to say.
+def _put_back(item: Return, journal: Journal, before: os.stat_result, *, is_twice: bool) -> str:
+    """Put a file back whose content was read; returns why that was not done, empty if it was.
 
     Raises:
         OSError: It cannot be moved there; what was in its place is there again.
@@ -166,13 +169,12 @@ def _put_back(item: Return, journal: Journal, before: os.stat_result, *, is_twic
     if held is None:
         raise ValueError("what a file held must be known before it is put back")
     aside = aside_name(step.source)
-    note = _note_of(step)
     journal.write(replace(step, state="undoing"))
     if is_twice:
         remove_original(step.place, before)
     else:
         if os.path.lexists(step.source):
-            disk.rename_new(step.source, aside)
+            _set_aside(step.source, aside)
         try:
             # What was in the way has a name of its own now: what is seen there is what would be removed.
             cause = _why_no_link(step, aside, item.kept) if os.path.lexists(aside) else ""
@@ -183,8 +185,18 @@ def _put_back(item: Return, journal: Journal, before: os.stat_result, *, is_twic
             raise
         if cause:
             _put_in_place_again(step, held, journal)
-            return cause, ""
-    return _end(item, journal, note)
+            return cause
+    return _end(item, journal)
+
+
+def _set_aside(path: str, aside: str) -> None:
+    """Give what is in the way another name; OSError if that fails."""
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.lstat(path), os.lstat(aside)):
+            # Where renaming is a second name and the loss of the first one, a crash leaves both.
+            disk.unlink(path)
+            return
+    disk.rename_new(path, aside)
 
 
 def _put_in_place_again(step: RemovalStep, held: FileState, journal: Journal) -> None:
@@ -198,42 +210,23 @@ def _put_in_place_again(step: RemovalStep, held: FileState, journal: Journal) ->
         journal.write(step)
 
 
-def _end(item: Return, journal: Journal, note: Path | None) -> tuple[str, str]:
-    """Remove the link that a file that is back replaced, its note in the trash, and what was carried; then the step is
-    undone."""
+def _end(item: Return, journal: Journal) -> str:
+    """Remove the link that a file that is back replaced, and its note in the trash; then the step is undone. Returns
+    what is in the way of that, empty for nothing."""
     step = item.step
     aside = aside_name(step.source)
     if os.path.lexists(aside):
         cause = _why_no_link(step, aside, None)
         if cause:
-            return f"it is back, but {aside}, which was in its place, stays: {cause}", ""
+            return f"it is back, but {aside}, which was in its place, stays: {cause}"
         disk.unlink(aside)
         disk.sync_folder(os.path.dirname(aside))
-    if note is not None:
-        with suppress(FileNotFoundError):
-            disk.unlink(note)
-    left = take_back_carried(step, journal)
+    if trash.IS_WRITTEN_HERE:
+        trash.release(step.place, step.source)
+    else:
+        trash_elsewhere.remove_note(step.place)
     journal.write(replace(step, state="undone"))
-    return "", left
-
-
-def take_back_carried(step: RemovalStep, journal: Journal) -> str:
-    """Give the kept file back what it had before a step; returns what stays, because it was changed since.
-
-    Raises:
-        OSError: The system refuses.
-    """
-    carried = step.carried
-    if carried is None:
-        return ""
-    if os.path.lexists(step.kept):
-        for other in journal.carrying(step.kept):
-            if other.source == step.source or other.carried is None:
-                continue
-            later, carried = carried.hand_over(other.carried, step.kept)
-            if later != other.carried:
-                journal.write(replace(other, carried=later))
-    return carried.take_back(step.kept)
+    return ""
 
 
 def _end_without_place(item: Return, journal: Journal, *, dry_run: bool) -> list[FileAction]:
@@ -241,24 +234,24 @@ def _end_without_place(item: Return, journal: Journal, *, dry_run: bool) -> list
     step = item.step
     here = item.held is not None and item.held.is_at(step.source)
     size = item.held.size if item.held is not None else 0
-    cause, note = f"it is no longer in {step.place or 'the trash'}", ""
-    if not step.place and not TRASH_IS_FOUND:
+    cause = f"it is no longer in {step.place}"
+    if not step.place:
         cause = "the trash does not tell where it is; open the trash, and restore the file there"
     try:
         if step.state == "begun" and os.path.lexists(step.source):
             if here and not dry_run:
                 if step.place:
                     remove_partial(step.place)
-                take_back_carried(step, journal)
+                    trash.release(step.place, step.source)
                 journal.write(replace(step, state="undone"))
             return []  # a step that had not begun has nothing to undo
         if step.state == "undoing" and here:
-            cause, note = ("", "") if dry_run else _end(item, journal, _note_of(step))
+            cause = "" if dry_run else _end(item, journal)
     except OSError as error:
         cause = cause_of(error)
     if cause:
         return [FileAction(step.source, "skipped", step.place, cause)]
-    return [FileAction(step.source, "planned" if dry_run else "restored", step.place, size=size, note=note)]
+    return [FileAction(step.source, "planned" if dry_run else "restored", step.place, size=size)]
 
 
 def _why_no_link(step: RemovalStep, path: str, kept: FileState | None) -> str:
@@ -289,9 +282,3 @@ def _why_no_link(step: RemovalStep, path: str, kept: FileState | None) -> str:
     except OSError as error:
         return f"{other}: {error.strerror or error}"
     return ""
-
-
-def _note_of(step: RemovalStep) -> Path | None:
-    """The note of the trash on a file in it; None if there is none, or it is about another file."""
-    note = note_in_trash(step.place) if step.place else None
-    return note if note is not None and find_in_trash(step.source) == step.place else None

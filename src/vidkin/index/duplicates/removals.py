@@ -12,14 +12,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from vidkin._base.files import write_text
+from vidkin._base.files import check_file_name, write_text
 from vidkin._base.values import Result, fields_as_json, read_json
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError, VidkinError
 from vidkin.index.duplicates.members import DuplicateGroup
 from vidkin.index.duplicates.plans import (
     DuplicatePlan,
     PlannedGroup,
-    check_file_name,
     plan_removal,
     read_plan,
     why_files_stay,
@@ -27,7 +26,8 @@ from vidkin.index.duplicates.plans import (
 )
 from vidkin.index.duplicates.plans_signature import PlanKey, sign_plan
 from vidkin.index.duplicates.removal import apply_plan
-from vidkin.index.duplicates.removal_log import FileAction, Journal, StepState
+from vidkin.index.duplicates.removal_files import FileAction
+from vidkin.index.duplicates.removal_log import Journal, StepState
 from vidkin.index.duplicates.removal_undo import undo
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
@@ -171,7 +171,7 @@ class Removals:
             key = PlanKey.read(self._place)
             actions = apply_plan(
                 plan,
-                _journal_of(path),
+                Journal.of_plan(path),
                 folder=folder,
                 key=key,
                 on_progress=lambda done, count: report(len(groups) + done, "moving", len(groups) + count),
@@ -274,7 +274,7 @@ class Removals:
         for number in range(_MOST_OF_A_SECOND):
             name = f"{now}-{number}" if number else now
             path = self._folder / f"{name}.json"
-            names = (path, _journal_of(path).path, path.with_name(f"{name}{_APPLIED}"))
+            names = (path, Journal.of_plan(path).path, path.with_name(f"{name}{_APPLIED}"))
             if not any(map(os.path.lexists, names)):
                 return name, path
         raise InvalidArgumentError(f"{self._folder} must have room for a plan, got {_MOST_OF_A_SECOND} of one second")
@@ -286,7 +286,7 @@ class Removals:
         plan, pointer = read_plan(path), self._pointer(name)
         if pointer is not None and plan.created != pointer["created"]:
             raise InvalidArgumentError(f"{path} is another plan now than the one that was carried out")
-        return plan, _journal_of(path)
+        return plan, Journal.of_plan(path)
 
     def _path_of(self, name: str) -> Path:
         pointer = self._pointer(name)
@@ -304,8 +304,3 @@ class Removals:
                 place = step.place if step is not None and is_away else ""
                 files.append(RemovedFile(file.path, group.keep.path, file.size, fate, place))
         return Removal(name, plan.created, os.fspath(self._path_of(name)), tuple(files))
-
-
-def _journal_of(plan: Path) -> Journal:
-    """The log of a plan, where ``vidkin apply`` looks for it."""
-    return Journal(plan.with_name(f"{plan.name}.log"))

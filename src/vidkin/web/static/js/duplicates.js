@@ -317,7 +317,7 @@ async function followRemoval(job) {
       else if (result.done) {
         const back = () => undo(result.name);
         done.push(back);
-        say(`${count} moved, ${fileSize(result.bytes)} freed.`, { action: { label: "Undo", run: () => (done = done.filter((one) => one !== back), back()) } });
+        say(`${count} moved to ${result.folder ?? "the trash"} (${fileSize(result.bytes)}).`, { action: { label: "Undo", run: () => (done = done.filter((one) => one !== back), back()) } });
       }
     }
     await showHistory();
@@ -347,7 +347,7 @@ async function showHistory() {
       const bytes = removal.files.filter((file) => file.fate === "removed").reduce((sum, file) => sum + file.size, 0);
       const when = new Date(removal.created).toLocaleString();
       return make("li", {},
-        make("div", { class: "removal-head" }, make("strong", {}, `${when}: ${removal.files.length} ${removal.files.length === 1 ? "file" : "files"}, ${fileSize(bytes)} away`),
+        make("div", { class: "removal-head" }, make("strong", {}, `${when}: ${removal.files.length} ${removal.files.length === 1 ? "file" : "files"}${bytes ? `, moved (${fileSize(bytes)})` : ""}`),
           removal.can_undo ? make("button", { type: "button", onclick: () => undo(removal.name) }, "Undo") : make("span", { class: "good" }, "undone")),
         make("ul", {}, ...removal.files.map((file) => item(removal, file))));
     }),

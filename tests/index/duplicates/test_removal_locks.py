@@ -1,0 +1,92 @@
+"""One removal at a time for each user, and files that another process holds."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.index.duplicates.test_trash import plan_of
+from vidkin.errors import CollectionLockedError
+from vidkin.index import DuplicatePlan, Journal, apply_plan, undo
+from vidkin.index.duplicates.removal_locks import hold_files, hold_removals
+
+HOLD = """
+import sys
+from vidkin.index.duplicates.removal_locks import hold_removals
+with hold_removals():
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("platformdirs.user_state_path", lambda name, appauthor: tmp_path / "state" / name)
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> DuplicatePlan:
+    return plan_of(tmp_path / "films")
+
+
+def test_a_second_removal_of_a_user_is_refused_in_one_sentence(plan: DuplicatePlan, tmp_path: Path) -> None:
+    journal, away = Journal(tmp_path / "log"), tmp_path / "away"
+    refused = r"another `vidkin apply` or page of yours is moving files or bringing them back; wait until it has ended"
+    with hold_removals(), pytest.raises(CollectionLockedError, match=refused):
+        apply_plan(plan, journal, folder=away)
+    apply_plan(plan, journal, folder=away)
+    with hold_removals(), pytest.raises(CollectionLockedError, match=refused):
+        undo(journal)
+    undo(journal)
+    assert (tmp_path / "films" / "00000.mp4").exists()
+    with hold_removals():  # only looking is always possible
+        (action_of_dry_run,) = apply_plan(plan, journal, folder=away, dry_run=True)
+    assert action_of_dry_run.outcome == "planned"
+
+
+@pytest.mark.process
+def test_the_lock_ends_with_a_process_that_is_killed(
+    plan: DuplicatePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(CollectionLockedError, match="another `vidkin apply` or page of yours"):
+            apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+        process.kill()
+    (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert action.outcome == "removed"
+
+
+def test_without_a_folder_for_state_files_are_moved_with_a_warning(
+    plan: DuplicatePlan, tmp_path: Path, state: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As for a service that has no home."""
+    state.write_bytes(b"a file")
+    with caplog.at_level(logging.WARNING):
+        (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert action.outcome == "removed"
+    assert "removal.lock: cannot be locked, so other removals may run at the same time: " in caplog.text
+
+
+def test_a_file_is_held_once_under_all_its_names(tmp_path: Path, plan: DuplicatePlan) -> None:
+    pytest.importorskip("fcntl")
+    path = plan.groups[0].keep.path
+    again = str(tmp_path / "again.mp4")
+    os.link(path, again)
+    with hold_files([path, again, str(tmp_path / "none.mp4"), ""]) as taken:
+        assert taken == ""
+        with hold_files([plan.groups[0].remove[0].path, path]) as other:
+            assert other == path
+    with hold_files([path]) as taken:
+        assert taken == ""
