@@ -90,6 +90,10 @@ class SoundReader:
         """Number of the first sample that the file may have."""
         return -self._lead
 
+    def end(self, number: int) -> float:
+        """Seconds from the first frame until the sound of a track ends, as far as it was read."""
+        return (self._pieces[number].end - self._lead) / SOUND_RATE
+
     def has_more(self, first: int) -> bool:
         """Whether there may be samples from a number on that are not read yet."""
         return not self._is_done or any(track.end > first + self._lead for track in self._pieces)
