@@ -25,7 +25,7 @@ from vidkin.files.sound_comparison import (
     measure_residuals,
 )
 from vidkin.files.sound_packets import find_same_packets
-from vidkin.files.sound_reading import SoundReader
+from vidkin.files.sound_reading import TracksReader
 from vidkin.files.stretches import Stretch, describe_range, extend_stretches
 from vidkin.media.probing import probe
 from vidkin.media.sound import SOUND_RATE, SoundTrack
@@ -116,8 +116,8 @@ def prove_sound(
     has_sound = probe(kept).has_audio
     same = find_same_packets(kept, removed, pieces) if has_sound else {}
     with ExitStack() as stack:
-        ours = stack.enter_context(SoundReader(removed))
-        theirs = stack.enter_context(SoundReader(kept)) if has_sound else None
+        ours = stack.enter_context(TracksReader(removed))
+        theirs = stack.enter_context(TracksReader(kept)) if has_sound else None
         findings: list[Finding] = []
         left = [track.number for track in ours.tracks if track.number not in same]
         if left:
@@ -143,8 +143,8 @@ def _lost_languages(ours: Sequence[SoundTrack], theirs: Sequence[SoundTrack]) ->
 
 
 def _prove_by_waveform(
-    ours: SoundReader,
-    theirs: SoundReader | None,
+    ours: TracksReader,
+    theirs: TracksReader | None,
     pieces: Sequence[tuple[float, float, Stretch]],
     numbers: Sequence[int],
     report: Callable[[float], None],
@@ -172,7 +172,7 @@ def _prove_by_waveform(
     return findings
 
 
-def _chunks(ours: SoundReader, pieces: Sequence[tuple[float, float, Stretch]]) -> Iterator[tuple[int, int, Stretch]]:
+def _chunks(ours: TracksReader, pieces: Sequence[tuple[float, float, Stretch]]) -> Iterator[tuple[int, int, Stretch]]:
     """First sample, number of blocks and stretch of each chunk, in order; blocks follow each other without gaps."""
     first = ours.first
     for _, end, stretch in pieces:
@@ -186,7 +186,7 @@ def _chunks(ours: SoundReader, pieces: Sequence[tuple[float, float, Stretch]]) -
             first += blocks * _STEP
 
 
-def _read_kept(theirs: SoundReader, first: int, stretch: Stretch) -> list[NDArray[np.float32]]:
+def _read_kept(theirs: TracksReader, first: int, stretch: Stretch) -> list[NDArray[np.float32]]:
     """Samples [S, 2] of the kept tracks where the chunk from `first` lies, with `MAX_DELAY` more on either side."""
     count = _CHUNK_SAMPLES + 2 * MAX_DELAY
     start = round(stretch.kept_time((first - MAX_DELAY) / SOUND_RATE) * SOUND_RATE)
@@ -233,7 +233,7 @@ def _compare(
 
 
 def _judge(
-    ours: SoundReader,
+    ours: TracksReader,
     number: int,
     blocks: _TrackBlocks,
     candidates: dict[int, _PairBlocks],

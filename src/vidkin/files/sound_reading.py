@@ -27,7 +27,7 @@ _RUN_UP = 2.0
 _HISTORY = 30.0
 
 
-class SoundReader:
+class TracksReader:
     """Reads stretches of all sound tracks of a file as stereo at `SOUND_RATE`.
 
     Samples are counted from the first video frame. Reading on is cheap; reading what lies back further than some
