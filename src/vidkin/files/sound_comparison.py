@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vidkin.media.sound import SOUND_RATE
 
-Samples = NDArray[np.float32]
+Waveform = NDArray[np.float32]
 
 WINDOW, HOP = 512, 256
 """Samples of a spectrum, 64 ms, and samples from one to the next."""
@@ -31,7 +31,7 @@ _EDGES = np.array([*range(5, 64, 8), *range(69, 246, 16)])
 _MASKED = 1e-4
 
 
-def find_delay(removed: Samples, kept: Samples) -> int:
+def find_delay(removed: Waveform, kept: Waveform) -> int:
     """Samples by which the removed sound lies later in the kept sound, which has `MAX_DELAY` more on either side."""
     size = 1 << (len(kept) + len(removed) - 1).bit_length()
     cross = np.fft.rfft(kept, size) * np.conj(np.fft.rfft(removed, size))
@@ -40,14 +40,14 @@ def find_delay(removed: Samples, kept: Samples) -> int:
     return int(np.argmax(np.abs(correlation[: 2 * MAX_DELAY + 1]))) - MAX_DELAY
 
 
-def measure_levels(samples: Samples) -> NDArray[np.float32]:
+def measure_levels(samples: Waveform) -> NDArray[np.float32]:
     """Mean square of each block of samples [S], without what is too low or too high to be compared."""
     scale = 2 / (BLOCK_FRAMES * WINDOW**2 * 0.375)  # of a spectrum with a Hann window to a mean square
     levels: NDArray[np.float32] = _energies(_spectra(samples)).sum(axis=1) * np.float32(scale)
     return levels
 
 
-def measure_residuals(removed: Samples, kept: Samples) -> NDArray[np.float32]:
+def measure_residuals(removed: Waveform, kept: Waveform) -> NDArray[np.float32]:
     """Share of each block of the removed sound that no filter makes of the kept sound that lies on it.
 
     It is near 0 for the same sound at any volume, and near 1 for unrelated sound.
@@ -69,7 +69,7 @@ def _hann() -> NDArray[np.float32]:
     return window
 
 
-def _spectra(samples: Samples) -> NDArray[np.complex64]:
+def _spectra(samples: Waveform) -> NDArray[np.complex64]:
     """Spectra [T, F] of windows."""
     count = (len(samples) - WINDOW) // HOP + 1
     windows = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[: count * HOP : HOP]

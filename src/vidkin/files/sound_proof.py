@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from vidkin.files.sound_comparison import (
     measure_residuals,
 )
 from vidkin.files.sound_packets import find_same_packets
-from vidkin.files.sound_reading import SoundReader
+from vidkin.files.sound_reading import TracksReader
 from vidkin.files.stretches import Stretch, describe_range, extend_stretches
 from vidkin.media.probing import probe
 from vidkin.media.sound import SOUND_RATE, SoundTrack
@@ -45,6 +46,8 @@ _RESIDUAL_FACTOR, _RESIDUAL_MARGIN, _MAX_TYPICAL = 2.0, 0.12, 0.2
 _MUTED = 20.0
 # Blocks in a row that differ: half a second is in three blocks, while the joint of two stretches is in two.
 _MIN_BLOCKS = 3
+# Share of a block that has to differ for the block to differ.
+_PART = 0.3
 # Seconds of sound beyond the frames that are no loss, and the shortest sound that counts at all.
 _MIN_SECONDS = 0.5
 # Findings that are closer than this, seconds, are one.
@@ -52,7 +55,9 @@ _NEAR = 1.0
 # A track of which more than this share differs is not in the other one.
 _UNRELATED = 0.8
 # Stereo whose sides differ by less than this, dB below its sum, sounds like mono; sides that lose this much are gone.
-_STEREO, _LOST_SIDE = -20.0, 10.0
+_STEREO, _LOST_SIDE = -15.0, 10.0
+# Seconds of stereo in a row that must have lost its sides: encoders leave them out for moments.
+_MIN_LOST_SIDES = 5.0
 _MAX_FINDINGS = 12
 
 Levels = NDArray[np.float16]
@@ -111,8 +116,8 @@ def prove_sound(
     has_sound = probe(kept).has_audio
     same = find_same_packets(kept, removed, pieces) if has_sound else {}
     with ExitStack() as stack:
-        ours = stack.enter_context(SoundReader(removed))
-        theirs = stack.enter_context(SoundReader(kept)) if has_sound else None
+        ours = stack.enter_context(TracksReader(removed))
+        theirs = stack.enter_context(TracksReader(kept)) if has_sound else None
         findings: list[Finding] = []
         left = [track.number for track in ours.tracks if track.number not in same]
         if left:
@@ -138,8 +143,8 @@ def _lost_languages(ours: Sequence[SoundTrack], theirs: Sequence[SoundTrack]) ->
 
 
 def _prove_by_waveform(
-    ours: SoundReader,
-    theirs: SoundReader | None,
+    ours: TracksReader,
+    theirs: TracksReader | None,
     pieces: Sequence[tuple[float, float, Stretch]],
     numbers: Sequence[int],
     report: Callable[[float], None],
@@ -163,11 +168,11 @@ def _prove_by_waveform(
     findings: list[Finding] = []
     for number in numbers:
         candidates = {other: pairs[number, other] for other in kept_numbers}
-        findings += _judge(ours, number, tracks[number], candidates)
+        findings += _judge(ours, number, tracks[number], candidates, pieces)
     return findings
 
 
-def _chunks(ours: SoundReader, pieces: Sequence[tuple[float, float, Stretch]]) -> Iterator[tuple[int, int, Stretch]]:
+def _chunks(ours: TracksReader, pieces: Sequence[tuple[float, float, Stretch]]) -> Iterator[tuple[int, int, Stretch]]:
     """First sample, number of blocks and stretch of each chunk, in order; blocks follow each other without gaps."""
     first = ours.first
     for _, end, stretch in pieces:
@@ -181,7 +186,7 @@ def _chunks(ours: SoundReader, pieces: Sequence[tuple[float, float, Stretch]]) -
             first += blocks * _STEP
 
 
-def _read_kept(theirs: SoundReader, first: int, stretch: Stretch) -> list[NDArray[np.float32]]:
+def _read_kept(theirs: TracksReader, first: int, stretch: Stretch) -> list[NDArray[np.float32]]:
     """Samples [S, 2] of the kept tracks where the chunk from `first` lies, with `MAX_DELAY` more on either side."""
     count = _CHUNK_SAMPLES + 2 * MAX_DELAY
     start = round(stretch.kept_time((first - MAX_DELAY) / SOUND_RATE) * SOUND_RATE)
@@ -227,7 +232,13 @@ def _compare(
     pair.kept_side.append(_levels(kept_side[aligned[best]])[:blocks])
 
 
-def _judge(ours: SoundReader, number: int, blocks: _TrackBlocks, candidates: dict[int, _PairBlocks]) -> list[Finding]:
+def _judge(
+    ours: TracksReader,
+    number: int,
+    blocks: _TrackBlocks,
+    candidates: dict[int, _PairBlocks],
+    pieces: Sequence[tuple[float, float, Stretch]],
+) -> list[Finding]:
     """Findings about one track of the removed file."""
     track = ours.tracks[number]
     level = _join(blocks.level)
@@ -239,6 +250,9 @@ def _judge(ours: SoundReader, number: int, blocks: _TrackBlocks, candidates: dic
     name = _track_name(track, ours.tracks)
     if not candidates:
         return [Finding("sound", f"{name}, the kept file has no sound")]
+    if not loud.any():
+        # Left and right cancel out: there is nothing to compare by their sum.
+        return [Finding("sound", f"{name} has opposite sides, which were not compared", certainty=0.5)]
     differing = {other: _differing(pair, level, loud) for other, pair in candidates.items()}
     best = min(differing, key=lambda other: int(differing[other].sum()))
     differs = differing[best]
@@ -246,13 +260,25 @@ def _judge(ours: SoundReader, number: int, blocks: _TrackBlocks, candidates: dic
         where = "in no track of the kept file" if len(candidates) > 1 else "not in the kept file"
         return [Finding("sound", f"{name} is {where}")]
     pair = candidates[best]
-    findings = _describe(differs, _join(pair.kept_level), loud, ours.first / SOUND_RATE, name)
-    stereo = loud & ~differs & (side > level + _STEREO) & (side > _SILENCE)
-    if stereo.sum() * STEP_SECONDS >= _MIN_SECONDS:
-        lost = (side - level) - (_join(pair.kept_side) - _join(pair.kept_level))
-        if np.median(lost[stereo]) > _LOST_SIDE:
-            findings.append(Finding("sound", f"{name} differs left and right, the kept file's is mono"))
+    first = ours.first / SOUND_RATE
+    is_muted = _is_muted(pair, level, loud & ~differs) | (_join(pair.kept_level) < _SILENCE)
+    runs = list(_runs(differs, _joints(pieces, first)))
+    findings = _describe(runs, is_muted, int(np.flatnonzero(loud)[-1]), name, (first, ours.end(number)))
+    kept_width = _join(pair.kept_side) - _join(pair.kept_level)
+    if _has_lost_sides(side - level, kept_width, loud & ~differs & (side > _SILENCE)):
+        findings.append(Finding("sound", f"{name} differs left and right, the kept file's is mono"))
     return findings
+
+
+def _has_lost_sides(
+    width: NDArray[np.float32], kept_width: NDArray[np.float32], is_compared: NDArray[np.bool_]
+) -> bool:
+    """Whether left and right are alike for a while in the kept sound and not in the removed sound, by side to sum."""
+    stereo = is_compared & (width > _STEREO)
+    lost = (width - kept_width > _LOST_SIDE)[stereo]
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], lost.astype(np.int8), [0]])))
+    longest = int((edges[1::2] - edges[::2]).max(initial=0))
+    return longest * STEP_SECONDS >= min(_MIN_LOST_SIDES, max(len(lost) * STEP_SECONDS / 2, _MIN_SECONDS))
 
 
 def _join(parts: Sequence[Levels]) -> NDArray[np.float32]:
@@ -261,30 +287,33 @@ def _join(parts: Sequence[Levels]) -> NDArray[np.float32]:
 
 def _differing(pair: _PairBlocks, level: NDArray[np.float32], loud: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Blocks of a track that the kept track does not have."""
-    residual, change = _join(pair.residual), _join(pair.kept_level) - level
+    residual = _join(pair.residual)
     typical = min(float(np.median(residual[loud])), _MAX_TYPICAL)
     differs = residual > _RESIDUAL_MARGIN + _RESIDUAL_FACTOR * typical
-    same = loud & ~differs
-    if same.any():
-        differs |= change < np.median(change[same]) - _MUTED
-    return loud & differs
+    return loud & (differs | _is_muted(pair, level, loud & ~differs))
+
+
+def _is_muted(pair: _PairBlocks, level: NDArray[np.float32], same: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Blocks in which the kept sound is far quieter than it is where both are the same."""
+    change = _join(pair.kept_level) - level
+    usual = float(np.median(change[same])) if same.any() else 0.0
+    return change < usual - _MUTED
 
 
 def _describe(
-    differs: NDArray[np.bool_], kept_level: NDArray[np.float32], loud: NDArray[np.bool_], first: float, name: str
+    runs: Sequence[tuple[int, int]], is_muted: NDArray[np.bool_], last: int, name: str, times: tuple[float, float]
 ) -> list[Finding]:
-    """A finding for each stretch of differing blocks."""
+    """A finding for each run of differing blocks; times are those of the first block and of the end of the track."""
     findings = []
-    last = int(np.flatnonzero(loud)[-1])
-    for start, end in _runs(differs):
-        begin = first + start * STEP_SECONDS
-        # A run of blocks begins and ends with blocks that lie in it by half at least.
-        finish = first + end * STEP_SECONDS + BLOCK_SECONDS - STEP_SECONDS
-        is_silent = bool((kept_level[start : end + 1] < _SILENCE).mean() > 0.5)
-        begin, finish = max(begin, 0.0), max(finish, 0.0)
-        if end >= last - 1 and is_silent:
+    for start, end in runs:
+        # A block differs if a good part of it does.
+        begin = max(times[0] + start * STEP_SECONDS + _PART * BLOCK_SECONDS, 0.0)
+        finish = max(min(times[0] + end * STEP_SECONDS + (1 - _PART) * BLOCK_SECONDS, times[1]), begin)
+        has_muted = bool(is_muted[start + 1 : end].mean() > 0.5)
+        if end >= last - 1 and has_muted:
+            finish = max(times[1], begin)
             text = f"{name} goes on {finish - begin:.1f} s longer"
-        elif is_silent:
+        elif has_muted:
             text = f"{describe_range(begin, finish)}: {name} is silent in the kept file"
         else:
             text = f"{describe_range(begin, finish)}: {name} is different"
@@ -296,12 +325,14 @@ def _describe(
     return findings
 
 
-def _runs(differs: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """First and last block of each run, near runs joined."""
+def _runs(differs: NDArray[np.bool_], joints: Sequence[float]) -> Iterator[tuple[int, int]]:
+    """First and last block of each run, near runs joined; joints are numbers of blocks at which the kept file jumps."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], differs.astype(np.int8), [0]])))
     runs: list[list[int]] = []
     for start, end in zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True):
-        if end - start + 1 < _MIN_BLOCKS:
+        # Blocks that hold a joint have some of both sides.
+        has_joint = any(start <= joint <= end + 2 for joint in joints)
+        if end - start + 1 < _MIN_BLOCKS + has_joint:
             continue
         if runs and (start - runs[-1][1]) * STEP_SECONDS < _NEAR:
             runs[-1][1] = end
@@ -309,6 +340,15 @@ def _runs(differs: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
             runs.append([start, end])
     for start, end in runs:
         yield start, end
+
+
+def _joints(pieces: Sequence[tuple[float, float, Stretch]], first: float) -> list[float]:
+    """Numbers of the blocks at which the next stretch does not go on where the one before it ends."""
+    return [
+        (start - first) / STEP_SECONDS
+        for (_, _, before), (start, _, after) in pairwise(pieces)
+        if abs(before.kept_time(start) - after.kept_time(start)) > HOP / SOUND_RATE
+    ]
 
 
 def _track_name(track: SoundTrack, tracks: Sequence[SoundTrack]) -> str:

@@ -27,7 +27,7 @@ _RUN_UP = 2.0
 _HISTORY = 30.0
 
 
-class SoundReader:
+class TracksReader:
     """Reads stretches of all sound tracks of a file as stereo at `SOUND_RATE`.
 
     Samples are counted from the first video frame. Reading on is cheap; reading what lies back further than some
@@ -89,6 +89,10 @@ class SoundReader:
     def first(self) -> int:
         """Number of the first sample that the file may have."""
         return -self._lead
+
+    def end(self, number: int) -> float:
+        """Seconds from the first frame until the sound of a track ends, as far as it was read."""
+        return (self._pieces[number].end - self._lead) / SOUND_RATE
 
     def has_more(self, first: int) -> bool:
         """Whether there may be samples from a number on that are not read yet."""
