@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,7 +47,8 @@ from vidkin.similarity.scale import SURE
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from vidkin.index import DuplicateGroup, FoundGroup, Index
+    from vidkin.files.findings import FindingKind
+    from vidkin.index import DuplicateGroup, DuplicateMember, FoundGroup, Index
     from vidkin.index.query.sound import By
 
 # Without a terminal, seconds from one line about the progress to the next.
@@ -83,14 +84,24 @@ def duplicates(
     ] = False,
     mirror: MirrorOption = True,
     by: ByOption = Witness.PICTURE,
-    keep: Annotated[
+    prefer: Annotated[
         list[str] | None,
         typer.Option(
-            "--keep",
-            metavar="RULE",
-            help="Which copy to keep: best, oldest, newest, largest, smallest, longest, shortest, picture, a folder "
-            "whose files come first, or outside:FOLDER. Repeatable: each rule decides where those before it do not.",
-            show_default="best",
+            "--prefer",
+            metavar="COLUMN,...",
+            help="Order in which a copy is preferred over others that hold as much: picture, frame-rate, "
+            "dynamic-range, sound, streams, metadata, bit-rate, size, age, newest, longest, smallest; or a folder whose files come "
+            "first, or outside:FOLDER. Repeatable.",
+            show_default="picture,frame-rate,dynamic-range,sound,streams,metadata,bit-rate,size,age",
+        ),
+    ] = None,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept",
+            metavar="KIND,...",
+            help="With --plan: what a removed file may have that the kept one lacks: resolution, quality, borders, "
+            "frame-rate, dynamic-range, alpha, sound, subtitles, chapters, attachments, data, metadata. Repeatable.",
         ),
     ] = None,
     only: Annotated[
@@ -111,7 +122,12 @@ def duplicates(
     ] = None,
     plan: Annotated[
         Path | None,
-        typer.Option("--plan", help="Write what can be removed to this JSON file, for `vidkin apply`.", dir_okay=False),
+        typer.Option(
+            "--plan",
+            help="Decode all copies to prove what can be removed without loss, and write it to this JSON file, for "
+            "`vidkin apply`.",
+            dir_okay=False,
+        ),
     ] = None,
     html: Annotated[
         Path | None,
@@ -151,9 +167,13 @@ def duplicates(
     form = choose_format(format, json=json)
     if json_lines and (form is not OutputFormat.TABLE or csv_file == STANDARD_OUTPUT):
         raise typer.BadParameter("--json-lines cannot be combined with --json, --format or --csv -")
+    if accept and plan is None:
+        raise typer.BadParameter("--accept needs --plan: without a proof nothing is found missing")
     if not_a_match is not None or is_a_match is not None:
         _decide(index, not_a_match, is_a_match, json=form is OutputFormat.JSON)
         return
+    from vidkin.files.findings import check_accepted
+
     to_output = goes_to_output(csv_file, form)
     for output in (csv_file, plan, html):
         if output is not None and output != STANDARD_OUTPUT:
@@ -164,7 +184,9 @@ def duplicates(
             threshold,
             parts=parts,
             mirrored=mirror,
-            keep=keep or "best",
+            prefer=prefer or (),
+            prove=plan is not None,
+            accept=check_accepted([kind for text in accept or () for kind in text.split(",") if kind]),
             only=only or (),
             across=across or (),
             incoming=incoming or (),
@@ -216,7 +238,12 @@ def duplicates(
         count = sum(len(group.remove) for group in planned.groups)
         belonging = sum(len(file.companions) for group in planned.groups for file in group.remove)
         others = f", and {number(belonging, 'file')} beside them" if belonging else ""
-        say(path_text(plan).append(f": {number(count, 'file')} to remove, {file_size(planned.savings)}{others}"))
+        say(
+            path_text(plan).append(
+                f": {number(count, 'file')} to remove, proven to be held by a file that stays, "
+                f"{file_size(planned.savings)}{others}"
+            )
+        )
         words = ["vidkin", "apply", printable(os.fspath(plan))]
         if not planned.index:  # nothing can be written to the index, so that it could not sign the plan
             words.append("--any-file")
@@ -231,7 +258,9 @@ def find_groups(
     *,
     parts: bool = False,
     mirrored: bool = True,
-    keep: str | Sequence[str] = "best",
+    prefer: str | Sequence[str] = (),
+    prove: bool = False,
+    accept: Collection[FindingKind] = (),
     only: Sequence[Path] = (),
     across: Sequence[Path] = (),
     incoming: Sequence[Path] = (),
@@ -241,7 +270,7 @@ def find_groups(
 ) -> list[DuplicateGroup]:
     """The groups of copies; shows a progress bar and groups as they are found, or without a terminal a line now and
     then."""
-    with meter("comparing") as bar:
+    with meter("comparing and proving" if prove else "comparing") as bar:
         shown = _Progress(bar)
 
         def show(found: FoundGroup) -> None:
@@ -253,7 +282,9 @@ def find_groups(
             threshold=threshold,
             parts=parts,
             mirrored=mirrored,
-            keep=keep,
+            prefer=prefer,
+            prove=prove,
+            accept=accept,
             only=only,
             across=across,
             incoming=incoming,
@@ -346,12 +377,21 @@ def print_groups(groups: Sequence[DuplicateGroup]) -> None:
     ]
     table(None, columns, rows)
     copies = sum(len(group.members) - 1 for group in groups)
-    spare = sum(member.is_spare for group in groups for member in group.members)
-    savings = file_size(sum(group.savings for group in groups))
     say(
-        f"{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} besides the best ones; "
-        f"{spare} of them can be removed, {savings}"
+        f"{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} besides the best ones; {_removable(members)}"
     )
+
+
+def _removable(members: Sequence[DuplicateMember]) -> str:
+    """How many files can be removed, in words: those that are proven, or those that a proof has not looked at."""
+    proven = [member for member in members if member.is_proven]
+    if proven or any(member.proof is not None for member in members):
+        return f"{len(proven)} of them can be removed without loss, {file_size(sum(member.size for member in proven))}"
+    spare = [member for member in members if member.is_spare]
+    if not spare:
+        return "none of them looks removable"
+    size = file_size(sum(member.size for member in spare))
+    return f"{len(spare)} of them may be removable, {size}: --plan FILE decodes them to prove it"
 
 
 def _decide(index: str, rejected: tuple[Path, Path] | None, confirmed: tuple[Path, Path] | None, *, json: bool) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.files.findings import Finding
+from vidkin.files.proof import Proof
 from vidkin.index.duplicates.companions import find_companions, find_photograph
 from vidkin.index.duplicates.comparisons import FileRecord, Relation
 from vidkin.index.duplicates.differences import Difference
@@ -45,10 +46,9 @@ class DuplicateMember(Result):
             :class:`vidkin.index.duplicates.differences.Difference`; empty if nothing can be told.
         segments: Where it matches ``compared_with``, with this file as the query; none where both have the same bytes.
         traits: Frame rate, sound tracks, date and what else tells copies apart; None where the file was not opened.
-        proof: ``proven``: everything in it is in ``kept_by``, as decoding both has shown; ``doubtful``: there are
-            ``findings``; empty if nobody has decoded it for that.
+        proof: What decoding this file and ``kept_by``, or else the best one, has shown; None if they were not decoded.
         kept_by: Path of the file that stays and has everything in it; None unless that is proven.
-        findings: What it has that the best one lacks, by the proof.
+        findings: What it has that the best one lacks, by the proof, and nobody accepted.
         picture, sound: What each of them says alone, in [0, 1]; of the best one, the highest of the others. None where
             one of the two files has no sound, or the index knows none.
     """
@@ -76,7 +76,7 @@ class DuplicateMember(Result):
     picture: float | None = None
     sound: float | None = None
     traits: Traits | None = None
-    proof: Literal["", "proven", "doubtful"] = ""
+    proof: Proof | None = None
     kept_by: str | None = None
     findings: tuple[Finding, ...] = ()
 
@@ -92,12 +92,17 @@ class DuplicateMember(Result):
 
     @property
     def is_spare(self) -> bool:
-        """Whether it seems that it can be removed: nothing speaks against it; ``proof`` says whether that is proven."""
+        """Whether it seems that it can be removed: nothing speaks against it. `is_proven` says whether it is proven."""
         return not (self.best or self.lacking or self.doubt or self.stays)
 
+    @property
+    def is_proven(self) -> bool:
+        """Whether decoding has proven that a file that stays has everything in it."""
+        return self.kept_by is not None and self.is_spare
+
     def to_dict(self) -> dict[str, Any]:
-        """The fields and ``is_spare`` as plain values, as ``vidkin duplicates --json`` prints them."""
-        return {**fields_as_json(self), "is_spare": self.is_spare}
+        """The fields, ``is_spare`` and ``is_proven`` as plain values, as ``vidkin duplicates --json`` prints them."""
+        return {**fields_as_json(self), "is_spare": self.is_spare, "is_proven": self.is_proven}
 
 
 @dataclass(frozen=True, slots=True)

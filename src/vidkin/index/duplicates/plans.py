@@ -15,6 +15,7 @@ from typing import Any
 from vidkin._base.files import check_file_name, is_within, open_output
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.files.proof import REVISION, Proof
 from vidkin.index.duplicates.companions import MOST_COMPANIONS, belongs_to, find_companions, find_photograph
 from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.removal_log import Journal
@@ -59,6 +60,32 @@ class FolderState(Result):
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedProof(Result):
+    """What proves that a file may be removed.
+
+    Attributes:
+        kept_content, removed_content: Hashes of all bytes of both files when they were decoded.
+        revision: Of the method, see :data:`vidkin.files.proof.REVISION`.
+        accepted: What the kept file lacks, in words, and somebody said does not matter.
+    """
+
+    kept_content: str
+    removed_content: str
+    revision: int
+    accepted: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, proof: Proof) -> PlannedProof:
+        """The part of a proof that a plan keeps; all its findings were accepted."""
+        accepted = tuple(finding.text for finding in proof.findings)
+        return cls(proof.kept_content, proof.removed_content, proof.revision, accepted)
+
+    def is_of(self, keep: FileState, file: FileState) -> bool:
+        """Whether it is about these contents, by the method of now."""
+        return (self.kept_content, self.removed_content, self.revision) == (keep.content, file.content, REVISION)
+
+
+@dataclass(frozen=True, slots=True)
 class FileState(Result):
     """A file as it was when the plan was made.
 
@@ -72,6 +99,7 @@ class FileState(Result):
             :class:`vidkin.index.duplicates.plans_signature.PlanKey`; empty if nobody signed it.
         companions: Files beside it that belong to it and go where it goes, such as subtitles.
         folder: The folder that it is in; None in plans of earlier versions.
+        proof: Of a file to remove: what proves that the kept file holds everything in it. None if nothing does.
     """
 
     path: str
@@ -82,6 +110,7 @@ class FileState(Result):
     signature: str = field(default="", compare=False)
     companions: tuple[FileState, ...] = field(default=(), compare=False)
     folder: FolderState | None = field(default=None, compare=False)
+    proof: PlannedProof | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, path: str, *, whole: bool = True) -> FileState:
@@ -166,15 +195,15 @@ def plan_removal(
     protected: Sequence[PathLike] = (),
     records: Iterable[VideoRecord] | None = None,
 ) -> DuplicatePlan:
-    """Make a plan that keeps the best file of each group and removes the spare ones.
+    """Make a plan that removes the files that are proven to be held by one that stays.
 
-    A file stays if it shows something that the best one lacks, if it may not be a copy, if it has other
-    names (hard links), if it or the best one is a symbolic link, if it is in a protected folder, or if it is the movie
-    of a photograph; and if it or the best one is another file by now than the one that was compared. What belongs to a
-    file, such as its subtitles, goes with it. Every file of the plan is read whole.
+    A file stays if nothing proves that another one holds everything in it, if it has other names (hard links), if it or
+    the other one is a symbolic link, if it is in a protected folder, or if it is the movie of a photograph; and if it
+    or the other one is another file by now than the one that was compared or decoded. What belongs to a file, such as
+    its subtitles, goes with it. Every file of the plan is read whole.
 
     Args:
-        groups: Result of :meth:`vidkin.Index.duplicates`.
+        groups: Result of :meth:`vidkin.Index.duplicates` with ``prove=True``; without it nothing is proven.
         protected: Folders in which no file is touched.
         records: Records of the index from which the groups are, to tell which files have changed since they were read;
             None takes every file for unchanged.
@@ -187,37 +216,54 @@ def plan_removal(
     planned = []
     for group in groups:
         reasons = why_files_stay(group, protected=folders, known=known)
-        remove = [_state_with_companions(path) for path, why in reasons.items() if why is None]
-        if remove:
-            stay = tuple(StayingFile(path, why) for path, why in reasons.items() if why is not None)
-            keep = FileState.of(group.best.path)
-            planned.append(PlannedGroup(keep, group.reason, tuple(remove), stay))
+        members = {member.path: member for member in group.members}
+        keepers = dict.fromkeys(members[path].kept_by or "" for path, why in reasons.items() if why is None)
+        kept = {path: FileState.of(path) for path in keepers}
+        removed: dict[str, list[FileState]] = {path: [] for path in kept}
+        for path, why in reasons.items():
+            member = members[path]
+            if why is not None or member.kept_by is None or member.proof is None:
+                continue
+            state, proof = _state_with_companions(path), PlannedProof.of(member.proof)
+            if proof.is_of(kept[member.kept_by], state):
+                removed[member.kept_by].append(replace(state, proof=proof))
+            else:
+                reasons[path] = "it or the file to keep changed since they were decoded"
+        stay = [StayingFile(path, why) for path, why in reasons.items() if why is not None]
+        for path, remove in removed.items():
+            if remove:
+                reason = group.reason if path == group.best.path else "holds all of the others of it"
+                planned.append(PlannedGroup(kept[path], reason, tuple(remove), tuple(stay)))
+                stay = []
     return DuplicatePlan(tuple(planned), datetime.now().astimezone().isoformat(timespec="seconds"))
 
 
 def why_files_stay(
     group: DuplicateGroup, *, protected: Sequence[str] = (), known: Mapping[str, VideoRecord]
 ) -> dict[str, str | None]:
-    """The reason not to remove each file of a group but the best one, by path; None for those that are spare.
+    """The reason not to remove each file of a group but the best one, by path; None for those that may go.
 
     Args:
         group: One of :meth:`vidkin.Index.duplicates`.
         protected: Real paths of folders in which no file is touched.
         known: Records of the index by path; files without one are taken for unchanged.
     """
-    best = group.best.path
-    others = [member for member in group.members if not member.best]
-    if os.path.islink(best):  # what it points to may be one of the others
-        return {member.path: "the file to keep is a symbolic link" for member in others}
-    if _has_changed(best, known.get(best)):
-        why = "the file to keep changed since it was indexed; run `vidkin index` again"
-        return {member.path: why for member in others}
     return {
         member.path: "it changed since it was indexed; run `vidkin index` again"
         if _has_changed(member.path, known.get(member.path))
-        else _why_it_stays(member, protected)
-        for member in others
+        else _why_it_stays(member, protected) or _why_not_for(member.kept_by or group.best.path, known)
+        for member in group.members
+        if not member.best
     }
+
+
+def _why_not_for(kept: str, known: Mapping[str, VideoRecord]) -> str | None:
+    """Why nothing can be removed for a file that stays; None if it can."""
+    if os.path.islink(kept):  # what it points to may be the other one
+        return "the file to keep is a symbolic link"
+    if _has_changed(kept, known.get(kept)):
+        return "the file to keep changed since it was indexed; run `vidkin index` again"
+    return None
 
 
 def _has_changed(path: str, record: VideoRecord | None) -> bool:
@@ -250,9 +296,9 @@ def write_plan(plan: DuplicatePlan, path: PathLike) -> None:
     table = {"vidkin_plan": _VERSION, **asdict(plan)}
     for group in table["groups"]:
         # The signature of a file to remove is of both; what belongs to the kept file, or to a companion, is not asked.
-        del group["keep"]["signature"], group["keep"]["companions"]
+        del group["keep"]["signature"], group["keep"]["companions"], group["keep"]["proof"]
         for companion in (item for file in group["remove"] for item in file["companions"]):
-            del companion["companions"]
+            del companion["companions"], companion["proof"]
     with open_output(path) as partial:
         partial.write_text(json.dumps(table, indent=1, ensure_ascii=True) + "\n", encoding="ascii")
 
@@ -347,7 +393,15 @@ def _file(table: dict[str, Any]) -> FileState:
         table.get("whole") is True,
         str(table.get("signature", "")),
         folder=_folder(table["folder"]) if table.get("folder") is not None else None,
+        proof=_proof(table["proof"]) if table.get("proof") is not None else None,
     )
+
+
+def _proof(table: dict[str, Any]) -> PlannedProof:
+    if type(table["revision"]) is not int:
+        raise ValueError(f"revision of a proof must be a whole number, got {str(table['revision'])[:40]}")
+    accepted = tuple(str(text) for text in table["accepted"])
+    return PlannedProof(str(table["kept_content"]), str(table["removed_content"]), table["revision"], accepted)
 
 
 def _folder(table: dict[str, Any]) -> FolderState:
@@ -367,8 +421,8 @@ def _why_it_stays(member: DuplicateMember, protected: Sequence[str]) -> str | No
         return member.stays
     if member.doubt:
         return f"doubtful: {member.doubt}"
-    if not member.is_spare:
-        return f"the kept file lacks {member.lacking:.1f} s of it"
+    if not member.is_proven:
+        return "nothing proves that the kept file holds everything in it"
     if os.path.islink(member.path):
         return "it is a symbolic link"
     if member.links:

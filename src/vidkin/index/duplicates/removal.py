@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from vidkin._base import disk
 from vidkin._base.files import drive_name, is_within
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.files.proof import Proof
 from vidkin.index.duplicates import trash, trash_elsewhere
 from vidkin.index.duplicates.companions import find_other_owner
 from vidkin.index.duplicates.plans import DuplicatePlan, FileState, FolderState
@@ -59,6 +60,7 @@ class _Task:
         protected: Folders in which no file is touched.
         link: What to put in the place of a removed file.
         key: Key that must have signed an entry; None for any.
+        prove: Decodes the kept and the removed file where the plan has no proof of them; None leaves such files alone.
         verified: Files to keep of which all bytes were read, with the facts of that moment.
     """
 
@@ -67,6 +69,7 @@ class _Task:
     protected: tuple[str, ...]
     link: Link
     key: PlanKey | None
+    prove: Callable[[str, str], Proof] | None = None
     verified: dict[FileState, os.stat_result] = field(default_factory=dict)
 
 
@@ -79,6 +82,7 @@ def apply_plan(
     protected: Sequence[PathLike] = (),
     dry_run: bool = False,
     key: PlanKey | None = None,
+    prove: Callable[[str, str], Proof] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[FileAction]:
     """Move the files that a plan removes into a folder or the trash, with what belongs to them; nothing is deleted.
@@ -98,6 +102,8 @@ def apply_plan(
         protected: Folders in which no file is touched.
         dry_run: Only say what would be done.
         key: Skip what the index with this key has not signed; None for a plan that is your own.
+        prove: Called with the kept and the removed path where the plan has no proof of exactly these bytes: in a plan
+            that somebody wrote or changed. None skips such files.
         on_progress: Callback that receives (files done, total number of files); what it raises ends the run between
             two files.
 
@@ -114,6 +120,7 @@ def apply_plan(
         tuple(os.path.realpath(os.path.expanduser(item)) for item in protected),
         link,
         key,
+        prove,
     )
     places = ["" if target is None else _place_in(target, entry.path) for entry in entries]
     actions: list[FileAction] = []
@@ -245,9 +252,24 @@ def _check(task: _Task, entry: PlannedFile) -> os.stat_result | str:
         return before
     if os.path.samefile(file.path, keep.path):
         return "it is the file to keep under another name"
+    if cause := _why_not_proven(task, entry):
+        return cause
     if task.link == "hard":
         return _why_no_hard_link(file.path, keep.path) or before
     return before
+
+
+def _why_not_proven(task: _Task, entry: PlannedFile) -> str:
+    """Why it is not proven that the file to keep holds everything in another one; empty if it is."""
+    file, keep = entry.file, entry.keep
+    if file.proof is not None and file.proof.is_of(keep, file):
+        return ""
+    if task.prove is None:
+        return "the plan has no proof that the file to keep holds everything in it; make the plan again"
+    proof = task.prove(keep.path, file.path)
+    if (proof.kept_content, proof.removed_content) != (keep.content, file.content):
+        return "it or the file to keep changed while they were decoded"
+    return "; ".join(finding.text for finding in proof.findings)
 
 
 def _why_no_hard_link(path: str, keep: str) -> str:

@@ -399,7 +399,7 @@ class _Roles:
             picture=pairs(file, reference).score,
             sound=pairs.sound(file, reference),
             traits=self.traits[record.id],
-            proof="proven" if keeper is not None else "doubtful" if findings else "",
+            proof=proof,
             kept_by=None if keeper is None else self.files[keeper].record.path,
             findings=findings,
         )
@@ -408,8 +408,8 @@ class _Roles:
         """The proof of a file against the one that holds it, else against the best one, unless that costs a decoding
         which facts have made needless."""
         file = self.files[position]
-        if keeper is not None or file.record.id == best.record.id:
-            return None
+        if keeper is not None:
+            return self.pairs.proof(self.files[keeper], file, self.files, self.prover)
         kept = self.files.index(best)
         proof = self.pairs.search.known.proof(content_of(best.record), content_of(file.record))
         if proof is not None or not self.pairs.prove:
