@@ -30,7 +30,7 @@ from vidkin._base.files import (
     open_regular_file,
     replace_file,
 )
-from vidkin._base.values import replace_controls
+from vidkin._base.values import parse_json, replace_controls
 from vidkin.errors import InvalidArgumentError, MediaError
 
 _logger = logging.getLogger(__name__)
@@ -121,6 +121,8 @@ def check_outputs(
             raise InvalidArgumentError(f"{name}: {refused}{_expanded(target, option)}") from None
         except _RefusedError as refused:
             raise InvalidArgumentError(f"{name}: {refused}") from None
+        except OSError as error:
+            raise InvalidArgumentError(f"{name}: cannot be written: {error.strerror or error}") from error
 
 
 @contextmanager
@@ -169,6 +171,8 @@ def check_free(path: PathLike, *, source: str | None = None) -> None:
         _look(Path(path), source)
     except _RefusedError as refused:
         raise MediaError(path, str(refused)) from None
+    except OSError as error:
+        raise MediaError(path, f"cannot be written: {error.strerror or error}") from error
 
 
 class _RefusedError(Exception):
@@ -205,11 +209,11 @@ def _look(target: Path, source: str | None) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(held.st_mode):
-        raise _RefusedError("cannot be written: it is a folder; name a file")
+        raise _RefusedError("cannot be written: it is a folder, not a file")
     if stat.S_ISLNK(held.st_mode):
-        raise _RefusedError("cannot be written: it is a link; name a file")
+        raise _RefusedError("cannot be written: it is a link, not a file")
     if not stat.S_ISREG(held.st_mode):
-        raise _RefusedError("cannot be written: it is a device or a pipe; name a file")
+        raise _RefusedError("cannot be written: it is a device or a pipe, not a file")
     if not held.st_size:
         return held
     known = [] if source is None else _made_before(target)
@@ -271,7 +275,7 @@ def _index_around(folder: Path) -> str:
     real = Path(os.path.realpath(folder))
     for parent in (real, *real.parents):
         with suppress(OSError, ValueError), open_regular_file(parent / _INDEX_FILE) as file:
-            document = json.loads(file.read(_MAX_INDEX_FILE))
+            document = parse_json(file.read(_MAX_INDEX_FILE))
             if isinstance(document, dict) and _INDEX_KEY in document:
                 return os.fspath(parent)
     return ""
@@ -309,7 +313,7 @@ class _ReadList:
             whole, _, rest = content.rpartition(b"\n")
             for line in whole.split(b"\n"):
                 with suppress(ValueError, TypeError, KeyError):
-                    table = json.loads(line)
+                    table = parse_json(line)
                     made = _Made(str(table["source"]), int(table["size"]), str(table["sha256"]))
                     self.files.setdefault(str(table["name"]), []).append(made)
             self.end = file.tell() - len(rest)
