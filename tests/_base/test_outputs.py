@@ -5,13 +5,16 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.support.power import PowerCut, PowerCutError, RefusingDisk, count_operations
 from vidkin._base import disk
 from vidkin._base.outputs import LIST_FILE, check_free, check_outputs, describe_source, open_output
 from vidkin.errors import InvalidArgumentError, MediaError
@@ -198,11 +201,11 @@ def test_what_changes_while_a_file_is_made_again_stays(tmp_path: Path, change: s
     assert path.read_text() == "second"
     if change == "deleted":
         return
-    (tmp_path / "b").write_text("theirs")
+    theirs = tmp_path / "b"
+    theirs.write_text("theirs")
     with pytest.raises(MediaError, match="it appeared or changed"), open_output(path, source=MINE):
-        (path.write_text("theirs"), (tmp_path / "b").unlink()) if change == "written" else (tmp_path / "b").replace(
-            path
-        )
+        (shutil.copyfile if change == "written" else shutil.move)(theirs, path)
+    theirs.unlink(missing_ok=True)
     assert path.read_text() == "theirs"
     assert visible(tmp_path) == ["a.csv"]
 
@@ -356,16 +359,40 @@ def test_a_source_is_told_by_paths_sizes_and_dates(tmp_path: Path) -> None:
     assert describe_source("features", *many[1:]) != describe_source("features", *many)
 
 
-def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
-    """The cause is that of the system, and nothing is left."""
+def test_a_disk_that_is_full_leaves_what_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.csv"
+    write(path, "first", source=MINE)
+    operations = count_operations(monkeypatch, lambda: write(path, "second", source=MINE))
+    for turn in range(len(operations)):
+        write(path, f"before {turn}", source=MINE)
+        with monkeypatch.context() as patch:
+            patch.setattr(disk, "before", RefusingDisk(turn))
+            if operations[turn] == "unlink":  # of the earlier file, after all is done
+                write(path, f"after {turn}", source=MINE)
+            else:
+                with pytest.raises(MediaError, match="No space left on device"):
+                    write(path, f"after {turn}", source=MINE)
+        # The folder is synchronized when the file has its name.
+        assert path.read_text() == (f"before {turn}" if turn < operations.index("rename") + 1 else f"after {turn}")
 
-    def refuse(operation: str, path: str, target: str = "") -> None:
-        if path.endswith(LIST_FILE):
-            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(disk, "before", refuse)
-        write(tmp_path / "a.csv", source=MINE)
-    assert (tmp_path / "a.csv").read_text() == "content"
-    with pytest.raises(MediaError, match="would be written over"):
-        write(tmp_path / "a.csv", "again", source=MINE)
+@pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
+def test_a_power_cut_leaves_the_old_content_or_the_new_and_the_next_run_works(
+    tmp_path: Path, names: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for known in ((), ("first",)):
+        for turn in range(20):
+            path = tmp_path / f"{len(known)}-{turn}" / "a.csv"
+            path.parent.mkdir()
+            for text in known:
+                write(path, text, source=MINE)
+            power = PowerCut(turn, names)
+            with monkeypatch.context() as patch:
+                patch.setattr(disk, "before", power)
+                with suppress(PowerCutError):
+                    write(path, "second", source=MINE)
+            power.lose()
+            left = path.read_text() if path.exists() else None
+            assert left in (*known, "second", *(() if known else (None,)))
+            write(path, "third", source=MINE)
+            assert path.read_text() == "third"

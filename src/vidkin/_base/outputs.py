@@ -219,6 +219,7 @@ def _look(target: Path, source: str | None) -> os.stat_result | None:
     known = [] if source is None else _made_before(target)
     if any(made.source == source and made.size == held.st_size for made in known):
         size, digest = _measure(target)
+        known = _made_before(target)  # another process may have noted and made it anew
         if any((made.source, made.size, made.sha256) == (source, size, digest) for made in known):
             return held
     what = "would be written over"
@@ -339,17 +340,21 @@ def _note(target: Path, source: str, size: int, digest: str) -> None:
         return
     # It begins with a line end: the last line of somebody who was interrupted has none.
     line = f"\n{json.dumps({'name': target.name, **asdict(made)})}\n".encode("ascii")
+    path = folder / LIST_FILE
     try:
-        descriptor = os.open(folder / LIST_FILE, _APPEND, 0o666)
-        try:
-            state = os.fstat(descriptor)
-            if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1:
-                raise OSError("it is not a file of its own")
-            disk.write(descriptor, line, os.fspath(folder / LIST_FILE))
-        finally:
-            os.close(descriptor)
+        descriptor = os.open(path, _APPEND, 0o666)
     except OSError as error:
         _logger.info("%s: not noted in %s, so it will not be replaced: %s", target, LIST_FILE, error)
+        return
+    try:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1:
+            _logger.info("%s: not noted in %s, which is not a file of its own", target, LIST_FILE)
+            return
+        disk.write(descriptor, line, os.fspath(path))
+    finally:
+        os.close(descriptor)
+    disk.sync_file(path)
 
 
 def _measure(path: Path) -> tuple[int, str]:
