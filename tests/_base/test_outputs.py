@@ -87,7 +87,7 @@ def test_a_file_of_somebody_stays(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("theirs")
     for source in (None, MINE):
-        with pytest.raises(MediaError, match=r"a\.csv: would be written over; choose another name, or delete it"):
+        with pytest.raises(MediaError, match=r"a\.csv: would be written over; choose another name, or move it away"):
             write(path, source=source)
     assert path.read_text() == "theirs"
     assert os.listdir(tmp_path) == ["a.csv"]
@@ -131,7 +131,7 @@ def test_what_somebody_changed_stays(tmp_path: Path) -> None:
     write(path, source=MINE)
     path.write_text("CONTENT")
     with pytest.raises(
-        MediaError, match="and it changed since vidkin made it; choose another name, or delete it first"
+        MediaError, match="and it changed since vidkin made it; choose another name, or move it away first"
     ):
         write(path, "new", source=MINE)
     path.unlink()
@@ -156,7 +156,7 @@ def test_a_media_file_in_place_of_a_table_is_a_pattern_of_the_shell(tmp_path: Pa
         path.write_bytes(b"recorded")
         with pytest.raises(
             InvalidArgumentError,
-            match=rf"{name}: would be written over; choose another name, or delete it first; the shell has probably "
+            match=rf"{name}: would be written over; choose another name; the shell has probably "
             rf"expanded a pattern such as \*\{path.suffix}: put a file name after --csv$",
         ):
             check_outputs({"--csv": (path, MINE)})

@@ -227,8 +227,9 @@ def _look(target: Path, source: str | None) -> os.stat_result | None:
         what += ", and it changed since vidkin made it"
     elif known:
         what += f", and vidkin made it from something else ({replace_controls(known[-1].source)})"
-    kind = _MediaInTheWayError if target.suffix.lower() in _MEDIA_EXTENSIONS else _RefusedError
-    raise kind(f"{what}; choose another name, or delete it first")
+    if target.suffix.lower() in _MEDIA_EXTENSIONS:
+        raise _MediaInTheWayError(f"{what}; choose another name")
+    raise _RefusedError(f"{what}; choose another name, or move it away first")
 
 
 def _put(temporary: Path, target: Path, *, held: os.stat_result | None, source: str | None) -> None:

@@ -11,7 +11,8 @@ import typer
 from vidkin._base.outputs import check_outputs, describe_source, open_output
 from vidkin.cli.console import note, path_text, say
 from vidkin.cli.options import JsonOption
-from vidkin.rendering.text import print_json
+from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.text import print_json, printable
 
 
 class _Format(StrEnum):
@@ -135,7 +136,12 @@ def import_model(
     The file is read as data: no program in it is run. Use the folder with `vidkin index --model`.
     """
     from vidkin.models.comparator_import import import_comparator
+    from vidkin.models.stored import CONFIG_FILE
 
+    if (output / CONFIG_FILE).exists():
+        raise InvalidArgumentError(
+            f"{printable(str(output))}: there is a model in this folder, which would be written over; choose a new folder"
+        )
     config = import_comparator(
         checkpoint, output, layout=layout, extractor=extractor, weights=weights, whitening=whitening
     )
