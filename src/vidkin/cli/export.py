@@ -140,7 +140,7 @@ def import_model(
 
     if (output / CONFIG_FILE).exists():
         raise InvalidArgumentError(
-            f"{printable(str(output))}: there is a model in this folder, which would be written over; choose a new folder"
+            f"{printable(str(output))}: there is a model here, which would be written over; choose a new folder"
         )
     config = import_comparator(
         checkpoint, output, layout=layout, extractor=extractor, weights=weights, whitening=whitening
