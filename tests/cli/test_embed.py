@@ -79,7 +79,7 @@ def test_broken_files_are_left_out(library: Library, tmp_path: Path) -> None:
 
 def test_the_folder_must_be_there(library: Library, tmp_path: Path) -> None:
     outcome = run("embed", library.clip, "-o", tmp_path / "no" / "f.safetensors", status=2)
-    assert "no such folder" in outcome.err
+    assert "there is no folder" in outcome.err
 
 
 def test_what_is_read_is_never_written_over(library: Library, tmp_path: Path) -> None:
