@@ -155,18 +155,7 @@ def duplicates(
         _decide(index, not_a_match, is_a_match, json=form is OutputFormat.JSON)
         return
     to_output = goes_to_output(csv_file, form)
-    sources = {name: describe_source(f"duplicates --{name}", index) for name in ("csv", "plan", "html")}
-    check_outputs(
-        {
-            "--csv": (None if to_output else csv_file, sources["csv"]),
-            "--plan": (plan, sources["plan"]),
-            "--html": (html, sources["html"]),
-        }
-    )
-    if plan is not None:
-        from vidkin.index.duplicates.plans import check_plan_file
-
-        check_plan_file(plan)
+    sources = _check_outputs(index, None if to_output else csv_file, plan, html)
     with open_index(index, ray=ray) as collection:
         groups = find_groups(
             collection,
@@ -189,8 +178,10 @@ def duplicates(
         write_csv(csv_file, duplicate_cells(groups), sources["csv"])
     if plan is not None:
         from vidkin.index import plan_removal, sign_plan, write_plan
+        from vidkin.index.duplicates.plan_file import check_plan_file
 
         planned = sign_plan(plan_removal(groups, protected=protect or [], records=records), place)
+        check_plan_file(plan)  # it may have been carried out meanwhile
         write_plan(planned, plan, source=sources["plan"])
     if html is not None:
         from vidkin.rendering.duplicates import write_duplicate_page
@@ -232,6 +223,23 @@ def duplicates(
         note(f"Look at it, then carry it out: `{command_line(words)}`")
     if groups:
         note("A wrong pair? `vidkin duplicates --not-a-match A B` keeps it out of the groups.")
+
+
+def _check_outputs(index: str, csv_file: Path | None, plan: Path | None, html: Path | None) -> dict[str, str]:
+    """What each output is made of, by the name of its option, once all of them may be written."""
+    sources = {name: describe_source(f"duplicates --{name}", index) for name in ("csv", "plan", "html")}
+    check_outputs(
+        {
+            "--csv": (csv_file, sources["csv"]),
+            "--plan": (plan, sources["plan"]),
+            "--html": (html, sources["html"]),
+        }
+    )
+    if plan is not None:
+        from vidkin.index.duplicates.plan_file import check_plan_file
+
+        check_plan_file(plan)
+    return sources
 
 
 def find_groups(

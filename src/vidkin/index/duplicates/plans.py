@@ -210,24 +210,6 @@ def _has_changed(path: str, record: VideoRecord | None) -> bool:
     return changed
 
 
-def check_plan_file(path: PathLike) -> None:
-    """Raise an error if files that a plan of this name removed could not be brought back with another one there.
-
-    Raises:
-        InvalidArgumentError: The log beside it has steps that are not undone, or cannot be read.
-    """
-    # The log has a module of its own, which knows plans.
-    from vidkin.index.duplicates.removal_log import Journal
-
-    name = os.fspath(path)
-    journal = Journal(f"{name}.log")
-    if journal.path.is_file() and any(step.state != "undone" for step in journal.steps()):
-        raise InvalidArgumentError(
-            f"{name}: files are away that the plan of this name removed, and it brings them back with "
-            "`vidkin apply --undo`; choose another name for the new plan"
-        )
-
-
 def write_plan(plan: DuplicatePlan, path: PathLike, *, source: str | None = None) -> None:
     """Write a plan as JSON; names that are not valid Unicode survive.
 
@@ -237,10 +219,8 @@ def write_plan(plan: DuplicatePlan, path: PathLike, *, source: str | None = None
         source: What it is a plan for, see :func:`vidkin._base.outputs.open_output`.
 
     Raises:
-        InvalidArgumentError: A plan of this name removed files that are not brought back.
         MediaError: The file cannot be written.
     """
-    check_plan_file(path)
     table = {"vidkin_plan": _VERSION, **asdict(plan)}
     for group in table["groups"]:
         # The signature of a file to remove is of both; what belongs to the kept file, or to a companion, is not asked.
