@@ -10,7 +10,7 @@ import pytest
 
 from vidkin.cli.options import check_output_file
 from vidkin.errors import InvalidArgumentError
-from vidkin_research.runs import Report, check_same_data, load_or_run, run_path, write_figures
+from vidkin_research.runs import FIGURES, Report, check_same_data, load_or_run, run_path, write_figures
 
 
 def test_a_result_is_made_once(tmp_path: Path) -> None:
@@ -64,16 +64,16 @@ def test_figures_are_written_short(tmp_path: Path) -> None:
 
 
 def test_an_output_file_is_checked_before_work(tmp_path: Path) -> None:
-    check_output_file(None)
-    check_output_file(tmp_path / "new folder" / "x.json")
+    check_output_file(None, FIGURES)
+    check_output_file(tmp_path / "new folder" / "x.json", FIGURES)
     assert list((tmp_path / "new folder").iterdir()) == []
     (tmp_path / "file").touch()
     for path, message in (
-        (tmp_path, "--output must name a file, .* is a folder"),
-        (tmp_path / "file" / "x.json", "--output cannot be written in .*file"),
+        (tmp_path, "cannot be written: it is a folder, not a file"),
+        (tmp_path / "file" / "x.json", ".*file: .*; choose an output folder that can be written"),
     ):
         with pytest.raises(InvalidArgumentError, match=message):
-            check_output_file(path)
+            check_output_file(path, FIGURES)
 
 
 def test_other_data_are_refused_but_own_output_may_change(tmp_path: Path) -> None:

@@ -274,7 +274,7 @@ def test_a_page_has_the_pictures_of_all_copies(own: Library, tmp_path: Path) -> 
     assert "coffee small [1].mp4" in text
     assert not re.search(r'(src|href)="(?!data:)', text)  # nothing is loaded from elsewhere
     outcome = run("duplicates", "--index", own.index, "--html", tmp_path / "none" / "page.html", status=2)
-    assert "no such folder; create it first" in outcome.err
+    assert "there is no folder" in outcome.err
 
 
 def test_decisions_are_listed_and_undone(own: Library, tmp_path: Path) -> None:

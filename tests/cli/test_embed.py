@@ -14,6 +14,7 @@ from PIL import Image
 from safetensors import safe_open
 
 from tests.cli.conftest import Library, run
+from tests.support.folders import made_in
 from vidkin.features import open_extractor
 from vidkin.media import read_frames
 
@@ -56,7 +57,7 @@ def test_npz_holds_the_same_without_pickles(library: Library, tmp_path: Path) ->
             np.testing.assert_array_equal(arrays[name], values)
         assert arrays["paths"].tolist() == json.loads(metadata["paths"])
         assert str(arrays["fingerprint"]) == metadata["fingerprint"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["f.npz", "f.safetensors"]
+    assert sorted(path.name for path in made_in(tmp_path)) == ["f.npz", "f.safetensors"]
 
 
 def test_without_a_rate_short_videos_are_sampled_as_in_an_index(library: Library, tmp_path: Path) -> None:
@@ -78,7 +79,7 @@ def test_broken_files_are_left_out(library: Library, tmp_path: Path) -> None:
 
 def test_the_folder_must_be_there(library: Library, tmp_path: Path) -> None:
     outcome = run("embed", library.clip, "-o", tmp_path / "no" / "f.safetensors", status=2)
-    assert "no such folder" in outcome.err
+    assert "there is no folder" in outcome.err
 
 
 def test_what_is_read_is_never_written_over(library: Library, tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_what_is_read_is_never_written_over(library: Library, tmp_path: Path) ->
         told = run("match", picture, clip, option, picture, "--index", library.index, status=2).err
         assert "is also an input" in told
     told = run("match", clip, other, "--picture", tmp_path / "m.png", "--frames", tmp_path / "m.png", status=2)
-    assert "--picture and --frames must be different files" in told.err
+    assert "--picture and --frames name the same file" in told.err
     assert (clip.read_bytes(), picture.read_bytes()) == (before, shown)
 
 
@@ -110,8 +111,8 @@ def test_outputs_that_cannot_be_a_file_are_refused_before_any_work(library: Libr
     os.mkfifo(pipe)
     for name in ("embed", "whiten"):
         told = run(name, library.clip, "-o", pipe, status=2).err
-        assert "it is a device or a pipe; name a file" in told
-        assert "no such folder" in run(name, library.clip, "-o", tmp_path / "no" / "f", status=2).err
+        assert "it is a device or a pipe, not a file" in told
+        assert "there is no folder" in run(name, library.clip, "-o", tmp_path / "no" / "f", status=2).err
     assert pipe.is_fifo()
     output = tmp_path / "f.safetensors"
     run("embed", library.clip, "-o", output)
@@ -123,15 +124,16 @@ def test_outputs_that_cannot_be_a_file_are_refused_before_any_work(library: Libr
 def test_a_full_disk_is_reported_and_the_old_output_is_kept(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    output = tmp_path / "f.safetensors"
-    output.write_text("what was there")
+    words = ("embed", library.clip, "-o", tmp_path / "f.safetensors")
+    run(*words)
+    before = (tmp_path / "f.safetensors").read_bytes()
 
     def full(path: Path, content: bytes) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    for words in (("embed", library.clip), ("whiten", library.clip, "--dimension", "8", "--pictures", "8")):
-        told = run(*words, "-o", output, status=3).err
-        assert "cannot be written: No space left on device" in told
-    assert output.read_text() == "what was there"
-    assert [path.name for path in tmp_path.iterdir()] == ["f.safetensors"]
+    fitted = ("whiten", library.clip, "--dimension", "8", "--pictures", "8", "-o", tmp_path / "w.safetensors")
+    for command in (words, fitted):
+        assert "cannot be written: No space left on device" in run(*command, status=3).err
+    assert (tmp_path / "f.safetensors").read_bytes() == before
+    assert [path.name for path in made_in(tmp_path)] == ["f.safetensors"]

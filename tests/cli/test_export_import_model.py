@@ -20,6 +20,10 @@ def test_an_imported_checkpoint_compares_videos(library: Library, tmp_path: Path
     assert imported["config"]["weighting"] == "attention"
     compared = run("match", library.clip, library.clip, "--model", tmp_path / "model", "--json").json
     assert compared["score"] == pytest.approx(1.0, abs=1e-6)
+    before = (tmp_path / "model" / "model.safetensors").read_bytes()
+    outcome = run(*words, "--extractor", "vidkin", status=2)
+    assert "there is a model here, which would be written over; choose a new folder" in outcome.err
+    assert (tmp_path / "model" / "model.safetensors").read_bytes() == before
 
 
 def test_import_refuses_a_checkpoint_of_another_layout(tmp_path: Path) -> None:

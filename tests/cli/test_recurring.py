@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import run
+from tests.support.folders import made_in
 from tests.support.seasons import OPENING, RATE, shots, write_season
 from tests.support.videos import encode
 from vidkin.media import read_frames
@@ -69,7 +70,7 @@ def test_files_are_looked_at_without_an_index_and_split(season: Path, tmp_path: 
     words = ("recurring", season, "--split", tmp_path / "parts", "--json")
     result = run(*words).json
     assert (result["index"], result["joined"]) == (None, [])
-    names = sorted(path.name for path in (tmp_path / "parts").iterdir())
+    names = sorted(path.name for path in made_in(tmp_path / "parts"))
     assert names == [
         *("e1-01-Part-1.mp4", "e1-02-Opening.mp4", "e1-03-Part-2.mp4"),
         *("e2-01-Part-1.mp4", "e2-02-Opening.mp4", "e2-03-Part-2.mp4"),
@@ -80,7 +81,7 @@ def test_files_are_looked_at_without_an_index_and_split(season: Path, tmp_path: 
 def test_each_file_is_written_without_what_recurs_exact_to_the_frame(season: Path, tmp_path: Path) -> None:
     words = ("recurring", season, "--split", tmp_path / "rest", "--without", "recurring")
     assert "2 videos written without what recurs, the first is" in " ".join(run(*words).out.split())
-    assert sorted(path.name for path in (tmp_path / "rest").iterdir()) == [
+    assert sorted(path.name for path in made_in(tmp_path / "rest")) == [
         *("e1-without-recurring.mp4", "e2-without-recurring.mp4"),
     ]
     for name, start, end in (("e1", 45, 110), ("e2", 28, 93)):
@@ -104,7 +105,7 @@ def _placed(folder: Path, season: Path, *names: str) -> Path:
 def test_episodes_named_alike_get_files_of_their_own(season: Path, tmp_path: Path) -> None:
     videos = _placed(tmp_path / "videos", season, "s1/e1.mp4", "s2/e1.mp4")
     run("recurring", videos, "--split", tmp_path / "parts", "--without", "rest", "--chapters", tmp_path / "chapters")
-    names = sorted(path.name for path in (tmp_path / "parts").iterdir())
+    names = sorted(path.name for path in made_in(tmp_path / "parts"))
     assert names == ["e1 (2)-01-Opening.mp4", "e1-01-Opening.mp4"]
     names = sorted(path.name for path in (tmp_path / "chapters").glob("*.xml"))
     assert names == ["e1 (2).mp4.chapters.xml", "e1.mp4.chapters.xml"]

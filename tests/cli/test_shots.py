@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import errno
 import json
 import os
 from collections import Counter
@@ -18,7 +19,9 @@ from PIL import Image
 from tests.cli.conftest import Outcome
 from tests.cli.conftest import run as run_program
 from tests.support.detections import cut_video, detection
+from tests.support.folders import made_in
 from tests.support.videos import encode, pan
+from vidkin._base import disk
 from vidkin.cli.console import OutputFormat
 from vidkin.cli.shots import ShotPrinter
 from vidkin.errors import InvalidArgumentError
@@ -97,14 +100,14 @@ def test_every_kind_of_file(film: Path, tmp_path: Path) -> None:
     }
     options = [word for option, name in names.items() for word in (f"--{option}", tmp_path / name)]
     outcome = run(film, *options, "--thumbnails", tmp_path / "pictures", "--split", tmp_path / "pieces")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names.values(), "pictures", "pieces"])
+    assert sorted(path.name for path in made_in(tmp_path)) == sorted([*names.values(), "pictures", "pieces"])
     with (tmp_path / "shots.csv").open(newline="") as file:
         assert [row["start"] for row in csv.DictReader(file)] == ["0.000000", "2.000000", "4.500000"]
     assert "00:00:02:00 00:00:04:05" in (tmp_path / "cuts.edl").read_text()
     assert json.loads((tmp_path / "cuts.otio").read_text())["OTIO_SCHEMA"] == "Timeline.1"
     assert (tmp_path / "chapters.txt").read_text().startswith(";FFMETADATA1\n")
     assert len((tmp_path / "stats.csv").read_text().splitlines()) == 61
-    assert [path.name for path in sorted((tmp_path / "pictures").iterdir())] == [
+    assert [path.name for path in made_in(tmp_path / "pictures")] == [
         f"día 山 [2]-00{number}.jpg" for number in (1, 2, 3)
     ]
     for words in (
@@ -211,11 +214,11 @@ def test_several_videos_write_into_folders(film: Path, tmp_path: Path) -> None:
     shown = run(film, tmp_path / "more", "--csv", "-").out
     assert shown.splitlines() == (tmp_path / "all.csv").read_text().splitlines()
     assert "use one of them" in run(film, "--csv", "-", "--json", status=2).err
-    assert sorted(path.name for path in (tmp_path / "edl").iterdir()) == [
+    assert sorted(path.name for path in made_in(tmp_path / "edl")) == [
         "día 山 [2]-2.edl",
         "día 山 [2].edl",
     ]
-    assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == [
+    assert sorted(path.name for path in made_in(tmp_path / "plots")) == [
         "día 山 [2]-2.png",
         "día 山 [2].png",
     ]
@@ -322,7 +325,7 @@ def test_a_piece_is_never_written_over_a_video(tmp_path: Path) -> None:
     first = cut_video(tmp_path / "film.mp4")
     second = cut_video(tmp_path / "film-001.mp4", seed=1)
     before = second.read_bytes()
-    assert "would replace 'film-001.mp4' next to the video" in run(first, "--split", tmp_path, status=1).err
+    assert "film-001.mp4: would be written over" in run(first, "--split", tmp_path, status=1).err
     other = tmp_path / "other"
     other.mkdir()
     third = cut_video(other / "film-002.mp4")
@@ -347,18 +350,28 @@ def test_names_that_differ_in_case_alone_are_kept_apart(film: Path, tmp_path: Pa
     for name in names:
         (tmp_path / name).write_bytes(film.read_bytes())
     run(*(tmp_path / name for name in names), "--edl", tmp_path / "edl")
-    assert {path.name for path in (tmp_path / "edl").iterdir()} == {"take.edl", "TAKE-2.edl"}
+    assert {path.name for path in made_in(tmp_path / "edl")} == {"take.edl", "TAKE-2.edl"}
 
 
-def test_a_table_that_cannot_be_written_leaves_the_rest(film: Path, tmp_path: Path) -> None:
+def test_a_table_that_cannot_be_written_leaves_the_rest(
+    film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It shows only when all is found: what was found is told all the same."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    outcome = run(film, "--csv", pipe, "--json", status=1)
+    table, pipe = tmp_path / "shots.csv", tmp_path / "pipe"
+
+    def refuse(operation: str, path: str, target: str = "") -> None:
+        if path.endswith(".csv"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "before", refuse)
+        outcome = run(film, "--csv", table, "--json", status=1)
     assert outcome.json["csv"] is None
     assert len(outcome.json["videos"][0]["shots"]) == 3
-    assert [failure["path"] for failure in outcome.json["broken"]] == [str(pipe)]
-    assert "it is a device or a pipe, not a file" in outcome.err
+    assert [failure["path"] for failure in outcome.json["broken"]] == [str(table)]
+    assert "No space left on device" in outcome.err
+    os.mkfifo(pipe)
+    assert "it is a device or a pipe, not a file" in run(film, "--csv", pipe, status=2).err
     assert pipe.is_fifo()
     assert "csv must be a file, got the folder" in run(film, "--csv", tmp_path, status=2).err
 
@@ -378,11 +391,12 @@ def test_a_name_as_long_as_names_can_be(film: Path, tmp_path: Path) -> None:
     longest = long.rename(tmp_path / f"{'x' * 251}.mp4")
     run(longest, "--thumbnails", tmp_path / "pictures", "--edl", tmp_path / "x.edl")
     # The names that we give leave room for what is added to them.
-    pictures = [path.name for path in (tmp_path / "pictures").iterdir()]
+    pictures = [path.name for path in made_in(tmp_path / "pictures")]
     assert len(pictures) == 3
     assert all(len(name) <= 255 and name.startswith("x" * 190) for name in pictures)
     assert (tmp_path / "x.edl").exists()
-    assert "the file cannot be reached" in run("x" * 300, "--edl", "y" * 300, status=3).err
+    assert "the file cannot be reached" in run("x" * 300, status=3).err
+    assert "cannot be written: File name too long" in run(film, "--edl", "y" * 300, status=2).err
 
 
 def test_drop_frame_needs_an_edl(film: Path) -> None:
@@ -430,11 +444,11 @@ def test_pieces_images_and_lists_carry_the_same_numbers(film: Path, tmp_path: Pa
     for option in ("csv", "edl"):
         words += [f"--{option}", str(tmp_path / option)]
     outcome = run(film, *words, "--images", "2")
-    assert [path.name for path in sorted((tmp_path / "split").iterdir())] == [
+    assert [path.name for path in made_in(tmp_path / "split")] == [
         "01 of 2 0.mp4",
         "02 of 2 20.mp4",
     ]
-    assert [path.name for path in sorted((tmp_path / "thumbnails").iterdir())] == [
+    assert [path.name for path in made_in(tmp_path / "thumbnails")] == [
         f"0{shot} of 2 {frame}-{image}.png" for shot, frame in ((1, 0), (2, 20)) for image in (1, 2)
     ]
     assert "2 shots of at least 1.8 s, 2 hard cuts (shotdetect)" in outcome.out
@@ -490,8 +504,8 @@ def test_videos_of_one_name_pattern_get_folders(film: Path, tmp_path: Path) -> N
     """Without the name of the video in the template pieces would overwrite each other."""
     second = cut_video(tmp_path / "second.mp4", seed=1)
     run(film, second, "--split", tmp_path / "out", "--template", "{shot}")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [film.stem, "second"]
-    assert len(list((tmp_path / "out" / "second").iterdir())) == 3
+    assert sorted(path.name for path in made_in(tmp_path / "out")) == [film.stem, "second"]
+    assert len(made_in(tmp_path / "out" / "second")) == 3
 
 
 def test_a_file_named_as_a_formula_is_text_in_every_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

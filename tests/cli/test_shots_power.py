@@ -13,6 +13,7 @@ from tests.support.detections import cut_video
 from tests.support.power import PowerCut, PowerCutError, RefusingDisk, count_operations
 from vidkin._base import disk
 from vidkin._base.files import is_unfinished
+from vidkin._base.outputs import LIST_FILE
 from vidkin.cli.app import app
 from vidkin.media import read_frames
 
@@ -37,7 +38,9 @@ def words(film: Path, folder: Path, mode: str) -> list[str]:
 
 def left(folder: Path) -> dict[str, int]:
     """Frames of each piece, lines of each list; hidden files are neither."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and not is_unfinished(path.name))
+    found = sorted(
+        path for path in folder.rglob("*") if path.is_file() and path.name != LIST_FILE and not is_unfinished(path.name)
+    )
     return {
         path.name: len(read_frames(path, rate=None)) if path.suffix == ".mp4" else len(path.read_text().splitlines())
         for path in found

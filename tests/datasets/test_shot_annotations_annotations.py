@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.folders import made_in
 from vidkin.datasets.shot_annotations import (
     ShotAnnotation,
     VideoAnnotation,
@@ -35,7 +36,7 @@ def test_labels_come_back_as_written_with_names_relative_to_the_file(tmp_path: P
     assert [video["video"] for video in document["videos"]] == ["clips/a é.mp4", "b.mp4"]
     assert document["videos"][0]["shots"][0] == {"start": 0, "end": 90, "critical": [60, 90]}
     assert document["videos"][0]["shots"][1]["critical"] is None
-    assert [path.name for path in tmp_path.iterdir()] == ["labels.json"]
+    assert [path.name for path in made_in(tmp_path)] == ["labels.json"]
 
 
 def test_cuts_are_hard_where_shots_touch_and_gradual_where_frames_lie_between() -> None:

@@ -264,7 +264,7 @@ def test_the_seed_decides_and_nothing_else(source: Path, tmp_path: Path) -> None
     for name in ("crop", "noise", "logo"):
         images = []
         for index, seed in enumerate((1, 1, 2, 3, 4)):
-            result = apply_edit(source, tmp_path / f"{index}.mp4", name, seed=seed, end=0.5)
+            result = apply_edit(source, tmp_path / f"{name}-{index}.mp4", name, seed=seed, end=0.5)
             images.append(read_frames(result.path).images)
         np.testing.assert_array_equal(images[0], images[1])
         assert any(not np.array_equal(images[0], other) for other in images[2:])

@@ -102,7 +102,8 @@ def test_there_is_silence_where_the_sound_has_ended_and_no_sound_where_there_is_
     assert np.abs(wave[: round(0.9 * RATE)]).max() < 0.01
     assert pitch(wave, 1.1, 1.9) == pytest.approx(800, abs=20)
     mute = encode(tmp_path / "mute.mp4", pan("coffee", 20))
-    assert join_spans(mute, made, [stretch(0, 1)], rate=10) is False
-    assert probe(made).has_audio is False
+    silent = tmp_path / "silent.mp4"
+    assert join_spans(mute, silent, [stretch(0, 1)], rate=10) is False
+    assert probe(silent).has_audio is False
     with pytest.raises(InvalidArgumentError, match="spans to join must not be empty"):
         join_spans(mute, made, [], rate=10)

@@ -10,6 +10,7 @@ import av
 import numpy as np
 import pytest
 
+from tests.support.folders import made_in
 from tests.support.videos import encode, encode_with_sound, pan
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import read_frames, split_video
@@ -40,9 +41,7 @@ def test_pieces_begin_at_key_frames_and_hold_every_packet(tmp_path: Path, suffix
     parts = [payloads(piece.path) for piece in report.pieces]
     assert sum(parts, Counter()) == whole
     assert [piece.packets for piece in report.pieces] == [part.total() for part in parts]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        Path(piece.path).name for piece in report.pieces
-    ]
+    assert sorted(path.name for path in made_in(tmp_path / "out")) == [Path(piece.path).name for piece in report.pieces]
 
 
 def test_every_piece_shows_the_pictures_of_the_source(tmp_path: Path) -> None:
@@ -181,7 +180,7 @@ def test_the_last_picture_has_its_length(tmp_path: Path, suffix: str) -> None:
 def test_what_lies_beside_the_source_is_not_replaced(tmp_path: Path) -> None:
     path = encode(tmp_path / "film.mp4", pan("coffee", 30, width=96, height=64), options=KEYS_EVERY_10)
     (tmp_path / "film-002.mp4").write_bytes(b"another recording")
-    with pytest.raises(InvalidArgumentError, match=r"would replace 'film-002\.mp4' next to the video"):
+    with pytest.raises(MediaError, match=r"film-002\.mp4: would be written over"):
         split_video(path, tmp_path, [0.0, 1.0])
     assert (tmp_path / "film-002.mp4").read_bytes() == b"another recording"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["film-002.mp4", "film.mp4"]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from tests.support.folders import made_in
 from tests.support.power import PowerCut, PowerCutError, RefusingDisk, count_operations
 from tests.support.videos import encode_with_sound
 from vidkin._base import disk
@@ -58,11 +59,7 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def frames(folder: Path) -> dict[str, int]:
     """Number of frames of each piece; hidden files are no pieces."""
-    return {
-        path.stem: len(read_frames(path, rate=None))
-        for path in sorted(folder.iterdir())
-        if not is_unfinished(path.name)
-    }
+    return {path.stem: len(read_frames(path, rate=None)) for path in made_in(folder) if not is_unfinished(path.name)}
 
 
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])

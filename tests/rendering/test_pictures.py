@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from tests.support.detections import detection
+from tests.support.folders import made_in
 from tests.support.videos import encode
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import Comparison
@@ -49,7 +50,7 @@ def test_a_segment_is_drawn_downwards_to_the_right(tmp_path: Path) -> None:
     top, bottom = share[share[:, 0].argmin()], share[share[:, 0].argmax()]
     assert bottom[0] - top[0] > 50
     assert bottom[1] - top[1] > 100
-    assert list(tmp_path.iterdir()) == [target]
+    assert made_in(tmp_path) == [target]
 
 
 def test_no_segment_draws_no_line(tmp_path: Path) -> None:

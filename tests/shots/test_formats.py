@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.conftest import run
 from tests.support.detections import cut_video
+from tests.support.folders import made_in
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots import SHOT_FORMATS, find_shot_format, match_shot_format, shot_format_names
 
@@ -93,7 +94,7 @@ def test_a_format_of_another_package_is_written_by_its_ending(tmp_path: Path) ->
 def test_a_format_of_another_package_fills_a_folder_by_its_name(tmp_path: Path) -> None:
     films = [cut_video(tmp_path / f"{name}.mp4") for name in ("one", "two")]
     outcome = run("shots", "-d", "shotdetect", *films, "--workers", "1", "--json", "--export", f"starts={tmp_path}/s")
-    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["one.starts", "two.starts"]
+    assert sorted(path.name for path in made_in(tmp_path / "s")) == ["one.starts", "two.starts"]
     assert outcome.json["videos"][0]["files"] == {"starts": str(tmp_path / "s" / "one.starts")}
 
 

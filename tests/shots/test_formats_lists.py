@@ -94,5 +94,5 @@ def test_as_plain_values() -> None:
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(MediaError, match=r"no/shots.csv: cannot be written: the folder .*no does not exist"):
+    with pytest.raises(MediaError, match=r"no/shots.csv: cannot be written: there is no folder .*no; create it first"):
         write_shots_csv([detection()], tmp_path / "no" / "shots.csv")

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.files import open_output, write_text
+from vidkin._base.files import write_text
+from vidkin._base.outputs import open_output
 from vidkin._base.values import as_json, read_json
 from vidkin.errors import InvalidArgumentError
 
@@ -75,6 +76,10 @@ def run_path(folder: Path, settings: Sequence[object]) -> Path:
     return folder / f"{hashlib.sha256(repr(tuple(settings)).encode()).hexdigest()[:20]}.json"
 
 
+FIGURES = "figures of vidkin-research"
+"""What the files of :func:`write_figures` are made of, see :func:`vidkin._base.outputs.open_output`."""
+
+
 def write_figures(report: object, output: Path | None) -> None:
     """Write a report as JSON, if a file is named: numbers with five digits, and what fits on one line on one line.
 
@@ -82,7 +87,7 @@ def write_figures(report: object, output: Path | None) -> None:
         MediaError: The file cannot be written.
     """
     if output is not None:
-        with open_output(output) as partial:
+        with open_output(output, source=FIGURES) as partial:
             partial.write_text(_short_json(as_json(report)) + "\n", encoding="utf-8")
 
 

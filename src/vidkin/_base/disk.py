@@ -145,7 +145,8 @@ def rename_new(source: str, target: str) -> None:
         OSError: The system refuses; EXDEV between disks.
     """
     before("rename", source, target)
-    code = _rename_exclusively(source, target)
+    # RENAME_EXCL, RENAME_NOREPLACE
+    code = _rename_specially(source, target, 4 if sys.platform == "darwin" else 1)
     if code in _CANNOT_KEEP:
         if sys.platform == "win32":  # where this call never replaces
             os.rename(source, target)
@@ -166,6 +167,19 @@ def rename_new(source: str, target: str) -> None:
             return
     if code:
         raise OSError(code, os.strerror(code), source, None, target)
+
+
+def exchange(first: str, second: str) -> bool:
+    """Exchange the names of two files in one step; False where the system cannot, and nothing has changed.
+
+    Raises:
+        OSError: One of them does not exist, or the system refuses.
+    """
+    before("rename", first, second)
+    code = _rename_specially(first, second, 2)  # RENAME_EXCHANGE, RENAME_SWAP
+    if code and code not in _CANNOT_KEEP:
+        raise OSError(code, os.strerror(code), first, None, second)
+    return not code
 
 
 def link(source: str, target: str) -> None:
@@ -220,16 +234,16 @@ def _sync(path: str | os.PathLike[str], flags: int) -> None:
         os.close(descriptor)
 
 
-def _rename_exclusively(source: str, target: str) -> int:
+def _rename_specially(source: str, target: str, flag: int) -> int:
     """Number of the system's error, 0 for success; ENOSYS where it has no such call."""
     function = _exclusive_rename()
     if function is None:
         return errno.ENOSYS
     names = os.fsencode(source), os.fsencode(target)
     if sys.platform == "darwin":
-        failed = function(*names, 4)  # RENAME_EXCL
+        failed = function(*names, flag)
     else:
-        failed = function(_AT_WORKING_FOLDER, names[0], _AT_WORKING_FOLDER, names[1], 1)  # RENAME_NOREPLACE
+        failed = function(_AT_WORKING_FOLDER, names[0], _AT_WORKING_FOLDER, names[1], flag)
     return ctypes.get_errno() if failed else 0
 
 

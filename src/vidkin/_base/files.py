@@ -10,7 +10,7 @@ import secrets
 import stat
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -40,7 +40,9 @@ def write_text(path: PathLike, text: str) -> None:
 
 
 @contextmanager
-def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
+def replace_file(
+    path: PathLike, *, sync: bool = True, rename: Callable[[Path, Path], object] = disk.rename
+) -> Iterator[Path]:
     """Yield a temporary file in the same folder that replaces ``path`` when the block succeeds.
 
     The temporary file exists, is empty and hidden, and keeps the extension, from which libraries choose a
@@ -50,6 +52,7 @@ def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
     Args:
         path: The file to write.
         sync: Wait until the content is on the disk; without it a power cut may leave an empty file.
+        rename: Gives the temporary file its name.
 
     Raises:
         OSError: The folder does not exist, or the system refuses to write there.
@@ -75,7 +78,7 @@ def replace_file(path: PathLike, *, sync: bool = True) -> Iterator[Path]:
             temporary.chmod(mode)
         if sync:
             disk.sync_file(temporary)
-        disk.rename(temporary, target)
+        rename(temporary, target)
     finally:
         with suppress(OSError):
             if os.path.lexists(temporary):
@@ -142,29 +145,7 @@ def check_length(path: PathLike) -> None:
         raise OSError(errno.ENAMETOOLONG, f"{cause}; choose a folder with a shorter path, or turn on long paths")
 
 
-# Files and folders named by a caller: files are written whole or not at all, and errors name the cause.
-
-
-@contextmanager
-def open_output(path: PathLike) -> Iterator[Path]:
-    """Yield a temporary file that replaces ``path`` when the block succeeds, as
-    :func:`~vidkin._base.files.replace_file` does.
-
-    Raises:
-        MediaError: The folder does not exist, ``path`` is not a file, or writing fails, inside the block as well;
-            nothing is left behind.
-    """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise MediaError(target, f"cannot be written: the folder {target.parent} does not exist")
-    if os.path.exists(target) and not os.path.isfile(target):
-        kind = "a folder" if os.path.isdir(target) else "a device or a pipe"
-        raise MediaError(target, f"cannot be written: it is {kind}, not a file")
-    try:
-        with replace_file(target) as temporary:
-            yield temporary
-    except OSError as error:
-        raise MediaError(target, f"cannot be written: {error.strerror or error}") from error
+# Folders named by a caller, where errors name the cause.
 
 
 def create_folder(path: PathLike) -> Path:

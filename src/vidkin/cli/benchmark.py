@@ -69,7 +69,7 @@ def copies(
 
     Every video of the folder counts as showing something else than the others.
     """
-    from vidkin._base.files import write_text
+    from vidkin._base.outputs import describe_source, open_output
     from vidkin.cli.options import check_output_file
     from vidkin.media import EDITS
     from vidkin.rendering.machine import describe_machine
@@ -80,7 +80,8 @@ def copies(
     if unknown:
         raise InvalidArgumentError(f"unknown edit {unknown[0]!r}; choose from {', '.join([*EDITS, *SOUND_EDITS])}")
     chosen = edits or [*EDITS, *SOUND_EDITS]
-    check_output_file(output)
+    source = describe_source("benchmark", folder)
+    check_output_file(output, source)
     study = CopyStudy(
         size=QUICK if quick else FULL,
         edits=tuple(name for name in chosen if name in EDITS),
@@ -99,7 +100,8 @@ def copies(
             on_progress=lambda done, total, what: bar.update(done, total, detail=what),
         )
     if output is not None:
-        write_text(output, as_picture_page(results))
+        with open_output(output, source=source) as partial:
+            partial.write_text(as_picture_page(results), encoding="utf-8")
     if json:
         print_json(results.report)
         return

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vidkin._base.outputs import check_outputs, describe_source
 from vidkin.cli.console import (
     FormatOption,
     OutputFormat,
@@ -30,7 +31,6 @@ from vidkin.cli.options import (
     MirrorOption,
     RayOption,
     check_inputs,
-    check_output_path,
     has_index,
     open_index,
 )
@@ -80,13 +80,14 @@ def coverage(
     """
     form = choose_format(format, json=json)
     check_inputs(film)
+    source = describe_source("coverage", film)
     if output is not None:
         find_format(COVERAGE_FORMATS, output)
-        check_output_path(output, inputs=[film])
+        check_outputs({"--output": (output, source)}, inputs=[film])
     with _opened(index, folder, ray) as (collection, within), meter("comparing") as bar:
         found = collection.coverage(film, within=within, threshold=threshold, mirrored=mirror, on_progress=bar.update)
     if output is not None:
-        write_format(find_format(COVERAGE_FORMATS, output), found, output)
+        write_format(find_format(COVERAGE_FORMATS, output), found, output, source=source)
     if form is OutputFormat.JSON:
         print_json(found)
         return

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vidkin._base.outputs import describe_source
 from vidkin.cli.commands import Status
 from vidkin.cli.console import meter, note, path_text, plain_text, print_matches, print_segments, say, table
 from vidkin.cli.duplicates import find_groups, print_groups
@@ -120,6 +121,8 @@ def _program() -> str:
 
 
 _FOLDER = Path("vidkin-demo")
+# What the pictures are made of, whichever videos they show.
+_PICTURES = "pictures of the demonstration"
 
 _CLIP_SECONDS = 5.0
 
@@ -228,11 +231,11 @@ def _show_match(collection: Index, scene: _Scene, folder: Path) -> None:
     comparison = collection.match(os.fspath(scene.clip), os.fspath(scene.source))
     print_segments(comparison.segments)
     try:
-        draw_map(comparison, map_file, query=scene.clip, target=scene.source)
+        draw_map(comparison, map_file, query=scene.clip, target=scene.source, source=_PICTURES)
         say(path_text(map_file).append(": the frame map"))
         pairs = frame_pairs(comparison)
         if pairs:
-            draw_pairs(pairs, pairs_file, query=scene.clip, target=scene.source)
+            draw_pairs(pairs, pairs_file, query=scene.clip, target=scene.source, source=_PICTURES)
             say(path_text(pairs_file).append(": matching frames"))
     except MissingPartError as error:
         note(f"Without the pictures: {error}")
@@ -296,7 +299,9 @@ def _own_videos(folder: Path, videos: Path) -> _Scene:
     source = min(long_enough, key=lambda r: r.path) if long_enough else max(records, key=lambda r: r.duration)
     start = max(0.0, source.duration / 2 - _CLIP_SECONDS / 2)
     end = min(source.duration, start + _CLIP_SECONDS)
-    clip = folder / f"clip-{digest}.mp4"
+    # Of another video it is another file.
+    made_of = hashlib.blake2b(os.fsencode(describe_source("clip", source.path)), digest_size=4).hexdigest()
+    clip = folder / f"clip-{made_of}.mp4"
     with meter("cutting a clip"):
         apply_edit(source.path, clip, _CLIP_EDIT, start=start, end=end)
     answers = {record.path for record in records if record.content_hash == source.content_hash}

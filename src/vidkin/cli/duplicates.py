@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vidkin._base.outputs import check_outputs, describe_source
 from vidkin.cli.console import (
     FormatOption,
     Meter,
@@ -35,7 +36,6 @@ from vidkin.cli.options import (
     MirrorOption,
     RayOption,
     Witness,
-    check_output_path,
     goes_to_output,
     open_index,
     open_index_for_writing,
@@ -175,9 +175,7 @@ def duplicates(
     from vidkin.files.findings import check_accepted
 
     to_output = goes_to_output(csv_file, form)
-    for output in (csv_file, plan, html):
-        if output is not None and output != STANDARD_OUTPUT:
-            check_output_path(output, inputs=[])
+    sources = _check_outputs(index, None if to_output else csv_file, plan, html)
     with open_index(index, ray=ray) as collection:
         groups = find_groups(
             collection,
@@ -199,17 +197,19 @@ def duplicates(
     if csv_file is not None:
         from vidkin.rendering.duplicates import duplicate_cells
 
-        write_csv(csv_file, duplicate_cells(groups))
+        write_csv(csv_file, duplicate_cells(groups), sources["csv"])
     if plan is not None:
         from vidkin.index import plan_removal, sign_plan, write_plan
+        from vidkin.index import check_plan_is_settled
 
         planned = sign_plan(plan_removal(groups, protected=protect or [], records=records), place)
-        write_plan(planned, plan)
+        check_plan_is_settled(plan)  # it may have been carried out meanwhile
+        write_plan(planned, plan, source=sources["plan"])
     if html is not None:
         from vidkin.rendering.duplicates import write_duplicate_page
 
         with meter("pictures") as bar:
-            write_duplicate_page(groups, html, on_progress=bar.update)
+            write_duplicate_page(groups, html, source=sources["html"], on_progress=bar.update)
     if form is OutputFormat.JSON:
         print_json(
             {"index": index, "threshold": threshold, "by": by.value, "groups": groups, "plan": plan, "html": html}
@@ -250,6 +250,23 @@ def duplicates(
         note(f"Look at it, then carry it out: `{command_line(words)}`")
     if groups:
         note("A wrong pair? `vidkin duplicates --not-a-match A B` keeps it out of the groups.")
+
+
+def _check_outputs(index: str, csv_file: Path | None, plan: Path | None, html: Path | None) -> dict[str, str]:
+    """What each output is made of, by the name of its option, once all of them may be written."""
+    sources = {name: describe_source(f"duplicates --{name}", index) for name in ("csv", "plan", "html")}
+    check_outputs(
+        {
+            "--csv": (csv_file, sources["csv"]),
+            "--plan": (plan, sources["plan"]),
+            "--html": (html, sources["html"]),
+        }
+    )
+    if plan is not None:
+        from vidkin.index import check_plan_is_settled
+
+        check_plan_is_settled(plan)
+    return sources
 
 
 def find_groups(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, open_output
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.outputs import check_outputs, describe_source, open_output
 from vidkin.cli.console import end_with_failures, meter, path_text, say
 from vidkin.cli.options import (
     DeviceOption,
@@ -20,7 +21,6 @@ from vidkin.cli.options import (
     ModelOption,
     WeightsOption,
     WhiteningOption,
-    check_output_path,
     extractor_name,
 )
 from vidkin.errors import InvalidArgumentError, MediaError
@@ -63,7 +63,8 @@ def embed(
         from vidkin.media import probe
         from vidkin.similarity import FrameFeatures
 
-    check_output_path(output, inputs=[*files, weights, whitening])
+    source = describe_source("features", *files)
+    check_outputs({"--output": (output, source)}, inputs=[*files, weights, whitening])
     done: list[tuple[Path, FrameFeatures]] = []
     broken: list[MediaError] = []
     with meter("embedding") as bar:
@@ -80,7 +81,7 @@ def embed(
             except MediaError as error:
                 broken.append(error)
     if done:
-        _write(done, output, maker)
+        _write(done, output, maker, source)
     if json:
         videos = [
             {
@@ -107,7 +108,7 @@ def embed(
     end_with_failures(broken, some_usable=bool(done))
 
 
-def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExtractor) -> None:
+def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExtractor, source: str) -> None:
     import numpy as np
     from safetensors.numpy import save
 
@@ -119,7 +120,7 @@ def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExt
     }
     paths = [os.path.abspath(file) for file, _ in done]
     texts = {"fingerprint": maker.fingerprint, "extractor": maker.name}
-    with open_output(output) as partial:
+    with open_output(output, source=source) as partial:
         if output.suffix.lower() == ".npz":
             arrays |= {"paths": np.array(paths), **{name: np.array(text) for name, text in texts.items()}}
             # To a file, as savez would append its own ending to a name.
@@ -166,7 +167,8 @@ def whiten(
             raise InvalidArgumentError(f"{path}: no such file or folder")
     if not files:
         raise InvalidArgumentError(f"{', '.join(map(str, paths))}: no videos or images found")
-    check_output_path(output, inputs=[*files, weights])
+    source = describe_source("whitening", *paths)
+    check_outputs({"--output": (output, source)}, inputs=[*files, weights])
     maker = open_extractor(extractor, weights=weights)
     random.Random(seed).shuffle(files)
     broken: list[MediaError] = []
@@ -179,7 +181,7 @@ def whiten(
             seed=seed,
             on_progress=lambda done: bar.update(done, total, detail=""),
         )
-    whitening.save(output)
+    whitening.save(output, source=source)
     say(path_text(output).append(f": {whitening!r} of {extractor or 'classical'}"))
     end_with_failures(broken)
 

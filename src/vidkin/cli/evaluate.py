@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.outputs import check_free, check_outputs, describe_source
 from vidkin.cli.commands import Status
 from vidkin.cli.console import error_line, meter, note, path_text, say, table
 from vidkin.cli.options import JsonOption, parse_setting, toml_or_text
@@ -35,11 +36,16 @@ def measure_model(
     from vidkin.training import describe_splits, evaluate_classifier
     from vidkin.training import evaluate as evaluate_model
 
+    source = describe_source("pictures", model)
     is_classifier = read_model_info(model).config.kind == "two_head"
     if picture is not None and is_classifier:
         from vidkin._base.files import create_output_folder
+        from vidkin.rendering.classifier import picture_paths
 
-        create_output_folder(picture)
+        for path in picture_paths(create_output_folder(picture)):
+            check_free(path, source=source)
+    elif picture is not None:
+        check_outputs({"--picture": (picture, source)})
     network = load_model(model)
     cache = model / "features" if (model / "features").is_dir() else None
     if isinstance(network, TwoHeadNetwork):
@@ -57,7 +63,7 @@ def measure_model(
             return classified, ()
         from vidkin.rendering.classifier import draw_classifier
 
-        return classified, tuple(draw_classifier(parts, picture, seed=seed))
+        return classified, tuple(draw_classifier(parts, picture, seed=seed, source=source))
     evaluation = evaluate_model(
         model,
         labelled,
@@ -71,7 +77,7 @@ def measure_model(
         return evaluation, ()
     from vidkin.rendering.training import draw_quadlets
 
-    draw_quadlets(network, labelled.part(queries), picture, seed=seed, cache=cache)
+    draw_quadlets(network, labelled.part(queries), picture, seed=seed, cache=cache, source=source)
     return evaluation, (picture,)
 
 

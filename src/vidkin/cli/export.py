@@ -8,9 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from vidkin._base.outputs import check_outputs, describe_source, open_output
 from vidkin.cli.console import note, path_text, say
-from vidkin.cli.options import JsonOption, check_output_path
-from vidkin.rendering.text import print_json
+from vidkin.cli.options import JsonOption
+from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.text import print_json, printable
 
 
 class _Format(StrEnum):
@@ -48,9 +50,10 @@ def export(
         return
     from vidkin.models import export_model, load_model
 
-    check_output_path(output, inputs=[model / "model.safetensors", model / "config.toml"])
+    source = describe_source(f"export as {format.value}", model)
+    check_outputs({"--output": (output, source)}, inputs=[model / "model.safetensors", model / "config.toml"])
     loaded = load_model(model)
-    path = export_model(loaded, output, format=format.value)
+    path = export_model(loaded, output, format=format.value, source=source)
     config = loaded.config
     if json:
         facts: dict[str, Any] = {"model": model, "output": path, "format": format.value}
@@ -77,15 +80,17 @@ def _export_in_place(model: Path, json: bool) -> None:
 def _export_frame_encoder(weights: Path, output: Path, json: bool) -> None:
     from vidkin.features.frame_encoder import export_frame_encoder, load_frame_encoder
 
-    check_output_path(output, inputs=[weights])
+    source = describe_source("export as onnx", weights)
+    check_outputs({"--output": (output, source)}, inputs=[weights])
     encoder = load_frame_encoder(weights)
-    path = export_frame_encoder(encoder, output)
+    with open_output(output, source=source) as partial:
+        export_frame_encoder(encoder, partial)
     side, dimension = encoder.settings.side, encoder.settings.dimension
     if json:
-        facts = {"model": weights, "output": path, "format": "onnx", "kind": "frame_encoder"}
+        facts = {"model": weights, "output": output, "format": "onnx", "kind": "frame_encoder"}
         print_json({**facts, "size": side, "dimension": dimension})
         return
-    say(path_text(path).append(f": frame encoder, {side} x {side} pixels to {dimension} values"))
+    say(path_text(output).append(f": frame encoder, {side} x {side} pixels to {dimension} values"))
 
 
 # ``vidkin import-model``: public checkpoints as models.
@@ -131,7 +136,12 @@ def import_model(
     The file is read as data: no program in it is run. Use the folder with `vidkin index --model`.
     """
     from vidkin.models.comparator_import import import_comparator
+    from vidkin.models.stored import CONFIG_FILE
 
+    if (output / CONFIG_FILE).exists():
+        raise InvalidArgumentError(
+            f"{printable(str(output))}: there is a model here, which would be written over; choose a new folder"
+        )
     config = import_comparator(
         checkpoint, output, layout=layout, extractor=extractor, weights=weights, whitening=whitening
     )

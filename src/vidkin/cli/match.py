@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vidkin._base.outputs import check_outputs, describe_source
 from vidkin.cli.commands import Status
 from vidkin.cli.console import (
     FormatOption,
@@ -38,7 +38,6 @@ from vidkin.cli.options import (
     WhiteningOption,
     Witness,
     check_inputs,
-    check_output_path,
     extractor_name,
     has_index,
     open_index,
@@ -90,11 +89,17 @@ def match(
     from vidkin.rendering.matches import frame_pairs
 
     form = choose_format(format, json=json)
-    _check_pictures(picture, frames, inputs=[first, second, weights, whitening])
+    map_source, frames_source = (describe_source(what, first, second) for what in ("frame map", "matching frames"))
+    _check_picture_names(picture, frames)
+    check_outputs(
+        {"--picture": (picture, map_source), "--frames": (frames, frames_source)},
+        inputs=[first, second, weights, whitening],
+    )
     if timeline is not None:
         if not offset:
             raise InvalidArgumentError("--timeline needs --offset: it places two recordings of one event")
-        check_output_path(timeline, inputs=[first, second])
+        timeline_source = describe_source("timeline", first, second)
+        check_outputs({"--timeline": (timeline, timeline_source)}, inputs=[first, second])
     if offset:
         check_inputs(first, second)
         _show_offset(first, second, timeline, form)
@@ -111,9 +116,9 @@ def match(
         from vidkin.rendering.pictures import draw_map, draw_pairs
 
         if picture is not None:
-            draw_map(result, picture, query=first, target=second)
+            draw_map(result, picture, query=first, target=second, source=map_source)
         if frames is not None and pairs:
-            draw_pairs(pairs, frames, query=first, target=second)
+            draw_pairs(pairs, frames, query=first, target=second, source=frames_source)
     if form is OutputFormat.JSON:
         print_json(
             {
@@ -212,7 +217,7 @@ def _show_offset(first: Path, second: Path, timeline: Path | None, form: OutputF
         raise typer.Exit(Status.NOTHING_USABLE)
 
 
-def _check_pictures(picture: Path | None, frames: Path | None, *, inputs: Sequence[Path | None]) -> None:
+def _check_picture_names(picture: Path | None, frames: Path | None) -> None:
     if picture is None and frames is None:
         return
     from vidkin.rendering.pictures import require_picture_name
@@ -220,9 +225,6 @@ def _check_pictures(picture: Path | None, frames: Path | None, *, inputs: Sequen
     for path in (picture, frames):
         if path is not None:
             require_picture_name(path)
-            check_output_path(path, inputs=inputs)
-    if picture is not None and frames is not None and picture.absolute() == frames.absolute():
-        raise InvalidArgumentError(f"--picture and --frames must be different files, got {picture} for both")
 
 
 def _compare(

@@ -14,7 +14,6 @@ import io
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -23,6 +22,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vidkin._base.files import create_output_folder
+from vidkin._base.outputs import check_outputs, open_output
 from vidkin._base.values import write_csv_rows
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import printable
@@ -364,16 +365,23 @@ def goes_to_output(csv: Path | None, form: OutputFormat) -> bool:
 
 
 @contextmanager
-def open_csv(path: Path) -> Iterator[IO[str]]:
+def open_csv(path: Path, source: str | None = None) -> Iterator[IO[str]]:
     """A file for CSV, or standard output; names of files that are not valid Unicode keep their bytes.
 
     In a terminal they do not: it would obey some of them.
 
+    Args:
+        path: The file.
+        source: What the table is of, see :func:`vidkin._base.outputs.open_output`.
+
     Raises:
-        OSError: The file cannot be written.
+        MediaError: The file cannot be written.
     """
     if path != STANDARD_OUTPUT:
-        with path.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file:
+        with (
+            open_output(path, source=source) as partial,
+            partial.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
+        ):
             yield file
         return
     sys.stdout.flush()
@@ -386,21 +394,14 @@ def open_csv(path: Path) -> Iterator[IO[str]]:
     sys.stdout.flush()
 
 
-def write_csv(path: Path, rows: Iterable[Sequence[object]]) -> None:
+def write_csv(path: Path, rows: Iterable[Sequence[object]], source: str) -> None:
     """Write rows for ``--csv``, see :func:`open_csv`; control characters in names are replaced.
 
     Raises:
-        InvalidArgumentError: The file cannot be written.
+        MediaError: The file cannot be written.
     """
-    try:
-        with open_csv(path) as file:
-            write_csv_rows(file, rows)
-    except BrokenPipeError:
-        raise  # the program that reads has had enough, as `head` has
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"{path}: cannot be written ({error.strerror}); choose another file for --csv"
-        ) from error
+    with open_csv(path, source) as file:
+        write_csv_rows(file, rows)
 
 
 def check_inputs(*paths: PathLike) -> None:
@@ -425,47 +426,16 @@ def check_some_exist(paths: Iterable[Path]) -> None:
         raise MediaError(names[0], "there is no such file or folder; name a folder with videos", temporary=True)
 
 
-def check_output_path(path: Path, *, inputs: Iterable[Path | None]) -> None:
-    """Raise an error before any work if an output file cannot be written or is one of the inputs.
-
-    Args:
-        path: The output file; it may exist already.
-        inputs: Files that the command reads; None and files that do not exist are ignored.
-
-    Raises:
-        InvalidArgumentError: The path is an input, a folder or a device, or its folder does not exist.
-    """
-    name = printable(os.fspath(path))
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise InvalidArgumentError(f"{printable(os.fspath(folder))}: no such folder; create it first")
-    if not path.exists():
-        return
-    if not path.is_file():
-        kind = "a folder" if path.is_dir() else "a device or a pipe"
-        raise InvalidArgumentError(f"{name}: cannot be written because it is {kind}; name a file")
-    if any(item is not None and item.exists() and item.samefile(path) for item in inputs):
-        raise InvalidArgumentError(f"{name}: is also an input; choose another output file")
-
-
-def check_output_file(output: Path | None) -> None:
+def check_output_file(output: Path | None, source: str) -> None:
     """Create the folder, and raise an error before anything is measured if the figures cannot be written.
 
     Raises:
-        InvalidArgumentError: The path is a folder, or a file cannot be created there.
+        InvalidArgumentError: The folder cannot be created or written to, or the file is not free, see
+            :func:`vidkin._base.outputs.open_output`.
     """
-    if output is None:
-        return
-    if output.is_dir():
-        raise InvalidArgumentError(f"--output must name a file, {output} is a folder")
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=output.parent):
-            pass
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"--output cannot be written in {output.parent}: {error.strerror or error}"
-        ) from error
+    if output is not None:
+        create_output_folder(output.absolute().parent)
+        check_outputs({"--output": (output, source)})
 
 
 # Defaults from configuration files.

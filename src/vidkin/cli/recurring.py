@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from vidkin._base.outputs import check_outputs, describe_source
 from vidkin.cli.console import (
     FormatOption,
     OutputFormat,
@@ -28,14 +29,12 @@ from vidkin.cli.console import (
 from vidkin.cli.index import fill
 from vidkin.cli.options import (
     DEFAULT_INDEX,
-    STANDARD_OUTPUT,
     ByOption,
     DeviceOption,
     IndexOption,
     JsonOption,
     RayOption,
     Witness,
-    check_output_path,
     goes_to_output,
     open_index,
     open_index_for_writing,
@@ -122,9 +121,13 @@ def recurring(
     if paths and ray is not None:
         raise InvalidArgumentError("--ray needs an index that all machines see: use --within FOLDER in place of FOLDER")
     to_output = goes_to_output(csv_file, form)
-    for output in (csv_file, html):
-        if output is not None and output != STANDARD_OUTPUT:
-            check_output_path(output, inputs=[])
+    sources = {
+        name: describe_source(f"recurring --{name}", *(paths if paths else (index,))) for name in ("csv", "html")
+    }
+    check_outputs(
+        {"--csv": (None if to_output else csv_file, sources["csv"]), "--html": (html, sources["html"])},
+        inputs=paths or (),
+    )
     failures: list[str] = []
     with _videos(paths, index, failures, writing=write_edl or chapters is not None) as collection:
         if ray is not None:
@@ -145,12 +148,14 @@ def recurring(
     if csv_file is not None:
         from vidkin.rendering.recurring import recurring_cells
 
-        write_csv(csv_file, recurring_cells(groups))
+        write_csv(csv_file, recurring_cells(groups), sources["csv"])
     if html is not None:
         from vidkin.rendering.recurring import RECURRING_FORMATS, GroupsToWrite
 
         with meter("pictures") as bar:
-            write_format(RECURRING_FORMATS["html"], GroupsToWrite(groups, index, bar.update), html)
+            write_format(
+                RECURRING_FORMATS["html"], GroupsToWrite(groups, index, bar.update), html, source=sources["html"]
+            )
     if form is OutputFormat.JSON:
         written = {"companions": companions, "pieces": parts.pieces, "joined": parts.joined, "html": html}
         print_json({"index": None if paths else index, "by": by.value, "groups": groups, **written})

@@ -538,7 +538,7 @@ def shots(
             copies=copy,
             quality=quality,
         )
-        exporter = _make_exporter(targets, paths, settings, drop_frame=drop_frame)
+        exporter = _make_exporter(targets, paths, settings, table_of=videos, drop_frame=drop_frame)
     opened = detector
     if threshold is not None:
         from vidkin.shots import with_threshold
@@ -608,7 +608,12 @@ def _list_videos(arguments: Sequence[Path]) -> tuple[list[str], list[tuple[str, 
 
 
 def _make_exporter(
-    targets: Mapping[str, Path], paths: Sequence[str], settings: ExportSettings, *, drop_frame: bool
+    targets: Mapping[str, Path],
+    paths: Sequence[str],
+    settings: ExportSettings,
+    *,
+    table_of: Sequence[Path],
+    drop_frame: bool,
 ) -> ShotExporter:
     """The exporter, with drop-frame time code in the EDL if that is wanted."""
     from vidkin.shots import ShotExporter, find_shot_formats, write_edl
@@ -616,4 +621,4 @@ def _make_exporter(
     formats = find_shot_formats(targets)
     if drop_frame and "edl" in formats:
         formats["edl"] = replace(formats["edl"], write=partial(write_edl, drop_frame=True))
-    return ShotExporter(targets, paths, formats=formats, settings=settings)
+    return ShotExporter(targets, paths, formats=formats, settings=settings, table_of=table_of)

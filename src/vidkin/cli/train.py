@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vidkin._base.outputs import describe_source
 from vidkin.cli.commands import Status
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.evaluate import measure_model, print_evaluation
@@ -47,7 +48,7 @@ def check_recipe(recipe: Recipe, folder: Path, *, json: bool) -> int:
         preview = preview_recipe(recipe, on_item=bar.update)
         picture = create_output_folder(folder) / _PREVIEW_FILE
         bar.update(0, None, detail="drawing it")
-        drawn = draw_first_batch(preview.batch, picture)
+        drawn = draw_first_batch(preview.batch, picture, source=f"first batch of {recipe.name}")
     if json:
         print_json(
             {
@@ -466,9 +467,9 @@ def _draw(bar: Meter, recipe: Recipe, folder: Path) -> Path | None:
         part = labelled.part("train")
         if "test" in labelled.split_counts() and can_measure("qp", test := labelled.part("test"), part):
             part = test
-        path = folder / _PICTURE_FILE
+        path, source = folder / _PICTURE_FILE, describe_source("quadlets", folder)
         bar.update(0, None, detail="drawing quadlets")
-        draw_quadlets(load_model(folder), part, path, cache=folder / "features", threads=data.threads)
+        draw_quadlets(load_model(folder), part, path, cache=folder / "features", threads=data.threads, source=source)
     except VidkinError as error:
         note(f"Quadlets were not drawn: {error}", style="yellow")
         return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vidkin._base.outputs import check_outputs, describe_source
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.options import JsonOption, parse_setting, toml_or_text
 from vidkin.cli.train import is_helper, list_recipes
@@ -198,6 +199,8 @@ def merge(
     from vidkin.datasets import merge_annotators, read_shot_annotations, write_shot_annotations
 
     merged = merge_annotators([read_shot_annotations(file) for file in files])
+    source = describe_source("labels", *(annotation.video for annotation in merged))
+    check_outputs({"--output": (output, source)}, inputs=files)
     write_shot_annotations(output, merged)
     words, counts = summarize_labels(merged)
     if json:

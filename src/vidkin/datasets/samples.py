@@ -99,7 +99,7 @@ def write_sample_film(
         for name, seconds in SAMPLE_SHOTS
     ]
     overlap = round(_DISSOLVE * rate)
-    write_video(path, _joined(shots, overlap), rate=rate)
+    write_video(path, _joined(shots, overlap), rate=rate, made_of=_MADE_OF)
     lengths = np.cumsum([len(shot) for shot in shots[:-1]]).astype(float)
     lengths[-1] -= overlap / 2
     return tuple(float(length) / rate for length in lengths)
@@ -120,6 +120,9 @@ def _joined(shots: list[NDArray[np.uint8]], overlap: int) -> Iterator[NDArray[np
 
 # A small collection with known answers: photographs turned into moving clips, and edited copies of them.
 
+
+# What sample videos are made of: one of an earlier version may be replaced.
+_MADE_OF = "samples of vidkin"
 
 DEFAULT_VIDEOS = tuple(name for name in PHOTOGRAPHS if name not in ("ihc", "moon"))
 
@@ -291,7 +294,9 @@ class _Builder:
         recipe = {"photograph": name, "seconds": seconds, **self._flight}
 
         def make() -> dict[str, Any]:
-            write_video(path, camera_flight(name, seconds=seconds, **self._flight), rate=self._flight["rate"])
+            write_video(
+                path, camera_flight(name, seconds=seconds, **self._flight), rate=self._flight["rate"], made_of=_MADE_OF
+            )
             return {}
 
         self._build(path, recipe, make)
@@ -422,7 +427,7 @@ def build_labelled_samples(
                     path.parent.mkdir(parents=True, exist_ok=True)
                     cell, look = clip
                     frames = _fly(_source(name), look, round(seconds * rate) or 1, rate, size, seed + done)
-                    write_video(path, frames, rate=rate, crf=20, threads=1)
+                    write_video(path, frames, rate=rate, crf=20, threads=1, made_of=_MADE_OF)
                     known["cells"][key], known["sizes"][key] = cell, path.stat().st_size
                 done += 1
                 if on_progress is not None:

@@ -10,7 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.files import PathLike, write_text
+from vidkin._base.files import PathLike
+from vidkin._base.outputs import describe_source, open_output
 from vidkin._base.values import check_shot, read_json
 from vidkin.errors import InvalidArgumentError
 
@@ -77,6 +78,9 @@ def write_shot_annotations(path: PathLike, annotations: Sequence[VideoAnnotation
     The format: ``{"format": "vidkin-shots-1", "videos": [{"video": "a.mp4", "fps": 25.0, "shots": [{"start": 0,
     "end": 90, "critical": [60, 90]}, {"start": 90, "end": 200, "critical": null}]}]}``; every interval is
     [start, end) in frames.
+
+    Raises:
+        MediaError: The file cannot be written, or there are other labels than these videos had before.
     """
     target = Path(path)
     folder = target.absolute().parent
@@ -99,7 +103,9 @@ def write_shot_annotations(path: PathLike, annotations: Sequence[VideoAnnotation
             for video in (annotation.video.absolute(),)
         ],
     }
-    write_text(target, json.dumps(document, indent=1) + "\n")
+    source = describe_source("labels", *(annotation.video for annotation in annotations))
+    with open_output(target, source=source) as partial:
+        partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 def read_shot_annotations(path: PathLike) -> list[VideoAnnotation]:

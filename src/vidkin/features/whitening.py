@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import PathLike, open_output
+from vidkin._base.files import PathLike
+from vidkin._base.outputs import open_output
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.networks import unit_vectors
 
@@ -221,9 +222,13 @@ class Whitening:
         )
         return cls(mean, projection, eigenvalues, kind)
 
-    def save(self, path: PathLike) -> None:
+    def save(self, path: PathLike, *, source: str | None = None) -> None:
         """Write ``mean``, ``projection`` and ``eigenvalues`` as safetensors, with the kind and conventions as
         metadata.
+
+        Args:
+            path: The file to write.
+            source: What it was fitted to, see :func:`vidkin._base.outputs.open_output`.
 
         Raises:
             MediaError: The file cannot be written; an existing file is not changed.
@@ -238,7 +243,7 @@ class Whitening:
             "eigenvalues": "covariance",
         }
         content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, metadata)
-        with open_output(path) as partial:
+        with open_output(path, source=source) as partial:
             partial.write_bytes(content)
 
     @classmethod

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from vidkin._base.files import PathLike
+from vidkin._base.outputs import describe_source
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.decode import iter_frames
 from vidkin.media.encode import write_video
@@ -490,7 +491,14 @@ def apply_edit(
     if image is None:
         raise MediaError(source, f"there is no frame between {first:.1f} s and {last:.1f} s")
     boxes = edit.boxes((image.shape[1], image.shape[0]), setting)
-    write_video(target, edit.transform(chain([image], frames), setting), rate=rate, crf=edit.crf, threads=threads)
+    write_video(
+        target,
+        edit.transform(chain([image], frames), setting),
+        rate=rate,
+        crf=edit.crf,
+        threads=threads,
+        made_of=describe_source(f"copy by {name}", source),
+    )
     return EditResult(
         path=os.fspath(target),
         segments=plan.segments(*boxes),

@@ -15,7 +15,8 @@ import numpy as np
 from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from numpy.typing import NDArray
 
-from vidkin._base.files import PathLike, open_output
+from vidkin._base.files import PathLike
+from vidkin._base.outputs import describe_source, open_output
 from vidkin._base.values import check_positive
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.convert import is_high_definition
@@ -48,6 +49,7 @@ def write_video(
     pixel_format: str = "yuv420p",
     options: Mapping[str, str] | None = None,
     threads: int = 0,
+    made_of: str | None = None,
 ) -> int:
     """Encode frames as a video file, in the format of the extension.
 
@@ -66,6 +68,8 @@ def write_video(
         pixel_format: Format of the stored pixels; ``"yuv444p"`` keeps full color resolution and odd sizes.
         options: Additional options of the encoder.
         threads: Encoder threads; 0 lets the encoder choose.
+        made_of: What the video is made of, see :func:`vidkin._base.outputs.describe_source`: then one that was made of
+            it before is replaced. None makes new files only.
 
     Returns:
         The number of frames written.
@@ -98,7 +102,7 @@ def write_video(
         settings.setdefault("mbtree", "0")
     if preset is not None and codec in _WITH_PRESET:
         settings.setdefault("preset", preset)
-    with open_media_output(path) as partial, _open_container(partial, path) as container:
+    with open_media_output(path, source=made_of) as partial, _open_container(partial, path) as container:
         steady = Fraction(rate).limit_denominator(60_060)
         try:
             stream = cast("VideoStream", container.add_stream(codec, rate=steady, options=settings))
@@ -164,7 +168,8 @@ def write_clip(
         while True:
             yield times.pop(0)
 
-    return write_video(target, frames(), rate=rate, times=clock(), crf=crf, threads=threads)
+    made_of = describe_source("clip", source)
+    return write_video(target, frames(), rate=rate, times=clock(), crf=crf, threads=threads, made_of=made_of)
 
 
 def write_thumbnail(
@@ -183,7 +188,7 @@ def write_thumbnail(
     from PIL import Image as PILImage
 
     image = thumbnail(source, time, short_side=short_side, threads=threads)
-    with open_output(target) as partial:
+    with open_output(target, source=describe_source("image", source)) as partial:
         try:
             PILImage.fromarray(image).save(partial)
         except ValueError as error:
@@ -191,10 +196,10 @@ def write_thumbnail(
 
 
 @contextmanager
-def open_media_output(path: PathLike) -> Iterator[Path]:
-    """Same as :func:`~vidkin._base.files.open_output`, but failures of FFmpeg inside the block also become
+def open_media_output(path: PathLike, *, source: str | None = None) -> Iterator[Path]:
+    """Same as :func:`~vidkin._base.outputs.open_output`, but failures of FFmpeg inside the block also become
     MediaError."""
-    with open_output(path) as temporary:
+    with open_output(path, source=source) as temporary:
         try:
             yield temporary
         except av.error.FFmpegError as error:

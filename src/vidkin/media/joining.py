@@ -20,6 +20,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.media.decode import iter_frames
 from vidkin.media.encode import Image, open_media_output, write_video
 from vidkin.media.frames import is_same_time
+from vidkin.media.pieces import describe_pieces
 from vidkin.media.probing import probe
 from vidkin.media.reader import open_video
 
@@ -56,7 +57,7 @@ def join_spans(
 
     Args:
         source: The video.
-        target: Where to write, for example ``"clip.mp4"``; an existing file is replaced.
+        target: Where to write, for example ``"clip.mp4"``.
         spans: The stretches in seconds from the first frame, with the numbers of their frames.
         rate: Frames per second of the source.
         crf: Constant quality of the pictures, from 0 (best) to 51.
@@ -73,6 +74,7 @@ def join_spans(
     if not spans:
         raise InvalidArgumentError("spans to join must not be empty")
     properties = probe(source)
+    made_of = describe_pieces(source)
     if not properties.has_audio:
         _write_pictures(source, target, spans, rate, crf, on_progress)
         return False
@@ -82,7 +84,7 @@ def join_spans(
         with (
             open_video(source) as (container, _),
             av.open(f"file:{silent}") as pictures,
-            open_media_output(target) as partial,
+            open_media_output(target, source=made_of) as partial,
             av.open(f"file:{partial}", "w") as output,
         ):
             sound = container.streams.audio[0]
@@ -120,7 +122,7 @@ def _write_pictures(
         while True:
             yield times.pop(0)
 
-    write_video(target, frames(), rate=rate, times=clock(), crf=crf)
+    write_video(target, frames(), rate=rate, times=clock(), crf=crf, made_of=describe_pieces(source))
 
 
 def _add_sound(

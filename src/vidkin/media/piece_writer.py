@@ -83,8 +83,8 @@ class PieceWriter:
         self._packets = 0
         self._encoder: PictureEncoder | None = None
 
-    def write(self, path: Path, parts: Iterator[Material]) -> int:
-        """Write the file, which appears when it is complete.
+    def write(self, path: Path, parts: Iterator[Material], *, source: str) -> int:
+        """Write the file, which appears when it is complete, see :func:`~vidkin.media.pieces.piece_paths`.
 
         Returns:
             The number of packets written.
@@ -96,7 +96,7 @@ class PieceWriter:
         plan = iter(self._plan)
         stretch, came = next(plan), 0
         start, end = int(self._timeline[0]) * self._tick, int(self._timeline[-1]) * self._tick
-        with open_media_output(path) as partial, av.open(f"file:{partial}", "w") as output:
+        with open_media_output(path, source=source) as partial, av.open(f"file:{partial}", "w") as output:
             video = self._add_video(output)
             self._sound.begin(output, start, is_first=stretch.start == 0)
             for part in parts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import av
 
 from vidkin._base.files import PathLike, create_folder
+from vidkin._base.outputs import check_free, describe_source
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
 
@@ -58,8 +58,13 @@ class SplitReport(Result):
     left_out: tuple[str, ...]
 
 
+def describe_pieces(source: PathLike) -> str:
+    """What pieces of a video are made of; see :func:`vidkin._base.outputs.open_output`."""
+    return describe_source("pieces", source)
+
+
 def piece_paths(source: str, folder: PathLike, names: Sequence[str], suffix: str) -> list[Path]:
-    """Paths of the pieces; the folder is created.
+    """Paths of the pieces, checked before any is written; the folder is created.
 
     Args:
         source: The video.
@@ -68,21 +73,19 @@ def piece_paths(source: str, folder: PathLike, names: Sequence[str], suffix: str
         suffix: Extension of the pieces.
 
     Raises:
-        InvalidArgumentError: Two pieces have the same name, or the folder is that of the source and has a file with
-            the name of a piece: recordings are often numbered in the same way.
-        MediaError: The folder cannot be created.
+        InvalidArgumentError: Two pieces have the same name.
+        MediaError: The folder cannot be created, or a file with the name of a piece is none of this video as it is
+            now: recordings are often numbered in the same way.
     """
     target = create_folder(folder)
     files = [f"{name}{suffix}" for name in names]
     if len({file.casefold() for file in files}) < len(files):
         raise InvalidArgumentError("names of pieces must differ, also without regard to case")
-    if target.samefile(Path(source).parent):
-        for file in files:
-            if os.path.lexists(target / file):
-                raise InvalidArgumentError(
-                    f"a piece would replace {file!r} next to the video; choose another folder for the pieces"
-                )
-    return [target / file for file in files]
+    made_of = describe_pieces(source)
+    paths = [target / file for file in files]
+    for path in paths:
+        check_free(path, source=made_of)
+    return paths
 
 
 # Streams that go into the pieces of a video, and the format of the files.

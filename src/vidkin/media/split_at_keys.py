@@ -22,7 +22,7 @@ from vidkin._base.files import PathLike, safe_name
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.encode import open_media_output
 from vidkin.media.frames import DEFAULT_TIME_BASE
-from vidkin.media.pieces import Piece, SplitReport, choose_form, piece_paths
+from vidkin.media.pieces import Piece, SplitReport, choose_form, describe_pieces, piece_paths
 from vidkin.media.reader import open_video
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def split_video(
     pictures between two pieces would be lost. Sound and subtitles belong to the piece in which they start.
 
     The format is that of the source, or Matroska if that cannot be written. Pieces appear together when all are
-    complete. Existing files with their names are replaced, but not in the folder of the source, because recordings are
-    often numbered in this way.
+    complete. Of existing files with their names only pieces of the same video are replaced: recordings are often
+    numbered in this way.
 
     Args:
         source: The video.
@@ -61,8 +61,9 @@ def split_video(
 
     Raises:
         InvalidArgumentError: ``starts`` is empty or does not increase from 0 s, the number of names differs from the
-            number of parts, or a file beside the source has the name of a piece.
-        MediaError: The source cannot be read or has no times, or the pieces cannot be written.
+            number of parts.
+        MediaError: The source cannot be read or has no times, or the pieces cannot be written; something else has the
+            name of one.
     """
     if names is not None and len(names) != len(starts):
         raise InvalidArgumentError(f"names must be one per part, {len(starts)}, got {len(names)}")
@@ -90,8 +91,11 @@ def split_video(
             if given is not None:
                 named.setdefault(owner, given)
     paths = dict(zip(named, piece_paths(name, folder, list(named.values()), form.suffix), strict=True))
+    made_of = describe_pieces(name)
     with ExitStack() as stack:
-        partials = {number: stack.enter_context(open_media_output(path)) for number, path in paths.items()}
+        partials = {
+            number: stack.enter_context(open_media_output(path, source=made_of)) for number, path in paths.items()
+        }
         with open_video(name, threads=1) as (container, _):
             _write(name, container, form.kept, plan, partials)
     counts = Counter(plan.pieces)

@@ -25,7 +25,7 @@ from vidkin.media.piece_writer import (
     iter_material,
     plan_piece,
 )
-from vidkin.media.pieces import Piece, PieceForm, SplitReport, choose_form, piece_paths
+from vidkin.media.pieces import Piece, PieceForm, SplitReport, choose_form, describe_pieces, piece_paths
 from vidkin.media.probing import probe
 from vidkin.media.reader import open_video
 from vidkin.media.stored_pictures import StoredPictures, read_stored_pictures
@@ -93,8 +93,8 @@ def split_exactly(
 
     Raises:
         InvalidArgumentError: ``spans`` is empty, overlaps or goes beyond ``times``, the number of ``names`` differs
-            from the number of parts, ``quality`` is out of range, or a file beside the source has the name of a piece.
-        MediaError: The source cannot be read, or a piece cannot be written.
+            from the number of parts, or ``quality`` is out of range.
+        MediaError: The source cannot be read, or a piece cannot be written; something else has its name.
     """
     name = os.fspath(source)
     if names is None:
@@ -151,6 +151,7 @@ def _write_pieces(
         LostFrameError: A packet does not give the expected frame.
     """
     pieces: list[Piece] = []
+    made_of = describe_pieces(name)
     with (
         open_video(name) as (container, stream),
         open_video(name, threads=1) as (other, _),
@@ -177,7 +178,7 @@ def _write_pieces(
                 quality=quality,
                 codec=codec,
             )
-            packets = writer.write(path, parts)
+            packets = writer.write(path, parts, source=made_of)
             encoded = sum(part.end - part.start for part in plans[number] if not part.is_copied)
             pieces.append(Piece(str(path), span.start, span.end, (number,), packets, encoded))
     if len(pieces) < len(spans):

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from vidkin._base.files import PathLike, write_bytes
+from vidkin._base.outputs import check_free, open_output
 from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError
 from vidkin.features.sessions import open_session
 from vidkin.models.encoder import ClipEncoder, Encoder, evaluation_mode
@@ -39,7 +40,7 @@ class ExportError(MissingPartError):
     """A network cannot be written as ONNX: what writes it is not installed, or does not know one of its layers."""
 
 
-def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx") -> Path:
+def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx", source: str | None = None) -> Path:
     """Write a model as one file that runs without vidkin and normalizes its input itself; returns the path.
 
     Inputs, by the kind of the model, float32 with values from 0 to 1:
@@ -58,11 +59,13 @@ def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx
 
     Args:
         model: The model to export; it is not changed.
-        path: The file to write; an existing file is replaced.
+        path: The file to write.
         format: ``onnx``, or ``torch`` for a file that ``torch.export.load`` reads.
+        source: What the file is made of, see :func:`vidkin._base.outputs.open_output`; None makes new files only.
 
     Raises:
         InvalidArgumentError: The format is unknown, or the file cannot be written.
+        MediaError: There is something else at the path.
         MissingPartError: onnx is not installed, or the network has a layer that ONNX lacks.
     """
     if format not in ("onnx", "torch"):
@@ -72,8 +75,24 @@ def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx
         raise InvalidArgumentError(f"{target.absolute().parent}: is not a folder; create it first")
     if target.is_dir():
         raise InvalidArgumentError(f"{target}: is a folder; choose a file in it, for example {target / 'model.onnx'}")
-    if format == "onnx":
-        return _write_whole(model, target, {})
+    check_free(target, source=source)
+    # Both formats store names of files, so that they cannot be written under a temporary name.
+    try:
+        with TemporaryDirectory(dir=target.parent, prefix=".vidkin-") as scratch:
+            draft = Path(scratch, target.name)
+            if format == "onnx":
+                _write_whole(model, draft, {})
+            else:
+                _write_program(model, draft)
+            for file in sorted(Path(scratch).iterdir(), reverse=True):  # the large numbers before the file itself
+                with open_output(target.with_name(file.name), source=source) as partial:
+                    file.replace(partial)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    return target
+
+
+def _write_program(model: Encoder, target: Path) -> None:
     inputs = _example(model)
     shapes: dict[str, Any] = {"inputs": {0: torch.export.Dim("batch", min=1)}}
     if len(inputs) > 1:
@@ -82,12 +101,7 @@ def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx
         # The exporter emits warnings about its own internals.
         warnings.simplefilter("ignore")
         program = torch.export.export(_Exported(model), inputs, dynamic_shapes=shapes)
-        try:
-            # The archive stores its own file name, so it cannot be written under a temporary name.
-            torch.export.save(program, os.fspath(target), extra_files={"vidkin.json": _about(model)})
-        except OSError as error:
-            raise _unwritable(target, error) from error
-    return target
+        torch.export.save(program, os.fspath(target), extra_files={"vidkin.json": _about(model)})
 
 
 def write_encoder_graphs(model: Encoder, folder: Path, digest: str) -> list[Path]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from vidkin._base.outputs import check_free
 from vidkin._base.registry import import_part
 from vidkin.datasets import LabelledItem, LabelledSet, read_item
 from vidkin.rendering.pictures import new_figure, set_text, short_name, write_figure
@@ -24,7 +25,14 @@ _SIDE = 112
 _MOST_POINTS = 1000
 
 
-def draw_classifier(parts: DescribedParts, folder: str | os.PathLike[str], *, seed: int = 0) -> tuple[Path, ...]:
+def picture_paths(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The files that :func:`draw_classifier` writes into a folder."""
+    return tuple(Path(folder) / f"{name}.png" for name in ("retrieval", "misclassified", "embedding"))
+
+
+def draw_classifier(
+    parts: DescribedParts, folder: str | os.PathLike[str], *, seed: int = 0, source: str | None = None
+) -> tuple[Path, ...]:
     """Draw ``retrieval.png``, ``misclassified.png`` and ``embedding.png`` into a folder.
 
     ``retrieval``: test items, evenly spread, and their nearest training items, green of the same class, red otherwise.
@@ -35,18 +43,24 @@ def draw_classifier(parts: DescribedParts, folder: str | os.PathLike[str], *, se
         parts: Test and training items with the outputs of the model.
         folder: An existing folder.
         seed: Seed of t-SNE.
+        source: What they are drawn of, see :func:`vidkin._base.outputs.open_output`.
 
     Returns:
         The files.
+
+    Raises:
+        MediaError: A file cannot be written.
     """
-    paths = tuple(Path(folder) / f"{name}.png" for name in ("retrieval", "misclassified", "embedding"))
-    _draw_retrieval(parts, paths[0])
-    _draw_wrong(parts, paths[1])
-    _draw_map(parts, paths[2], seed)
+    paths = picture_paths(folder)
+    for path in paths:
+        check_free(path, source=source)
+    _draw_retrieval(parts, paths[0], source)
+    _draw_wrong(parts, paths[1], source)
+    _draw_map(parts, paths[2], seed, source)
     return paths
 
 
-def _draw_retrieval(parts: DescribedParts, path: Path) -> None:
+def _draw_retrieval(parts: DescribedParts, path: Path, source: str | None) -> None:
     chosen = torch.linspace(0, len(parts.test) - 1, min(_QUERIES, len(parts.test))).round().long()
     _, positions = nearest(parts.test_outputs.embeddings[chosen], parts.train_outputs.embeddings, _RESULTS)
     figure = new_figure(1.2 * (_RESULTS + 1), 1.3 * len(chosen))
@@ -59,10 +73,10 @@ def _draw_retrieval(parts: DescribedParts, path: Path) -> None:
             _show(axes[row][column], parts.train.labelled, parts.train.labelled.items[result], color)
         for axis in axes[row][len(results) + 1 :]:
             axis.set_axis_off()
-    write_figure(figure, path)
+    write_figure(figure, path, source=source)
 
 
-def _draw_wrong(parts: DescribedParts, path: Path) -> None:
+def _draw_wrong(parts: DescribedParts, path: Path, source: str | None) -> None:
     predicted = parts.test_outputs.logits.argmax(dim=1)
     wrong = (predicted != parts.test.labels[:, 1]).nonzero().squeeze(1)
     positions = torch.linspace(0, max(0, len(wrong) - 1), min(_WRONG, len(wrong))).round().long()
@@ -88,10 +102,10 @@ def _draw_wrong(parts: DescribedParts, path: Path) -> None:
             agrees = inputs is parts.train and names[int(inputs.labels[item, 1])] == said
             _show(axis, inputs.labelled, item_found, _RIGHT_COLOR if agrees else "black")
             set_text(axis.set_title("", fontsize=6), short_name(title, room=24))
-    write_figure(figure, path)
+    write_figure(figure, path, source=source)
 
 
-def _draw_map(parts: DescribedParts, path: Path, seed: int) -> None:
+def _draw_map(parts: DescribedParts, path: Path, seed: int, source: str | None) -> None:
     manifold = import_part("sklearn.manifold", extra="train")
     step = -(-len(parts.test) // _MOST_POINTS)
     vectors = parts.test_outputs.embeddings[::step]
@@ -111,7 +125,7 @@ def _draw_map(parts: DescribedParts, path: Path, seed: int) -> None:
     axis.set_yticks([])
     if len(shown) <= 20:
         axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    write_figure(figure, path)
+    write_figure(figure, path, source=source)
 
 
 def _show(axis: Axes, labeled: LabelledSet, item: LabelledItem, color: str) -> None:

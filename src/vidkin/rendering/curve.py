@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vidkin._base.outputs import describe_source
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.pictures import (
     PathLike,
@@ -55,7 +56,7 @@ def draw_curve(detection: ShotDetection, path: PathLike) -> None:
         axes.set_title("", size=10),
         f"{short_name(detection.path)}: {len(detection.cuts)} cuts, {detection.detector}",
     )
-    write_figure(figure, path)
+    write_figure(figure, path, source=describe_source("shots as plot", detection.path))
 
 
 PLOT = ShotFormat(

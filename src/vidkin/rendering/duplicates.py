@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import open_output
+from vidkin._base.outputs import open_output
 from vidkin.index import Difference, DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.heard import ONLY_SOUND
 from vidkin.rendering.moments import picture_strip
@@ -158,6 +158,7 @@ def write_duplicate_page(
     path: str | os.PathLike[str],
     *,
     short_side: int = 160,
+    source: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Write an HTML page with every group: one file a row, with pictures of each at the same three moments.
@@ -166,6 +167,7 @@ def write_duplicate_page(
         groups: Result of :meth:`vidkin.Index.duplicates`.
         path: The file to write.
         short_side: Pixels at the shorter side of the pictures.
+        source: What the groups are of, see :func:`vidkin._base.outputs.open_output`.
         on_progress: Callback that receives (groups written, total number of groups).
 
     Raises:
@@ -173,7 +175,7 @@ def write_duplicate_page(
     """
     copies = sum(len(group.members) - 1 for group in groups)
     savings = file_size(sum(group.savings for group in groups))
-    with open_output(path) as partial, partial.open("w", encoding="utf-8") as file:
+    with open_output(path, source=source) as partial, partial.open("w", encoding="utf-8") as file:
         file.write(
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width"><title>Duplicates</title>\n'

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import PathLike, open_output
+from vidkin._base.files import PathLike
+from vidkin._base.outputs import describe_source, open_output
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.media.frames import SAME_TIME
 
@@ -169,5 +170,5 @@ def write_sync(offset: SoundOffset, path: PathLike) -> None:
         clip.metadata["vidkin"] = {"offset": offset.offset, "speed": offset.speed, "score": offset.score}
         track.append(clip)
         timeline.tracks.append(track)
-    with open_output(path) as partial:
+    with open_output(path, source=describe_source("timeline", offset.query, offset.target)) as partial:
         partial.write_text(timeline.to_json_string(indent=2) + "\n", encoding="utf-8")

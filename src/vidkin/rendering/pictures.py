@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import open_output
+from vidkin._base.outputs import describe_source, open_output
 from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Comparison
@@ -63,15 +63,20 @@ def short_name(path: PathLike, *, room: int = _LONGEST_NAME) -> str:
     return name if len(name) <= room else f"{name[: room - end - 1]}…{name[-end:]}"
 
 
-def write_figure(figure: Figure, path: PathLike) -> None:
+def write_figure(figure: Figure, path: PathLike, *, source: str | None = None) -> None:
     """Write a figure; the extension of the file chooses the format.
+
+    Args:
+        figure: The figure.
+        path: The file to write.
+        source: What it is made of, see :func:`vidkin._base.outputs.open_output`.
 
     Raises:
         InvalidArgumentError: The format needs a program that is not installed (.pgf needs TeX).
         MediaError: The file cannot be written.
     """
     try:
-        with open_output(path) as partial, warnings.catch_warnings():
+        with open_output(path, source=source) as partial, warnings.catch_warnings():
             # The default font lacks some scripts; matplotlib draws boxes for them and warns.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
             figure.savefig(partial)
@@ -90,7 +95,9 @@ _LETTERS_A_ROW = 22
 _SEGMENT_COLOR = "#ff7f0e"
 
 
-def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target: PathLike) -> None:
+def draw_map(
+    comparison: Comparison, path: PathLike, *, query: PathLike, target: PathLike, source: str | None = None
+) -> None:
     """Write the frame map as a picture: target time runs to the right, query time down, both in seconds.
 
     Each cell is the calibrated similarity of a frame of the query with a frame of the target, from 0
@@ -102,6 +109,7 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
         path: The picture; its extension chooses the format (.png, .pdf, .svg, ...).
         query: Name of the query, for the axis.
         target: Name of the target, for the axis.
+        source: What it is drawn of, see :func:`vidkin._base.outputs.open_output`; None: both videos.
 
     Raises:
         InvalidArgumentError: The extension is not a picture format, or the folder does not exist.
@@ -133,10 +141,12 @@ def draw_map(comparison: Comparison, path: PathLike, *, query: PathLike, target:
     set_text(axes.set_ylabel("", size=9), f"{short_name(query, room=axis_room)}, seconds")
     set_text(axes.set_title("", size=10), f"score {comparison.score:.2f}, segments {len(comparison.segments)}")
     figure.colorbar(mesh, ax=axes, label="frame similarity")
-    write_figure(figure, path)
+    write_figure(figure, path, source=source or describe_source("frame map", query, target))
 
 
-def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, target: PathLike) -> None:
+def draw_pairs(
+    pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, target: PathLike, source: str | None = None
+) -> None:
     """Write pairs of matching frames as a picture: the query above, the target below, times on each.
 
     Where only part of a picture matches, a box is drawn around it.
@@ -151,9 +161,9 @@ def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, t
     figure = new_figure(2.4 * len(pairs), 4.2)
     grid = figure.subplots(2, len(pairs), squeeze=False)
     for column, pair in enumerate(pairs):
-        for row, (source, time) in enumerate(((query, pair.query_time), (target, pair.target_time))):
+        for row, (video, time) in enumerate(((query, pair.query_time), (target, pair.target_time))):
             axes = grid[row][column]
-            frame = np.asarray(thumbnail(source, time, short_side=240))
+            frame = np.asarray(thumbnail(video, time, short_side=240))
             flipped = pair.mirrored and row == 0
             axes.imshow(frame[:, ::-1] if flipped else frame)
             _draw_box(axes, pair.target_box if row else pair.query_box, frame.shape, flipped)
@@ -163,7 +173,7 @@ def draw_pairs(pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, t
         set_text(grid[1][column].set_xlabel("", size=9), f"{pair.similarity:.2f}")
     set_text(grid[0][0].set_ylabel("", size=9), short_name(query, room=_LETTERS_A_ROW))
     set_text(grid[1][0].set_ylabel("", size=9), short_name(target, room=_LETTERS_A_ROW))
-    write_figure(figure, path)
+    write_figure(figure, path, source=source or describe_source("matching frames", query, target))
 
 
 def _draw_box(axes: Any, box: Box, shape: tuple[int, ...], flipped: bool) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
-from vidkin._base.files import open_output
+from vidkin._base.outputs import open_output
 from vidkin._base.values import as_json
 from vidkin.errors import InvalidArgumentError
 
@@ -216,14 +216,22 @@ def find_format(formats: Mapping[str, FileFormat[_Result]], path: str | os.PathL
     raise InvalidArgumentError(f"{os.fspath(path)}: the ending chooses the format and must be one of {endings}")
 
 
-def write_format(form: FileFormat[_Result], result: _Result, path: str | os.PathLike[str]) -> None:
+def write_format(
+    form: FileFormat[_Result], result: _Result, path: str | os.PathLike[str], *, source: str | None = None
+) -> None:
     """Write a result as a file; names of files that are not valid Unicode keep their bytes.
+
+    Args:
+        form: The format.
+        result: The result.
+        path: The file to write.
+        source: What it is made of, see :func:`vidkin._base.outputs.open_output`.
 
     Raises:
         MediaError: The file cannot be written.
     """
     with (
-        open_output(path) as partial,
+        open_output(path, source=source) as partial,
         partial.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file,
     ):
         form.write(result, file)

@@ -23,12 +23,13 @@ _FRAMES = 3
 _GAP = ((0, 0), (0, 0), (0, 2), (0, 0))
 
 
-def draw_first_batch(batch: FirstBatch, path: PathLike) -> int:
+def draw_first_batch(batch: FirstBatch, path: PathLike, *, source: str | None = None) -> int:
     """Draw up to eight rows of items, one tuple a row if the objective draws tuples. A clip is shown as three frames.
 
     Args:
         batch: The batch.
         path: The picture, ``.png`` or ``.svg``.
+        source: What it is drawn of, see :func:`vidkin._base.outputs.open_output`.
 
     Returns:
         Number of items drawn.
@@ -67,7 +68,7 @@ def draw_first_batch(batch: FirstBatch, path: PathLike) -> int:
             )
             if batch.members and row == 0:
                 axis.set_title(batch.members[column], fontsize=8)
-    write_figure(figure, path)
+    write_figure(figure, path, source=source)
     return sum(map(len, lines))
 
 
@@ -88,6 +89,7 @@ def draw_quadlets(
     seed: int = 0,
     cache: PathLike | None = None,
     threads: int = 1,
+    source: str | None = None,
     on_item: OnItem | None = None,
 ) -> float:
     """Sample quadlets from the labels and draw one row for each: query, positive, intermediate, negative.
@@ -103,6 +105,7 @@ def draw_quadlets(
         seed: Seed of the sample.
         cache: Folder with cached features of a frozen backbone.
         threads: Number of files decoded at a time.
+        source: What it is drawn of, see :func:`vidkin._base.outputs.open_output`.
         on_item: Callback as in :func:`vidkin.training.evaluate`.
 
     Returns:
@@ -139,7 +142,7 @@ def draw_quadlets(
             set_text(axis.set_xlabel("", fontsize=7), f"{caption}{below}")
             if row == 0:
                 axis.set_title(_TITLES[column], fontsize=9)
-    write_figure(figure, path)
+    write_figure(figure, path, source=source)
     return float(right.float().mean())
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vidkin._base.files import PathLike, create_folder, safe_name
+from vidkin._base.outputs import check_outputs, describe_source, open_output
 from vidkin._base.values import Result, check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import SplitReport, split_exactly, split_video
@@ -77,7 +78,7 @@ class ShotExporter:
 
     With one video a target is a file, or an existing folder. With several it is a folder, created if it does not
     exist. Files in a folder are named after the videos. No input video is ever overwritten, nor is one file of this
-    exporter by another.
+    exporter by another, nor anything but what was made of the same video before.
 
     Args:
         targets: Where to write, by name: names of ``formats``, ``csv`` (one table of the shots of all videos),
@@ -85,6 +86,7 @@ class ShotExporter:
         sources: The videos.
         formats: File formats by name; None: all, those of installed packages included.
         settings: How pieces and images are made.
+        table_of: What the table is of, files and folders; None: the videos.
 
     Raises:
         InvalidArgumentError: A folder does not exist or is a file, a file is one of the videos or is named twice, or a
@@ -99,6 +101,7 @@ class ShotExporter:
         *,
         formats: Mapping[str, ShotFormat] | None = None,
         settings: ExportSettings = _DEFAULTS,
+        table_of: Sequence[PathLike] | None = None,
     ) -> None:
         self._targets = dict(targets)
         self._sources = tuple(sources)
@@ -109,6 +112,7 @@ class ShotExporter:
         self._settings = settings
         self._template = NameTemplate(settings.template)
         self._table = ShotTable()
+        self._table_source = describe_source("shots as csv", *(sources if table_of is None else table_of))
         self._names: set[str] = set()
         # Real path -> description of the file.
         self._owners = {_identity(source): "one of the videos" for source in sources}
@@ -150,7 +154,8 @@ class ShotExporter:
                     if os.path.isdir(path):
                         path = path / f"{name}{form.suffix}"
                     self._claim(key, path)
-                    form.write(detection, path)
+                    with open_output(path, source=describe_source(f"shots as {key}", detection.path)) as partial:
+                        form.write(detection, partial)
                     files.append((key, path))
         thumbnails: tuple[Path, ...] = ()
         if (folder := self._targets.get("thumbnails")) is not None:
@@ -181,7 +186,7 @@ class ShotExporter:
             return None, ()
         failures: list[tuple[str, str]] = []
         with _collect(failures, os.fspath(path)):
-            self._table.write(path)
+            self._table.write(path, source=self._table_source)
         return None if failures else path, tuple(failures)
 
     def _check(self, name: str, target: Path) -> None:
@@ -212,6 +217,8 @@ class ShotExporter:
         if not os.path.isdir(folder):
             raise InvalidArgumentError(f"{name}: there is no folder {os.fspath(folder)!r}; create it first")
         self._claim(name, target)
+        made_of = self._table_source if name == _TABLE else describe_source(f"shots as {name}", self._sources[0])
+        check_outputs({f"--export {name}=": (target, made_of)})
         if form is not None and form.check is not None:
             form.check(target)
 

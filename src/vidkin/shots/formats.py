@@ -17,7 +17,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from vidkin._base.files import PathLike, open_output
+from vidkin._base.files import PathLike
+from vidkin._base.outputs import describe_source, open_output
 from vidkin._base.registry import Registry
 from vidkin._base.values import write_csv_rows
 from vidkin.errors import InvalidArgumentError, MissingPartError
@@ -139,7 +140,7 @@ def write_edl(
         if shot.critical is not None:
             lines.append(f"* VIDKIN: critical {shot.critical:.2f}")
         record += last - first
-    _write_text(path, "\n".join([*lines, ""]))
+    _write_text(path, describe_source("shots as edl", detection.path), "\n".join([*lines, ""]))
 
 
 def write_chapters(detection: ShotDetection, path: PathLike) -> None:
@@ -160,7 +161,7 @@ def write_chapters(detection: ShotDetection, path: PathLike) -> None:
             f"END={round(shot.end * 1000)}",
             f"title={_escaped(f'Shot {number}{critical}')}",
         ]
-    _write_text(path, "\n".join([*lines, ""]))
+    _write_text(path, describe_source("shots as chapters", detection.path), "\n".join([*lines, ""]))
 
 
 def _one_line(text: str) -> str:
@@ -173,8 +174,8 @@ def _escaped(text: str) -> str:
     return "".join(f"\\{char}" if char in "=;#\\\n" else char for char in text)
 
 
-def _write_text(path: PathLike, text: str) -> None:
-    with open_output(path) as partial:
+def _write_text(path: PathLike, source: str, text: str) -> None:
+    with open_output(path, source=source) as partial:
         partial.write_bytes(text.encode("utf-8", "surrogateescape"))
 
 
@@ -233,7 +234,7 @@ def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | Non
                 clip.markers.append(otio.schema.Marker("critical", span(first, last), color=red))
         clip.metadata["vidkin"] = facts
         track.append(clip)
-    with open_output(path) as partial:
+    with open_output(path, source=describe_source("shots as otio", detection.path)) as partial:
         partial.write_text(timeline.to_json_string(indent=2) + "\n", encoding="utf-8")
 
 
@@ -272,7 +273,7 @@ def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None
     table = ShotTable()
     for detection in detections:
         table.add(detection)
-    table.write(path)
+    table.write(path, source=describe_source("shots as csv", *(detection.path for detection in detections)))
 
 
 class ShotTable:
@@ -310,14 +311,18 @@ class ShotTable:
                 ]
             )
 
-    def write(self, path: PathLike) -> None:
+    def write(self, path: PathLike, *, source: str) -> None:
         """Write the table.
+
+        Args:
+            path: The file to write.
+            source: What the table is of, see :func:`vidkin._base.outputs.describe_source`.
 
         Raises:
             MediaError: The file cannot be written.
         """
         with (
-            open_output(path) as partial,
+            open_output(path, source=source) as partial,
             partial.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file,
         ):
             self.write_to(file)
@@ -357,7 +362,8 @@ def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
         if cut.is_gradual
         for frame in range(cut.start_frame, cut.end_frame + 1)
     }
-    with open_output(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+    source = describe_source("shots as stats", detection.path)
+    with open_output(path, source=source) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         lines = (
             [frame, _seconds(time), values[frame], cuts.get(frame, ""), inside.get(frame, "")]
             for frame, time in enumerate(times.tolist())

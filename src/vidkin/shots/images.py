@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import PathLike, create_folder, open_output, safe_name
+from vidkin._base.files import PathLike, create_folder, safe_name
+from vidkin._base.outputs import check_free, describe_source, open_output
 from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_frames_at
@@ -84,12 +85,21 @@ def write_thumbnails(
 
     check_choice("image format", form, IMAGE_FORMATS)
     names = template or NameTemplate()
+    check_at_least(1, count=count)
     target = create_folder(folder)
+    source = describe_source("images of shots", detection.path)
+
+    def path_of(shot: int, image: int) -> Path:
+        return target / f"{names.format(detection, shot, image=image, images=count)}.{form}"
+
+    # Before the video is read.
+    for number, shot in enumerate(detection.shots, start=1):
+        for part in range(1, min(count, shot.end_frame - shot.start_frame) + 1):
+            check_free(path_of(number, part), source=source)
     paths: list[Path] = []
     for image in iter_shot_images(detection, short_side=short_side, count=count):
-        name = names.format(detection, image.shot, image=image.image, images=count)
-        paths.append(target / f"{name}.{form}")
-        with open_output(paths[-1]) as partial:
+        paths.append(path_of(image.shot, image.image))
+        with open_output(paths[-1], source=source) as partial:
             Image.fromarray(image.pixels).save(partial, quality=_QUALITY)
     return tuple(paths)
 
@@ -250,7 +260,8 @@ def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side:
     name = html.escape(Path(detection.path).name.encode("utf-8", "replace").decode())
     last = len(detection.frame_times) - 1
     closing = [cut for cut in detection.cuts[-1:] if cut.kind == "fade" and cut.end_frame >= last]
-    with open_output(path) as partial, partial.open("w", encoding="utf-8") as file:
+    source = describe_source("shots as html", detection.path)
+    with open_output(path, source=source) as partial, partial.open("w", encoding="utf-8") as file:
         file.write(
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Shots of {name}</title>\n'
             f"<style>{_STYLE}</style></head><body>\n<h1>{name}</h1>\n"

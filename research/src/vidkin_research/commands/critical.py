@@ -64,9 +64,9 @@ def critical(
     """
     from vidkin.cli.options import check_output_file
     from vidkin_research.critical import CriticalStudy, run_critical_study
-    from vidkin_research.runs import write_figures
+    from vidkin_research.runs import FIGURES, write_figures
 
-    check_output_file(output)
+    check_output_file(output, FIGURES)
     study = CriticalStudy(seeds=seeds, held_out=held_out)
     if quick:
         study = CriticalStudy(seeds=_QUICK_SEEDS, steps=_QUICK_STEPS, held_out=False)

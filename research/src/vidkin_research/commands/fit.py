@@ -47,6 +47,7 @@ def fit(
     import torch
 
     from vidkin._base.files import IMAGE_EXTENSIONS
+    from vidkin._base.outputs import describe_source
     from vidkin.cli.options import check_output_file
     from vidkin.datasets import LabelledItem, read_item
     from vidkin.datasets.folders import iter_files
@@ -55,7 +56,8 @@ def fit(
 
     if feature not in _FITTED:
         raise InvalidArgumentError(f"FEATURE must be one of {', '.join(_FITTED)}, got {feature!r}")
-    check_output_file(output)
+    source = describe_source("feature", pictures)
+    check_output_file(output, source)
     found = list(iter_files(pictures, IMAGE_EXTENSIONS, deep=True))
     chosen = [found[place] for place in np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).astype(int))]
     images, folders, failed = [], [], []
@@ -75,7 +77,7 @@ def fit(
         raise DatasetError(f"{pictures}: holds no picture that can be read")
     classes = sorted(set(folders))
     labels = torch.tensor([classes.index(folder) for folder in folders])
-    save_feature(fit_feature(feature, np.stack(images), labels, seed), output)
+    save_feature(fit_feature(feature, np.stack(images), labels, seed), output, source=source)
     if json:
         failures = [{"picture": path, "cause": cause} for path, cause in failed]
         print_json(

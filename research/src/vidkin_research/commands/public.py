@@ -103,11 +103,11 @@ def retrieval(
     from vidkin_research.public.names import open_benchmark
     from vidkin_research.public.study import run_benchmark
     from vidkin_research.public.systems import choose_system
-    from vidkin_research.runs import write_figures
+    from vidkin_research.runs import FIGURES, write_figures
 
     if (features is None) == (videos is None):
         raise InvalidArgumentError("one of --features and --videos must be given")
-    check_output_file(output)
+    check_output_file(output, FIGURES)
     benchmark = open_benchmark(dataset, annotations)
     name = extractor_name(extractor, model)
     maker = None

@@ -90,11 +90,11 @@ def shots(
     detectors that need no training are measured.
     """
     from vidkin.cli.options import check_output_file
-    from vidkin_research.runs import write_figures
+    from vidkin_research.runs import FIGURES, write_figures
     from vidkin_research.shots import ShotStudy, run_shot_study
     from vidkin_research.shots.study import counts_of_run
 
-    check_output_file(output)
+    check_output_file(output, FIGURES)
     study = ShotStudy(seeds=seeds)
     if quick:
         study = ShotStudy(seeds=_QUICK_SEEDS, steps=_QUICK_STEPS, segment_steps=_QUICK_SEGMENT_STEPS)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch.nn import functional
 
-from vidkin._base.files import open_output
+from vidkin._base.outputs import open_output
 from vidkin._base.registry import parse_name
 from vidkin._base.values import check_positive, parse_json
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
@@ -187,7 +187,7 @@ def open_feature(name: str, *, weights: PathLike | None = None) -> ImageFeature:
     return _shipped(parsed.path)
 
 
-def save_feature(feature: ImageFeature, path: PathLike) -> None:
+def save_feature(feature: ImageFeature, path: PathLike, *, source: str | None = None) -> None:
     """Write a feature as safetensors: fitted tensors, and settings as JSON in the metadata.
 
     Raises:
@@ -201,7 +201,7 @@ def save_feature(feature: ImageFeature, path: PathLike) -> None:
     tensors = tensors or {"nothing": torch.zeros(1)}
     metadata = {"format": _FORMAT, "version": "1", "feature": json.dumps(settings)}
     content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
-    with open_output(path) as partial:
+    with open_output(path, source=source) as partial:
         partial.write_bytes(content)
 
 

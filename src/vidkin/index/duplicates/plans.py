@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from vidkin._base.files import check_file_name, is_within, open_output
+from vidkin._base.files import check_file_name, is_within
+from vidkin._base.outputs import open_output
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.files.proof import REVISION, Proof
@@ -284,8 +285,13 @@ def _has_changed(path: str, record: VideoRecord | None) -> bool:
     return changed
 
 
-def write_plan(plan: DuplicatePlan, path: PathLike) -> None:
+def write_plan(plan: DuplicatePlan, path: PathLike, *, source: str | None = None) -> None:
     """Write a plan as JSON; names that are not valid Unicode survive.
+
+    Args:
+        plan: The plan.
+        path: The file to write.
+        source: What it is a plan for, see :func:`vidkin._base.outputs.open_output`.
 
     Raises:
         InvalidArgumentError: The file is a plan that was carried out and whose files are still away: only that plan can
@@ -299,7 +305,7 @@ def write_plan(plan: DuplicatePlan, path: PathLike) -> None:
         del group["keep"]["signature"], group["keep"]["companions"], group["keep"]["proof"]
         for companion in (item for file in group["remove"] for item in file["companions"]):
             del companion["companions"], companion["proof"]
-    with open_output(path) as partial:
+    with open_output(path, source=source) as partial:
         partial.write_text(json.dumps(table, indent=1, ensure_ascii=True) + "\n", encoding="ascii")
 
 
