@@ -4,8 +4,8 @@
 
 `results.toml` beside this script names every result: its files, command, minutes, seeds, and the day of the last run.
 All of it takes a night on two cores; with --quick what fits into an hour, the short ones first. Results go to
-research/results/. Measurements on real videos need the data (VIDKIN_DATA or --data); without it they are left out with a
-note. After a run, minutes, day and the table of research/results/README.md are written again.
+research/results/. Measurements on real videos need the data (VIDKIN_DATA or --data); without it they are left out
+with a note. After a run, minutes, day and the table of research/results/README.md are written again.
 """
 
 from __future__ import annotations
