@@ -15,6 +15,7 @@ PAGES = (
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "research").glob("*.md")),
     ROOT / "research" / "results" / "README.md",
 )
 
