@@ -4,7 +4,7 @@
         [--work FOLDER] [--output FILE.json]
 
 Eight seconds of each source (from the measurement data, VIDKIN_DATA or --data; every second source by name is held
-back) are edited by albumentations (`pip install vidkin[bench]`), all frames of a clip alike, and written as H.264.
+back) are edited by albumentations (`pip install ".[bench]"`), all frames of a clip alike, and written as H.264.
 Kinds of edits are divided, too: every second one is held back. Each unedited piece is searched for among all edited
 ones. The work folder keeps what was made.
 """

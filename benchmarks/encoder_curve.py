@@ -1,7 +1,7 @@
 """What the frame encoder gains by more pictures, other sizes and longer training, all else equal.
 
     python benchmarks/encoder_curve.py VIDEOS --data FOLDER... --work FOLDER [--steps 500] [--only NAME...]
-        [--output docs/results/encoder_curve.json]
+        [--output research/results/encoder_curve.json]
 
 Each variant of the recipe `frame-encoder` is trained from the same seed and measured on the development half of the
 copy benchmark (VIDEOS, `--size small`). The work folder keeps copies, models and figures, so that a run that was killed

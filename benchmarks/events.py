@@ -1,6 +1,6 @@
 """A classifier of events with a long tail: softmax alone beside two heads with mined triplets.
 
-    python benchmarks/events.py DATA [--steps 150] [--seeds 3] [--work FOLDER] [--output docs/results/events.json]
+    python benchmarks/events.py DATA [--steps 150] [--seeds 3] [--work FOLDER] [--output research/results/events.json]
 
 The events come from four sources of the measurement data: what flies in a clip of the sky (airplane, bird, drone,
 helicopter; the first 4 s), a hand that signs a word, fruit on a turntable, and toys that move (pieces of 3 s). A video

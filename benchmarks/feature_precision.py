@@ -1,6 +1,6 @@
 """What coarser numbers of stored features cost: float16, bytes, half bytes, signs; of whole pictures and of parts.
 
-    python benchmarks/feature_precision.py INDEX QUERIES [--output docs/results/feature_precision.json]
+    python benchmarks/feature_precision.py INDEX QUERIES [--output research/results/feature_precision.json]
 
 INDEX and QUERIES are those that `benchmarks/copy_retrieval.py --work WORK` leaves in `WORK/indexes` and
 `WORK/queries`: a copy has the name of its query before its own. Every query is scored against every video of the

@@ -1,6 +1,6 @@
 """How fast a folder is indexed beside plain decoding with ffmpeg, and how much memory a two-hour video takes.
 
-    python benchmarks/index_rate.py FOLDER [FOLDER...] [--hours 2] [--output docs/results/index_rate.json]
+    python benchmarks/index_rate.py FOLDER [FOLDER...] [--hours 2] [--output research/results/index_rate.json]
     python benchmarks/index_rate.py FOLDER [FOLDER...] --sound
 
 The second prints what describing the sound costs: processor time, of all processes, of `vidkin index` with `--sound`

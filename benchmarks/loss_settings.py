@@ -1,4 +1,4 @@
-"""Other constants and sums of losses, on the validation split alone: what docs/comparison.md says of them.
+"""Other constants and sums of losses, on the validation split alone: what research/comparison.md says of them.
 
     python benchmarks/loss_settings.py DATA --weights FILE [--set omniglot grocery] [--work FOLDER] [--output FILE.json]
 

@@ -1,6 +1,6 @@
 """One table of all losses from the figures of metric_losses.py and metric_scores.py.
 
-python benchmarks/metric_table.py docs/results docs/losses.md
+python benchmarks/metric_table.py research/results research/losses.md
 """
 
 from __future__ import annotations

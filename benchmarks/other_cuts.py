@@ -1,7 +1,7 @@
 """Hard cuts in short clips that OpenCV made: the default detector beside TransNetV2 and PySceneDetect.
 
     python benchmarks/other_cuts.py --takes FOLDER... [--films FOLDER] [--leave-out NAME...] --work FOLDER
-        [--detector NAME...] [--seed 7] [--output docs/results]
+        [--detector NAME...] [--seed 7] [--output research/results]
 
 Clips of 7 to 60 frames are joined from single takes, and from the shots of edited films whose folder has a
 ``truth.json``: two scenes; one scene a second or more later (a jump cut); one scene re-framed as a second camera would

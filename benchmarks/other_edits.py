@@ -1,7 +1,7 @@
 """Edits unlike the project's own, made with OpenCV: how many of them a search finds.
 
     python benchmarks/other_edits.py --videos FOLDER... --fillers FOLDER --photographs FOLDER --work FOLDER
-        [--leave-out NAME...] [--extractor NAME...] [--output docs/results]
+        [--leave-out NAME...] [--extractor NAME...] [--output research/results]
 
 Eight seconds of every video are edited in 30 ways that people and platforms use and written as H.264; fillers are other
 videos that are shown beside them, photographs what is shown around them. Each of the unedited pieces is searched for

@@ -1,7 +1,7 @@
 """How fast a folder is indexed on a Ray cluster with 1, 2 and 4 workers, beside the processes of `vidkin index`.
 
-    python benchmarks/ray_rate.py FOLDER [FOLDER...] [--workers 1 2 4] [--output docs/results/ray_rate.json]
-    python benchmarks/ray_rate.py FOLDER [FOLDER...] --duplicates [--output docs/results/ray_duplicates.json]
+    python benchmarks/ray_rate.py FOLDER [FOLDER...] [--workers 1 2 4] [--output research/results/ray_rate.json]
+    python benchmarks/ray_rate.py FOLDER [FOLDER...] --duplicates [--output research/results/ray_duplicates.json]
 
 One Ray cluster of this machine, with as many processors as the largest number of workers, is started and runs all the
 time. In turns, each number of workers indexes the same files into a new index, on Ray and in processes; the start of

@@ -1,7 +1,7 @@
 """What two reviews teach: a measure trained on 30 verdicts, and on 60, on pairs that nobody judged.
 
     python benchmarks/review_gain.py FRUIT [--judge names] [--extractor vidkin classical] [--verdicts 30] [--reviews 2]
-        [--seed 0] [--output docs/results/review.json]
+        [--seed 0] [--output research/results/review.json]
 
 The collection: turntable videos of 67 varieties of apple, cherry and tomato, in folders `fruit/variety`. A rule takes
 the place of the person. `names`: two videos of one variety are `same`, of one fruit `same kind`, others `different`.

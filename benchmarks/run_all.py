@@ -4,8 +4,8 @@
 
 `results.toml` beside this script names every result: its files, command, minutes, seeds, and the day of the last run.
 All of it takes a night on two cores; with --quick what fits into an hour, the short ones first. Results go to
-docs/results/. Measurements on real videos need the data (VIDKIN_DATA or --data); without it they are left out with a
-note. After a run, minutes, day and the table of docs/results/README.md are written again.
+research/results/. Measurements on real videos need the data (VIDKIN_DATA or --data); without it they are left out
+with a note. After a run, minutes, day and the table of research/results/README.md are written again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 import tomlkit
 
 HERE = Path(__file__).resolve().parent
-RESULTS = HERE.parent / "docs" / "results"
+RESULTS = HERE.parent / "research" / "results"
 TABLE = HERE / "results.toml"
 PAGE = RESULTS / "README.md"
 # Of the page, what this script writes.
@@ -68,7 +68,7 @@ def read_results() -> list[Result]:
 
 
 def table(results: Sequence[Result]) -> str:
-    """The rows as the table of docs/results/README.md."""
+    """The rows as the table of research/results/README.md."""
     lines = ["| files | what | minutes | seeds | last run | command |", "|---|---|---|---|---|---|"]
     for result in results:
         files = ", ".join(f"`{name}`" for name in result.files)
@@ -187,7 +187,7 @@ def note_run(name: str, minutes: int, files: Sequence[str]) -> None:
 
 
 def write_table() -> None:
-    """Put the table into docs/results/README.md."""
+    """Put the table into research/results/README.md."""
     before, rest = PAGE.read_text(encoding="utf-8").split(START)
     _, after = rest.split(END)
     PAGE.write_text(before + START + table(read_results()) + END + after, encoding="utf-8")
@@ -202,7 +202,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help=f"only what fits into {QUICK_MINUTES} minutes")
     parser.add_argument("--list", action="store_true", help="print what would be run, and run nothing")
     parser.add_argument(
-        "--table", action="store_true", help="write the table of docs/results/README.md, and run nothing"
+        "--table", action="store_true", help="write the table of research/results/README.md, and run nothing"
     )
     arguments = parser.parse_args()
     if arguments.table:

@@ -1,6 +1,6 @@
 """How search grows: synthetic videos in a real store, queries through both stages, first-stage recall.
 
-    python benchmarks/scale.py --work /tmp/scale [--sizes 2000 20000 200000] [--output docs/results/scale.json]
+    python benchmarks/scale.py --work /tmp/scale [--sizes 2000 20000 200000] [--output research/results/scale.json]
     python benchmarks/scale.py --work /tmp/scale --real --kinds float16 binary int8 product --sizes 20000
     python benchmarks/scale.py --work /tmp/scale --real --short --kinds float16 binary int8 product --sizes 1000000
 

@@ -3,11 +3,12 @@
     python benchmarks/sound_copies.py FOLDER... [--clips 7] [--pairs 500000] [--tracks 10000]
         [--spoken FOLDER FOLDER...]... [--pieces FOLDER...]
 
-FOLDER holds sounds, or videos with sound, of different recordings; docs/sound.md says which were used. Clips are cut by
-the FFmpeg of the package imageio-ffmpeg and edited (`SOUND_EDITS`, as `vidkin benchmark copies` does) in a temporary
-folder. --spoken takes folders of one language, one per speaker: sounds of one name are one text; lists of texts in them
-("name: text" in .txt.gz) say which sounds of one speaker are takes of one text. --pieces takes folders with music as
-MIDI and two soundfonts, which the program fluidsynth plays (`PERFORMANCES`). Prints one line of JSON.
+FOLDER holds sounds, or videos with sound, of different recordings; research/sound.md says which were used. Clips are
+cut by the FFmpeg of the package imageio-ffmpeg and edited (`SOUND_EDITS`, as `vidkin benchmark copies` does) in a
+temporary folder. --spoken takes folders of one language, one per speaker: sounds of one name are one text; lists of
+texts in them ("name: text" in .txt.gz) say which sounds of one speaker are takes of one text. --pieces takes
+folders with music as MIDI and two soundfonts, which the program fluidsynth plays (`PERFORMANCES`). Prints one line of
+JSON.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A trained measure in use: ranking by `Index.search` with a trained model, and with the same network untrained.
 
     python benchmarks/trained_search.py FRUIT --weights FILE [--steps 500] [--work FOLDER]
-        [--output docs/results/trained_search.json]
+        [--output research/results/trained_search.json]
 
 The collection: turntable videos of 67 varieties of apple, cherry and tomato (reader `fruit`). The first rotation axis
 of each variety is for training and is the gallery, the others are the queries: split by rotation axis, nothing of a

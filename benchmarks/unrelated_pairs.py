@@ -1,13 +1,13 @@
 """How high unrelated videos score: every video of some folders searched for in an index of others.
 
     python benchmarks/unrelated_pairs.py --queries FOLDER... --videos FOLDER... --work FOLDER \
-        [--extractor NAME] [--output docs/results/unrelated_pairs.json]
+        [--extractor NAME] [--output research/results/unrelated_pairs.json]
 
 The two sides must have nothing in common. Every pair is scored (the first stage lets all candidates pass), plain and
 mirrored. The work folder keeps the index and what was searched, so that a run that was killed goes on.
 
     python benchmarks/unrelated_pairs.py --groups FOLDER... [--pages 60] [--photographs FOLDER] --work FOLDER \
-        [--seconds 900] [--output docs/results/unrelated_groups.json]
+        [--seconds 900] [--output research/results/unrelated_groups.json]
 
 Hundreds of thousands of pairs: every video of a folder with every one of the other folders, by what an index stores of
 both. Each is described once. As in a search, the first stage chooses the hundred most promising of the other videos,

@@ -1,6 +1,6 @@
 """How many requests a second `vidkin serve` answers, and how long the slowest of a hundred take, on loopback.
 
-    python benchmarks/web_load.py [--videos 10000] [--requests 300] [--output docs/results/web.md]
+    python benchmarks/web_load.py [--videos 10000] [--requests 300] [--output research/results/web.md]
 
 An index of synthetic records stands for a large collection, and one real video for pictures and bytes. The style sheet
 needs no index: the rows beside it say what the index costs. The last row is the library while other connections are
@@ -188,7 +188,7 @@ def page(rows: list[tuple[str, float, float, float]], alone: list[tuple[str, flo
             f"The longest request of all was {most:.0f} ms ({slowest_page}); "
             f"{_MOST_ALONE} ms {'are held' if most <= _MOST_ALONE else 'are MISSED'}.",
             "",
-            f"Measured on {describe_machine()}, by `python benchmarks/web_load.py --output docs/results/web.md`.",
+            f"Measured on {describe_machine()}, by `python benchmarks/web_load.py --output research/results/web.md`.",
             "",
         ]
     )

@@ -414,36 +414,6 @@ def test_names_with_two_meanings_are_found() -> None:
     ]
 
 
-def test_files_and_functions_stay_short() -> None:
-    long_files = {name: len(lines) for name, lines in _lines().items() if len(lines) > MOST_LINES}
-    assert long_files == {}
-    long_functions = {
-        f"{name}.{node.name}": lines
-        for name in MODULES
-        for node in nodes(name)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if (lines := _body_lines(node)) > MOST_BODY_LINES
-    }
-    assert long_functions == {}
-
-
-def test_few_short_modules_have_a_single_reader_beside_them() -> None:
-    assert len(MODULES) <= MOST_MODULES
-    readers: dict[str, set[str]] = {}
-    for name in MODULES:
-        if not _is_package(name):
-            for target in _named(name):
-                readers.setdefault(target, set()).add(name)
-    short = {
-        name: reader
-        for name, lines in _lines().items()
-        if len(lines) < SHORT_LINES and not _is_package(name)
-        for reader in readers.get(name, set())
-        if len(readers[name]) == 1 and _folder(reader) == _folder(name)
-    }
-    assert len(short) <= MOST_SHORT, short
-
-
 def _lines() -> dict[str, list[str]]:
     return {name: path.read_text(encoding="utf-8").splitlines() for name, path in MODULES.items()}
 

@@ -68,7 +68,7 @@ def test_the_source_archive_builds_and_tests_itself(built: Path) -> None:
         names = {name.partition("/")[2] for name in content.getnames()}
     assert names >= {"pyproject.toml", "README.md", "LICENSE", "Makefile", "constraints.txt", "CHANGELOG.md"}
     assert names >= {"mkdocs.yml", "docs/site/pages.py"}
-    assert names >= {"src/vidkin/py.typed", "tests/conftest.py", "docs/guide.md", "benchmarks/run_all.py"}
+    assert names >= {"src/vidkin/py.typed", "tests/conftest.py", "docs/start.md", "benchmarks/run_all.py"}
 
 
 @pytest.mark.slow

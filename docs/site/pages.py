@@ -1,4 +1,4 @@
-"""Hook of MkDocs: pages that are not files in docs/ - README and its neighbors, and the API of every public package."""
+"""Hook of MkDocs: pages that are not files in docs/ - README and its neighbors, research/, and the API."""
 
 from __future__ import annotations
 
@@ -101,6 +101,12 @@ def api_pages() -> Iterator[tuple[str, str]]:
         yield f"api/{module}.md", f"# {module}\n\n::: {module}\n    options:\n      members: {names}\n"
 
 
+def research_files() -> list[Path]:
+    """The studies and their results: pages, and the tables and images that they link to."""
+    research = ROOT / "research"
+    return sorted([*research.glob("*.md"), *(path for path in (research / "results").iterdir() if path.is_file())])
+
+
 def _module(path: Path) -> str:
     return ".".join(path.relative_to(SOURCE.parent).parent.parts)
 
@@ -137,6 +143,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {page: (ROOT / name).read_text(encoding="utf-8") for name, page in BESIDE.items()}
     for address, text in {**pages, **dict(api_pages())}.items():
         files.append(File.generated(config, address, content=text))
+    for path in research_files():
+        files.append(File.generated(config, path.relative_to(ROOT).as_posix(), abs_src_path=str(path)))
     return files
 
 
@@ -144,7 +152,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Lead links that are right in the repository to the page of the site."""
     address = page.file.src_uri
     beside = {page: name for name, page in BESIDE.items()}
-    folder = posixpath.dirname(beside.get(address, f"docs/{address}"))
+    in_docs = address if address.startswith("research/") else f"docs/{address}"
+    folder = posixpath.dirname(beside.get(address, in_docs))
 
     def lead(match: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(folder, match[1]))

@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 from tests.cli.conftest import Library, make_videos, run
 from tests.support.videos import encode, pan
 from vidkin import __version__
+from vidkin._base.install import install_command
 from vidkin.cli import main
 from vidkin.cli.app import _LogLines, app
 from vidkin.errors import VidkinError
@@ -99,7 +100,7 @@ def test_commands_come_with_other_packages() -> None:
     assert run("benchmark", "stand-in", "hello").out == "hello\n"
     missing = run("benchmark", "images", status=2).err
     assert "No such command 'images'; more comparisons come with the package vidkin-research" in missing
-    assert "pip install vidkin-research" in missing
+    assert install_command(package="vidkin-research") in missing
 
 
 # Modules of the command line that are no command, and the group of commands that is asked for its help.

@@ -16,6 +16,7 @@ import pytest
 
 import vidkin.datasets
 from tests.cli.conftest import Library, run
+from vidkin._base.install import install_command
 from vidkin.cli import demo as demo_steps
 from vidkin.cli.demo import _index
 from vidkin.errors import MissingPartError
@@ -58,12 +59,12 @@ def test_it_shows_every_step_and_uses_again_what_is_there(tmp_path: Path, monkey
         "duplicates",
         "shots",
         "serve",
-        # pip install "vidkin[train]", and what it is for.
+        # The extra `train`, and its use.
         "install",
         "demo",
     ]
     assert shown.splitlines()[-2:] == [
-        '$ pip install "vidkin[train]"',
+        f"$ {install_command('train')}",
         f"{commands(shown)[0].partition(' index ')[0]} demo {shlex.quote(str(folder))} --training",
     ]
     assert "'" in commands(shown)[0]  # the space in the folder's name is quoted
@@ -104,16 +105,14 @@ def test_without_matplotlib_only_the_pictures_are_left_out(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lack(*arguments: object, **options: object) -> None:
-        raise MissingPartError("matplotlib is not installed; install it with: pip install 'vidkin[plots]'")
+        raise MissingPartError("matplotlib is not installed")
 
     monkeypatch.setattr(pictures, "draw_map", lack)
     own = tmp_path / "my videos"
     own.mkdir()
     shutil.copy(library.folder / "coffee.mp4", own)
     outcome = run("demo", tmp_path / "demo", "--videos", own)
-    assert (
-        "Without the pictures: matplotlib is not installed; install it with: pip install 'vidkin[plots]'" in outcome.err
-    )
+    assert "Without the pictures: matplotlib is not installed" in outcome.err
     assert "Which files are copies" in outcome.out
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Library, run
+from vidkin._base.install import install_command
 from vidkin.rendering import machine as parts
 
 
@@ -53,14 +54,14 @@ def test_a_part_that_does_not_work_is_listed_as_broken(monkeypatch: pytest.Monke
 def test_a_package_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "_PACKAGES", ("numpy", "betamax"))
     found = {part["name"]: part for part in run("doctor", "--json", status=1).json["parts"]}
-    assert found["packages"]["detail"] == "not installed: betamax; run pip install vidkin"
+    assert found["packages"]["detail"] == f"not installed: betamax; run {install_command()}"
 
 
 def test_an_extra_that_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: ["betamax-web>=1; extra == 'web'"])
     found = {part["name"]: part for part in run("doctor", "--json").json["parts"]}["extra web"]
     assert found["state"] == "missing"
-    assert found["detail"] == "`vidkin serve`; not installed: betamax-web; install with: pip install 'vidkin[web]'"
+    assert found["detail"] == f"`vidkin serve`; not installed: betamax-web; install with: {install_command('web')}"
 
 
 def test_missing_and_damaged_parts_of_an_index_are_listed_and_repaired(library: Library, tmp_path: Path) -> None:

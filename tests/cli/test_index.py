@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import Library, run
 from tests.support.videos import encode, pan
+from vidkin._base.install import install_command
 from vidkin.index import Index
 
 pytestmark = pytest.mark.usefixtures("library")
@@ -67,7 +68,7 @@ def test_a_cluster_needs_ray_and_an_address(library: Library, tmp_path: Path, mo
     assert "no Ray cluster answers there" in run(*words, "--ray", "127.0.0.1:7", status=3).err
     monkeypatch.setitem(sys.modules, "ray", None)
     outcome = run(*words[:2], "--ray", *words[2:], status=3)
-    assert 'run pip install "vidkin[ray]"' in outcome.err
+    assert f"run {install_command('ray')}" in outcome.err
 
 
 def test_a_folder_without_videos_is_nothing_usable(library: Library, tmp_path: Path) -> None:

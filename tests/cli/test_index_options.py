@@ -10,7 +10,7 @@ from vidkin.cli.app import app
 
 
 def test_rare_options_are_in_the_guide_instead_of_the_help() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[2] / "docs" / "find.md").read_text(encoding="utf-8")
     command = typer.main.get_command(app).commands["index"]  # type: ignore[attr-defined]
     options = [option for option in command.params if option.param_type_name == "option"]
     hidden = {name for option in options if option.hidden for name in (*option.opts, *option.secondary_opts)}

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Library, run
+from vidkin._base.install import install_command
 
 
 @pytest.mark.process
@@ -114,4 +115,4 @@ def test_a_missing_extra_is_named(library: Library, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(builtins, "__import__", without)
     err = run("serve", library.index, status=3).err
-    assert 'needs fastapi, which is not installed; run pip install "vidkin[web]"' in err
+    assert f"needs fastapi, which is not installed; run {install_command('web')}" in err

@@ -12,6 +12,7 @@ import torch
 from typer.testing import CliRunner
 
 from tests.support.videos import encode, pan
+from vidkin._base.install import install_command
 from vidkin.cli.app import app
 from vidkin.datasets import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin.shots import detect
@@ -135,7 +136,7 @@ def test_recipes_have_a_default_and_settings_can_be_overridden(labels: Path) -> 
     refused = run("--show", "--set", "steps=7", status=2)
     assert "the recipe has the tables shots, model; write it as shots.steps=100" in refused.stderr
     assert "got method 'learned'" in run(labels, "--method", "learned", "-r", "stand-in", status=2).stderr
-    assert "run pip install vidkin-research" in run(labels, "--method", "deepsbd", status=2).stderr
+    assert f"run {install_command(package='vidkin-research')}" in run(labels, "--method", "deepsbd", status=2).stderr
 
 
 def test_the_published_rule_makes_a_detector(labels: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.videos import encode, pan
+from vidkin._base.install import install_command
 
 pytestmark = pytest.mark.process
 
@@ -67,7 +68,7 @@ def test_commands_that_learn_say_what_to_install(words: tuple[str, ...], tmp_pat
     places = {"MODEL": tmp_path / "model", "VIDEO": film}
     done = python("-m", "vidkin", *(places.get(word, word) for word in words))
     assert done.returncode == 3, done.stderr
-    sentence = f"vidkin {words[0]} needs torch, which is not installed; install it with: pip install 'vidkin[train]'"
+    sentence = f"vidkin {words[0]} needs torch, which is not installed; install it with: {install_command('train')}"
     assert " ".join(done.stderr.split()) == f"Error: {sentence}"
 
 
@@ -76,7 +77,7 @@ def test_a_map_of_a_match_says_what_to_install(tmp_path: Path) -> None:
     done = python("-m", "vidkin", "match", film, film, "--picture", tmp_path / "map.png")
     assert done.returncode == 3, done.stderr
     sentence = "drawing a picture needs matplotlib, which is not installed"
-    assert " ".join(done.stderr.split()) == f"Error: {sentence}; install it with: pip install 'vidkin[plots]'"
+    assert " ".join(done.stderr.split()) == f"Error: {sentence}; install it with: {install_command('plots')}"
 
 
 def test_python_says_what_to_install() -> None:
@@ -91,6 +92,6 @@ for name in ("train", "evaluate", "train_shots"):
     done = python("-c", code)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        f"vidkin.{name} needs torch, which is not installed; install it with: pip install 'vidkin[train]'"
+        f"vidkin.{name} needs torch, which is not installed; install it with: {install_command('train')}"
         for name in ("train", "evaluate", "train_shots")
     ]

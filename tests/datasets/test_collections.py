@@ -38,7 +38,7 @@ def test_every_reader_says_what_is_missing(reader: str, tmp_path: Path) -> None:
 def test_unknown_readers_and_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidArgumentError,
-        match=r"'cifar' is not a reader; choose from classes, .*, tree; more .* run pip install vidkin-research",
+        match=r"'cifar' is not a reader; choose from classes, .*, tree; more .* run pip install .*research",
     ):
         open_labelled(tmp_path, reader="cifar")
     with pytest.raises(InvalidArgumentError, match="the reader stand_in has no option axis; choose from validation"):

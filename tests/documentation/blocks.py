@@ -15,7 +15,8 @@ PAGES = (
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
-    ROOT / "docs" / "results" / "README.md",
+    *sorted((ROOT / "research").glob("*.md")),
+    ROOT / "research" / "results" / "README.md",
 )
 
 # Commands that would take minutes: the same with two steps; and what few pictures without a network need.

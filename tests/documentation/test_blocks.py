@@ -20,6 +20,7 @@ from tests.features.onnx_files import mean_colors
 from tests.rendering.test_players import make_player
 from tests.review.synthetic import fill, judge, judge_pairs
 from tests.support.colors import write_colors
+from tests.support.sounds import RATE, tune, write_sounds
 from tests.support.training import write_pictures
 from tests.support.videos import encode, pan, photograph
 from vidkin._base.registry import research_hint
@@ -34,7 +35,7 @@ SECTIONS: dict[tuple[str, str], list[Block]] = defaultdict(list)
 for _block in BLOCKS:
     if _block.language in ("sh", "python") and _block.lines:
         SECTIONS[_block.page, _block.section].append(_block)
-del SECTIONS["README.md", "From Python"]  # by tests/cli/test_readme.py, which looks at what it prints
+del SECTIONS["README.md", "Use"]  # by tests/documentation/test_readme.py, which checks the output
 
 
 @pytest.fixture(scope="session")
@@ -104,6 +105,13 @@ def _make_film(home: Path) -> None:
     encode(Path("film.mp4"), frames, rate=2, options={"mbtree": "0"})
 
 
+def _make_recordings(home: Path) -> None:
+    """Two recordings of one event, with its sound."""
+    samples = tune(14, seed=3)
+    for name, seconds in (("a", 0), ("b", 2)):
+        write_sounds(Path(f"{name}.mp4"), [samples[seconds * RATE :]], pictures="coffee")
+
+
 def _make_models(home: Path) -> None:
     for name in ("DIR", "my-model"):
         save_model(build_model(EncoderConfig(kind="image", backbone="small", size=32, width=0.5)), name)
@@ -133,28 +141,31 @@ def _label_films(home: Path) -> None:
 
 
 NEEDS: dict[tuple[str, str], list[Callable[[Path], None]]] = {
-    ("guide.md", "Better features"): [_make_networks],
-    ("guide.md", "Pictures"): [_index_videos],
-    ("guide.md", "Results for other programs"): [_index_videos],
-    ("guide.md", "Coverage"): [_index_videos],
-    ("guide.md", "Duplicates"): [_index_videos],
-    ("guide.md", "What recurs"): [_make_series],
-    ("guide.md", "Shots"): [_make_film],
-    ("guide.md", "Review, and training on verdicts"): [_fill_reviewed],
+    ("find.md", "Search"): [_index_videos],
+    ("find.md", "Images and sound"): [_index_videos],
+    ("find.md", "Coverage"): [_index_videos],
+    ("find.md", "Other extractors"): [_make_networks],
+    ("copies.md", ""): [_index_videos],
+    ("copies.md", "Choose the copy to keep"): [_index_videos],
+    ("copies.md", "Compare folders"): [_index_videos],
+    ("recurring.md", ""): [_make_series],
+    ("shots.md", ""): [_make_film],
+    ("shots.md", "Labels"): [_label_films],
+    ("shots.md", "Train a detector"): [_label_films],
+    ("editors.md", ""): [_index_videos, _make_film, _make_recordings],
+    ("train.md", "Verdicts"): [_fill_reviewed],
+    ("train.md", "Classifiers"): [_make_networks],
     ("models.md", ""): [_make_models],
     ("models.md", "Encoders from other sources"): [_make_models],
-    ("training.md", "Objectives"): [_make_networks],
-    ("critical_clips.md", "Labels"): [_label_films],
-    ("critical_clips.md", "Training"): [_label_films],
 }
 
 
 # Trainings with several networks, or several of their own.
 LONG = {
-    ("guide.md", "A similarity of your own"),
-    ("guide.md", "Better features"),
-    ("training.md", ""),
-    ("training.md", "Objectives"),
+    ("find.md", "Other extractors"),
+    ("train.md", ""),
+    ("train.md", "Without labels"),
+    ("train.md", "Classifiers"),
 }
 
 
@@ -204,7 +215,7 @@ def test_settings_and_labels_are_what_the_readers_take(monkeypatch: pytest.Monke
     for block in BLOCKS:
         if block.language in ("json", "toml"):
             texts[block.page, block.language].append(block.text)
-    shots, commands = texts["guide.md", "toml"]
+    (shots,), (commands,) = texts["shots.md", "toml"], texts["start.md", "toml"]
     monkeypatch.setenv("VIDKIN_CONFIG", str(tmp_path / "config.toml"))
     (tmp_path / "config.toml").write_text(shots)
     assert "[default: 0.5" in " ".join(run("shots", "--help").out.split())
@@ -212,12 +223,12 @@ def test_settings_and_labels_are_what_the_readers_take(monkeypatch: pytest.Monke
     # An option that a command lacks would be refused.
     for command in ("search", "duplicates"):
         run(command, "--help")
-    (entry_points,) = texts["training.md", "toml"]
+    (entry_points,) = texts["train.md", "toml"]
     assert tomllib.loads(entry_points)["project"]["entry-points"]["vidkin.objectives"]
-    (tmp_path / "labels.json").write_text(texts["critical_clips.md", "json"][0])
+    (tmp_path / "labels.json").write_text(texts["shots.md", "json"][0])
     (video,) = read_shot_annotations(tmp_path / "labels.json")
     assert [shot.critical for shot in video.shots] == [(150, 210), None]
-    (verdicts,) = texts["guide.md", "json"]
+    (verdicts,) = texts["train.md", "json"]
     fill(tmp_path / "i.vidkin")
     (tmp_path / "i.vidkin" / "review").mkdir()
     (tmp_path / "i.vidkin" / "review" / "labels.json").write_text(verdicts)

@@ -1,4 +1,4 @@
-"""docs/results and benchmarks/results.toml name the same results, with commands that exist."""
+"""research/results and benchmarks/results.toml name the same results, with commands that exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from vidkin.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "docs" / "results"
+RESULTS = ROOT / "research" / "results"
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,7 @@ def test_a_browser_asks_no_other_host_and_finds_a_name(address: str) -> None:
     with open_browser() as browser, new_page(browser) as page:
         asked: set[str] = set()
         page.on("request", lambda request: asked.add(request.url))
-        for name in ("index", "guide", "results/index", "api/vidkin.metric.losses"):
+        for name in ("index", "start", "research/results/index", "api/vidkin.metric.losses"):
             page.goto(f"{address}/{name}.html", wait_until="networkidle")
         search, results = page.get_by_role("textbox", name="Search"), page.locator(".md-search-result__link")
         for _ in range(40):

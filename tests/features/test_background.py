@@ -9,6 +9,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
+from vidkin._base.install import install_command
 from vidkin.features import background_frames
 from vidkin.features.background import PHOTOGRAPHS, open_photograph
 
@@ -69,5 +70,5 @@ def test_extractors_that_need_no_torch_do_without(tmp_path_factory: pytest.TempP
     output = tmp_path_factory.mktemp("alone") / "own.safetensors"
     run = subprocess.run([sys.executable, "-c", _ALONE, output], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
-    sentence = "torch is not installed; install it with: pip install 'vidkin[train]'"
+    sentence = f"torch is not installed; install it with: {install_command('train')}"
     assert run.stdout.splitlines() == [sentence, sentence]

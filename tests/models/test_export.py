@@ -98,7 +98,7 @@ def test_what_cannot_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(
         MissingPartError,
-        match=r"exporting to ONNX needs onnx; install with: pip install 'vidkin\[export\]'",
+        match=r"exporting to ONNX needs onnx; install it with: pip install .*\[train\]\"",
     ):
         export_model(model, tmp_path / "m.onnx")
 

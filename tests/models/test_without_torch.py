@@ -12,6 +12,7 @@ import pytest
 from tests.models.conftest import small
 from tests.support.comparators import passing
 from tests.support.videos import encode, pan
+from vidkin._base.install import install_command
 from vidkin.features import open_extractor
 from vidkin.models import save_model
 from vidkin.models.comparator_folder import save_comparator
@@ -100,5 +101,5 @@ def test_a_folder_without_graphs_names_the_command() -> None:
 
 def test_losses_say_what_to_install() -> None:
     assert run(METRIC).strip() == (
-        "vidkin.metric needs torch, which is not installed; install it with: pip install 'vidkin[train]'"
+        f"vidkin.metric needs torch, which is not installed; install it with: {install_command('train')}"
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from vidkin._base.install import install_command
 from vidkin._version import __version__
 from vidkin.rendering import machine
 from vidkin.rendering.machine import describe_machine, inspect_machine
@@ -44,12 +45,12 @@ def test_each_extra_says_what_it_is_for_and_how_to_get_it(monkeypatch: pytest.Mo
     assert states()["extra arrays"] == ("ok", f"big arrays; numpy {importlib.metadata.version('numpy')}")
     assert states()["extra pictures"] == (
         "missing",
-        "pictures of them; not installed: betamax-player; install with: pip install 'vidkin[pictures]'",
+        f"pictures of them; not installed: betamax-player; install with: {install_command('pictures')}",
     )
     assert "extra all" not in states()
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: None)
     assert states()["extra arrays"][1].endswith(
-        "not installed: its packages; install with: pip install 'vidkin[arrays]'"
+        f"not installed: its packages; install with: {install_command('arrays')}"
     )
 
 
@@ -70,7 +71,7 @@ def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(importlib.metadata, "version", without_pillow)
     monkeypatch.setattr(machine, "_extractor", lambda name: name)
-    assert states()["packages"] == ("broken", "not installed: pillow; run pip install vidkin")
+    assert states()["packages"] == ("broken", f"not installed: pillow; run {install_command()}")
 
 
 def test_nothing_that_learns_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +101,7 @@ def test_nothing_that_learns_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
         "extra plots",
     }
     assert found["extra train"][1].startswith("training")
-    assert found["extra train"][1].endswith("install with: pip install 'vidkin[train]'")
+    assert found["extra train"][1].endswith(f"install with: {install_command('train')}")
     assert " torch " not in describe_machine()
 
 

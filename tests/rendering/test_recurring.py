@@ -157,7 +157,7 @@ def test_what_is_left_is_one_file_with_all_frames_but_those_of_the_opening(tmp_p
 
 
 def test_the_table_of_the_guide_is_the_table_of_formats() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[2] / "docs" / "recurring.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|`]+) \| `(\w+)` \| (`\.[^|]*) \| `--", guide, flags=re.MULTILINE)
     players = [
         (form.label, name, ", ".join(f"`{ending}`" for ending in form.files)) for name, form in PLAYER_FORMATS.items()

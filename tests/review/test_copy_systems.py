@@ -50,5 +50,5 @@ def test_peers_come_from_installed_packages(material: CopyMaterial, monkeypatch:
     assert peer.name == "gray levels"
     assert peer.measure(material).scores.shape == (1, 5)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: importlib.metadata.EntryPoints())
-    with pytest.raises(MissingPartError, match=r"more peers come with .*: run pip install vidkin-research"):
+    with pytest.raises(MissingPartError, match=r"more peers come with .*: run pip install .*research"):
         copy_peers()

@@ -71,7 +71,7 @@ def test_every_row_says_what_it_is_and_how_a_browser_takes_it() -> None:
 
 
 def test_the_table_of_the_guide_is_the_table_of_formats() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[2] / "docs" / "shots.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (`\..*?) \| (.+?) \|$", guide, flags=re.MULTILINE)
     expected = []
     for name in shot_format_names():

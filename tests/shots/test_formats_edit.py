@@ -104,9 +104,7 @@ def test_opentimelineio_reads_what_was_written(tmp_path: Path) -> None:
 
 def test_opentimelineio_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentimelineio", None)
-    with pytest.raises(
-        MissingPartError, match=r"which is not installed; install it with: pip install 'vidkin\[otio\]'"
-    ):
+    with pytest.raises(MissingPartError, match=r"which is not installed; install it with: pip install .*\[otio\]\""):
         write_otio(detection(), tmp_path / "film.otio")
     assert list(tmp_path.iterdir()) == []
 

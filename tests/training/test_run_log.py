@@ -55,7 +55,7 @@ def test_an_unwritable_folder_is_refused(tmp_path: Path) -> None:
 
 def test_without_tensorboard_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(MissingPartError, match=r"pip install 'vidkin\[tensorboard\]'"):
+    with pytest.raises(MissingPartError, match=r"needs tensorboard; install it with: pip install .*\[tensorboard\]\""):
         RunLog(tmp_path, tensorboard=True)
 
 

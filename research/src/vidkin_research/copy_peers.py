@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from vidkin._base.install import install_command
 from vidkin.errors import MissingPartError
 from vidkin.index import sampling_rate
 from vidkin.media import probe, read_frames
@@ -38,7 +39,7 @@ def phash_scores(material: CopyMaterial) -> PairScores:
         import imagehash
     except ImportError as error:
         raise MissingPartError(
-            "pHash needs the package imagehash; run pip install 'vidkin-research[hashes]'"
+            f"pHash needs the package imagehash; run {install_command('hashes', 'vidkin-research')}"
         ) from error
 
     def hashes(path: Path) -> Bits:

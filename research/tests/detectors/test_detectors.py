@@ -106,7 +106,7 @@ def test_pyscenedetect_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scenedetect", None)
     with pytest.raises(
         MissingPartError,
-        match=r"PySceneDetect, which is not installed; install it with: pip install 'vidkin-research\[bas",
+        match=r"PySceneDetect, which is not installed; install it with: pip install .*research\[bas",
     ):
         open_detector("content")
 

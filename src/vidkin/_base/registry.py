@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from urllib.parse import parse_qsl
 
+from vidkin._base.install import install_command
 from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError
 
 if TYPE_CHECKING:
@@ -309,7 +310,7 @@ def missing_part(error: ModuleNotFoundError, purpose: str = "") -> MissingPartEr
 def _missing(module: str, extra: str, purpose: str) -> MissingPartError:
     package = _PACKAGES.get(module, module)
     subject = f"{purpose} needs {package}, which" if purpose else package
-    return MissingPartError(f"{subject} is not installed; install it with: pip install 'vidkin[{extra}]'")
+    return MissingPartError(f"{subject} is not installed; install it with: {install_command(extra)}")
 
 
 def research_hint(noun: str = "entries") -> str:
@@ -320,5 +321,4 @@ def research_hint(noun: str = "entries") -> str:
     """
     if importlib.util.find_spec("vidkin_research") is not None:
         return ""
-    install = "run pip install vidkin-research (in a checkout: pip install ./research)"
-    return f"more {noun} come with the package vidkin-research: {install}"
+    return f"more {noun} come with the package vidkin-research: run {install_command(package='vidkin-research')}"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vidkin._base.install import install_command
 from vidkin._base.outputs import describe_source
 from vidkin.cli.commands import Status
 from vidkin.cli.console import meter, note, path_text, plain_text, print_matches, print_segments, say, table
@@ -139,9 +140,6 @@ _NEXT = (
     ("shots", "film.mp4", "--html sheet.html"),
 )
 
-# What training needs beside the product, which runs without.
-_INSTALL = 'pip install "vidkin[train]"'
-
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
@@ -170,7 +168,7 @@ def demo(
         typer.Option("--threshold", min=0.0, max=1.0, help="For duplicates: lowest score of two copies."),
     ] = SURE,
     training: Annotated[
-        bool, typer.Option("--training", help="Show a short training instead; it needs the extra vidkin[train].")
+        bool, typer.Option("--training", help="Show a short training instead; it needs the extra `train`.")
     ] = False,
 ) -> None:
     """Build a small collection, then index, search, match, find duplicates and cut a film.
@@ -214,7 +212,7 @@ def demo(
     say_command("serve", scene.index, "--open")
     say("")
     say("Train a similarity of your own:", style="bold")
-    say(plain_text(f"$ {_INSTALL}", style="bold cyan"))
+    say(plain_text(f"$ {install_command('train')}", style="bold cyan"))
     say_command("demo", *(() if folder == _FOLDER else (folder,)), "--training")
 
 

@@ -200,10 +200,8 @@ def duplicates(
         write_csv(csv_file, duplicate_cells(groups), sources["csv"])
     if plan is not None:
         from vidkin.index import plan_removal, sign_plan, write_plan
-        from vidkin.index import check_plan_is_settled
 
         planned = sign_plan(plan_removal(groups, protected=protect or [], records=records), place)
-        check_plan_is_settled(plan)  # it may have been carried out meanwhile
         write_plan(planned, plan, source=sources["plan"])
     if html is not None:
         from vidkin.rendering.duplicates import write_duplicate_page

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from vidkin._base.install import install_command
 from vidkin.cli.console import meter, note, say
 from vidkin.cli.options import DEFAULT_INDEX, DeviceOption, RayOption, open_index_for_writing
 from vidkin.errors import MissingPartError
@@ -88,7 +89,7 @@ def serve(
             if error.name is None or error.name.startswith("vidkin"):
                 raise
             raise MissingPartError(
-                f'`vidkin serve` needs {error.name}, which is not installed; run pip install "vidkin[web]"'
+                f"`vidkin serve` needs {error.name}, which is not installed; run {install_command('web')}"
             ) from error
     if create and not read_only:
         open_index_for_writing(index, create=True).close()

@@ -77,8 +77,8 @@ def map_collection(
 
     Args:
         index: The index.
-        method: ``auto`` is ``umap`` where umap-learn is installed, else ``pacmap`` where that is (``pip install
-            'vidkin[map]'``), else ``pca``.
+        method: ``auto`` is ``umap`` where umap-learn is installed, else ``pacmap`` where that is (the
+            extra ``map``), else ``pca``.
         on_progress: Callback that receives (videos read, total number of videos).
 
     Raises:

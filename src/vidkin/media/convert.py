@@ -166,6 +166,7 @@ class Converter:
 # Map high dynamic range and wide gamut to 8-bit RGB (BT.709), as for a standard screen.
 
 
+# Codes of ITU-T H.273, as decoders report them.
 PQ: Final = 16
 
 HLG: Final = 18
@@ -175,6 +176,7 @@ BT2020_PRIMARIES: Final = 9
 # Diffuse white of HDR video in candela per square meter (ITU-R BT.2408).
 WHITE: Final = 203.0
 
+# Above this share of white, highlights are compressed; below it, standard footage stays as it is.
 KNEE: Final = 0.75
 
 # Linear BT.2020 to linear BT.709 (ITU-R BT.2087).

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from vidkin._base.files import PathLike, write_bytes
+from vidkin._base.install import install_command
 from vidkin._base.outputs import check_free, open_output
 from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError
 from vidkin.features.sessions import open_session
@@ -167,7 +168,7 @@ def write_graph(
         ExportError: onnx is not installed, or the network has a layer that ONNX lacks.
     """
     if importlib.util.find_spec("onnx") is None:
-        raise ExportError("exporting to ONNX needs onnx; install with: pip install 'vidkin[export]'")
+        raise ExportError(f"exporting to ONNX needs onnx; install it with: {install_command('train')}")
     import onnx
 
     names = list(axes)

@@ -53,6 +53,7 @@ def widen_input(network: nn.Module, channels: int) -> None:
 # A classifier with an embedding head: one network for classification and retrieval.
 
 
+# As published.
 _DIMENSION = 256
 
 

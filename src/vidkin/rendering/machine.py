@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from vidkin._base.install import install_command
 from vidkin._base.registry import import_part, research_hint
 from vidkin._version import __version__
 from vidkin.errors import CollectionDamagedError, MissingPartError, VidkinError
@@ -76,7 +77,7 @@ def inspect_machine() -> tuple[Finding, ...]:
     packages = Finding("packages", "ok", ", ".join(f"{name} {version}" for name, version in there.items()))
     missing = [name for name in _PACKAGES if name not in there]
     if missing:
-        packages = Finding("packages", "broken", f"not installed: {', '.join(missing)}; run pip install vidkin")
+        packages = Finding("packages", "broken", f"not installed: {', '.join(missing)}; run {install_command()}")
     return (
         Finding("vidkin", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
         packages,
@@ -147,9 +148,7 @@ def _extra(name: str, packages: Sequence[str]) -> str:
     there = _versions(packages)
     absent = [package for package in packages if package not in there] or ([] if packages else ["its packages"])
     if absent:
-        raise MissingPartError(
-            f"{purpose}; not installed: {', '.join(absent)}; install with: pip install 'vidkin[{name}]'"
-        )
+        raise MissingPartError(f"{purpose}; not installed: {', '.join(absent)}; install with: {install_command(name)}")
     details = [", ".join(f"{package} {version}" for package, version in there.items())]
     if name == "train":
         details += [_torch(), _cached_weights()]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
+from vidkin._base.install import install_command
 from vidkin._base.outputs import describe_source, open_output
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.media.frames import SAME_TIME
@@ -146,7 +147,7 @@ def write_sync(offset: SoundOffset, path: PathLike) -> None:
     except ImportError as error:
         raise MissingPartError(
             "OpenTimelineIO files need the package opentimelineio, which is not installed; "
-            "install it with: pip install 'vidkin[otio]'"
+            f"install it with: {install_command('otio')}"
         ) from error
 
     def span(seconds: float) -> Any:

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from vidkin._base.files import PathLike
+from vidkin._base.install import install_command
 from vidkin._base.outputs import describe_source, open_output
 from vidkin._base.registry import Registry
 from vidkin._base.values import write_csv_rows
@@ -245,7 +246,7 @@ def import_otio() -> Any:
     except ImportError as error:
         raise MissingPartError(
             "OpenTimelineIO files need the package opentimelineio, which is not installed; "
-            "install it with: pip install 'vidkin[otio]'"
+            f"install it with: {install_command('otio')}"
         ) from error
 
 

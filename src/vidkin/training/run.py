@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from vidkin._base import disk
 from vidkin._base.files import create_output_folder, write_text
+from vidkin._base.install import install_command
 from vidkin._base.values import Result, fields_as_json, parse_json
 from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError
 from vidkin.models.engine import Step
@@ -151,7 +152,7 @@ class RunLog:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError as error:
                 raise MissingPartError(
-                    "the TensorBoard log needs tensorboard; install with: pip install 'vidkin[tensorboard]'"
+                    f"the TensorBoard log needs tensorboard; install it with: {install_command('tensorboard')}"
                 ) from error
             purge = None if resume_after is None else resume_after + 1
             self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=purge)

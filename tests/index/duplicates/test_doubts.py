@@ -10,10 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image as PILImage
-
-from tests.support.videos import Image, encode, pan, photograph
-from vidkin.index import VideoRecord
-from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.doubts import (
     find_doubt,
     is_confirmed,
@@ -21,6 +17,10 @@ from vidkin.index.duplicates.doubts import (
     show_one_recording,
     template_correlation,
 )
+
+from tests.support.videos import Image, encode, pan, photograph
+from vidkin.index import VideoRecord
+from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.similarity import FrameFeatures, Segment
 
 RATE, COUNT, SECONDS = 10, 50, 5.0

@@ -45,5 +45,5 @@ def test_a_path_cannot_hold_an_address() -> None:
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "obstore.store", None)
-    with pytest.raises(MissingPartError, match=r's3://bucket/x: .* pip install "vidkin\[cloud\]"'):
+    with pytest.raises(MissingPartError, match=r's3://bucket/x: .* pip install .*\[cloud\]"'):
         open_place("s3://bucket/x")

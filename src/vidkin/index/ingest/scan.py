@@ -29,6 +29,7 @@ CHANGING = "still changing"
 
 """Reason given for skipping a file that is being written."""
 
+# The first byte of every packet of an MPEG transport stream.
 _MPEG_TS_SYNC = 0x47
 
 

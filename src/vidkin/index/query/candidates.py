@@ -24,7 +24,7 @@ _MOST_QUERY_VECTORS = 64
 _MOST_PART_VECTORS = 8
 
 # Windows looked up for each candidate. In a collection of so many videos half a window for each, and at least so many:
-# there the nearest few tell a copy from strangers better, and more take longer (docs/scale.md).
+# there the nearest few tell a copy from strangers better, and more take longer (research/scale.md).
 _WINDOWS_PER_CANDIDATE = 4
 _MANY_VIDEOS, _LEAST_WINDOWS = 4096, 64
 
@@ -76,8 +76,8 @@ def ways_of(nearest: NearestWindows) -> tuple[NDArray[np.int64], NDArray[np.floa
     What counts is how far a video is above strangers, not how near it is: a plain sky is near to many others. What a
     stranger reaches for a vector is the score of the last of its nearest windows; what a video's best window has of the
     way from there to the same picture is cubed. Summed over the vectors, it says how promising a video is: a copy,
-    which is above strangers for many vectors, comes before a stranger that is nearer for a few. docs/scale.md compares
-    other ways.
+    which is above strangers for many vectors, comes before a stranger that is nearer for a few. research/scale.md
+    compares other ways.
     """
     scores = nearest.scores.astype(np.float64)
     ids, columns = np.unique(nearest.video_ids, return_inverse=True)

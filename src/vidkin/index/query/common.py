@@ -32,6 +32,7 @@ _RELATED = 0.5  # cosine that edited copies keep and unrelated videos do not rea
 
 _NEIGHBORS = 128
 
+# Two videos are copies if at least this share of one looks like something in the other.
 _COPY_SHARE = 0.5
 
 

@@ -214,6 +214,7 @@ def describe_refusal(text: str) -> str | None:
 
 _CHUNK = 1 << 20
 
+# Encoders of variable bit rate write no two files of equal length that differ only between three samples.
 _MOST_SAMPLED = 3 * _CHUNK
 
 # Names of codecs of variable bit rate. Files of any others (raw, DV, Y4M, transport streams of constant rate) may have

@@ -42,7 +42,7 @@ FORMAT_VERSION, _WITH_SHARDS = 3, 2
 
 MOST_SHARDS = 4096
 
-# New indexes of shards, which are for millions of videos, store about two windows of five (docs/scale.md).
+# New indexes of shards, which are for millions of videos, store about two windows of five (research/scale.md).
 DISTINCT = 0.6
 
 MANIFEST_FILE = "collection.json"

@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from vidkin._base.install import install_command
 from vidkin._base.values import parse_json
 from vidkin.errors import CollectionError, CollectionLockedError, MissingPartError
 from vidkin.index.storage.files import describe_refusal
@@ -243,8 +244,8 @@ class ObjectPlace:
             from obstore.store import GCSStore, S3Store
         except ModuleNotFoundError as error:
             raise MissingPartError(
-                f"{self.uri}: an index on object storage needs obstore, which is not installed; run pip install "
-                '"vidkin[cloud]"'
+                f"{self.uri}: an index on object storage needs obstore, which is not installed; run "
+                f"{install_command('cloud')}"
             ) from error
         with self._requesting(""):
             options: Any = {

@@ -220,7 +220,7 @@ def unit_vectors(values: NDArray[np.floating]) -> NDArray[np.float32]:
 def round_parts(values: NDArray[np.floating]) -> NDArray[np.int8]:
     """Quantize unit vectors along the last dimension to int8 from -7 to 7, in sevenths of the largest absolute value.
 
-    Each takes half a byte; docs/results/feature_precision.json has the effect on accuracy. Zeros stay zeros.
+    Each takes half a byte; research/results/feature_precision.json has the effect on accuracy. Zeros stay zeros.
     """
     values = values.astype(np.float32, copy=False)
     if values.shape[-1] == 0:

@@ -1,0 +1,45 @@
+"""Write docs/commands.md from the commands of the program: ``python docs/site/commands.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from vidkin.cli.app import app
+
+PAGE = Path(__file__).resolve().parents[1] / "commands.md"
+
+
+def command_table() -> str:
+    """The page: a row for each command, and for each one inside a group, with the first sentence of its help."""
+    rows = []
+    for name, command in _built_in(typer.main.get_command(app)):
+        inner = list(_built_in(command))
+        rows += [(f"{name} {word}", one) for word, one in inner] or [(name, command)]
+    lines = [
+        "# Commands",
+        "",
+        "`python docs/site/commands.py` writes this page. Every command explains its options with `--help`, and",
+        "`vidkin-research` adds more commands.",
+        "",
+        "| command | description |",
+        "|---|---|",
+        *(f"| `vidkin {name}` | {_first_sentence(command.help)} |" for name, command in rows),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _built_in(group: Any) -> list[tuple[str, Any]]:
+    """The commands of a group that come with vidkin itself, whatever else is installed."""
+    return [(name, group.commands[name]) for name in getattr(group, "built_in", ())]
+
+
+def _first_sentence(text: str) -> str:
+    words = " ".join(text.split("\n\n")[0].split()).partition(". ")[0].rstrip(".") + "."
+    return words.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(command_table(), encoding="utf-8")

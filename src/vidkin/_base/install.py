@@ -1,0 +1,31 @@
+"""The command that installs vidkin, an optional part of it, or the studies, from where vidkin runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+# src/vidkin/_base/install.py: three folders up is the clone, where vidkin runs from one.
+_ROOT = Path(__file__).resolve().parents[3]
+
+
+def install_command(extra: str = "", package: Literal["vidkin", "vidkin-research"] = "vidkin") -> str:
+    """Return the command that installs a package, with an extra if one is named.
+
+    No package index has vidkin yet, so both forms install from a clone. Where vidkin runs from one (an editable
+    installation, or its sources), the command names the clone and works in every folder.
+
+    Args:
+        extra: Name of an optional part, or several with commas between them.
+        package: ``vidkin``, or ``vidkin-research`` in the folder ``research`` of the clone.
+    """
+    part = f"[{extra}]" if extra else ""
+    folder = "/research" if package == "vidkin-research" else ""
+    if is_checkout():
+        return f'pip install -e "{_ROOT.as_posix()}{folder}{part}"'
+    return f'pip install ".{folder}{part}" (in a clone of vidkin)'
+
+
+def is_checkout() -> bool:
+    """Whether this vidkin runs from a clone, and not from a wheel."""
+    return (_ROOT / "pyproject.toml").is_file() and (_ROOT / "research" / "pyproject.toml").is_file()

@@ -1,0 +1,44 @@
+"""Hints name a command that works: there is no vidkin on a package index."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from vidkin._base import install
+from vidkin._base.install import install_command, is_checkout
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_checkout_is_named_so_that_the_command_works_in_every_folder() -> None:
+    assert is_checkout()
+    assert install_command() == f'pip install -e "{ROOT.as_posix()}"'
+    assert install_command("train") == f'pip install -e "{ROOT.as_posix()}[train]"'
+    assert install_command("hashes", "vidkin-research") == f'pip install -e "{ROOT.as_posix()}/research[hashes]"'
+
+
+def test_an_installed_wheel_asks_for_a_clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(install, "_ROOT", tmp_path)
+    assert not is_checkout()
+    assert install_command() == 'pip install "." (in a clone of vidkin)'
+    assert install_command("train") == 'pip install ".[train]" (in a clone of vidkin)'
+    assert install_command(package="vidkin-research") == 'pip install "./research" (in a clone of vidkin)'
+
+
+def test_no_hint_and_no_page_installs_vidkin_by_its_name_alone() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "src", "research/src", "docs", "benchmarks", "*.md"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    if tracked.returncode:
+        pytest.skip("this is not a clone")
+    files = [
+        ROOT / name for name in tracked.stdout.splitlines() if name.endswith((".py", ".md", ".toml", ".html", ".js"))
+    ]
+    assert len(files) > 100
+    by_name = re.compile(r"pip install (?:-\S+ )*[\"']?vidkin\b")
+    assert [str(file) for file in files if file.is_file() and by_name.search(file.read_text(encoding="utf-8"))] == []
