@@ -414,15 +414,6 @@ def test_names_with_two_meanings_are_found() -> None:
     ]
 
 
-def _lines() -> dict[str, list[str]]:
-    return {name: path.read_text(encoding="utf-8").splitlines() for name, path in MODULES.items()}
-
-
-def _body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    body = node.body[1:] if ast.get_docstring(node) else node.body
-    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
-
-
 def test_json_and_toml_of_strangers_are_parsed_in_one_place() -> None:
     """Documents nested too deeply end in a RecursionError, which nobody else handles."""
     parsers = {

@@ -14,10 +14,10 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.files.findings import Finding
 from vidkin.files.sound_packets import find_same_packets
 from vidkin.files.sound_proof import prove_sound
-from vidkin.files.stretches import Stretch, describe_range, extend_stretches
+from vidkin.files.stretches import TimeStretch, describe_range, extend_stretches
 
 SECONDS = 12.0
-WHOLE = [Stretch(0.0, SECONDS, 0.0)]
+WHOLE = [TimeStretch(0.0, SECONDS, 0.0)]
 MUSIC = tune(SECONDS, seed=1)
 
 
@@ -88,7 +88,7 @@ def test_volume_delay_and_drift_are_no_loss(tmp_path: Path, original: Path) -> N
 def test_a_delay_that_is_seen_is_a_loss(tmp_path: Path, original: Path) -> None:
     late = write(tmp_path / "late.mkv", np.concatenate([np.zeros(RATE, np.float32), MUSIC]))
     assert texts(prove_sound(late, original, WHOLE)) == ["its sound is not in the kept file"]
-    assert prove_sound(late, original, [Stretch(0.0, SECONDS, 1.0)]) == ()
+    assert prove_sound(late, original, [TimeStretch(0.0, SECONDS, 1.0)]) == ()
 
 
 @pytest.mark.parametrize("length", [0.5, 1.0, 2.0, 5.0])
@@ -175,7 +175,7 @@ def test_left_and_right_that_differ_are_not_in_their_mix(tmp_path: Path) -> None
 def test_stretches_in_another_order_are_followed(tmp_path: Path, original: Path) -> None:
     half = round(6 * RATE)
     removed = write(tmp_path / "removed.mkv", np.concatenate([MUSIC[half:], MUSIC[:half]]))
-    turned = [Stretch(0.0, 6.0, 6.0), Stretch(6.0, 12.0, 0.0)]
+    turned = [TimeStretch(0.0, 6.0, 6.0), TimeStretch(6.0, 12.0, 0.0)]
     assert prove_sound(original, removed, turned) == ()
     assert prove_sound(original, removed, WHOLE)
 
@@ -186,14 +186,14 @@ def test_reading_goes_back_in_any_container(tmp_path: Path, original: Path, suff
     long = tune(50, seed=3)
     kept = write(tmp_path / f"kept{suffix}", long, delay=0.1)  # times in .ts cannot be negative
     removed = write(tmp_path / "removed.mkv", np.concatenate([long[45 * RATE :], long[: 5 * RATE]]))
-    assert prove_sound(kept, removed, [Stretch(0.0, 5.0, 45.0), Stretch(5.0, 10.0, 0.0)]) == ()
+    assert prove_sound(kept, removed, [TimeStretch(0.0, 5.0, 45.0), TimeStretch(5.0, 10.0, 0.0)]) == ()
 
 
 @pytest.mark.parametrize("speed", [25 / 23.976, 0.5])
 def test_sound_played_faster_with_its_pitch_is_proven(tmp_path: Path, original: Path, speed: float) -> None:
     faster = np.interp(np.arange(0, len(MUSIC), speed), np.arange(len(MUSIC)), MUSIC).astype(np.float32)
     removed = write(tmp_path / "removed.mkv", faster)
-    assert prove_sound(original, removed, [Stretch(0.0, SECONDS / speed, 0.0, speed)]) == ()
+    assert prove_sound(original, removed, [TimeStretch(0.0, SECONDS / speed, 0.0, speed)]) == ()
 
 
 def test_sound_that_begins_before_the_frames_counts(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_sound_that_begins_before_the_frames_counts(tmp_path: Path) -> None:
     early = [
         late_frames(tmp_path / f"{n}.mkv", samples) for n, samples in enumerate((MUSIC, replaced(MUSIC, 0, 1.5, 0.0)))
     ]
-    time_map = [Stretch(0.0, SECONDS - 2, 0.0)]
+    time_map = [TimeStretch(0.0, SECONDS - 2, 0.0)]
     assert prove_sound(early[0], early[1], time_map) == ()
     assert len(prove_sound(early[1], early[0], time_map)) == 1
 
@@ -233,7 +233,7 @@ def test_the_same_packets_are_proven_without_decoding(tmp_path: Path) -> None:
                 container.mux(packet)
     whole = list(extend_stretches(WHOLE))
     assert find_same_packets(source, copy, whole) == {0: 0, 1: 1}
-    assert find_same_packets(source, copy, list(extend_stretches([Stretch(0.0, SECONDS, 1.0)]))) == {}
+    assert find_same_packets(source, copy, list(extend_stretches([TimeStretch(0.0, SECONDS, 1.0)]))) == {}
     assert prove_sound(source, copy, WHOLE) == ()
     other = write(tmp_path / "other.mkv", MUSIC, codec="libmp3lame")
     assert find_same_packets(source, other, whole) == {}
@@ -261,7 +261,7 @@ def test_a_time_map_needs_a_stretch(original: Path) -> None:
 )
 def test_stretches_are_checked(values: tuple[float, ...], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
-        Stretch(*values)
+        TimeStretch(*values)
 
 
 def test_ranges_are_written_like_clocks() -> None:

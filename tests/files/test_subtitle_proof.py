@@ -8,11 +8,11 @@ import pytest
 
 from tests.support.streams import write_streams
 from vidkin.errors import InvalidArgumentError
-from vidkin.files.stretches import Stretch
+from vidkin.files.stretches import TimeStretch
 from vidkin.files.subtitle_proof import prove_subtitles
 
 LINES = [(0.1, 0.9, "Hello there"), (1.0, 1.8, "Second line")]
-WHOLE = [Stretch(0.0, 2.0, 0.0)]
+WHOLE = [TimeStretch(0.0, 2.0, 0.0)]
 
 
 def write(path: Path, *tracks: tuple[str, list[tuple[float, float, str]]], codec: str = "subrip") -> Path:
@@ -40,7 +40,7 @@ def test_lines_at_other_times_are_found(tmp_path: Path) -> None:
     late = write(tmp_path / "b.mkv", ("eng", [(start + 5, end + 5, text) for start, end, text in LINES]))
     (finding,) = prove_subtitles(late, removed, WHOLE)
     assert finding.text == "its subtitles have 2 of 2 lines that the kept file lacks"
-    assert prove_subtitles(late, removed, [Stretch(0.0, 2.0, 5.0)]) == ()
+    assert prove_subtitles(late, removed, [TimeStretch(0.0, 2.0, 5.0)]) == ()
 
 
 def test_languages_that_are_missing_as_a_whole_are_left_to_the_facts(tmp_path: Path) -> None:

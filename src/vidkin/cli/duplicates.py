@@ -90,8 +90,8 @@ def duplicates(
             "--prefer",
             metavar="COLUMN,...",
             help="Order in which a copy is preferred over others that hold as much: picture, frame-rate, "
-            "dynamic-range, sound, streams, metadata, bit-rate, size, age, newest, longest, smallest; or a folder whose files come "
-            "first, or outside:FOLDER. Repeatable.",
+            "dynamic-range, sound, streams, metadata, bit-rate, size, age, newest, longest, smallest; or a folder "
+            "whose files come first, or outside:FOLDER. Repeatable.",
             show_default="picture,frame-rate,dynamic-range,sound,streams,metadata,bit-rate,size,age",
         ),
     ] = None,
@@ -391,10 +391,8 @@ def print_groups(groups: Sequence[DuplicateGroup]) -> None:
         ("file", "left"),
     ]
     table(None, columns, rows)
-    copies = sum(len(group.members) - 1 for group in groups)
-    say(
-        f"{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} besides the best ones; {_removable(members)}"
-    )
+    copies = number(sum(len(group.members) - 1 for group in groups), "copy", "copies")
+    say(f"{number(len(groups), 'group')}, {copies} besides the best ones; {_removable(members)}")
 
 
 def _removable(members: Sequence[DuplicateMember]) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vidkin.files.findings import Finding
 from vidkin.files.laying import AS_IT_IS, Place, find_borders, lay_frames, turn
 from vidkin.files.small_frames import SmallFrames, pool
-from vidkin.files.stretches import Stretch
+from vidkin.files.stretches import TimeStretch
 from vidkin.files.time_path import Line, candidate_times, find_path, lines_of
 from vidkin.similarity import Segment
 
@@ -74,7 +74,7 @@ class PictureProof:
     """
 
     findings: tuple[Finding, ...]
-    stretches: tuple[Stretch, ...] = ()
+    stretches: tuple[TimeStretch, ...] = ()
     place: Place = AS_IT_IS
     mirrored: bool = False
     turned: int = 0
@@ -211,7 +211,7 @@ class _Comparison:
     def _means(self, images: Values, covered: NDArray[np.bool_]) -> Values:
         return np.asarray((self.down @ images @ self.across.T)[:, covered], np.float32)
 
-    def _stretches(self) -> tuple[Stretch, ...]:
+    def _stretches(self) -> tuple[TimeStretch, ...]:
         """The runs of moments at one lag; a moment stands for the time until the next one."""
         speeds = np.diff(self.at) / np.maximum(np.diff(self.times), 1e-6) if len(self.at) > 1 else np.ones(0)
         speed = float(np.median(speeds)) if len(speeds) else 1.0
@@ -223,7 +223,7 @@ class _Comparison:
             end = self.length if last == len(lag) else float(self.times[last])
             if end > begin:
                 kept = float(self.at[first]) - speed * (float(self.times[first]) - begin)
-                found.append(Stretch(begin, end, kept, speed))
+                found.append(TimeStretch(begin, end, kept, speed))
         return tuple(found)
 
     def _measure(self) -> tuple[NDArray[np.bool_], tuple[float, float], NDArray[np.bool_]]:

@@ -19,7 +19,7 @@ from vidkin.files.findings import Finding, FindingKind
 from vidkin.files.picture_proof import PictureProof, prove_picture
 from vidkin.files.small_frames import SmallFrames
 from vidkin.files.sound_proof import prove_sound
-from vidkin.files.stretches import Stretch
+from vidkin.files.stretches import TimeStretch
 from vidkin.files.subtitle_proof import prove_subtitles
 from vidkin.media.decode import iter_frames_at
 from vidkin.similarity import Segment
@@ -58,7 +58,7 @@ class Proof(Result):
     kept_content: str
     removed_content: str
     findings: tuple[Finding, ...] = ()
-    stretches: tuple[Stretch, ...] = ()
+    stretches: tuple[TimeStretch, ...] = ()
     revision: int = REVISION
 
     @classmethod
@@ -72,7 +72,7 @@ class Proof(Result):
         return cls(
             **{name: str(table[name]) for name in names},
             findings=tuple(Finding(**fields) for fields in table["findings"]),
-            stretches=tuple(Stretch(**fields) for fields in table["stretches"]),
+            stretches=tuple(TimeStretch(**fields) for fields in table["stretches"]),
             revision=int(table["revision"]),
         )
 
@@ -163,7 +163,7 @@ class Prover:
 
     def _compare(
         self, kept: str, removed: str, segments: Sequence[Segment], on_progress: Callable[[float], None]
-    ) -> tuple[list[Finding], tuple[Stretch, ...]]:
+    ) -> tuple[list[Finding], tuple[TimeStretch, ...]]:
         facts = self.facts(kept), self.facts(removed)
         total = sum(one.duration for one in facts) or 1.0
         shares = [_DECODED * one.duration / total for one in facts]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
-from vidkin.files.stretches import Stretch
+from vidkin.files.stretches import TimeStretch
 from vidkin.media.reader import MOST_TRACKS, demux
 from vidkin.media.sound import open_sound
 
@@ -27,7 +27,7 @@ Packets = tuple[NDArray[np.uint64], NDArray[np.float64]]
 
 
 def find_same_packets(
-    kept: PathLike, removed: PathLike, pieces: Sequence[tuple[float, float, Stretch]]
+    kept: PathLike, removed: PathLike, pieces: Sequence[tuple[float, float, TimeStretch]]
 ) -> dict[int, int]:
     """Which tracks of a file have all their packets in a track of another file, at the times that the frames say.
 
@@ -83,7 +83,7 @@ def _read_packets(path: PathLike, start: float = float("-inf"), end: float = flo
         }
 
 
-def _has_all(kept: Packets, removed: Packets, pieces: Sequence[tuple[float, float, Stretch]]) -> bool:
+def _has_all(kept: Packets, removed: Packets, pieces: Sequence[tuple[float, float, TimeStretch]]) -> bool:
     digests, times = removed
     if not len(digests) or not len(kept[0]) or any(stretch.speed != 1.0 for _, _, stretch in pieces):
         return False

@@ -26,7 +26,7 @@ from vidkin.files.sound_comparison import (
 )
 from vidkin.files.sound_packets import find_same_packets
 from vidkin.files.sound_reading import TracksReader
-from vidkin.files.stretches import Stretch, describe_range, extend_stretches
+from vidkin.files.stretches import TimeStretch, describe_range, extend_stretches
 from vidkin.media.probing import probe
 from vidkin.media.sound import SOUND_RATE, SoundTrack
 
@@ -84,7 +84,7 @@ class _PairBlocks:
 def prove_sound(
     kept: PathLike,
     removed: PathLike,
-    time_map: Sequence[Stretch],
+    time_map: Sequence[TimeStretch],
     *,
     on_progress: Callable[[float], None] | None = None,
 ) -> tuple[Finding, ...]:
@@ -145,7 +145,7 @@ def _lost_languages(ours: Sequence[SoundTrack], theirs: Sequence[SoundTrack]) ->
 def _prove_by_waveform(
     ours: TracksReader,
     theirs: TracksReader | None,
-    pieces: Sequence[tuple[float, float, Stretch]],
+    pieces: Sequence[tuple[float, float, TimeStretch]],
     numbers: Sequence[int],
     report: Callable[[float], None],
 ) -> list[Finding]:
@@ -172,7 +172,9 @@ def _prove_by_waveform(
     return findings
 
 
-def _chunks(ours: TracksReader, pieces: Sequence[tuple[float, float, Stretch]]) -> Iterator[tuple[int, int, Stretch]]:
+def _chunks(
+    ours: TracksReader, pieces: Sequence[tuple[float, float, TimeStretch]]
+) -> Iterator[tuple[int, int, TimeStretch]]:
     """First sample, number of blocks and stretch of each chunk, in order; blocks follow each other without gaps."""
     first = ours.first
     for _, end, stretch in pieces:
@@ -186,7 +188,7 @@ def _chunks(ours: TracksReader, pieces: Sequence[tuple[float, float, Stretch]]) 
             first += blocks * _STEP
 
 
-def _read_kept(theirs: TracksReader, first: int, stretch: Stretch) -> list[NDArray[np.float32]]:
+def _read_kept(theirs: TracksReader, first: int, stretch: TimeStretch) -> list[NDArray[np.float32]]:
     """Samples [S, 2] of the kept tracks where the chunk from `first` lies, with `MAX_DELAY` more on either side."""
     count = _CHUNK_SAMPLES + 2 * MAX_DELAY
     start = round(stretch.kept_time((first - MAX_DELAY) / SOUND_RATE) * SOUND_RATE)
@@ -237,7 +239,7 @@ def _judge(
     number: int,
     blocks: _TrackBlocks,
     candidates: dict[int, _PairBlocks],
-    pieces: Sequence[tuple[float, float, Stretch]],
+    pieces: Sequence[tuple[float, float, TimeStretch]],
 ) -> list[Finding]:
     """Findings about one track of the removed file."""
     track = ours.tracks[number]
@@ -342,7 +344,7 @@ def _runs(differs: NDArray[np.bool_], joints: Sequence[float]) -> Iterator[tuple
         yield start, end
 
 
-def _joints(pieces: Sequence[tuple[float, float, Stretch]], first: float) -> list[float]:
+def _joints(pieces: Sequence[tuple[float, float, TimeStretch]], first: float) -> list[float]:
     """Numbers of the blocks at which the next stretch does not go on where the one before it ends."""
     return [
         (start - first) / STEP_SECONDS

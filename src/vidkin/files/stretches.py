@@ -10,7 +10,7 @@ from vidkin.errors import InvalidArgumentError
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch(Result):
+class TimeStretch(Result):
     """A stretch of a removed file that the kept file shows as well, at one speed.
 
     Times are in seconds from the first video frame of each file.
@@ -39,7 +39,7 @@ class Stretch(Result):
         return self.kept_start + self.speed * (time - self.removed_start)
 
 
-def extend_stretches(time_map: Sequence[Stretch]) -> Iterator[tuple[float, float, Stretch]]:
+def extend_stretches(time_map: Sequence[TimeStretch]) -> Iterator[tuple[float, float, TimeStretch]]:
     """The whole time of the removed file, divided among the stretches in the order of their starts.
 
     Each stretch is extended to where the next one starts, the first one back to the start of time and the last one to

@@ -15,7 +15,7 @@ from av.subtitles.subtitle import AssSubtitle
 from vidkin._base.files import PathLike
 from vidkin.files.findings import Finding
 from vidkin.files.languages import language_name
-from vidkin.files.stretches import Stretch, extend_stretches
+from vidkin.files.stretches import TimeStretch, extend_stretches
 from vidkin.media.reader import demux, is_refusal, media_error, open_video
 
 # Seconds by which a line may lie off the frames: converters round, and joints of files shift a little.
@@ -32,7 +32,7 @@ class _Track:
     lines: tuple[tuple[float, str], ...]
 
 
-def prove_subtitles(kept: PathLike, removed: PathLike, time_map: Sequence[Stretch]) -> tuple[Finding, ...]:
+def prove_subtitles(kept: PathLike, removed: PathLike, time_map: Sequence[TimeStretch]) -> tuple[Finding, ...]:
     """Prove that the lines of every subtitle track of a file are in a track of another file.
 
     Text is compared without markup, whatever its format; images are compared by their compressed content. Tracks in a
@@ -107,7 +107,7 @@ def _read_text(packet: Packet[Any]) -> str:
     return content.hex()
 
 
-def _share(track: _Track, other: _Track, pieces: Sequence[tuple[float, float, Stretch]]) -> float:
+def _share(track: _Track, other: _Track, pieces: Sequence[tuple[float, float, TimeStretch]]) -> float:
     """Share of the lines of a track that are in another track at their time."""
     times: dict[str, list[float]] = {text: [] for _, text in other.lines}
     for time, text in other.lines:

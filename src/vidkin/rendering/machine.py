@@ -57,7 +57,7 @@ _ENCODERS = ("libx264", "libx265", "libvpx-vp9")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PartCheck:
     """The state of one part.
 
     Attributes:
@@ -71,15 +71,15 @@ class Finding:
     detail: str
 
 
-def inspect_machine() -> tuple[Finding, ...]:
+def inspect_machine() -> tuple[PartCheck, ...]:
     """Test every part by using it, instead of only checking that it is installed."""
     there = _versions(_PACKAGES)
-    packages = Finding("packages", "ok", ", ".join(f"{name} {version}" for name, version in there.items()))
+    packages = PartCheck("packages", "ok", ", ".join(f"{name} {version}" for name, version in there.items()))
     missing = [name for name in _PACKAGES if name not in there]
     if missing:
-        packages = Finding("packages", "broken", f"not installed: {', '.join(missing)}; run {install_command()}")
+        packages = PartCheck("packages", "broken", f"not installed: {', '.join(missing)}; run {install_command()}")
     return (
-        Finding("vidkin", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
+        PartCheck("vidkin", "ok", f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
         packages,
         _try("onnxruntime", _onnxruntime, needed=True),
         _try("video decoders", lambda: _codecs(_DECODERS, "r"), needed=True),
@@ -110,13 +110,13 @@ def describe_machine() -> str:
     )
 
 
-def _try(name: str, use: Callable[[], str], *, needed: bool) -> Finding:
+def _try(name: str, use: Callable[[], str], *, needed: bool) -> PartCheck:
     try:
-        return Finding(name, "ok", use())
+        return PartCheck(name, "ok", use())
     # Whatever a half-installed binary package raises on import or first use is the finding.
     except (ImportError, OSError, RuntimeError, VidkinError) as error:
         cause = str(error).strip().splitlines() or [type(error).__name__]
-        return Finding(name, "broken" if needed else "missing", cause[0])
+        return PartCheck(name, "broken" if needed else "missing", cause[0])
 
 
 def _versions(packages: Sequence[str]) -> dict[str, str]:
@@ -128,7 +128,7 @@ def _versions(packages: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _extras() -> list[Finding]:
+def _extras() -> list[PartCheck]:
     """A finding for each extra of vidkin; which packages it consists of is known from its metadata."""
     packages: dict[str, list[str]] = {}
     for requirement in importlib.metadata.requires("vidkin") or ():
@@ -226,7 +226,7 @@ INDEX_FILES = "files of the index"
 _MODEL = "model of the index"
 
 
-def inspect_index(index: str | os.PathLike[str]) -> tuple[Finding, ...]:
+def inspect_index(index: str | os.PathLike[str]) -> tuple[PartCheck, ...]:
     """Findings about an index; none if there is nothing at this path.
 
     Raises:
@@ -238,7 +238,7 @@ def inspect_index(index: str | os.PathLike[str]) -> tuple[Finding, ...]:
     try:
         with Index.open(place, create=False, read_only=True) as opened:
             check_files(place)
-            findings = [Finding(INDEX_FILES, "ok", "complete; --repair also reads all of them")]
+            findings = [PartCheck(INDEX_FILES, "ok", "complete; --repair also reads all of them")]
             missing = opened.store.missing()
             if missing:
                 first, cause = next(iter(missing.items()))
@@ -246,12 +246,12 @@ def inspect_index(index: str | os.PathLike[str]) -> tuple[Finding, ...]:
                     f"parts of {number(len(missing), 'video')} are missing, for example of "
                     f"{opened.store.get(first).path}: {cause}; run `vidkin index` with these videos to rebuild them"
                 )
-                findings = [Finding(INDEX_FILES, "broken", text)]
+                findings = [PartCheck(INDEX_FILES, "broken", text)]
             if opened.extractor_name.startswith("model:"):
                 try:
-                    findings.append(Finding(_MODEL, "ok", opened.extractor.fingerprint))
+                    findings.append(PartCheck(_MODEL, "ok", opened.extractor.fingerprint))
                 except VidkinError as error:
-                    findings.append(Finding(_MODEL, "broken", str(error)))
+                    findings.append(PartCheck(_MODEL, "broken", str(error)))
             return tuple(findings)
     except CollectionDamagedError as error:
-        return (Finding(INDEX_FILES, "broken", str(error)),)
+        return (PartCheck(INDEX_FILES, "broken", str(error)),)
