@@ -42,7 +42,11 @@ def apply(
     undo: Annotated[bool, typer.Option("--undo", help="Undo this plan: every file returns to its folder.")] = False,
     any_file: Annotated[
         bool,
-        typer.Option("--any-file", help="Also do what no index signed: a plan that you changed or wrote."),
+        typer.Option(
+            "--any-file",
+            help="Also do what no index signed: a plan that you changed or wrote. Files are decoded then, to prove "
+            "that nothing in them is lost.",
+        ),
     ] = False,
     made_from: Annotated[
         str | None,
@@ -50,14 +54,15 @@ def apply(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Move the spare files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.
+    """Move the files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.
 
     Files go to the system's trash or, with --move-to, below a folder. All bytes of a file and of the one to keep are
-    read first; a file that changed since the plan was made is skipped. Subtitles and other files that belong to a video
-    go with it, but stay where a link takes its place. Every step is in the log beside the plan (PLAN.log), from which
-    --undo takes it back; the same command again ends what was interrupted.
+    read first; a file is skipped if either changed since it was proven that the kept file holds everything in it.
+    Subtitles and other files that belong to a video go with it, but stay where a link takes its place. Every step is in
+    the log beside the plan (PLAN.log), from which --undo takes it back; the same command again ends what was
+    interrupted.
     """
-    from vidkin.index import Journal, apply_plan, key_of_plan, open_place, place_of_plan, read_plan
+    from vidkin.index import Journal, apply_plan, key_of_plan, open_place, place_of_plan, prove_pair, read_plan
     from vidkin.index import undo as take_back
 
     if hard_link and symlink:
@@ -77,7 +82,14 @@ def apply(
                 _remember(real, place)
             link: Literal["", "hard", "symbolic"] = "hard" if hard_link else "symbolic" if symlink else ""
             actions = apply_plan(
-                what, journal, folder=move_to, link=link, protected=protect or [], dry_run=dry_run, key=key
+                what,
+                journal,
+                folder=move_to,
+                link=link,
+                protected=protect or [],
+                dry_run=dry_run,
+                key=key,
+                prove=prove_pair if any_file else None,
             )
     if json:
         print_json({"plan": plan, "log": journal.path, "dry_run": dry_run, "files": actions})

@@ -18,6 +18,7 @@ from vidkin.cli.console import (
     meter,
     note,
     path_text,
+    plain_text,
     print_plain,
     print_segments,
     print_tsv,
@@ -46,6 +47,9 @@ from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.rendering.text import clock, print_json
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
+    from vidkin.files.proof import Proof
     from vidkin.index import Comparison
 
 
@@ -59,6 +63,13 @@ def match(
     frames: Annotated[
         Path | None, typer.Option("--frames", help="Draw matching frames side by side into this file.")
     ] = None,
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove",
+            help="Decode both files to show whether everything in A is in B; --frames draws the moments that differ.",
+        ),
+    ] = False,
     offset: Annotated[
         bool,
         typer.Option("--offset", help="Only find, by their sound, how two recordings of one event lie in time."),
@@ -86,7 +97,7 @@ def match(
     --model compare the files without an index.
     """
     from vidkin.index.query.exact_times import refine_segments
-    from vidkin.rendering.matches import frame_pairs
+    from vidkin.rendering.matches import frame_pairs, pairs_of_findings
 
     form = choose_format(format, json=json)
     map_source, frames_source = (describe_source(what, first, second) for what in ("frame map", "matching frames"))
@@ -111,7 +122,8 @@ def match(
         result = replace(result, segments=refine_segments(first, second, result.segments))
     picture_score = result.score
     result = _scored_by(by, result)
-    pairs = frame_pairs(result)
+    proof = _prove(first, second, result) if prove else None
+    pairs = frame_pairs(result) if proof is None or proof.holds else pairs_of_findings(proof)
     if picture is not None or (frames is not None and pairs):
         from vidkin.rendering.pictures import draw_map, draw_pairs
 
@@ -130,6 +142,7 @@ def match(
                 "frame_pairs": pairs,
                 "picture": picture,
                 "frames": frames if pairs else None,
+                "proof": proof,
             }
         )
         return
@@ -157,12 +170,36 @@ def match(
         say(f"Sound: {result.sound:.2f}" + (":" if result.sound_segments else ", nothing in common"))
         if result.sound_segments:
             print_segments(result.sound_segments)
+    if proof is not None:
+        _show_proof(proof)
     if picture is not None:
         say(path_text(picture).append(": the frame map"))
     if frames is not None and pairs:
-        say(path_text(frames).append(": matching frames"))
+        what = "matching frames" if proof is None or proof.holds else "the moments that differ"
+        say(path_text(frames).append(f": {what}"))
     elif frames is not None:
         note("No segment matches, so there are no matching frames to draw.", style="yellow")
+
+
+def _prove(first: Path, second: Path, result: Comparison) -> Proof:
+    """Whether everything in the first file is in the second."""
+    from vidkin.files.proof import prove
+
+    with meter("decoding both files") as bar:
+        return prove(second, first, result.segments, on_progress=lambda share: bar.update(round(100 * share), 100))
+
+
+def _show_proof(proof: Proof) -> None:
+    kept, removed = path_text(proof.kept), path_text(proof.removed)
+    if proof.holds:
+        say(plain_text("Everything in ").append_text(removed).append(" is in ").append_text(kept).append("."))
+        return
+    say(removed.append(" has something that ").append_text(kept).append(" lacks:"))
+    rows: list[list[str | Text]] = []
+    for finding in proof.findings:
+        when = "" if finding.start is None or finding.end is None else f"{clock(finding.start)} - {clock(finding.end)}"
+        rows.append([finding.kind, when, finding.text])
+    table(None, [("what", "left"), ("time in A", "left"), ("", "left")], rows)
 
 
 def _scored_by(by: Witness, result: Comparison) -> Comparison:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember, FoundGroup
     from vidkin.index.duplicates.plans import DuplicatePlan, check_plan_is_settled, plan_removal, read_plan, write_plan
     from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, place_of_plan, sign_plan
+    from vidkin.index.duplicates.prove_pair import prove_pair
     from vidkin.index.duplicates.removal import apply_plan
     from vidkin.index.duplicates.removal_files import FileAction
     from vidkin.index.duplicates.removal_log import Journal
@@ -136,6 +137,7 @@ __all__ = [
     "open_place",
     "place_of_plan",
     "plan_removal",
+    "prove_pair",
     "query_rate",
     "read_plan",
     "repair",

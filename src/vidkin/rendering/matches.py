@@ -18,11 +18,13 @@ from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.media.frames import SAME_TIME
 
 if TYPE_CHECKING:
+    from vidkin.files.proof import Proof
     from vidkin.index import Comparison, SoundOffset
     from vidkin.similarity import Box, Segment
 
 # A segment's line runs between sampled frames: look for a frame's partner this many seconds around it.
 _NEAR_LINE = 1.0
+_WHOLE = (0.0, 0.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,19 @@ class FramePair:
     mirrored: bool
     query_box: Box
     target_box: Box
+
+
+def pairs_of_findings(proof: Proof, *, count: int = 6) -> tuple[FramePair, ...]:
+    """A pair of frames for each finding of a proof that names a time: the removed file and what the kept one has."""
+    pairs: list[FramePair] = []
+    for finding in proof.findings:
+        if finding.start is None or finding.end is None or not proof.stretches or len(pairs) == count:
+            continue
+        time = (finding.start + finding.end) / 2
+        before = [stretch for stretch in proof.stretches if stretch.removed_start <= time]
+        there = (before[-1] if before else proof.stretches[0]).kept_time(time)
+        pairs.append(FramePair(time, max(there, 0.0), 1.0 - finding.certainty, False, _WHOLE, _WHOLE))
+    return tuple(pairs)
 
 
 def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, ...]:
