@@ -157,7 +157,8 @@ class Library:
         self._write(film, content, pieces, sounds=(f"a{film}",), look=look, quality=quality, suffix=suffix, cut=cut)
 
     def _make_own(self, film: int, kind: str, base: Content, pieces: Sequence[Piece]) -> None:
-        rng, more, voice = self.random, list(pieces), (f"a{film}",)
+        rng, more = self.random, list(pieces)
+        voice: tuple[str, ...] = (f"a{film}",)
         height, content = rng.choice([288, 360]), replace(base, kind=kind)
         options: dict[str, Any] = {"quality": 24}
         if kind in ("put in", "before", "after", "replaced"):
@@ -302,7 +303,8 @@ def _removed(table: Mapping[str, Any]) -> Iterator[str]:
 def sum_up(results: Iterable[tuple[int, list[str], list[str], list[str]]]) -> dict[str, Any]:
     """The figures of all libraries."""
     found = list(results)
-    lost, missed = (Counter(kind for result in found for kind in result[part]) for part in (1, 3))
+    lost = Counter(kind for _, kinds, _, _ in found for kind in kinds)
+    missed = Counter(kind for _, _, _, kinds in found for kind in kinds)
     copies = sum(len(result[2]) for result in found)
     return {
         "libraries": len(found),
