@@ -49,7 +49,7 @@ from vidkin.rendering.text import clock, print_json
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from vidkin.files.proof import Proof
+    from vidkin.files.proof_record import Proof
     from vidkin.index import Comparison
 
 

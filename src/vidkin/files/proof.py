@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike, hash_file
-from vidkin._base.values import Result
 from vidkin.errors import MediaError
 from vidkin.files.enlargement import judge_detail
 from vidkin.files.facts import FileFacts, compare_facts, read_facts
-from vidkin.files.findings import Finding, FindingKind
+from vidkin.files.findings import Finding
 from vidkin.files.picture_proof import PictureProof, prove_picture
+from vidkin.files.proof_record import Proof
 from vidkin.files.small_frames import SmallFrames
 from vidkin.files.sound_proof import prove_sound
 from vidkin.files.stretches import TimeStretch
@@ -25,9 +25,6 @@ from vidkin.media.decode import iter_frames_at
 from vidkin.similarity import Segment
 
 _Value = TypeVar("_Value")
-
-REVISION = 1
-"""Raised when the same two files would get other findings: a stored proof of another revision is made again."""
 
 # Pixels for the same part of the scene: less of a difference is rounding and cropping.
 _MORE_PIXELS = 1.1
@@ -39,51 +36,6 @@ _DETAIL_MOMENTS = 8
 _MAX_HELD = 4
 # How the work divides: decoding of both, then sound and the rest.
 _DECODED, _COMPARED = 0.7, 0.8
-
-
-@dataclass(frozen=True, slots=True)
-class Proof(Result):
-    """What is known of two files after all of both was decoded.
-
-    Attributes:
-        kept, removed: Paths of the file that stays and of the one that may be removed.
-        kept_content, removed_content: Hashes of all their bytes when they were read.
-        findings: What the removed file has that the kept one lacks; empty if everything in it stays.
-        stretches: The moments of the removed file in the kept one.
-        revision: Of the method.
-    """
-
-    kept: str
-    removed: str
-    kept_content: str
-    removed_content: str
-    findings: tuple[Finding, ...] = ()
-    stretches: tuple[TimeStretch, ...] = ()
-    revision: int = REVISION
-
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Proof:
-        """The proof that :meth:`to_dict` wrote.
-
-        Raises:
-            InvalidArgumentError, KeyError, TypeError: It is not one.
-        """
-        names = ("kept", "removed", "kept_content", "removed_content")
-        return cls(
-            **{name: str(table[name]) for name in names},
-            findings=tuple(Finding(**fields) for fields in table["findings"]),
-            stretches=tuple(TimeStretch(**fields) for fields in table["stretches"]),
-            revision=int(table["revision"]),
-        )
-
-    @property
-    def holds(self) -> bool:
-        """Whether everything in the removed file is in the kept one."""
-        return not self.findings
-
-    def missing(self, accepted: Collection[FindingKind] = ()) -> tuple[Finding, ...]:
-        """The findings of kinds that were not accepted."""
-        return tuple(finding for finding in self.findings if finding.kind not in accepted)
 
 
 @dataclass(slots=True)

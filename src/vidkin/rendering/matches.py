@@ -18,7 +18,7 @@ from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.media.frames import SAME_TIME
 
 if TYPE_CHECKING:
-    from vidkin.files.proof import Proof
+    from vidkin.files.proof_record import Proof
     from vidkin.index import Comparison, SoundOffset
     from vidkin.similarity import Box, Segment
 

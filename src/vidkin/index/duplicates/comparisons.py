@@ -13,7 +13,7 @@ from typing import Any
 
 from vidkin._base.values import LONG_JSON_LIMITS, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError
-from vidkin.files.proof import REVISION, Proof
+from vidkin.files.proof_record import REVISION, Proof
 from vidkin.index.duplicates.traits import Traits
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.place import Place

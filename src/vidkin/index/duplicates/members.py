@@ -8,7 +8,7 @@ from typing import Any
 from vidkin._base.values import Result, fields_as_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.files.findings import Finding
-from vidkin.files.proof import Proof
+from vidkin.files.proof_record import Proof
 from vidkin.index.duplicates.companions import find_companions, find_photograph
 from vidkin.index.duplicates.comparisons import FileRecord, Relation
 from vidkin.index.duplicates.differences import Difference

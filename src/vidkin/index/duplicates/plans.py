@@ -16,7 +16,7 @@ from vidkin._base.files import check_file_name, is_within
 from vidkin._base.outputs import open_output
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.files.proof import REVISION, Proof
+from vidkin.files.proof_record import REVISION, Proof
 from vidkin.index.duplicates.companions import MOST_COMPANIONS, belongs_to, find_companions, find_photograph
 from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.removal_log import Journal

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from vidkin.errors import MediaError
 from vidkin.files.findings import Finding
-from vidkin.files.proof import Proof, prove
+from vidkin.files.proof import prove
+from vidkin.files.proof_record import Proof
 
 
 def prove_pair(kept: str, removed: str, *, on_progress: Callable[[float], None] | None = None) -> Proof:

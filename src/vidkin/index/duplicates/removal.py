@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from vidkin._base import disk
 from vidkin._base.files import drive_name, is_within
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.files.proof import Proof
+from vidkin.files.proof_record import Proof
 from vidkin.index.duplicates import trash, trash_elsewhere
 from vidkin.index.duplicates.companions import find_other_owner
 from vidkin.index.duplicates.plans import DuplicatePlan, FileState, FolderState

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.files.facts import compare_facts
 from vidkin.files.findings import NEVER_ACCEPTED, Finding, FindingKind
-from vidkin.files.proof import Proof, Prover
+from vidkin.files.proof import Prover
+from vidkin.files.proof_record import Proof
 from vidkin.index.duplicates.companions import find_photograph
 from vidkin.index.duplicates.comparisons import WHOLE, FileRecord, PairResult, content_of, relation_of, stretch_of
 from vidkin.index.duplicates.differences import INVERSE, Difference, find_differences

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vidkin._base.values import Result
-from vidkin.files.facts import FileFacts
 from vidkin.files.languages import language_name
+
+if TYPE_CHECKING:
+    from vidkin.files.facts import FileFacts
 
 
 @dataclass(frozen=True, slots=True)
