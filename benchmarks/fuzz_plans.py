@@ -1,6 +1,6 @@
 """Random libraries with known truth, asked of `vidkin duplicates --plan`: is anything planned that exists once?
 
-    python benchmarks/fuzz_plans.py OUT [--seed N] [--libraries N] [--jobs N] [--output FILE.json] FOLDER...
+    python benchmarks/fuzz_plans.py OUT [--seed N] [--libraries N] [--jobs N] [--quick] [--output FILE.json] FOLDER...
 
 Each library has four films of 12 to 40 seconds made of footage from the folders, each piece used once, and of each film
 some copies that have nothing of their own (smaller, harder compressed, gray, mirrored, bordered, trimmed, in another
@@ -115,7 +115,8 @@ def find_footage(folders: Sequence[Path], cache: Path) -> dict[str, float]:
 class Library:
     """One random library in a folder of its own."""
 
-    def __init__(self, out: Path, seed: int, number: int, footage: Mapping[str, float]) -> None:
+    def __init__(self, out: Path, seed: int, number: int, footage: Mapping[str, float], *, quick: bool) -> None:
+        self.height, self.preset, self.seconds = (270, "ultrafast", (8, 18)) if quick else (360, "veryfast", (12, 40))
         self.random = random.Random(seed * 1000 + number)
         self.work = out / f"{seed}_{number}"
         shutil.rmtree(self.work, ignore_errors=True)
@@ -131,10 +132,10 @@ class Library:
             self._make_film(film)
 
     def _make_film(self, film: int) -> None:
-        rng, pieces, goal = self.random, list[Piece](), self.random.uniform(12, 40)
+        rng, pieces, goal = self.random, list[Piece](), self.random.uniform(*self.seconds)
         while sum(piece.length for piece in pieces) < goal:
-            pieces.append(self._draw_piece(1, 9))
-        base = Content("film", frozenset(pieces), sounds=frozenset({f"a{film}"}))
+            pieces.append(self._draw_piece(1, self.seconds[0] * 0.75))
+        base = Content("film", frozenset(pieces), self.height, sounds=frozenset({f"a{film}"}))
         self._write(film, base, pieces, sounds=(f"a{film}",))
         for kind in rng.sample(COPIES, 2):
             self._make_copy(film, kind, base, pieces)
@@ -142,7 +143,9 @@ class Library:
             self._make_own(film, kind, base, pieces)
 
     def _make_copy(self, film: int, kind: str, base: Content, pieces: Sequence[Piece]) -> None:
-        height = self.random.choice([180, 240, 288]) if kind == "smaller" else 360
+        height = (
+            round(self.random.choice([0.5, 0.667, 0.8]) * self.height) // 2 * 2 if kind == "smaller" else self.height
+        )
         looks = {"gray": "hue=s=0", "mirrored": "hflip", "bordered": "pad=iw:ih*1.3:-1:-1"}
         quality = {"smaller": 26, "harder": 32, "container": 22}.get(kind, 24)
         content = replace(base, kind=kind, height=height, color=kind != "gray", clean=kind != "bordered")
@@ -159,7 +162,7 @@ class Library:
     def _make_own(self, film: int, kind: str, base: Content, pieces: Sequence[Piece]) -> None:
         rng, more = self.random, list(pieces)
         voice: tuple[str, ...] = (f"a{film}",)
-        height, content = rng.choice([288, 360]), replace(base, kind=kind)
+        height, content = rng.choice([round(0.8 * self.height) // 2 * 2, self.height]), replace(base, kind=kind)
         options: dict[str, Any] = {"quality": 24}
         if kind in ("put in", "before", "after", "replaced"):
             new = self._draw_piece(0.5, 6) if rng.random() < 0.7 else self._draw_piece(0.5, 1.5)
@@ -185,7 +188,7 @@ class Library:
         elif kind in ("subtitles", "chapters", "date"):
             content, options["extra"] = replace(content, extras=frozenset({f"{kind} {film}"})), kind
         elif kind == "no sound":
-            voice, height, options["quality"] = (), 360, 14
+            voice, height, options["quality"] = (), self.height, 14
         if "look" in options:
             content = replace(content, pieces=content.pieces | {f"{kind} {film}"}, clean=False)
         content = replace(content, height=height, sounds=frozenset(voice))
@@ -206,7 +209,8 @@ class Library:
         name = f"{Path(piece.source).stem}_{piece.start:.2f}_{piece.length:.2f}.mkv"
         path = self.work / "pieces" / name
         if not path.exists():
-            look = "scale=640:360:force_original_aspect_ratio=decrease,pad=640:360:-1:-1,setsar=1"
+            size = f"{self.height * 16 // 9}:{self.height}"
+            look = f"scale={size}:force_original_aspect_ratio=decrease,pad={size}:-1:-1,setsar=1"
             shown = ["-vf", f"{look},fps={2 * RATE},format=yuv420p", "-frames:v", round(piece.length * 2 * RATE)]
             code = ["-c:v", "libx264", "-qp", 8, "-preset", "ultrafast"]
             run_ffmpeg("-ss", f"{piece.start:.2f}", "-i", piece.source, "-an", *shown, *code, path)
@@ -242,7 +246,7 @@ class Library:
             words += ["-i", self._write_text(extra, film)]
             taken = len(files) + len(sounds)
             maps += ["-map", f"{taken}:s"] if extra == "subtitles" else ["-map_chapters", taken]
-        code = ["-c:v", "libx264", "-crf", quality, "-preset", "veryfast", "-pix_fmt", "yuv420p", "-c:a", "aac"]
+        code = ["-c:v", "libx264", "-crf", quality, "-preset", self.preset, "-pix_fmt", "yuv420p", "-c:a", "aac"]
         begin = ["-ss", f"{cut:.2f}"] if cut else []
         run_ffmpeg(*words, "-filter_complex", chain, *maps, *code, *tags, *begin, self.videos / name)
         self.truth[name] = content
@@ -268,9 +272,11 @@ def _tone(name: str) -> str:
     )
 
 
-def ask(number: int, out: Path, seed: int, footage: Mapping[str, float]) -> tuple[int, list[str], list[str], list[str]]:
+def ask(
+    number: int, out: Path, seed: int, footage: Mapping[str, float], *, quick: bool
+) -> tuple[int, list[str], list[str], list[str]]:
     """Make a library and ask for a plan; number of planned files, kinds planned wrongly, copies, copies not planned."""
-    library = Library(out, seed, number, footage)
+    library = Library(out, seed, number, footage, quick=quick)
     library.make()
     index, plan = library.work / "library.vidkin", library.work / "plan.json"
     vidkin = [sys.executable, "-m", "vidkin"]
@@ -325,14 +331,17 @@ def main() -> int:
     parser.add_argument("--libraries", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="number of the first library")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="smaller and shorter films, encoded faster")
     parser.add_argument("--output", type=Path, help="write the figures as JSON")
     wish = parser.parse_args()
     wish.out.mkdir(parents=True, exist_ok=True)
     footage = find_footage(wish.folders, wish.out / "footage.json")
     numbers = range(wish.first, wish.first + wish.libraries)
     with ProcessPoolExecutor(wish.jobs) as pool:
-        figures = sum_up(pool.map(partial(ask, out=wish.out, seed=wish.seed, footage=footage), numbers))
-    figures = {"seed": wish.seed, "folders": [folder.name for folder in wish.folders], **figures}
+        figures = sum_up(
+            pool.map(partial(ask, out=wish.out, seed=wish.seed, footage=footage, quick=wish.quick), numbers)
+        )
+    figures = {"seed": wish.seed, "quick": wish.quick, "folders": [folder.name for folder in wish.folders], **figures}
     print(json.dumps(figures, indent=1))
     if wish.output is not None:
         wish.output.write_text(json.dumps(figures, indent=1) + "\n")

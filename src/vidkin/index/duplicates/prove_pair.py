@@ -9,6 +9,7 @@ from vidkin.errors import MediaError
 from vidkin.files.findings import Finding
 from vidkin.files.proof import prove
 from vidkin.files.proof_record import Proof
+from vidkin.index.query.sound import compare
 
 
 def prove_pair(kept: str, removed: str, *, on_progress: Callable[[float], None] | None = None) -> Proof:
@@ -22,8 +23,6 @@ def prove_pair(kept: str, removed: str, *, on_progress: Callable[[float], None] 
     Returns:
         The proof; a file that cannot be read is a finding.
     """
-    from vidkin.index.query.sound import compare
-
     try:
         segments = compare(removed, kept).segments
     except MediaError as error:
