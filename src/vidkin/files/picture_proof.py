@@ -133,11 +133,12 @@ class _Comparison:
             box = find_borders(others)
             self._set_size(self._common_size(), box)
             left, top, right, bottom = self.place.seen
-            # Borders that the removed file has as well lie under its own.
-            edges = box[0] - left, box[1] - top, right - box[2], bottom - box[3]
             around = left, top, 1 - right, 1 - bottom
             bars = box[0], box[1], 1 - box[2], 1 - box[3]
-            self.framed = max(edges) < _BORDER and max(map(min, around, bars)) > _BORDER
+            # Beyond the removed frame the kept one has nothing but a border.
+            self.framed = any(
+                beyond > _BORDER and bar > beyond - _BORDER for beyond, bar in zip(around, bars, strict=True)
+            )
             self._find_times(lines)
         if agreement < _AGREE:
             return self._result((Finding("picture", "its frames do not lie on those of the kept file", certainty=0.9),))

@@ -20,6 +20,8 @@ _REACH, _STEP = 1.5, 0.1
 _CUT, _OFF_LINE = 4.0, 0.15
 # Lines whose times differ by less over the whole video are one.
 _SAME_LINE = 0.3
+# Speeds closer to 1 are 1.
+_OTHER_SPEED = 0.02
 _MAX_LINES = 8
 
 
@@ -39,12 +41,13 @@ def lines_of(segments: Sequence[Segment], length: float) -> list[Line]:
     """The different lines of a match, the longest first; the removed file is the query."""
     lines: list[Line] = []
     for segment in sorted(segments, key=lambda item: item.query_start - item.query_end):
-        speed = segment.speed if abs(segment.speed - 1) > 0.02 else 1.0
         middle = (segment.query_start + segment.query_end) / 2
-        line = Line((segment.target_start + segment.target_end) / 2 - speed * middle, speed)
-        ends = np.array([0.0, length])
-        if all(np.abs(line.at(ends) - other.at(ends)).max() > _SAME_LINE for other in lines):
-            lines.append(line)
+        # A match of a scene that hardly moves may state any speed.
+        for speed in dict.fromkeys((segment.speed if abs(segment.speed - 1) > _OTHER_SPEED else 1.0, 1.0)):
+            line = Line((segment.target_start + segment.target_end) / 2 - speed * middle, speed)
+            ends = np.array([0.0, length])
+            if all(np.abs(line.at(ends) - other.at(ends)).max() > _SAME_LINE for other in lines):
+                lines.append(line)
     return lines[:_MAX_LINES]
 
 
