@@ -139,9 +139,10 @@ class _Comparison:
             left, top, right, bottom = self.place.seen
             around = left, top, 1 - right, 1 - bottom
             bars = box[0], box[1], 1 - box[2], 1 - box[3]
-            # Beyond the removed frame the kept one has nothing but a border.
+            # Beyond the removed frame the kept one has nothing but a border, whose edge lies within two pixels.
             self.framed = any(
-                beyond > _BORDER and bar > beyond - _BORDER for beyond, bar in zip(around, bars, strict=True)
+                beyond > _BORDER and bar > max(beyond / 2, beyond - 2 / min(self.kept.size))
+                for beyond, bar in zip(around, bars, strict=True)
             )
             self._find_times(lines)
         if agreement < _AGREE:
