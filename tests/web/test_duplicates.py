@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from tests.support.videos import encode, pan
 from tests.web.conftest import Connect, Library, finish_job, number_of
-from vidkin.index import Index, read_plan
+from vidkin.index import Index, SerialExecutor, read_plan
 from vidkin.web import Settings
 from vidkin.web.app import create_app
 from vidkin.web.guard import Guard
@@ -195,3 +196,36 @@ def test_a_preview_groups_what_was_compared_and_promises_nothing(own_library: Li
         (group,) = index.duplicates(known_only=True, read_files=False, prove=False)
         assert [(member.is_spare, member.is_proven) for member in group.members] == [(False, False), (True, False)]
         assert stored.read_bytes() == before
+
+
+def test_the_file_to_keep_follows_what_is_preferred(own_library: Library, connect: Connect) -> None:
+    client = connect(own_library.index)
+    kept = {}
+    for prefer in ("best", "age", "newest", "size", "longest"):
+        find(client, prefer=prefer)
+        found = client.get("/api/duplicates").json()
+        assert found["wish"]["prefer"] == prefer
+        kept[prefer] = (found["groups"][0]["members"][0]["name"], found["groups"][0]["reason"])
+        assert f'<option value="{prefer}" selected>' in client.get("/duplicates").text
+    # The copy was made after the film; both are as long.
+    assert kept["newest"] == ("copy.mp4", "newest")
+    assert kept["age"] == ("coffee.mp4", "oldest")
+    assert kept["size"] == ("coffee.mp4", "largest file")
+    assert kept["best"][0] == kept["longest"][0] == "coffee.mp4"
+    assert client.post("/api/duplicates", json={"prefer": "smallest"}).status_code == 422
+
+
+def test_a_member_says_in_which_traits_it_differs(own_library: Library, connect: Connect) -> None:
+    encode(own_library.folder / "half rate.mp4", list(pan("coffee", 120, width=144, height=96))[::2], rate=5)
+    with Index.open(own_library.index) as index:
+        index.add(own_library.folder, executor=SerialExecutor(index.worker_spec))
+    client = connect(own_library.index)
+    find(client)
+    (group,) = client.get("/api/duplicates").json()["groups"]
+    assert {member["name"]: member["details"] for member in group["members"]} == {
+        "coffee.mp4": ["10 frames a second"],
+        "copy.mp4": ["10 frames a second"],
+        "half rate.mp4": ["5 frames a second"],
+    }
+    assert [member["traits"]["frame_rate"] for member in group["members"]].count(10.0) == 2
+    assert "5 frames a second" in client.get("/duplicates").text

@@ -399,6 +399,8 @@ class _Roles:
             doubt = doubt or (NOT_WHOLE if relation == "excerpt" and not pairs.parts else "")
             if not doubt and pairs.prove:
                 doubt = "no file that stays is proven to hold everything of it"
+                if _has_other_state(file) or _has_other_state(wanted):
+                    doubt = "it or the file to keep changed since it was indexed; run `vidkin index` again"
         return DuplicateMember.of(
             file,
             pairs.ruled(file, reference).score,
