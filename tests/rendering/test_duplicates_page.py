@@ -12,13 +12,15 @@ from PIL import Image
 
 from tests.support.labelled import counting_clip
 from tests.support.videos import encode
+from vidkin.files.findings import Finding
 from vidkin.index import DuplicateGroup, DuplicateMember
+from vidkin.index.duplicates.traits import Traits
 from vidkin.rendering.duplicates import write_duplicate_page
 
 
 def member(path: Path, *, best: bool = False, **facts: object) -> DuplicateMember:
-    given = {"compared_with": None if best else "best", **facts}
-    return DuplicateMember(str(path), 0.9, 64, 48, 2.0, 1500, best=best, **given)  # type: ignore[arg-type]
+    given = {"size": 1500, "compared_with": None if best else "best", **facts}
+    return DuplicateMember(str(path), 0.9, 64, 48, 2.0, best=best, **given)  # type: ignore[arg-type]
 
 
 def pictures(page: str) -> list[np.ndarray]:
@@ -28,23 +30,32 @@ def pictures(page: str) -> list[np.ndarray]:
 
 def test_a_page_has_every_file_with_pictures_of_three_moments(tmp_path: Path) -> None:
     clip = counting_clip(tmp_path / "clip & <b>.mp4", 20)
-    best = member(clip, best=True, links=("/other/name & co.mp4",))
-    group = DuplicateGroup((best, member(clip, doubt="little detail")), "most detail")
+    best = member(clip, best=True, traits=Traits(50.0), links=("/other/name & co.mp4",))
+    lost = tuple(Finding("picture", f"0:0{second}.0-0:0{second}.5 shows <others>") for second in range(3))
+    doubtful = member(clip, doubt="; ".join(one.text for one in lost), findings=lost, traits=Traits(25.0, date="2020"))
+    spare = [member(clip), member(clip, kept_by=str(clip), size=3000)]
+    group = DuplicateGroup((best, doubtful, *spare), "most detail")
     steps: list[tuple[int, int]] = []
     write_duplicate_page(
         [group, group], tmp_path / "page.html", short_side=32, on_progress=lambda *step: steps.append(step)
     )
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert steps == [(1, 2), (2, 2)]
-    assert "2 groups, 2 copies besides the best ones; 0 B can be freed." in page
+    removable = "3.0 kB can be removed without loss, 1.5 kB may be removable"
+    assert f"<h2>Group 2: {removable}</h2>" in page
+    assert (
+        "2 groups, 6 copies besides the best ones; 6.0 kB can be removed without loss, 3.0 kB may be removable." in page
+    )
+    assert "freed" not in page
     assert "clip &amp; &lt;b&gt;.mp4" in page
     assert "<b>" not in page
     assert "keep (most detail)" in page
-    assert '<span class="doubt">copy of best, doubtful: little detail</span>' in page
-    assert "score 0.90, 64x48, 0:02.0, 1.5 kB</small>" in page
-    assert "1.5 kB, also named /other/name &amp; co.mp4</small>" in page
+    assert '<span class="doubt">copy of best, doubtful</span>' in page
+    assert page.count("<li>0:02.0-0:02.5 shows &lt;others&gt;</li>") == 2
+    assert "score 0.90, 64x48, 0:02.0, 1.5 kB, 25 frames a second, date: 2020</small>" in page
+    assert "1.5 kB, also named /other/name &amp; co.mp4, 50 frames a second, no date</small>" in page
     shown = pictures(page)
-    assert len(shown) == 12
+    assert len(shown) == 24
     assert shown[0].shape == (32, 43, 3)
     # .3, 1 and 1.7 s of a clip that becomes brighter by 10 with each of 10 frames a second.
     assert [round((float(image.mean()) - 20) / 10) for image in shown[:3]] == [3, 10, 17]

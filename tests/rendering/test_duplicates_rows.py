@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from vidkin.files.findings import Finding
 from vidkin.index import Difference, DuplicateGroup, DuplicateMember
-from vidkin.rendering.duplicates import describe_member, duplicate_cells
+from vidkin.index.duplicates.traits import Traits
+from vidkin.rendering.duplicates import describe_member, describe_traits, duplicate_cells
 
 BEST = DuplicateMember("/a/best.mp4", 0.9, 1920, 1080, 60.0, 1000, best=True)
+
+
+LOST = (
+    Finding("sound", "no sound"),
+    Finding("data", "a time code"),
+    *(Finding("picture", f"0:0{second}.0-0:0{second}.5 shows something else") for second in range(3)),
+)
 
 
 def copy(**facts: object) -> DuplicateMember:
@@ -37,6 +48,13 @@ def copy(**facts: object) -> DuplicateMember:
         (copy(differences=(Difference("other container"),)), "copy, same picture, other container"),
         (copy(differences=(Difference("bars added", 0.25),)), "copy, black bars added"),
         (copy(doubt="little detail"), "copy, doubtful: little detail"),
+        (copy(doubt="a; b", findings=LOST[:2]), "copy, doubtful: no sound; a time code"),
+        (copy(doubt="a; b; c; d; e", findings=LOST), "copy, doubtful: no sound; a time code; and 3 more"),
+        (copy(kept_by="/a/best.mp4"), "copy, can be removed without loss"),
+        (
+            copy(kept_by="/b/whole.mp4"),
+            "copy, can be removed without loss: whole.mp4 holds everything in it",
+        ),
         (copy(compared_with="/b/other\n.mp4"), "copy of other�.mp4"),
     ],
 )
@@ -49,7 +67,7 @@ def test_the_best_one_says_why(reason: str, words: str) -> None:
     assert describe_member(BEST, DuplicateGroup((BEST, copy()), reason)) == words
 
 
-def test_a_group_frees_what_is_spare() -> None:
+def test_what_may_be_removable_of_a_group_is_what_is_spare() -> None:
     group = DuplicateGroup((BEST, copy(), copy(doubt="dark"), copy(lacking=1.0)))
     assert (group.best, group.savings) == (BEST, 100)
 
@@ -57,9 +75,33 @@ def test_a_group_frees_what_is_spare() -> None:
 def test_a_row_has_the_times_of_an_excerpt_and_what_kind_of_copy_it_is() -> None:
     differences = (Difference("without color"), Difference("lower resolution", 0.5))
     beside = {"companions": ("/a/copy.srt", "/a/copy.nfo"), "stays": "it is in the library"}
-    part = copy(relation="excerpt", start=2.0, end=32.0, differences=differences, **beside)
+    traits = Traits(29.97, "HDR10", ("English 5.1", "German stereo"), 8, ("French",), 1, "2020-05-17", "+48.1+011.6/")
+    part = copy(
+        relation="excerpt", start=2.0, end=32.0, differences=differences, traits=traits, findings=LOST[:2], **beside
+    )
     headings, _, row = duplicate_cells([DuplicateGroup((BEST, part))])
     values = dict(zip(headings, row, strict=True))
     assert (values["relation"], values["start"], values["end"]) == ("excerpt", "2.000", "32.000")
     assert values["differences"] == "without color; lower resolution"
     assert (values["stays"], values["companions"]) == ("it is in the library", "/a/copy.srt; /a/copy.nfo")
+    names = ("frame_rate", "dynamic_range", "sounds", "subtitles", "date", "location")
+    assert [values[name] for name in names] == [
+        *("29.970", "HDR10", "English 5.1; German stereo", "French", "2020-05-17", "+48.1+011.6/")
+    ]
+    assert (values["proven"], values["kept_by"], values["findings"]) == ("no", "", "no sound; a time code")
+
+
+def test_a_row_names_the_file_that_is_proven_to_hold_everything_of_it() -> None:
+    headings, best, row = duplicate_cells([DuplicateGroup((BEST, copy(kept_by="/a/best.mp4")))])
+    values = dict(zip(headings, row, strict=True))
+    assert (values["proven"], values["kept_by"], values["findings"]) == ("yes", "/a/best.mp4", "")
+    assert dict(zip(headings, best, strict=True))["frame_rate"] == ""  # the file was not opened
+
+
+def test_only_the_traits_in_which_files_differ_are_said() -> None:
+    film = replace(BEST, traits=Traits(59.94, "HDR10", ("English 5.1", "German stereo"), date="2020-05-17"))
+    small = copy(traits=Traits(29.97, "", (), date="2020-05-17"))
+    group = DuplicateGroup((film, small, copy()))
+    assert describe_traits(film, group) == ["59.94 frames a second", "HDR10", "sound: English 5.1, German stereo"]
+    assert describe_traits(small, group) == ["29.97 frames a second", "8 bit", "no sound"]
+    assert describe_traits(group.members[2], group) == []

@@ -39,7 +39,7 @@ def make_library(root: Path) -> Library:
     folder.mkdir()
     # Well enough encoded for times to a tenth of a second.
     encode(folder / "coffee.mp4", pan("coffee", 120), options={"preset": "medium"})
-    small = pan("coffee", 120, width=128, height=96)
+    small = pan("coffee", 120, width=144, height=96)
     encode(folder / "copy.mp4", small, options={"crf": "32", "preset": "medium"})
     encode(folder / "rocket & <b>.mp4", pan("rocket", 80))
     (folder / "broken.mp4").write_bytes(b"no video at all" * 50)

@@ -29,7 +29,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str
     (tmp_path / "data").mkdir()
     library = make_library(tmp_path)
     encode(library.folder / "cat.mp4", pan("chelsea", 80))
-    encode(library.folder / "cat small.mp4", pan("chelsea", 80, width=128, height=96))
+    encode(library.folder / "cat small.mp4", pan("chelsea", 80, width=144, height=96))
     with Index.open(library.index) as index:
         index.add(library.folder, executor=SerialExecutor(index.worker_spec))
         assert len(index.duplicates()) == 2
@@ -43,8 +43,8 @@ def test_groups_are_there_at_once_and_a_verdict_keeps_its_place(browser: Browser
         page.goto(f"{address}duplicates")
         groups = page.locator(".group")
         expect(groups).to_have_count(2)  # a command found them
-        freed = page.locator("#savings")
-        before = freed.inner_text()
+        removable = page.locator("#savings")
+        before = removable.inner_text()
         # The same moments in files of the same begin, to half a second: features are stored once a second.
         times = [box.locator(".length").all_inner_texts() for box in groups.nth(0).locator(".member").all()]
         assert len(times[0]) == 3
@@ -60,9 +60,9 @@ def test_groups_are_there_at_once_and_a_verdict_keeps_its_place(browser: Browser
         assert top is not None
         assert after is not None
         assert after["y"] == pytest.approx(top["y"], abs=60)
-        expect(freed).not_to_have_text(before)
+        expect(removable).not_to_have_text(before)
         page.keyboard.press("u")
-        expect(freed).to_have_text(before)
+        expect(removable).to_have_text(before)
         expect(page.locator(".group:not(.settled)")).to_have_count(2)
         # By mouse: keep the other one, and back by the button of the message.
         first = groups.nth(0)
@@ -96,7 +96,7 @@ def test_copies_are_moved_and_brought_back(browser: Browser, place: tuple[str, P
             page.keyboard.press("u")
             expect(page.locator("#messages")).to_contain_text("1 file brought back.")
         else:
-            page.get_by_role("button", name="Select all that can be removed").click()
+            page.get_by_role("button", name="Select all that may be removable").click()
             expect(page.locator("#selected")).to_contain_text("2 copies selected")
             page.get_by_role("button", name="Move to a folder").click()
             page.get_by_label("Folder on this computer").fill(str(tmp_path / "away"))

@@ -47,7 +47,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]
     """The address of a server whose index has two groups that nobody looked for, and the folder of its videos."""
     library = make_library(tmp_path_factory.mktemp("jobs"))
     encode(library.folder / "cat.mp4", pan("chelsea", 80))
-    encode(library.folder / "cat small.mp4", pan("chelsea", 80, width=128, height=96))
+    encode(library.folder / "cat small.mp4", pan("chelsea", 80, width=144, height=96))
     with Index.open(library.index) as index:
         index.add(library.folder, executor=SerialExecutor(index.worker_spec))
     with served(library.index) as address:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from tests.support.videos import encode, pan
 from tests.web.conftest import Connect, Library, finish_job, number_of
-from vidkin.index import Index, read_plan
+from vidkin.index import Index, SerialExecutor, read_plan
 from vidkin.web import Settings
 from vidkin.web.app import create_app
 from vidkin.web.guard import Guard
@@ -57,9 +58,25 @@ def test_groups_show_the_best_copy_and_why(library: Library, connect: Connect) -
     ]
 
 
-def test_the_plan_is_a_file_for_apply_and_changes_nothing(library: Library, connect: Connect, tmp_path: Path) -> None:
+def test_the_plan_has_what_is_proven_for_apply_and_changes_nothing(
+    own_library: Library, connect: Connect, tmp_path: Path
+) -> None:
+    library = own_library
     client = connect(library.index)
     find(client)
+    early = client.get("/api/duplicates/plan.json")
+    assert (early.status_code, "1 file may be removable and must be proven first" in early.json()["detail"]) == (
+        409,
+        True,
+    )
+    assert "1 of them may be removable" in client.get("/duplicates").text
+    told = finish_job(client, client.post("/api/duplicates/prove").json())
+    assert told["result"] == {"proven": 1, "skipped": []}
+    found = client.get("/api/duplicates").json()
+    copy = found["groups"][0]["members"][1]
+    assert (copy["is_proven"], copy["kept_by"]) == (True, str(library.folder / "coffee.mp4"))
+    assert (found["proven"], found["proven_bytes"], found["spare"]) == (1, copy["size"], 1)
+    assert "can be removed without loss" in client.get("/duplicates").text
     answer = client.get("/api/duplicates/plan.json")
     assert answer.headers["content-disposition"] == 'attachment; filename="plan.json"'
     (tmp_path / "plan.json").write_bytes(answer.content)
@@ -175,14 +192,40 @@ def test_a_preview_groups_what_was_compared_and_promises_nothing(own_library: Li
         assert index.uncompared() == (3, 3)
         index.duplicates()
         stored = library.index / "comparisons.json"
-        table = json.loads(stored.read_text(encoding="utf-8"))
-        for row in table["pairs"]:
-            row[6] = row[7] = None  # neither doubts nor missing parts were looked at
-        stored.write_text(json.dumps(table), encoding="utf-8")
         before = stored.read_bytes()
-        (group,) = index.duplicates(known_only=True, read_files=False)
-        assert [(member.is_spare, member.doubt) for member in group.members] == [
-            (False, ""),
-            (False, "not checked yet"),
-        ]
-        assert (group.savings, stored.read_bytes()) == (0, before)
+        (group,) = index.duplicates(known_only=True, read_files=False, prove=False)
+        assert [(member.is_spare, member.is_proven) for member in group.members] == [(False, False), (True, False)]
+        assert stored.read_bytes() == before
+
+
+def test_the_file_to_keep_follows_what_is_preferred(own_library: Library, connect: Connect) -> None:
+    client = connect(own_library.index)
+    kept = {}
+    for prefer in ("best", "age", "newest", "size", "longest"):
+        find(client, prefer=prefer)
+        found = client.get("/api/duplicates").json()
+        assert found["wish"]["prefer"] == prefer
+        kept[prefer] = (found["groups"][0]["members"][0]["name"], found["groups"][0]["reason"])
+        assert f'<option value="{prefer}" selected>' in client.get("/duplicates").text
+    # The copy was made after the film; both are as long.
+    assert kept["newest"] == ("copy.mp4", "newest")
+    assert kept["age"] == ("coffee.mp4", "oldest")
+    assert kept["size"] == ("coffee.mp4", "largest file")
+    assert kept["best"][0] == kept["longest"][0] == "coffee.mp4"
+    assert client.post("/api/duplicates", json={"prefer": "smallest"}).status_code == 422
+
+
+def test_a_member_says_in_which_traits_it_differs(own_library: Library, connect: Connect) -> None:
+    encode(own_library.folder / "half rate.mp4", list(pan("coffee", 120, width=144, height=96))[::2], rate=5)
+    with Index.open(own_library.index) as index:
+        index.add(own_library.folder, executor=SerialExecutor(index.worker_spec))
+    client = connect(own_library.index)
+    find(client)
+    (group,) = client.get("/api/duplicates").json()["groups"]
+    assert {member["name"]: member["details"] for member in group["members"]} == {
+        "coffee.mp4": ["10 frames a second"],
+        "copy.mp4": ["10 frames a second"],
+        "half rate.mp4": ["5 frames a second"],
+    }
+    assert [member["traits"]["frame_rate"] for member in group["members"]].count(10.0) == 2
+    assert "5 frames a second" in client.get("/duplicates").text

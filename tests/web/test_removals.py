@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,11 @@ import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
+from tests.support.videos import encode, pan
 from tests.web.conftest import Connect, Library, finish_job, number_of
 from vidkin.cli.app import app
-from vidkin.index import Index
+from vidkin.files.small_frames import SmallFrames
+from vidkin.index import Index, SerialExecutor
 
 
 @pytest.fixture
@@ -44,6 +48,14 @@ def remove(client: TestClient, *videos: int, folder: Path | None = None) -> dict
     return finish_job(client, answer.json())
 
 
+def prove(client: TestClient) -> dict[str, Any]:
+    """Prove all that may be removable; the result."""
+    ended = finish_job(client, client.post("/api/duplicates/prove").json())
+    assert ended["state"] == "done", ended["error"]
+    result: dict[str, Any] = ended["result"]
+    return result
+
+
 def test_a_copy_goes_to_the_trash_and_comes_back(mine: Library, connect: Connect, trash: Path) -> None:
     before = contents(mine.folder)
     client = connect(mine.index)
@@ -54,7 +66,7 @@ def test_a_copy_goes_to_the_trash_and_comes_back(mine: Library, connect: Connect
     assert (ended["state"], ended["result"]["done"], ended["result"]["bytes"]) == ("done", 1, size)
     assert (trash / "copy.mp4").read_bytes() == before["copy.mp4"]
     assert not (mine.folder / "copy.mp4").exists()
-    # What can be freed is true at once.
+    # What may be removable is true at once.
     assert (client.get("/api/duplicates").json()["total"], client.get("/api/duplicates/spare").json()) == (0, {})
     (removal,) = client.get("/api/duplicates/removals").json()
     assert removal["can_undo"] is True
@@ -93,9 +105,12 @@ def test_a_file_that_is_another_one_by_now_stays(mine: Library, connect: Connect
     assert ended["result"]["done"] == 0
     (skipped,) = ended["result"]["skipped"]
     assert skipped["path"].endswith("copy.mp4")
-    assert "changed since it was indexed; run `vidkin index` again" in skipped["cause"]
+    changed = "changed since it was indexed; run `vidkin index` again"
+    assert changed in skipped["cause"]
     assert contents(mine.folder) == before
     assert not contents(mine.folder.parent / "away")
+    # What was seen of these files is not remembered of those that the index knows.
+    assert json.loads((mine.index / "comparisons.json").read_text(encoding="utf-8"))["proofs"] == []
     assert client.get("/api/duplicates/plan.json").json()["groups"] == []
 
 
@@ -104,6 +119,84 @@ def test_a_file_that_was_only_touched_is_still_the_duplicate(mine: Library, conn
     os.utime(mine.folder / "copy.mp4", (1, 1))
     ended = remove(client, number_of(client, "copy.mp4"), folder=mine.folder.parent / "away")
     assert ended["result"]["done"] == 1
+
+
+@pytest.fixture
+def cut(mine: Library) -> Path:
+    """A version of the film in the library that has footage of its own, and that a search takes for a copy."""
+    film, rocket = (list(pan(name, 120, width=144, height=96)) for name in ("coffee", "rocket"))
+    path = encode(mine.folder / "cut.mp4", [*film[:50], *rocket[50:65], *film[65:]], options={"preset": "medium"})
+    with Index.open(mine.index) as index:
+        index.add(mine.folder, executor=SerialExecutor(index.worker_spec))
+        (group,) = index.duplicates()
+        assert [Path(member.path).name for member in group.members if member.is_spare] == ["copy.mp4", "cut.mp4"]
+    return path
+
+
+def test_a_file_with_footage_of_its_own_stays_and_a_proven_one_moves(
+    mine: Library, cut: Path, connect: Connect
+) -> None:
+    before = contents(mine.folder)
+    client = connect(mine.index)
+    away = mine.folder.parent / "away"
+    copy = number_of(client, "copy.mp4")
+    told = remove(client, copy, number_of(client, "cut.mp4"), folder=away)
+    assert (told["state"], told["result"]["done"]) == ("done", 1)
+    (stayed,) = told["result"]["skipped"]
+    assert (stayed["path"], [finding["kind"] for finding in stayed["findings"]]) == (str(cut), ["picture"])
+    assert "shows something else" in stayed["cause"]
+    assert [Path(name).name for name in contents(away)] == ["copy.mp4"]
+    assert contents(mine.folder) == {name: data for name, data in before.items() if name != "copy.mp4"}
+    # The page says so next to the file, which cannot be chosen any more.
+    (group,) = client.get("/api/duplicates").json()["groups"]
+    (member,) = (member for member in group["members"] if member["name"] == "cut.mp4")
+    assert (member["spare"], member["reasons"]) == (False, [stayed["findings"][0]["text"]])
+    page = client.get("/duplicates").text
+    assert stayed["findings"][0]["text"] in page
+    assert 'aria-label="Remove cut.mp4"' not in page
+
+
+def test_what_was_proven_is_not_decoded_again(
+    mine: Library, cut: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = connect(mine.index)
+    first = prove(client)
+    assert (first["proven"], [entry["path"] for entry in first["skipped"]]) == (1, [str(cut)])
+    plan = client.get("/api/duplicates/plan.json").json()
+    assert [Path(file["path"]).name for group in plan["groups"] for file in group["remove"]] == ["copy.mp4"]
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("decoded again")
+
+    monkeypatch.setattr("vidkin.files.proof.SmallFrames", refuse)
+    again = remove(client, number_of(client, "copy.mp4"), folder=mine.folder.parent / "away")
+    assert (again["state"], again["result"]["done"]) == ("done", 1)
+
+
+def test_a_proof_that_is_stopped_moves_nothing(
+    mine: Library, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(mine.folder)
+    client = connect(mine.index)
+    copy = number_of(client, "copy.mp4")
+    began, stopped = threading.Event(), threading.Event()
+    read = SmallFrames.__init__
+
+    def wait(*args: Any, **settings: Any) -> None:
+        began.set()
+        assert stopped.wait(30)
+        read(*args, **settings)
+
+    monkeypatch.setattr(SmallFrames, "__init__", wait)
+    away = mine.folder.parent / "away"
+    job = client.post("/api/duplicates/remove", json={"videos": [copy], "folder": str(away)}).json()
+    assert began.wait(30)
+    detail = client.get(f"/api/jobs/{job['id']}").json()["detail"]
+    assert detail == "decoding 1 of 1 file to prove that nothing is lost"
+    client.post(f"/api/jobs/{job['id']}/stop")
+    stopped.set()
+    assert finish_job(client, job)["state"] == "stopped"
+    assert (contents(mine.folder), away.exists()) == (before, False)
 
 
 def test_only_spare_files_of_the_groups_can_be_removed(mine: Library, connect: Connect) -> None:
@@ -189,6 +282,7 @@ def test_what_apply_moved_is_in_the_history_and_either_takes_it_back(
     before = contents(mine.folder)
     client = connect(mine.index)
     plan, away = tmp_path / "plan.json", tmp_path / "away"
+    assert prove(client) == {"proven": 1, "skipped": []}
     plan.write_bytes(client.get("/api/duplicates/plan.json").content)
     run = CliRunner().invoke
     assert run(app, ["apply", str(plan), "--move-to", str(away), "--dry-run"]).exit_code == 0

@@ -61,14 +61,18 @@ class SmallFrames:
         times: list[NDArray[np.float64]] = []
         damage: list[str] = []
         self.size = (0, 0)
-        for batch in iter_frames(
-            path, rate=RATE, short_side=SHORT_SIDE, batch=_BLOCK, threads=threads, on_damage=damage.append
-        ):
-            times.append(batch.timestamps)
-            self.size = batch.images.shape[1:3]
-            self._write(batch.images)
-            if on_read is not None:
-                on_read(float(batch.timestamps[-1]))
+        try:
+            for batch in iter_frames(
+                path, rate=RATE, short_side=SHORT_SIDE, batch=_BLOCK, threads=threads, on_damage=damage.append
+            ):
+                times.append(batch.timestamps)
+                self.size = batch.images.shape[1:3]
+                self._write(batch.images)
+                if on_read is not None:
+                    on_read(float(batch.timestamps[-1]))
+        except BaseException:  # the file cannot be read, or nobody waits for it any more
+            self._file.close()
+            raise
         self.damage = "; ".join(damage)
         self.times = np.concatenate(times)
         # Batches of large frames can be shorter, those of small ones are all of one length but the last.

@@ -455,6 +455,58 @@ class Index:
         return Results(groups)
 
     @one_blas_thread()
+    def prove_groups(
+        self,
+        groups: Iterable[DuplicateGroup],
+        *,
+        chosen: Iterable[PathLike] | None = None,
+        threshold: float = SURE,
+        parts: bool = False,
+        prefer: str | Sequence[str] = (),
+        accept: Collection[FindingKind] = (),
+        workers: int | None = None,
+        by: By = "picture",
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Results[DuplicateGroup]:
+        """Prove, by decoding their files, what can be removed of some groups of :meth:`duplicates`.
+
+        Args:
+            groups: The groups; a file that is gone by now, and a group of which one file is left, are left out.
+            chosen: Only these files may be removed; all others stay. None for all.
+            threshold, parts, prefer, accept, workers, by: As for the search that found the groups.
+            on_progress: Callback that receives (steps done, total number of steps). What it raises ends the work; what
+                was proven until then is remembered.
+
+        Returns:
+            The groups in their order; their members say what is proven of them.
+        """
+        from vidkin.index.duplicates.find import prove_groups
+        from vidkin.index.duplicates.pairing import PairSearch
+
+        self._require_segments()
+        self.refresh()
+        files = {file.record.path: file for file in present_files(self._parts.records())}
+        present = [[files[member.path] for member in group.members if member.path in files] for group in groups]
+        known = Comparisons.open(self.place, self._parts.state_of_scores())
+        parts_of_pairs = self.store, self._parts.common, self.scorer, known, self._parts.readings()
+        search = PairSearch(*parts_of_pairs, sound=self._parts.sound(self.manifest))
+        search.compute_ahead(None, self.worker_spec)
+        proven = prove_groups(
+            [group for group in present if len(group) > 1],
+            search,
+            Decisions.open(self.place),
+            chosen=None if chosen is None else [os.path.abspath(path) for path in chosen],
+            threshold=threshold,
+            parts=parts,
+            prefer=prefer,
+            accept=accept,
+            workers=workers,
+            by=by,
+            on_progress=on_progress,
+        )
+        return Results(proven)
+
+    @one_blas_thread()
     def coverage(
         self,
         path: PathLike,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.outputs import open_output
+from vidkin.files.findings import Finding
 from vidkin.index import Difference, DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.heard import ONLY_SOUND
+from vidkin.index.duplicates.traits import Traits
 from vidkin.rendering.moments import picture_strip
 from vidkin.rendering.text import clock, file_size, number, printable
 
@@ -19,9 +21,12 @@ _HEADINGS = (
     *("group", "best", "score", "path", "width", "height", "duration", "size"),
     *("relation", "compared_with", "start", "end", "mirrored", "turned", "lacking", "doubt"),
     *("differences", "stays", "companions", "picture", "sound"),
+    *("frame_rate", "dynamic_range", "sounds", "subtitles", "date", "location", "proven", "kept_by", "findings"),
 )
 # Files that belong to a video and are named beside it; the rest is counted.
 _MOST_NAMED = 3
+# Findings that a line of a table has room for.
+_MAX_FINDINGS = 2
 
 # Ways in which a copy differs, in words; those with an amount or a place are in `describe_difference`.
 _WORDS = {
@@ -35,11 +40,16 @@ _WORDS = {
 }
 
 
-def describe_member(member: DuplicateMember, group: DuplicateGroup) -> str:
+def describe_member(member: DuplicateMember, group: DuplicateGroup, *, most_findings: int = _MAX_FINDINGS) -> str:
     """Describe a file of a group in one line.
 
     For example ``keep (most detail)``, ``copy, mirrored, cropped to 70 % of the picture, with film.en.srt`` or
     ``excerpt of film.mp4, from 0:10.0 - 0:15.0 of it``.
+
+    Args:
+        member: The file.
+        group: Its group.
+        most_findings: Number of findings of a proof to name; the others are counted. With 0 only that it is doubtful.
     """
     if member.best:
         return f"keep ({group.reason})" if group.reason else "keep"
@@ -72,7 +82,14 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup) -> str:
     parts += map(describe_difference, differences)
     if member.lacking and member.relation == "whole":
         parts.append(f"has {clock(member.lacking)} more")
-    if member.doubt:
+    if member.is_proven:
+        holder = printable(os.path.basename(member.kept_by or ""))
+        others = f": {holder} holds everything in it" if member.kept_by != group.best.path else ""
+        parts.append(f"can be removed without loss{others}")
+    if member.findings:
+        said = "; ".join(describe_findings(member.findings, most_findings)) if most_findings else ""
+        parts.append(f"doubtful: {said}" if said else "doubtful")
+    elif member.doubt:
         parts.append(f"doubtful: {member.doubt}")
     if member.stays:
         parts.append(f"stays: {member.stays}")
@@ -85,6 +102,52 @@ def _with_companions(member: DuplicateMember) -> list[str]:
     if len(names) > _MOST_NAMED:
         names[_MOST_NAMED - 1 :] = [f"{len(names) - _MOST_NAMED + 1} more"]
     return [f"with {' and '.join(names)}"] if names else []
+
+
+def describe_findings(findings: Sequence[Finding], most: int) -> list[str]:
+    """What a file has that the one to keep lacks, in a few words each; those after the first ``most`` are counted.
+
+    >>> describe_findings([Finding("sound", "no sound"), Finding("data", "a time code"), Finding("ends", "longer")], 1)
+    ['no sound', 'and 2 more']
+    """
+    said = [printable(finding.text) for finding in findings[:most]]
+    return said if len(findings) <= most else [*said, f"and {len(findings) - most} more"]
+
+
+def describe_traits(member: DuplicateMember, group: DuplicateGroup) -> list[str]:
+    """The traits of a file in which the files of its group differ, in a few words each.
+
+    For example ``59.94 frames a second``, ``HDR10``, ``sound: English 5.1, German stereo``.
+    """
+    if member.traits is None:
+        return []
+    known = [_trait_words(each.traits) for each in group.members if each.traits is not None]
+    return [
+        printable(own) for own, *others in zip(_trait_words(member.traits), *known, strict=True) if set(others) != {own}
+    ]
+
+
+def _trait_words(traits: Traits) -> tuple[str, ...]:
+    return (
+        f"{traits.frame_rate:.4g} frames a second",
+        traits.dynamic_range or "8 bit",
+        f"sound: {', '.join(traits.sounds)}" if traits.sounds else "no sound",
+        f"subtitles: {', '.join(traits.subtitles)}" if traits.subtitles else "no subtitles",
+        f"date: {traits.date}" if traits.date else "no date",
+        f"place: {traits.location}" if traits.location else "no place",
+    )
+
+
+def describe_removable(groups: Iterable[DuplicateGroup]) -> str:
+    """How many bytes of groups can be removed, in words; empty if none.
+
+    For example ``1.2 GB can be removed without loss, 300 MB may be removable``: the rest is not proven.
+    """
+    spare = [member for group in groups for member in group.members if member.is_spare]
+    proven = sum(member.size for member in spare if member.is_proven)
+    rest = sum(member.size for member in spare if not member.is_proven)
+    parts = ((proven, "can be removed without loss"), (rest, "may be removable"))
+    return ", ".join(f"{file_size(size)} {words}" for size, words in parts if size)
 
 
 def describe_difference(difference: Difference) -> str:
@@ -129,7 +192,17 @@ def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...
                 member.stays,
                 "; ".join(member.companions),
                 *("" if said is None else f"{said:.4f}" for said in (member.picture, member.sound)),
+                *_trait_cells(member.traits),
+                *("yes" if member.is_proven else "no", member.kept_by or ""),
+                "; ".join(finding.text for finding in member.findings),
             )
+
+
+def _trait_cells(traits: Traits | None) -> tuple[str, ...]:
+    if traits is None:
+        return ("",) * 6
+    tracks = "; ".join(traits.sounds), "; ".join(traits.subtitles)
+    return (f"{traits.frame_rate:.3f}", traits.dynamic_range, *tracks, traits.date, traits.location)
 
 
 # Groups of duplicates as one self-contained HTML page with pictures of all copies side by side.
@@ -144,6 +217,7 @@ h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; }
 td { padding: .4rem .6rem .4rem 0; vertical-align: top; }
 td.pictures { white-space: nowrap; }
+ul { margin: .2rem 0; padding-left: 1.2rem; }
 img { height: 7rem; border-radius: 4px; margin-right: .3rem; }
 tr.keep td { font-weight: 600; }
 @media (max-width: 60rem) {
@@ -174,19 +248,20 @@ def write_duplicate_page(
         MediaError: The file cannot be written. A video that cannot be read shows the cause instead of its pictures.
     """
     copies = sum(len(group.members) - 1 for group in groups)
-    savings = file_size(sum(group.savings for group in groups))
+    removable = describe_removable(groups) or "none of them may be removable"
     with open_output(path, source=source) as partial, partial.open("w", encoding="utf-8") as file:
         file.write(
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width"><title>Duplicates</title>\n'
             f"<style>{_STYLE}</style></head><body>\n<h1>Duplicates</h1>\n"
             f"<p>{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} besides the best ones; "
-            f"{savings} can be freed.</p>\n"
+            f"{removable}.</p>\n"
         )
         for position, group in enumerate(groups, start=1):
-            file.write(f"<h2>Group {position}: {file_size(group.savings)} can be freed</h2>\n<table>\n")
+            heading = ": ".join(filter(None, (f"Group {position}", describe_removable([group]))))
+            file.write(f"<h2>{heading}</h2>\n<table>\n")
             for member in group.members:
-                words = html.escape(describe_member(member, group))
+                words = html.escape(describe_member(member, group, most_findings=0))
                 name = html.escape(printable(member.path))
                 facts = (
                     f"score {member.score:.2f}, {member.width}x{member.height}, {clock(member.duration)}, "
@@ -195,13 +270,15 @@ def write_duplicate_page(
                 if member.picture is not None and member.sound is not None:
                     facts += f", picture {member.picture:.2f}, sound {member.sound:.2f}"
                 if member.links:
-                    facts += f", also named {html.escape(printable(', '.join(member.links)))}"
+                    facts += f", also named {printable(', '.join(member.links))}"
+                facts = html.escape(", ".join([facts, *describe_traits(member, group)]))
+                found = "".join(f"<li>{html.escape(printable(finding.text))}</li>" for finding in member.findings)
                 kind = ' class="keep"' if member.best else ""
                 doubt = ' class="doubt"' if member.doubt else ""
                 file.write(
                     f'<tr{kind}><td class="pictures">{_pictures(member, short_side)}</td>'
                     f'<td><span{doubt}>{words}</span><br><span class="path">{name}</span><br>'
-                    f"<small>{facts}</small></td></tr>\n"
+                    f"<small>{facts}</small>{f'<ul>{found}</ul>' if found else ''}</td></tr>\n"
                 )
             file.write("</table>\n")
             if on_progress is not None:

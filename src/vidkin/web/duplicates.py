@@ -20,9 +20,15 @@ from fastapi.responses import HTMLResponse, Response
 from vidkin._base.values import write_csv_rows
 from vidkin.errors import CollectionMismatchError
 from vidkin.index import DuplicateGroup, DuplicateMember, VideoRecord, is_gone, plan_removal, sign_plan, write_plan
-from vidkin.rendering.duplicates import describe_member, duplicate_cells
+from vidkin.rendering.duplicates import (
+    describe_findings,
+    describe_member,
+    describe_removable,
+    describe_traits,
+    duplicate_cells,
+)
 from vidkin.rendering.moments import SHARES, AlignedPart, align_group, matching_moments
-from vidkin.rendering.text import clock, printable
+from vidkin.rendering.text import clock, number, printable
 from vidkin.similarity import Segment
 from vidkin.web.groups import FoundGroups, Wish
 from vidkin.web.jobs import Job, JobRunningError, JobState
@@ -49,22 +55,29 @@ _SORTS: dict[GroupSort, Callable[[DuplicateGroup], Any]] = {
 }
 # Seconds that the page waits for groups that only have to be put together, and between two looks.
 _PATIENCE, _LOOK_EVERY = 0.5, 0.02
+MAX_REASONS = 3
+"""Findings that a page shows of a file; the others are counted."""
 
 _SegmentModel: Any = result_model(Segment, called="SegmentOfCopy")
 _PartModel: Any = result_model(AlignedPart)
 # Besides the fields of the member: ``id``, ``compared_with_id``: numbers of the videos, None where one has left the
 # index; ``name``, ``folder``: as they can be shown; ``words``: the role of the file; ``spare``: as ``is_spare``;
+# ``reasons``: at most three of the findings in words, and how many more there are; ``details``: the traits in which the
+# files of the group differ;
 # ``pictures``: addresses of pictures of it at the same moments of the content, None where it does not show that;
 # ``moments``: their times, as text; ``aligned``: whether these moments are known to be the same;
 # ``parts``: which parts of the best file it shows, for players.
 MemberModel: Any = result_model(
     DuplicateMember,
     is_spare=bool,
+    is_proven=bool,
     id=int | None,
     compared_with_id=int | None,
     name=str,
     folder=str,
     words=str,
+    reasons=list[str],
+    details=list[str],
     spare=bool,
     pictures=list[str | None],
     moments=list[str],
@@ -72,11 +85,15 @@ MemberModel: Any = result_model(
     segments=list[_SegmentModel],
     parts=list[_PartModel],
 )
-# ``key``: names the group as long as its files are the same; ``number``: its place among all groups.
-GroupModel: Any = result_model(DuplicateGroup, savings=int, members=list[MemberModel], key=str, number=int)
+# ``key``: names the group as long as its files are the same; ``number``: its place among all groups; ``removable``: the
+# bytes that can be removed, in words.
+GroupModel: Any = result_model(
+    DuplicateGroup, savings=int, members=list[MemberModel], key=str, number=int, removable=str
+)
 # ``searched``: videos were compared; ``is_preview``: a search is at work; ``uncompared``: videos that no search
-# compared; ``total``: groups that fit the filter; ``copies``: files besides the best ones; ``spare``: files that can be
-# removed; ``savings``: their bytes; ``largest``: groups in all, whatever the filter.
+# compared; ``total``: groups that fit the filter; ``copies``: files besides the best ones; ``spare``: files that may be
+# removable; ``savings``: their bytes; ``proven``, ``proven_bytes``: those of them that can be removed without loss;
+# ``of_all``: groups in all, whatever the filter.
 DuplicateList: Any = answer_model(
     "DuplicateList",
     "Some groups of duplicates, and figures of all that fit the filter.",
@@ -90,6 +107,8 @@ DuplicateList: Any = answer_model(
     copies=int,
     spare=int,
     savings=int,
+    proven=int,
+    proven_bytes=int,
     groups=list[GroupModel],
 )
 
@@ -266,7 +285,7 @@ async def keep_another(site: CurrentSite, keeper: Keeper) -> Verdicts:
 async def list_spare(
     site: CurrentSite, q: str = "", show: GroupFilter = "all", sort: GroupSort = "path"
 ) -> dict[str, int]:
-    """Numbers of all videos that can be removed, of the groups that fit the filter, and their bytes."""
+    """Numbers of all videos that may be removable, of the groups that fit the filter, and their bytes."""
     await bring_up_to_date(site, wait=True)
 
     def work() -> dict[str, int]:
@@ -295,11 +314,20 @@ async def export_groups(site: CurrentSite) -> Response:
 
 @router.get("/api/duplicates/plan.json", responses={200: {"content": {"application/json": {}}}})
 async def export_plan(site: CurrentSite) -> Response:
-    """What can be moved to the trash, for ``vidkin apply plan.json``; nothing happens until that command is run."""
+    """What can be removed without loss, for ``vidkin apply plan.json``; nothing happens until that command is run.
+
+    ``POST /api/duplicates/prove`` comes first.
+    """
     await bring_up_to_date(site, wait=True)
 
     def work() -> bytes:
-        plan = plan_removal(current_groups(site), records=site.index.listing().records)
+        groups = current_groups(site)
+        left = sum(member.is_spare and not member.is_proven for group in groups for member in group.members)
+        if left:
+            raise HTTPException(
+                409, f"{number(left, 'file')} may be removable and must be proven first; POST /api/duplicates/prove"
+            )
+        plan = plan_removal(groups, records=site.index.listing().records)
         plan = sign_plan(plan, site.index.place, create=not site.settings.read_only)
         with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
             path = Path(folder, "plan.json")
@@ -379,6 +407,8 @@ def _list(site: Site, view: _View, offset: int, limit: int) -> dict[str, Any]:
         "copies": len(members) - len(groups),
         "spare": sum(member.is_spare for member in members),
         "savings": sum(group.savings for group in groups),
+        "proven": sum(member.is_proven for member in members),
+        "proven_bytes": sum(member.size for member in members if member.is_proven),
         "groups": [
             _group_values(group, number, records)
             for number, group in enumerate(groups[offset : offset + limit], start=offset + 1)
@@ -394,6 +424,7 @@ def _group_values(group: DuplicateGroup, number: int, records: Mapping[str, Vide
         **group.to_dict(),
         "key": hashlib.blake2b(names, digest_size=8).hexdigest(),
         "number": number,
+        "removable": describe_removable([group]),
         "members": [
             values(member, times=times, parts=aligned[member.path])
             for member, times in zip(group.members, moments, strict=True)
@@ -421,7 +452,9 @@ def _member_values(
         "compared_with_id": None if other is None else other.id,
         "name": base_name(member.path),
         "folder": printable(os.path.dirname(member.path)),
-        "words": describe_member(member, group),
+        "words": describe_member(member, group, most_findings=0),
+        "reasons": describe_findings(member.findings, MAX_REASONS),
+        "details": describe_traits(member, group),
         "spare": member.is_spare,
         "pictures": []
         if record is None or not is_shown

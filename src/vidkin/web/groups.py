@@ -5,20 +5,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from vidkin.index import DuplicateGroup, FoundGroup, RecurringGroup, is_gone
+from vidkin.index import DuplicateGroup, DuplicateMember, FoundGroup, RecurringGroup, is_gone
 from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.query.sound import By
 from vidkin.index.storage.decisions import Decisions
 from vidkin.similarity import SURE
 from vidkin.web.collection import Listing, SharedIndex
 
-Rule = Literal["best", "oldest", "newest", "largest", "longest"]
+Preference = Literal["best", "age", "newest", "size", "longest"]
 # Seconds between two pictures of what was found so far.
 _BETWEEN_PREVIEWS = 0.5
 
@@ -30,14 +30,20 @@ class Wish:
     Attributes:
         threshold: Score from which on two videos belong together, above 0 and at most 1.
         parts: Also group excerpts with the video that they are from.
-        rule: Which copy to keep.
+        prefer: Which of the files that could stay is kept: ``best`` by the default order of columns, otherwise by this
+            column first; see :meth:`vidkin.Index.duplicates`.
         by: What scores are made of; only the picture makes a file removable.
     """
 
     threshold: Annotated[float, Field(gt=0, le=1)] = SURE
     parts: bool = False
-    rule: Rule = "best"
+    prefer: Preference = "best"
     by: Literal["picture", "sound", "either", "both"] = "picture"
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments of :meth:`vidkin.Index.duplicates` that it stands for."""
+        prefer = () if self.prefer == "best" else self.prefer
+        return {"threshold": self.threshold, "parts": self.parts, "prefer": prefer, "by": self.by}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,14 @@ class _State:
     gone: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Doubts:
+    """Members of which proofs have shown that they are not to be removed, by path; and what was decided then."""
+
+    decisions: object = None
+    members: Mapping[str, DuplicateMember] = field(default_factory=dict)
+
+
 class ShownGroups:
     """The groups of one index for all pages of a server.
 
@@ -84,6 +98,7 @@ class ShownGroups:
     def __init__(self, index: SharedIndex) -> None:
         self._index = index
         self._lock = threading.Lock()
+        self._doubts = _Doubts()
         self.found: FoundGroups | None = None
 
     def is_current(self) -> bool:
@@ -116,6 +131,7 @@ class ShownGroups:
             on_progress: Callback that receives (steps done, total number of steps, groups so far).
         """
         with self._lock:
+            self._doubts = _Doubts()
             before = self.found.groups if self.found is not None and self.found.wish == wish else ()
             preview = _Preview(self, wish, before)
 
@@ -123,6 +139,29 @@ class ShownGroups:
                 on_progress(done, total, preview.count)
 
             return self._find(wish, False, report, preview.add)
+
+    def prove(
+        self,
+        groups: Sequence[DuplicateGroup],
+        chosen: Collection[str] | None,
+        on_progress: Callable[[int, int], None],
+    ) -> list[DuplicateGroup]:
+        """Prove by decoding what can be removed of groups of the last search; :meth:`regroup` shows it to all.
+
+        Args:
+            groups: Some of the groups.
+            chosen: Paths of the files that may be removed; None for all.
+            on_progress: Callback that receives (steps done, total number of steps). What it raises ends the work.
+        """
+        with self._lock:
+            decisions = self._index.place.version(Decisions.FILE)
+            wish = self.found.wish if self.found else Wish()
+            with self._index.reader() as index:
+                proven = index.prove_groups(groups, chosen=chosen, **wish.settings(), on_progress=on_progress)
+            doubtful = {member.path: member for group in proven for member in group.members if member.doubt}
+            before = self._doubts.members if self._doubts.decisions == decisions else {}
+            self._doubts = _Doubts(decisions, {**before, **doubtful})
+            return proven
 
     def _find(
         self,
@@ -137,18 +176,25 @@ class ShownGroups:
         gone = frozenset(record.path for record in listing.records if record.status == "ok" and is_gone(record.path))
         with self._index.reader() as index:
             groups = index.duplicates(
-                threshold=wish.threshold,
-                parts=wish.parts,
-                keep=wish.rule,
-                by=wish.by,
-                known_only=known_only,
-                on_progress=on_progress,
-                on_found=on_found,
+                **wish.settings(), known_only=known_only, on_progress=on_progress, on_found=on_found
             )
             uncompared, videos = index.uncompared()
         state = _State(place.version(Comparisons.FILE), decisions, listing, gone)
-        self.found = FoundGroups(wish, tuple(groups), uncompared, videos, state=state)
+        self.found = FoundGroups(wish, tuple(map(self._with_doubts, groups)), uncompared, videos, state=state)
         return self.found
+
+    def _with_doubts(self, group: DuplicateGroup) -> DuplicateGroup:
+        """The group with what was found when it was to be proven, also where that is not stored in the index: what the
+        facts of files show without decoding, and files that could not be read."""
+        if self._doubts.decisions != self._index.place.version(Decisions.FILE):
+            return group
+        members = (
+            replace(member, doubt=doubted.doubt, findings=doubted.findings)
+            if member.is_spare and not member.is_proven and (doubted := self._doubts.members.get(member.path))
+            else member
+            for member in group.members
+        )
+        return replace(group, members=tuple(members))
 
 
 class _Preview:

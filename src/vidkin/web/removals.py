@@ -1,4 +1,4 @@
-"""Acting on duplicates: files to the trash or to a folder, undo, and what was done before.
+"""Acting on duplicates: proofs, files to the trash or to a folder, undo, and what was done before.
 
 All of it is what ``vidkin apply`` does: a signed plan, its log, and the same functions.
 """
@@ -6,7 +6,7 @@ All of it is what ``vidkin apply`` does: a signed plan, its log, and the same fu
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,8 +15,9 @@ from pydantic import BaseModel, Field
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import DuplicateGroup, FileAction, Removal, Removals, RemovedFile
-from vidkin.rendering.text import printable
-from vidkin.web.duplicates import bring_up_to_date, current_groups
+from vidkin.rendering.duplicates import describe_findings
+from vidkin.rendering.text import number, printable
+from vidkin.web.duplicates import MAX_REASONS, bring_up_to_date, current_groups
 from vidkin.web.jobs import Job, JobState
 from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, base_name, result_model
 
@@ -50,26 +51,57 @@ class Undoing(BaseModel):
 
 @router.post("/api/duplicates/remove", status_code=202)
 async def remove_files(site: CurrentSite, removing: Removing) -> JobState:
-    """Move spare files of the groups to the trash or to a folder, as a job; nothing is deleted."""
+    """Prove by decoding that nothing in spare files of the groups is lost without them, and move those of which that is
+    proven to the trash or to a folder, as a job; nothing is deleted. The result names the others, with what they have
+    that no other file has."""
     site.check_writable()
     await bring_up_to_date(site, wait=True)
-    groups = await site.lists.run(partial(_choose, site, removing.videos))
+    paths = await site.lists.run(lambda: {site.index.record(video).path for video in removing.videos})
+    groups = await site.lists.run(partial(_choose, site, paths))
     folder = None if removing.folder is None else await site.lists.run(partial(check_folder, removing.folder))
-    count = len(removing.videos)
-    words = f"Move {count} {'file' if count == 1 else 'files'} to {'the trash' if folder is None else folder}"
+    words = f"Move {number(len(paths), 'file')} to {'the trash' if folder is None else folder}"
 
     def work(job: Job) -> dict[str, Any]:
-        removals = Removals(site.index.place)
         try:
-            removal, actions = removals.carry_out(
-                groups, folder=folder, records=site.index.listing().records, on_progress=job.report
+            proven = _prove(site, job, groups, paths)
+            removal, actions = Removals(site.index.place).carry_out(
+                proven, folder=folder, records=site.index.listing().records, on_progress=job.report
             )
         finally:
             job.report_quietly("bringing the groups up to date")
             site.groups.regroup()
-        return _result(actions, "" if removal is None else removal.name, folder)
+        actions = [action for action in actions if action.path in paths or action.video in paths]
+        staying = _staying(proven, paths, actions)
+        return _result(actions, "" if removal is None else removal.name, folder, staying)
 
     return site.jobs.start("removal", words, work).state()
+
+
+@router.post("/api/duplicates/prove", status_code=202)
+async def prove_groups(site: CurrentSite) -> JobState:
+    """Prove by decoding which spare files of the groups can be removed without loss, as a job; nothing is moved.
+
+    Proofs are remembered. The result says how many files are proven, and names the others, with what they have that no
+    other file has.
+    """
+    await bring_up_to_date(site, wait=True)
+    groups = [
+        group
+        for group in await site.lists.run(partial(current_groups, site))
+        if any(member.is_spare for member in group.members)
+    ]
+
+    def work(job: Job) -> dict[str, Any]:
+        try:
+            proven = _prove(site, job, groups, None)
+        finally:
+            job.report_quietly("bringing the groups up to date")
+            site.groups.regroup()
+        spare = {member.path for group in groups for member in group.members if member.is_spare}
+        count = sum(member.is_proven for group in proven for member in group.members)
+        return {"proven": count, "skipped": list(_staying(proven, spare).values())}
+
+    return site.jobs.start("removal", "Prove what can be removed", work).state()
 
 
 @router.post("/api/duplicates/undo", status_code=202)
@@ -107,25 +139,65 @@ async def list_removals(site: CurrentSite) -> ResultResponse:
     return ResultResponse(await site.lists.run(work))
 
 
-def _choose(site: Site, videos: list[int]) -> list[DuplicateGroup]:
-    """The groups of these videos, each with its best file and those to remove.
+def _choose(site: Site, paths: Collection[str]) -> list[DuplicateGroup]:
+    """The groups of these files.
 
     Raises:
         InvalidArgumentError: One of them is not a spare file of a group.
     """
-    wanted = {site.index.record(video).path for video in videos}
-    chosen = []
+    chosen, wanted = [], set(paths)
     for group in current_groups(site):
-        spare = tuple(member for member in group.members if member.path in wanted and member.is_spare)
+        spare = {member.path for member in group.members if member.path in wanted and member.is_spare}
         if spare:
-            wanted -= {member.path for member in spare}
-            chosen.append(replace(group, members=(group.best, *spare)))
+            wanted -= spare
+            chosen.append(group)
     if wanted:
         raise InvalidArgumentError(
             f"{printable(min(wanted))} must be a spare copy to be removed: one whose group has a better one that shows "
             "all of it, without a doubt; confirm it as a copy first, or keep another"
         )
     return chosen
+
+
+def _prove(site: Site, job: Job, groups: list[DuplicateGroup], chosen: Collection[str] | None) -> list[DuplicateGroup]:
+    """Prove what can be removed of groups; a stop ends it, and what was proven until then is remembered."""
+    spare = [member.path for group in groups for member in group.members if member.is_spare]
+    count = len(spare if chosen is None else chosen)
+
+    def report(done: int, total: int) -> None:
+        file = min(1 + done * count // max(total, 1), count)
+        job.report(done, total, f"decoding {file} of {number(count, 'file')} to prove that nothing is lost")
+
+    return site.groups.prove(groups, chosen, report)
+
+
+def _staying(
+    groups: list[DuplicateGroup], chosen: Collection[str], actions: Sequence[FileAction] = ()
+) -> dict[str, dict[str, Any]]:
+    """The chosen files that are not proven to be in a file that stays, by path, and why.
+
+    Args:
+        groups: The groups after the proof.
+        chosen: Paths of files that were to be removed.
+        actions: What the removal says of them: where that is another reason than a doubt, such as that a file changed,
+            it comes first.
+    """
+    causes = {action.path: action.cause for action in actions}
+    staying = {}
+    for member in (member for group in groups for member in group.members):
+        if member.path not in chosen or member.is_proven:
+            continue
+        cause = causes.get(member.path, "")
+        if not cause or member.doubt in cause:
+            cause = "; ".join(describe_findings(member.findings, MAX_REASONS)) or member.doubt
+        if member.best:
+            cause = "it holds the most of the others"
+        staying[member.path] = {
+            "path": printable(member.path),
+            "cause": printable(cause),
+            "findings": [finding.to_dict() for finding in member.findings],
+        }
+    return staying
 
 
 def check_folder(name: str) -> str:
@@ -145,14 +217,24 @@ def check_folder(name: str) -> str:
     return path
 
 
-def _result(actions: list[FileAction], name: str, folder: str | None = None) -> dict[str, Any]:
+def _result(
+    actions: list[FileAction],
+    name: str,
+    folder: str | None = None,
+    staying: Mapping[str, dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    staying = staying or {}
     # What belongs to a video is not counted as a file of its own.
     done = [action for action in actions if action.outcome != "skipped" and not action.video]
-    skipped = [action for action in actions if action.outcome == "skipped"]
+    skipped = [
+        {"path": printable(action.path), "cause": printable(action.cause), "findings": []}
+        for action in actions
+        if action.outcome == "skipped" and action.path not in staying
+    ]
     return {
         "name": name,
         "folder": folder,
         "done": len(done),
         "bytes": sum(action.size for action in done),
-        "skipped": [{"path": printable(action.path), "cause": printable(action.cause)} for action in skipped],
+        "skipped": [*skipped, *staying.values()],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import replace
 from itertools import combinations, starmap
@@ -147,6 +147,54 @@ def find_duplicates(
     return sorted(groups, key=lambda group: group.best.path)
 
 
+def prove_groups(
+    groups: Sequence[Sequence[FileRecord]],
+    search: PairSearch,
+    decisions: Decisions,
+    *,
+    chosen: Collection[str] | None = None,
+    threshold: float = SURE,
+    parts: bool = False,
+    prefer: Preferences = (),
+    accept: Collection[FindingKind] = (),
+    workers: int | None = None,
+    by: By = "picture",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[DuplicateGroup]:
+    """Prove what can be removed of groups that a search found.
+
+    Args:
+        groups: Files of each group.
+        search: Knows what that search has compared, and remembers what is proven.
+        decisions: Decisions stored in the index.
+        chosen: Paths of the files that may be removed: all others stay. None for all files.
+        threshold, parts, prefer, accept, workers, by: As for :func:`find_duplicates`.
+        on_progress: Called with (steps done, steps in all). What it raises ends the work.
+
+    Returns:
+        The groups in their order.
+    """
+    files = [file for group in groups for file in group]
+    search.pairs, search.parts = PairScope.of(Scope(), files), parts
+    pairs = GroupPairs(
+        *(search, decisions, threshold, Scope(), parts, HeardPairs(search.sound, search.known, by)),
+        prove=True,
+        accepted=check_accepted(accept),
+        chosen=None if chosen is None else frozenset(chosen),
+    )
+    steps, proven = _Steps(on_progress, 0, len(groups)), []
+    steps.report()
+    try:
+        described = _describe_groups(groups, pairs, check_preferences(prefer), workers or processor_count(), steps)
+        with closing(described):
+            for group in described:
+                proven.append(group)
+                steps.finish(len(proven))
+    finally:
+        search.known.save()
+    return proven
+
+
 # Seconds until the first look at what is known while pairs are compared, and share of the time that looks take at most.
 _FIRST_LOOK, _SHARE_OF_LOOKS = 1.0, 0.05
 
@@ -210,9 +258,16 @@ class _Steps:
     def __init__(self, on_progress: Callable[[int, int], None] | None, before: int, groups: int) -> None:
         self._on_progress, self._before, self._groups = on_progress, before, groups
         self._done, self._shares, self._lock = 0, dict[int, float](), Lock()
+        self._is_over = False
 
     def advance(self, group: int, share: float) -> None:
-        """A group, by its number, is done to this share; called by several threads."""
+        """A group, by its number, is done to this share; called by several threads.
+
+        Raises:
+            CancelledError: Nobody waits for it any more.
+        """
+        if self._is_over:
+            raise CancelledError
         with self._lock:
             self._shares[group] = share
 
@@ -223,6 +278,10 @@ class _Steps:
                 shares = sum(share for group, share in self._shares.items() if group >= self._done)
             done = self._before + int(_STEPS * (self._done + shares))
             self._on_progress(done, self._before + _STEPS * self._groups)
+
+    def end(self) -> None:
+        """Whatever is still at work on a group stops at its next report."""
+        self._is_over = True
 
     def finish(self, groups: int) -> None:
         """So many groups are done, in their order."""
@@ -259,6 +318,7 @@ def _describe_groups(
                     steps.report()
                 yield task.result()
         finally:
+            steps.end()
             for task in tasks:
                 task.cancel()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -53,6 +54,7 @@ class GroupPairs:
         prove: Decode files to prove what can be removed.
         accepted: Kinds of findings that do not matter.
         threads: Threads that decode a file for a proof; 0 for one for each processor.
+        chosen: Paths of the files that may be removed; None for all.
     """
 
     search: PairSearch
@@ -66,6 +68,7 @@ class GroupPairs:
     prove: bool = False
     accepted: frozenset[FindingKind] = frozenset()
     threads: int = 0
+    chosen: frozenset[str] | None = None
 
     def __call__(self, first: FileRecord, second: FileRecord) -> PairResult:
         one, other = content_of(first.record), content_of(second.record)
@@ -151,17 +154,26 @@ class GroupPairs:
             known.traits[content] = traits
         return traits
 
-    def proof(self, kept: FileRecord, removed: FileRecord, files: Sequence[FileRecord], prover: Prover) -> Proof | None:
+    def proof(
+        self,
+        kept: FileRecord,
+        removed: FileRecord,
+        files: Sequence[FileRecord],
+        prover: Prover,
+        on_progress: Callable[[float], None] | None = None,
+    ) -> Proof | None:
         """Whether everything in one file is in another; None where it is not known and nothing is to be decoded."""
         contents = content_of(kept.record), content_of(removed.record)
         paths = kept.record.path, removed.record.path
         known = self.search.known
         proof = known.proof(*contents)
         if proof is None and self.prove:
-            proof = prover.prove(*paths, self._segments(removed, kept, files))
-            with self.heard.lock:
-                known.put_proof(*contents, proof)
-                known.save_now_and_then()
+            proof = prover.prove(*paths, self._segments(removed, kept, files), on_progress=on_progress)
+            # Of other contents than those that the index knows, nothing is to be remembered.
+            if not any(_has_other_state(file) for file in (kept, removed)):
+                with self.heard.lock:
+                    known.put_proof(*contents, proof)
+                    known.save_now_and_then()
         return None if proof is None else replace(proof, kept=paths[0], removed=paths[1])
 
     def findings(self, kept: FileRecord, removed: FileRecord, proof: Proof) -> tuple[Finding, ...]:
@@ -272,6 +284,8 @@ class _Roles:
             return "your choice"
         if find_photograph(file.record.path, file.record.duration):
             return "the movie of a photograph of the same name"
+        if self.pairs.chosen is not None and file.record.path not in self.pairs.chosen:
+            return "it was not chosen"
         return ""
 
     def _candidates(self, files: Sequence[FileRecord]) -> list[Candidate]:
@@ -303,9 +317,13 @@ class _Roles:
 
         def holds(kept: int, removed: int) -> bool:
             nonlocal asked
-            proof = self.pairs.proof(self.files[kept], self.files[removed], self.files, self.prover)
+
+            def report(share: float) -> None:
+                on_progress(min((asked + share) / (count - 1), 0.99))
+
+            proof = self.pairs.proof(self.files[kept], self.files[removed], self.files, self.prover, report)
             asked += 1
-            on_progress(min(asked / (count - 1), 0.99))
+            report(0.0)
             return proof is not None and not self.pairs.findings(self.files[kept], self.files[removed], proof)
 
         fixed = {position for position, why in enumerate(self.stays) if why}
@@ -382,6 +400,8 @@ class _Roles:
             doubt = doubt or (NOT_WHOLE if relation == "excerpt" and not pairs.parts else "")
             if not doubt and pairs.prove:
                 doubt = "no file that stays is proven to hold everything of it"
+                if _has_other_state(file) or _has_other_state(wanted):
+                    doubt = "it or the file to keep changed since it was indexed; run `vidkin index` again"
         return DuplicateMember.of(
             file,
             pairs.ruled(file, reference).score,
@@ -438,6 +458,15 @@ class _Roles:
             other is not None and not other.is_upright and other.score >= result.score + _CLEARLY_BETTER
             for other in known
         )
+
+
+def _has_other_state(file: FileRecord) -> bool:
+    """Whether a file has another size or date than when the index read it."""
+    try:
+        state = os.stat(file.record.path)
+    except OSError:
+        return True
+    return (state.st_size, state.st_mtime_ns) != (file.record.size, file.record.mtime_ns)
 
 
 def _unseen(result: PairResult, duration: float) -> float:

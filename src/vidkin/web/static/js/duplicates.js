@@ -18,7 +18,7 @@ let anew = false;
 
 function wish() {
   const values = form.elements;
-  return { threshold: Number(values.threshold.value), parts: values.parts.checked, rule: values.rule.value, by: values.by?.value ?? "picture" };
+  return { threshold: Number(values.threshold.value), parts: values.parts.checked, prefer: values.prefer.value, by: values.by?.value ?? "picture" };
 }
 
 // The page as the server has it now, group by group: what did not change is not touched, and nothing jumps.
@@ -117,7 +117,7 @@ function keepFocus() {
 function isSame(one, other) {
   const buttons = (section) => [...section.querySelectorAll(".group-head button")].map((button) => Object.keys(button.dataset).join(" "));
   const facts = (section) => [...section.querySelectorAll(".member")].map((member) =>
-    [member.dataset.id, member.dataset.other, member.dataset.parts, member.querySelector(".verdict").textContent, member.querySelectorAll("input, button").length].join("|"));
+    [member.dataset.id, member.dataset.other, member.dataset.parts, member.querySelector(".verdict").textContent, member.querySelector(".reasons")?.textContent, member.querySelectorAll("input, button").length].join("|"));
   return [...buttons(one), ...facts(one)].join("\n") === [...buttons(other), ...facts(other)].join("\n");
 }
 
@@ -280,7 +280,7 @@ async function selectAll() {
     const view = new URLSearchParams(location.search);
     view.delete("page");
     store(new Map(Object.entries(await api(`/api/duplicates/spare?${view}`))));
-    if (selected().size === 0) say("No copy can be removed: each is the best of its group, in doubt, or shows more.");
+    if (selected().size === 0) say("No copy may be removable: each is the best of its group, in doubt, or shows more.");
   } catch (error) {
     say(error.message);
   }
@@ -292,24 +292,34 @@ async function remove(folder) {
   await act("/api/duplicates/remove", { videos, folder });
 }
 
-/** Move files or bring them back, unless other work on them is under way. */
-async function act(address, body) {
+/** Prove, move or bring files back, unless other work on them is under way. */
+async function act(address, body, title = "Move files") {
   if (running !== null) return say(`Wait until this has ended: ${running.title}.`);
   await jobs.idle();
-  await jobs.begin(() => ask("Move files", address, body).catch(async (error) => {
+  return jobs.begin(() => ask(title, address, body).catch(async (error) => {
     await refresh();
     throw error;
   }));
+}
+
+/** A plan has only what is proven: the proof comes first. */
+async function savePlan(address) {
+  const ended = await act("/api/duplicates/prove", {}, "Prove what can be removed");
+  if (ended?.state === "done") make("a", { href: address, download: "plan.json" }).click();
 }
 
 async function followRemoval(job) {
   for (const button of bar.querySelectorAll("button")) button.disabled = true;
   try {
     const ended = await follow(job);
-    store(new Map());
-    document.getElementById("where").hidden = true;
     const result = ended?.result;
-    if (result) {
+    const proving = result?.proven !== undefined;
+    if (!proving) store(new Map());
+    document.getElementById("where").hidden = true;
+    if (proving) {
+      const count = (number) => `${number} ${number === 1 ? "file" : "files"}`;
+      say(`${count(result.proven)} can be removed without loss${result.skipped.length ? `; ${count(result.skipped.length)} cannot, see below` : ""}.`);
+    } else if (result) {
       const undoing = job.title === "Bring files back";
       const count = `${result.done} ${result.done === 1 ? "file" : "files"}`;
       for (const { path, cause } of result.skipped) say(`${path} stayed: ${cause}`, { seconds: 20 });
@@ -470,6 +480,10 @@ for (const [id, run] of Object.entries({
 document.getElementById("where")?.addEventListener("submit", (event) => {
   event.preventDefault();
   remove(event.target.elements.folder.value);
+});
+document.getElementById("plan")?.addEventListener("click", (event) => {
+  event.preventDefault();
+  savePlan(event.currentTarget.href).catch((error) => say(error.message));
 });
 document.getElementById("history")?.addEventListener("toggle", () => showHistory().catch((error) => say(error.message)));
 document.addEventListener("keydown", (event) => {
