@@ -21,7 +21,18 @@ ROOT = Path(__file__).resolve().parents[1]
 # What no command of the product may need: modules of the extras `train` and `plots`, and of those for development.
 LEARNING = (
     *("torch", "torchvision", "timm", "scipy", "sklearn", "skimage", "pywt", "onnx", "onnxscript"),
-    *("matplotlib", "pandas", "sympy", "numba", "cv2", "pytest", "hypothesis", "vidkin_research"),
+    *(
+        "matplotlib",
+        "pandas",
+        "sympy",
+        "numba",
+        "cv2",
+        "pytest",
+        "hypothesis",
+        "vidkin_research",
+        "vidkin_scale",
+        "ray",
+    ),
 )
 _LISTING = """
 import importlib.util, json, sys

@@ -33,7 +33,6 @@ from vidkin.cli.options import (
     IndexOption,
     JsonOption,
     MirrorOption,
-    RayOption,
     Witness,
     check_output_path,
     goes_to_output,
@@ -132,7 +131,7 @@ def duplicates(
         ),
     ] = None,
     device: DeviceOption = "auto",
-    ray: RayOption = None,
+    cluster: str | None = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
     json_lines: Annotated[
@@ -158,7 +157,7 @@ def duplicates(
     for output in (csv_file, plan, html):
         if output is not None and output != STANDARD_OUTPUT:
             check_output_path(output, inputs=[])
-    with open_index(index, ray=ray) as collection:
+    with open_index(index, cluster=cluster) as collection:
         groups = find_groups(
             collection,
             threshold,

@@ -19,7 +19,6 @@ from vidkin.cli.options import (
     JsonOption,
     ModelOption,
     RareDeviceOption,
-    RareRayOption,
     check_some_exist,
     extractor_name,
     open_index_for_writing,
@@ -80,12 +79,12 @@ def index(
     views: _RareText = None,
     rate: Annotated[float | None, typer.Option("--rate", min=0.0, hidden=True)] = None,
     shards: Annotated[int | None, typer.Option("--shards", min=0, hidden=True)] = None,
-    ray: RareRayOption = None,
     device: RareDeviceOption = "auto",
     no_exclude: Annotated[bool, typer.Option("--no-exclude", hidden=True)] = False,
     follow_links: Annotated[bool | None, typer.Option("--follow-links/--no-follow-links", hidden=True)] = None,
     retry_broken: Annotated[bool, typer.Option("--retry-broken", hidden=True)] = False,
     wait: Annotated[float, typer.Option("--wait", min=0.0, hidden=True)] = 0.0,
+    cluster: str | None = None,
 ) -> None:
     """Add videos to the index; only new and changed files are read.
 
@@ -107,7 +106,7 @@ def index(
             # What is being written at this moment must settle first: watching adds the rest.
             [] if watch else paths,
             workers=workers,
-            ray=ray,
+            cluster=cluster,
             prune=prune,
             retry_broken=retry_broken,
             wait=wait,
@@ -171,7 +170,7 @@ def fill(
     paths: Sequence[Path],
     *,
     workers: int | None = None,
-    ray: str | None = None,
+    cluster: str | None = None,
     prune: bool = False,
     retry_broken: bool = False,
     wait: float = 0.0,
@@ -181,14 +180,14 @@ def fill(
 ) -> IngestReport:
     """Add files and folders to an index, with a progress bar; options as of :meth:`vidkin.Index.add`.
 
-    ``ray`` is the address of a cluster that reads the files, empty for the default one; None reads them in processes of
-    this machine.
+    ``cluster`` names machines that read the files (:mod:`vidkin.index.clusters`); None reads them in processes of this
+    one.
     """
     executor = None
-    if ray is not None:
-        from vidkin.index import RayExecutor
+    if cluster is not None:
+        from vidkin.index import open_cluster
 
-        executor = RayExecutor(collection.worker_spec, address=ray or None, workers=workers)
+        executor = open_cluster(cluster).executor(collection.worker_spec, workers=workers)
     with meter("indexing") as bar:
         began: float | None = None
 

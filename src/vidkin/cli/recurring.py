@@ -33,7 +33,6 @@ from vidkin.cli.options import (
     DeviceOption,
     IndexOption,
     JsonOption,
-    RayOption,
     Witness,
     check_output_path,
     goes_to_output,
@@ -105,7 +104,7 @@ def recurring(
     ] = None,
     index: IndexOption = DEFAULT_INDEX,
     device: DeviceOption = "auto",
-    ray: RayOption = None,
+    cluster: str | None = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
@@ -119,16 +118,16 @@ def recurring(
         raise InvalidArgumentError(f"--without must be {' or '.join(_LEFT_OUT)}, and needs --split FOLDER")
     if paths and within:
         raise InvalidArgumentError("use FOLDER, which is read without the index, or --within, not both")
-    if paths and ray is not None:
-        raise InvalidArgumentError("--ray needs an index that all machines see: use --within FOLDER in place of FOLDER")
+    if paths and cluster is not None:
+        raise InvalidArgumentError("a cluster needs an index that it sees: use --within FOLDER in place of FOLDER")
     to_output = goes_to_output(csv_file, form)
     for output in (csv_file, html):
         if output is not None and output != STANDARD_OUTPUT:
             check_output_path(output, inputs=[])
     failures: list[str] = []
     with _videos(paths, index, failures, writing=write_edl or chapters is not None) as collection:
-        if ray is not None:
-            collection.on_cluster(ray or None)
+        if cluster is not None:
+            collection.on_cluster(cluster)
         with meter("comparing") as bar:
             groups = collection.recurring(
                 within,

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from vidkin.cli.console import meter, note, say
-from vidkin.cli.options import DEFAULT_INDEX, DeviceOption, RayOption, open_index_for_writing
+from vidkin.cli.options import DEFAULT_INDEX, DeviceOption, open_index_for_writing
 from vidkin.errors import MissingPartError
 
 _PORT = 8800
@@ -69,10 +69,10 @@ def serve(
         ),
     ] = None,
     device: DeviceOption = "auto",
-    ray: RayOption = None,
     create: Annotated[
         bool, typer.Option("--create", help="Create the index if there is none; add folders in the browser.")
     ] = False,
+    cluster: str | None = None,
 ) -> None:
     """Show the index in a browser: library, search by example, where videos match.
 
@@ -97,7 +97,7 @@ def serve(
         hosts=frozenset(host_name or ()),
         read_only=read_only,
         experiments=tuple(folder.absolute() for folder in experiments or ()),
-        ray=ray,
+        cluster=cluster,
     )
 
     def show_address(address: str) -> None:

@@ -43,12 +43,13 @@ from vidkin.index.storage.manifest import (
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import Mapper, open_store
+from vidkin.index.storage.shards import open_store
+from vidkin.index.storage.tasks import Mapper
 from vidkin.media.notebook import Results
 from vidkin.similarity import EXCERPT, SURE, Scorer
 
 if TYPE_CHECKING:
-    from vidkin.index.cluster.ranker import RayRanker
+    from vidkin.index.clusters import ClusterSearch
     from vidkin.index.duplicates.coverage import Coverage
     from vidkin.index.duplicates.find import DuplicateGroup, FoundGroup
     from vidkin.index.ingest.executor import Executor
@@ -87,7 +88,7 @@ class Index:
         self._read_only = read_only
         self._ranker: Ranker | None = None
         self._mapper: Mapper | None = None
-        self._cluster: RayRanker | None = None
+        self._cluster: ClusterSearch | None = None
 
     @classmethod
     def open(
@@ -559,17 +560,14 @@ class Index:
         contents = {content_of(record) for record in records if not is_gone(record.path)}
         return len(contents - known.searched), len(contents)
 
-    def rank_with(self, ranker: Ranker | None) -> None:
-        """Let something else score the candidates of searches (:class:`RayRanker`); None does it in this process."""
-        self._ranker = ranker
+    def on_cluster(self, cluster: str | ClusterSearch) -> Index:
+        """Search and compare on the machines of a cluster until this is closed; the answers are the same.
+        ``cluster`` is its name (``ray:HOST:PORT``), or a connection that others use as well and that stays open.
+        """
+        from vidkin.index.clusters import open_cluster
 
-    def on_cluster(self, cluster: str | RayRanker | None = None) -> Index:
-        """Search and compare on the machines of a Ray cluster until this is closed; the answers are the same.
-        ``cluster`` is its address, see :class:`RayRanker`, or a connection that others use, too, which stays open."""
-        from vidkin.index.cluster.ranker import RayRanker
-
-        if not isinstance(cluster, RayRanker):
-            cluster = self._cluster = RayRanker(self.place, address=cluster)
+        if isinstance(cluster, str):
+            cluster = self._cluster = open_cluster(cluster).search(self.place)
         cluster.attach(self.store)
         self._ranker = self._mapper = cluster
         return self

@@ -18,7 +18,7 @@ from vidkin.index.duplicates import pairing
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult
 from vidkin.index.duplicates.pair_scores import PairJob, Reading, ScoresAhead
 from vidkin.index.query.common import Calibration, CommonFrames
-from vidkin.index.storage.shards import MapHere
+from vidkin.index.storage.tasks import MapHere
 from vidkin.similarity import CopyScorer
 
 GROUPS = [["1", "mirrored", "worse"], ["0", "longer"]]

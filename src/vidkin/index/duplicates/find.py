@@ -37,8 +37,8 @@ from vidkin.index.duplicates.scope import PairScope, Scope
 from vidkin.index.query.sound import By
 from vidkin.index.query.stages import is_photograph
 from vidkin.index.storage.decisions import Decisions
-from vidkin.index.storage.shards import Mapper, Task
 from vidkin.index.storage.sound_files import SoundSearch
+from vidkin.index.storage.tasks import Mapper, Task
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.similarity import SURE, Segment
 from vidkin.similarity.sound import SoundScore

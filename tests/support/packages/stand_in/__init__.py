@@ -1,14 +1,15 @@
 """What another package can bring to vidkin, as small as it can be: one entry of every group of entry points.
 
-Tests of the product see this package instead of vidkin-research, so its detectors answer to names of published ones.
+Tests of the product see this package instead of those in research/ and scale/, so its detectors answer to names of
+published ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import typer
@@ -99,6 +100,52 @@ def read_stand_in(source: Any, *, validation: float = 0.0) -> Any:
 def all_alike(name: str, images: Any, categories: Any) -> Any:
     """Relevance 1 for images of one category."""
     return (categories[:, None] == categories[None]).float()
+
+
+class StandInCluster:
+    """A cluster whose only machine is this one; notes what it was asked for."""
+
+    asked: ClassVar[list[str]] = []
+
+    def __init__(self, address: str | None) -> None:
+        self.address = address
+
+    def executor(self, spec: Any, *, workers: int | None = None) -> Any:
+        from vidkin.index import SerialExecutor
+
+        self.asked.append(f"executor {self.address} {workers}")
+        return SerialExecutor(spec)
+
+    def search(self, place: Any) -> StandInSearch:
+        self.asked.append(f"search {self.address}")
+        return StandInSearch(place)
+
+
+class StandInSearch:
+    """Searches and compares in this process, as other machines would."""
+
+    width = 2
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+
+    def attach(self, store: Any) -> None:
+        from vidkin.index.storage.tasks import MapHere
+
+        self._mapper = MapHere(self.place, store)
+
+    def __call__(self, *words: Any) -> Any:
+        from vidkin.index.query.stages import score_candidates
+
+        StandInCluster.asked.append("score")
+        return score_candidates(*words)
+
+    def run(self, job: Any, tasks: Any) -> Iterator[Any]:
+        StandInCluster.asked.append("run")
+        return self._mapper.run(job, tasks)
+
+    def close(self) -> None:
+        StandInCluster.asked.append("close")
 
 
 @dataclass(frozen=True)

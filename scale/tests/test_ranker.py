@@ -19,23 +19,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scale.tests.conftest import LOOPBACK
 
 from tests.cli.conftest import run
-from tests.index.cluster.conftest import LOOPBACK
 from tests.index.helpers import video
 from tests.support.s3_server import S3Server
 from tests.web.browser import served
 from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError
-from vidkin.index import Index, RayRanker
-from vidkin.index.cluster import ranker as ranker_module
-from vidkin.index.cluster.ranker import Shard, _Queue
+from vidkin.index import Index
 from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import query_from_stored
 from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.shards import ShardedStore, Task
+from vidkin.index.storage.shards import ShardedStore
+from vidkin.index.storage.tasks import Task
 from vidkin.web.collection import SharedIndex
+from vidkin_scale import ranker as ranker_module
+from vidkin_scale.actor import Shard
+from vidkin_scale.ranker import RayRanker, _Queue
 
 
 @dataclass
@@ -86,16 +88,11 @@ def test_searches_on_a_cluster_are_those_of_one_process(cluster: Any, collection
     index = collection.index
     here = index.search(collection.clip)
     assert [Path(match.path).stem for match in here] == ["0", "longer"]
-    with RayRanker(index.place, shards=2) as ranker:
-        index.rank_with(ranker)
-        try:
-            there = index.search(collection.clip)
-            # A shard that dies is started again, and reads again.
-            pid = _pid_of(ranker)
-            os.kill(pid, signal.SIGKILL)
-            again = index.search(collection.clip)
-        finally:
-            index.rank_with(None)
+    with RayRanker(index.place, shards=2) as ranker, Index.open(index.place, read_only=True).on_cluster(ranker) as far:
+        there = far.search(collection.clip)
+        # A shard that dies is started again, and reads again.
+        os.kill(_pid_of(ranker), signal.SIGKILL)
+        again = far.search(collection.clip)
     assert [match.path for match in there] == [match.path for match in here]
     scores = [np.array([match.score for match in found]) for found in (here, there)]
     np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-6)
