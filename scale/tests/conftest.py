@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on this machine's loopback, and what tests of vidkin use."""
+"""A Ray cluster of two nodes on this machine's loopback, a server of object storage, and what tests of vidkin use."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from scale.tests.s3_server import S3Server, serve_s3
 
 from tests.conftest import (
     _no_waiting_for_the_disk,
@@ -15,7 +16,6 @@ from tests.conftest import (
     _quiet_threads,
     _workers_in_this_process,
 )
-from tests.index.conftest import s3
 from vidkin_scale.connection import import_ray
 
 __all__ = [
@@ -23,8 +23,6 @@ __all__ = [
     "_ordinary_scheduling",
     "_quiet_threads",
     "_workers_in_this_process",
-    "cluster",
-    "s3",
 ]
 
 # Not 127.0.0.1, which Ray takes for the machine's address in its network.
@@ -54,3 +52,12 @@ def cluster() -> Iterator[Any]:
         # Ray does not wait for all of the processes that it ends.
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    """A server with the bucket "bucket", which the environment names."""
+    with serve_s3("bucket") as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        yield server

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scale.tests.conftest import LOOPBACK
+from scale.tests.s3_server import S3Server
 
 from tests.cli.conftest import run
 from tests.index.helpers import video
-from tests.support.s3_server import S3Server
 from tests.web.browser import served
 from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError
 from vidkin.index import Index

@@ -199,7 +199,7 @@ IndexOption = Annotated[
         "-i",
         envvar="VIDKIN_INDEX",
         metavar="INDEX",
-        help="Folder of the index, or its address: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX.",
+        help="Folder of the index; with vidkin-scale also an address, such as s3://BUCKET/PREFIX.",
         show_default=DEFAULT_INDEX,
     ),
 ]

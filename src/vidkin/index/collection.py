@@ -108,8 +108,8 @@ class Index:
         """Open an index, or create one with ``create=True``.
 
         Args:
-            path: Folder of the index, or an address on object storage as text, for example ``s3://bucket/films``,
-                which needs ``vidkin[cloud]`` and credentials in the environment.
+            path: Folder of the index, or an address as text, for example ``s3://bucket/films``, which needs the
+                package vidkin-scale.
             extractor: Name of what makes the features, see :func:`vidkin.features.open_extractor`; default that of the
                 index, ``vidkin`` for a new one (``classical`` with a whitening). One that it does not have is an error.
             weights: The network's weights, a safetensors file; for a new index, or where the file moved (which

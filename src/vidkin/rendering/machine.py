@@ -41,7 +41,6 @@ EXTRAS: Mapping[str, str] = {
     "plots": "charts: the map of a match and the curve of shots as pictures",
     "train": "training, evaluation and export of models, networks of timm and torchvision",
     "tensorboard": "curves of a training in TensorBoard",
-    "cloud": "an index on object storage",
     "map": "a map of the collection by UMAP, on the page Map",
     "otio": "timelines: `vidkin shots --export film.otio`",
 }
@@ -164,11 +163,11 @@ def _research() -> str:
 
 
 def _scale() -> str:
-    purpose = "work on many machines"
+    purpose = "many machines, and indexes on object storage"
     missing = missing_scale(purpose)
     if missing is not None:
         raise missing
-    return f"{purpose}, with Ray {importlib.metadata.version('ray')}"
+    return f"{purpose}; " + ", ".join(f"{name} {version}" for name, version in _versions(("ray", "obstore")).items())
 
 
 def _torch() -> str:

@@ -27,7 +27,6 @@ from vidkin.errors import (
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor, open_extractor
 from vidkin.index.storage.files import WHITENING_FILE, is_gone, write_whole
-from vidkin.index.storage.objects import CLOCK_FILE, LEASE_FILE
 from vidkin.index.storage.opening import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.place import Place
 
@@ -56,8 +55,6 @@ _OWN_FILES = {
     LOCK_FILE,
     HOLDER_FILE,
     QUEUE_FOLDER,
-    LEASE_FILE,
-    CLOCK_FILE,
     "collection.partial",
     WHITENING_FILE,
     "config.toml",

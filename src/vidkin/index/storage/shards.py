@@ -315,6 +315,9 @@ class PartOfPlace:
     def lock_ends_writing(self) -> bool:
         return self._whole.lock_ends_writing
 
+    def explain(self, text: str) -> str | None:
+        return self._whole.explain(text)
+
     def prepare(self) -> None:
         self._whole.prepare()
         if self.folder is not None:

@@ -102,6 +102,13 @@ def all_alike(name: str, images: Any, categories: Any) -> Any:
     return (categories[:, None] == categories[None]).float()
 
 
+def open_stand_in(scheme: str, root: str) -> Any:
+    """A folder by an address: ``standin://tmp/films`` is ``/tmp/films``."""
+    from vidkin.index.storage.opening import LocalPlace
+
+    return LocalPlace(Path("/", root))
+
+
 class StandInCluster:
     """A cluster whose only machine is this one; notes what it was asked for."""
 
