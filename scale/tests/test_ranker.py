@@ -32,12 +32,12 @@ from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import query_from_stored
 from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.shards import ShardedStore
 from vidkin.index.storage.tasks import Task
 from vidkin.web.collection import SharedIndex
 from vidkin_scale import ranker as ranker_module
 from vidkin_scale.actor import Shard
 from vidkin_scale.ranker import RayRanker, _Queue
+from vidkin_scale.shards import ShardedStore
 
 
 @dataclass
@@ -111,7 +111,7 @@ def test_shards_on_a_cluster_answer_as_in_one_process_and_survive_the_death_of_a
     cluster: Any, collection: Collection, tmp_path: Path
 ) -> None:
     clips = [Path(record.path) for record in collection.index.videos()]
-    with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True, shards=3) as index:
+    with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True, store="shards:3") as index:
         index.add(clips, workers=1)
     stored = tmp_path / "c.vidkin" / Comparisons.FILE
     with Index.open(tmp_path / "c.vidkin", read_only=True) as index:
@@ -217,7 +217,7 @@ def test_a_search_for_duplicates_is_shared_and_survives_the_death_of_workers(
     machines = OtherMachines()
     monkeypatch.setattr(ranker_module, "connect", lambda address: nullcontext(machines))
     monkeypatch.setattr(ray, "get", pickle.loads)  # what a worker takes the job from
-    with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True, shards=3) as index:
+    with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True, store="shards:3") as index:
         index.add([record.path for record in collection.index.videos()], workers=1)
     with Index.open(tmp_path / "c.vidkin", read_only=True) as index:
         here = index.duplicates(parts=True)
@@ -248,7 +248,7 @@ def test_tasks_of_a_shard_with_much_to_do_are_done_by_others_and_those_of_the_de
 
 
 def test_the_number_of_shards_of_an_index_is_not_changed_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
-    with Index.open(tmp_path / "c", extractor="classical", create=True, shards=3):
+    with Index.open(tmp_path / "c", extractor="classical", create=True, store="shards:3"):
         pass
     with pytest.raises(InvalidArgumentError, match=f"shards must be 3, as {tmp_path / 'c'} has, got 2"):
         RayRanker(open_place(tmp_path / "c"), shards=2)
@@ -287,7 +287,7 @@ def test_a_machine_that_is_lost_costs_time_and_not_answers(
 
     clips = [Path(record.path) for record in collection.index.videos()]
     place = tmp_path / "c.vidkin"
-    with Index.open(place, extractor="classical", create=True, shards=4) as index:
+    with Index.open(place, extractor="classical", create=True, store="shards:4") as index:
         index.add(clips, workers=1)
     with Index.open(place, read_only=True) as index:
         here = index.search(collection.clip), index.duplicates(parts=True)
@@ -321,7 +321,7 @@ def test_a_machine_that_is_lost_costs_time_and_not_answers(
 def test_a_server_answers_on_a_cluster_as_in_one_process(cluster: Any, collection: Collection, tmp_path: Path) -> None:
     """`vidkin serve` of an index of shards, without and with `--ray`, asked over HTTP."""
     place = tmp_path / "c.vidkin"
-    with Index.open(place, extractor="classical", create=True, shards=2) as index:
+    with Index.open(place, extractor="classical", create=True, store="shards:2") as index:
         index.add([record.path for record in collection.index.videos()], workers=1)
     answers = []
     for options in ([], ["--ray", cluster.address]):
@@ -360,7 +360,7 @@ def test_shards_on_object_storage_are_searched_by_one_address(
     """In a program of its own: workers get the credentials from the environment of the cluster that it starts."""
     address = "s3://bucket/shards"
     clips = [Path(record.path) for record in collection.index.videos()]
-    with Index.open(address, extractor="classical", create=True, shards=2) as index:
+    with Index.open(address, extractor="classical", create=True, store="shards:2") as index:
         index.add(clips, workers=1)
     with Index.open(address, read_only=True) as index:
         here = [(match.path, match.score) for match in index.search(collection.clip)]

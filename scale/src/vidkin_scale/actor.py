@@ -16,9 +16,10 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import open_store
+from vidkin.index.storage.stores import open_store
 from vidkin.index.storage.tasks import MOST_JOBS
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
+from vidkin_scale.shards import count_shards, open_shard
 
 
 class Shard:
@@ -33,8 +34,12 @@ class Shard:
     def __init__(self, location: str, most_bytes: int, number: int | None = None) -> None:
         place = open_place(location)
         self._manifest = Manifest.read(place)
-        self._shards, self._number = (1, 0) if number is None else (self._manifest.shards, number)
-        self._store = open_store(place, self._manifest, self._number)
+        self._store: VectorStore
+        if number is None:
+            self._shards, self._number, self._store = 1, 0, open_store(place, self._manifest)
+        else:
+            self._shards, self._number = count_shards(self._manifest), number
+            self._store = open_shard(place, self._manifest, number)
         self._most_bytes = most_bytes
         self._features: OrderedDict[int, FrameFeatures] = OrderedDict()
         self._bytes = 0

@@ -29,3 +29,9 @@ RAY = ExtraOption(
     text=lambda address: f"ray:{address}" if address else "ray",
     value=re.compile(r"auto|local|[^/]*:\d+|ray://.*"),
 )
+
+SHARDS = ExtraOption(
+    sets="store",
+    declare=lambda command: Annotated[int | None, typer.Option("--shards", min=0, hidden=True)],  # as above
+    text=lambda count: f"shards:{count}" if count else "lance",
+)

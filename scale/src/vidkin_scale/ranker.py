@@ -17,11 +17,11 @@ from vidkin.index.query.query import Query
 from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.shards import ShardedStore
 from vidkin.index.storage.tasks import MOST_JOBS, MappedJob, Task
 from vidkin.similarity import PairScore, Scorer
 from vidkin_scale.actor import Shard
 from vidkin_scale.connection import check_address, connect
+from vidkin_scale.shards import ShardedStore, count_shards
 
 _logger = logging.getLogger(__name__)
 
@@ -45,8 +45,8 @@ class RayRanker:
     shards that own a candidate and gets back the same scores as without a cluster. A shard that dies is started again,
     here or on another machine, and reads its features again.
 
-    Of an index that is stored in shards (``Index.open(..., shards=N)``) each actor has one of them, and also finds its
-    nearest windows: :meth:`ask` takes the place of :attr:`~vidkin.index.storage.shards.ShardedStore.ask`.
+    Of an index that is stored in shards (``Index.open(..., store="shards:N")``) each actor has one of them, and also
+    finds its nearest windows: :meth:`ask` takes the place of :attr:`~vidkin_scale.shards.ShardedStore.ask`.
 
     ::
 
@@ -81,7 +81,7 @@ class RayRanker:
             raise InvalidArgumentError(f"shards and most_bytes must be at least 1, got {shards} and {most_bytes}")
         if address:
             check_address(address)
-        stored = Manifest.read(place).shards
+        stored = count_shards(Manifest.read(place))
         if stored and shards not in (None, stored):
             raise InvalidArgumentError(f"shards must be {stored}, as {place.uri} has, got {shards}")
         # An actor has a different working folder.
@@ -122,7 +122,7 @@ class RayRanker:
         return [(video_id, pairs[video_id]) for video_id in video_ids if video_id in pairs]
 
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a reading method of the stores of several shards, see :data:`~vidkin.index.storage.shards.Ask`."""
+        """Call a reading method of the stores of several shards, see :data:`~vidkin_scale.shards.Ask`."""
         return self._call("read", {shard: (method, given) for shard, given in arguments.items()})
 
     @property

@@ -78,25 +78,25 @@ def index(
     whitening: _RareFile = None,
     views: _RareText = None,
     rate: Annotated[float | None, typer.Option("--rate", min=0.0, hidden=True)] = None,
-    shards: Annotated[int | None, typer.Option("--shards", min=0, hidden=True)] = None,
     device: RareDeviceOption = "auto",
     no_exclude: Annotated[bool, typer.Option("--no-exclude", hidden=True)] = False,
     follow_links: Annotated[bool | None, typer.Option("--follow-links/--no-follow-links", hidden=True)] = None,
     retry_broken: Annotated[bool, typer.Option("--retry-broken", hidden=True)] = False,
     wait: Annotated[float, typer.Option("--wait", min=0.0, hidden=True)] = 0.0,
     cluster: str | None = None,
+    store: str | None = None,
 ) -> None:
     """Add videos to the index; only new and changed files are read.
 
-    Run the same command again to resume after an interruption. Rare options (weights, whitening, views, rate, shards,
-    ray, device, no-exclude, follow-links, retry-broken, sound, wait) are in the guide; they also go into the section
-    [index] of the configuration file.
+    Run the same command again to resume after an interruption. Rare options (weights, whitening, views, rate,
+    device, no-exclude, follow-links, retry-broken, sound, wait) are in the guide; they also go into the section [index]
+    of the configuration file.
     """
     name = extractor_name(extractor, model, views)
     if not watch and not os.path.exists(index) and "://" not in os.fspath(index):
         check_some_exist(paths)  # a wrong name makes no index
     with open_index_for_writing(
-        index, extractor=name, weights=weights, whitening=whitening, rate=rate, shards=shards, create=True
+        index, extractor=name, weights=weights, whitening=whitening, rate=rate, store=store, create=True
     ) as collection:
         if sound is not None and sound != collection.manifest.sound:
             collection.use_sound(sound, wait=wait)

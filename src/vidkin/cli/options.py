@@ -288,7 +288,7 @@ def open_index_for_writing(
     weights: Path | None = None,
     whitening: Path | None = None,
     rate: float | None = None,
-    shards: int | None = None,
+    store: str | None = None,
     create: bool = False,
 ) -> Index:
     """The index of this name, writable; a new one if ``create`` is set and there is none.
@@ -309,7 +309,7 @@ def open_index_for_writing(
             weights=weights,
             whitening=whitening,
             rate=rate,
-            shards=shards,
+            store=store,
             create=create,
         )
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import typer
 
+from vidkin.errors import InvalidArgumentError
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 
 
@@ -208,4 +209,14 @@ def __getattr__(name: str) -> Any:
             train=_train,
             row=lambda report: {"steps": str(report.steps)},
         )
+    if name == "STORE":
+        from vidkin.index.storage.lance import LanceStore
+        from vidkin.index.storage.stores import StoreKind
+
+        def places(place: Any, address: str | None) -> list[Any]:
+            if address not in (None, "1"):
+                raise InvalidArgumentError(f"a stand-in has one part, got {address}")
+            return [place]
+
+        return StoreKind(open=lambda place, manifest: LanceStore(place), places=places, distinct=0.75)
     raise AttributeError(name)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.errors import NotIndexedError
+from vidkin._base.registry import parse_name
+from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.storage.contract import (
     NO_WINDOW,
     NearestWindows,
@@ -25,28 +27,59 @@ from vidkin.index.storage.contract import (
     no_windows,
 )
 from vidkin.index.storage.lance import LanceStore
-from vidkin.index.storage.manifest import Manifest
+from vidkin.index.storage.manifest import PARTS_FOLDER, Manifest
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.plain_files import read_whitening
 from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, WindowWhitening
+from vidkin.index.storage.stores import StoreKind, window_whitening
 from vidkin.similarity import FrameFeatures
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def shard_places(place: Place, shards: int) -> list[Place]:
-    """The place of each shard's store; the place itself if there are no shards."""
-    return [PartOfPlace(place, f"shards/{number:04d}") for number in range(shards)] or [place]
+MAX_SHARDS = 4096
+
+# New indexes of shards, which are for millions of videos, store about two windows of five (docs/scale.md).
+DISTINCT = 0.6
 
 
-def open_store(place: Place, manifest: Manifest, shard: int | None = None) -> LanceStore | ShardedStore:
-    """The store of an index, or one of its shards, with windows as the manifest says."""
-    whitening = partial(read_whitening, place) if manifest.whitened else None
-    if shard is not None or not manifest.shards:
-        part = shard_places(place, manifest.shards)[shard or 0]
-        return LanceStore(part, whitening=whitening, distinct=manifest.distinct, parts=manifest.shards or 1)
-    return ShardedStore(place, manifest.shards, whitening=whitening, distinct=manifest.distinct)
+def count_shards(manifest: Manifest) -> int:
+    """The number of shards of an index; 0 if it has another store."""
+    named = parse_name(manifest.store)
+    return _count(named.address) if named.prefix == "shards" else 0
+
+
+def shard_places(place: Place, address: str | None) -> list[Place]:
+    """The place of each shard's store.
+
+    Args:
+        place: Place of the index.
+        address: Number of shards, as the name of the store has it.
+
+    Raises:
+        InvalidArgumentError: There cannot be so many.
+    """
+    return [PartOfPlace(place, f"{PARTS_FOLDER}/{number:04d}") for number in range(_count(address))]
+
+
+def open_shards(place: Place, manifest: Manifest) -> ShardedStore:
+    """The store of an index of shards, with windows as the manifest says."""
+    whitening = window_whitening(place, manifest)
+    return ShardedStore(place, count_shards(manifest), whitening=whitening, distinct=manifest.distinct)
+
+
+def open_shard(place: Place, manifest: Manifest, shard: int) -> LanceStore:
+    """The store of one shard of an index."""
+    places = shard_places(place, parse_name(manifest.store).address)
+    whitening = window_whitening(place, manifest)
+    return LanceStore(places[shard], whitening=whitening, distinct=manifest.distinct, parts=len(places))
+
+
+def _count(address: str | None) -> int:
+    count = int(address) if address is not None and re.fullmatch(r"\d{1,9}", address) else 0
+    if not 1 <= count <= MAX_SHARDS:
+        raise InvalidArgumentError(f"shards must be from 1 to {MAX_SHARDS}, as in shards:16, got {address}")
+    return count
 
 
 Ask = Callable[[str, Mapping[int, tuple[Any, ...]]], dict[int, Any]]
@@ -83,7 +116,7 @@ class ShardedStore:
     ) -> None:
         self._root = place
         shared = None if whitening is None else cache(whitening)
-        places = shard_places(place, shards)
+        places = shard_places(place, str(shards))
         self.shards = [LanceStore(part, whitening=shared, distinct=distinct, parts=shards) for part in places]
         self.is_whitened = whitening is not None
         self.ask: Ask = self._ask_here
@@ -376,3 +409,7 @@ class PartOfPlace:
 
     def _inside(self, name: str) -> str:
         return f"{self._prefix}/{name}" if name else self._prefix
+
+
+SHARDS = StoreKind(open=open_shards, places=shard_places, distinct=DISTINCT)
+"""The kind of store that vidkin finds by names such as ``shards:16``."""
