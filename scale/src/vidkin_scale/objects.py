@@ -5,7 +5,6 @@ Its lock is a lease (:mod:`vidkin_scale.lease`).
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -20,8 +19,6 @@ from vidkin_scale.lease import LEASE_FILE, Lease
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
-
-_logger = logging.getLogger(__name__)
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

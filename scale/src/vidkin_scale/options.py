@@ -32,6 +32,7 @@ RAY = ExtraOption(
 
 SHARDS = ExtraOption(
     sets="store",
-    declare=lambda command: Annotated[int | None, typer.Option("--shards", min=0, hidden=True)],  # as above
+    # Hidden like --ray there: it is an option of `vidkin index` alone.
+    declare=lambda command: Annotated[int | None, typer.Option("--shards", min=0, hidden=True)],
     text=lambda count: f"shards:{count}" if count else "lance",
 )
