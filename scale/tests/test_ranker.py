@@ -120,7 +120,7 @@ def test_shards_on_a_cluster_answer_as_in_one_process_and_survive_the_death_of_a
     stored.unlink()
     killed: list[int] = []
     with Index.open(tmp_path / "c.vidkin", read_only=True) as index:
-        index.on_cluster()
+        index.on_cluster("ray")
         # The features are read where the shards are, and nowhere else.
         assert isinstance(index.store, ShardedStore)
         ranker = index._cluster
@@ -269,10 +269,10 @@ def test_the_commands_answer_on_a_cluster_as_in_one_process(cluster: Any, collec
 def test_the_pages_answer_on_a_cluster_as_in_one_process(cluster: Any, collection: Collection) -> None:
     """What `vidkin serve --ray` asks for every page: a handle to the index."""
     answers = []
-    for address in (None, "auto"):
+    for name in (None, "ray:auto"):
         (collection.index.path / Comparisons.FILE).unlink(missing_ok=True)
-        with closing(SharedIndex(collection.index.place, ray=address)) as shared, shared.reader() as index:
-            assert (index._ranker is None) == (address is None)
+        with closing(SharedIndex(collection.index.place, cluster=name)) as shared, shared.reader() as index:
+            assert (index._ranker is None) == (name is None)
             found = index.search(collection.clip), index.duplicates(parts=True), index.coverage(collection.clip)
             answers.append(found)
     assert answers[1] == answers[0]
