@@ -199,7 +199,7 @@ def test_what_is_missing_is_one_sentence_with_the_command(bare: Bare) -> None:
     for words in (("search", "clip.mp4", "--ray"), ("index", "videos", "--shards", "2"), ("info", "-i", "s3://a/b")):
         told = bare.run(*words, status=3).stderr
         assert "needs the package vidkin-scale, which is not installed" in told, told
-        assert "pip install ./scale" in told
+        assert 'pip install "./scale" (in a clone of vidkin)' in told
         assert len(told.splitlines()) == 1
     told = bare.run("match", "clip.mp4", "videos/coffee.mp4", "--picture", "map.png", status=3).stderr
     assert 'pip install ".[plots]"' in told

@@ -46,7 +46,7 @@ def test_ray_may_be_used_without_an_address() -> None:
 
 
 def test_rare_options_are_in_the_guide_instead_of_the_help() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "guide.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[2] / "docs" / "find.md").read_text(encoding="utf-8")
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     hidden = {name for option in commands["index"].params if option.hidden for name in option.opts}
     assert "--ray" in hidden

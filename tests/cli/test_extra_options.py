@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Library, run
+from vidkin._base.install import install_command
 from vidkin.cli.extra_options import mark_optional_value
 
 
@@ -60,8 +61,8 @@ def test_a_configuration_file_gives_it_a_default(
 def test_an_option_of_a_package_that_is_not_installed_says_what_to_install(words: Sequence[str]) -> None:
     (line,) = run(*words, status=3).err.splitlines()
     assert line == (
-        "Error: --ray needs the package vidkin-scale, which is not installed; install it from a clone of vidkin with: "
-        "pip install ./scale"
+        "Error: --ray needs the package vidkin-scale, which is not installed; install it with: "
+        f"{install_command(package='vidkin-scale')}"
     )
     assert "No such option: --ray" in run("info", "--ray", status=2).err
 

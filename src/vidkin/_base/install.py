@@ -12,9 +12,7 @@ _ROOT = Path(__file__).resolve().parents[3]
 _FOLDERS = {"vidkin": "", "vidkin-research": "/research", "vidkin-scale": "/scale"}
 
 
-def install_command(
-    extra: str = "", package: Literal["vidkin", "vidkin-research", "vidkin-scale"] = "vidkin"
-) -> str:
+def install_command(extra: str = "", package: Literal["vidkin", "vidkin-research", "vidkin-scale"] = "vidkin") -> str:
     """Return the command that installs a package, with an extra if one is named.
 
     No package index has vidkin yet, so both forms install from a clone. Where vidkin runs from one (an editable
