@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from vidkin.files.findings import Finding
 from vidkin.files.laying import AS_IT_IS, Place, find_borders, lay_frames, turn
-from vidkin.files.small_frames import SmallFrames, pool
+from vidkin.files.small_frames import SmallFrames, Stills, pool
 from vidkin.files.stretches import TimeStretch
 from vidkin.files.time_path import Line, candidate_times, find_path, lines_of
 from vidkin.similarity import Segment
@@ -58,6 +58,10 @@ _STILL = 0.12
 _ENDS = 0.3
 # Share of the blocks from which on the whole frame shows something else.
 _MOST = 0.5
+# Seconds that are decoded again at most, every frame of them, and how far from its moment a frame may be.
+_LOOK_AGAIN, _NEAR = 20.0, 0.25
+# Frames that are compared at a time.
+_BATCH = 64
 # Mean differences of a moment are counted up to this, so that a moment that is nowhere does not bend the path.
 _MAX_COST, _MAX_LEVELS = 6.0, 40.0
 
@@ -230,63 +234,106 @@ class _Comparison:
     def _measure(self) -> tuple[NDArray[np.bool_], tuple[float, float], NDArray[np.bool_]]:
         """Which blocks [T, B] differ by more than this pair does elsewhere; how much changes over time, and how much of
         it the kept file does not show; which moments [T] show nothing."""
-        levels, slopes, colors, means, plain = [np.concatenate(part) for part in zip(*self._parts(), strict=True)]
+        has_color = self._has_color()
+        parts = [self._compare_kept(rows, at, has_color) for rows, at in self._batched()]
+        levels, slopes, colors, means, plain = [np.concatenate(part) for part in zip(*parts, strict=True)]
         covered = self._covered_blocks().ravel()
-        levels[:, ~covered] = 0.0
         colored = self.colored.ravel() & covered
-        colors[:, ~colored] = 0.0
         usual = levels[:, covered]
         noise = max(_NOISE, float(np.median(usual)) if usual.size else 0.0)
         textured = slopes[:, covered] > 2 * noise
-        slope = max(
-            _SLOPE, float(np.median((usual / np.maximum(slopes[:, covered], 1.0))[textured])) if textured.any() else 0
-        )
-        expected = np.sqrt(noise**2 + (slope * slopes) ** 2)
+        relative = (usual / np.maximum(slopes[:, covered], 1.0))[textured]
+        slope = max(_SLOPE, float(np.median(relative)) if relative.size else 0.0)
+        least = np.maximum(_TIMES * np.sqrt(noise**2 + (slope * slopes) ** 2), _LEVELS)
         color_noise = max(_NOISE, float(np.median(colors[:, colored])) if colored.any() else 0.0)
-        differ = (levels > np.maximum(_TIMES * expected, _LEVELS)) | (
-            colors > np.maximum(_TIMES * color_noise, _COLOR_LEVELS)
-        )
+        least_color = max(_TIMES * color_noise, _COLOR_LEVELS)
+
+        def find_differing() -> NDArray[np.bool_]:
+            return ((levels > least) & covered) | ((colors > least_color) & colored)
+
+        differ = find_differing()
+        for first, last in self._runs_to_look_at_again(differ):
+            rows = slice(first, last)
+            found = self._compare_every(self.rows[rows], self.at[rows], has_color)
+            levels[rows], colors[rows] = np.minimum(levels[rows], found[0]), np.minimum(colors[rows], found[2])
         changes = [np.diff(means[:, covered, side], axis=0) for side in (0, 1)]
         energy = tuple(float(np.square(part).mean()) if part.size else 0.0 for part in changes)
-        return differ, (energy[0], energy[1]), plain
+        return find_differing(), (energy[0], energy[1]), plain
 
-    def _parts(self) -> Iterator[tuple[NDArray[np.float32], ...]]:
-        """For some moments at a time: differences of blocks in gray levels [T, B], their gradients [T, B], differences
-        in color [T, B], mean levels and what is left of them [T, B, 2], and whether the frame shows nothing [T]."""
+    def _batched(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+        for first in range(0, len(self.rows), _BATCH):
+            yield self.rows[first : first + _BATCH], self.at[first : first + _BATCH]
+
+    def _runs_to_look_at_again(self, differ: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+        """Runs of moments in which parts of the frame differ: quick movement between the frames that were read looks
+        like that, too. What differs throughout, or for longer than is worth a decoding, is left."""
+        left = _LOOK_AGAIN
+        for first, last in _runs(np.asarray(_lasting(differ).any(axis=1))):
+            seconds = float(self.times[min(last, len(self.times) - 1)] - self.times[first])
+            if differ[first:last].mean(axis=1).max() <= _MOST and seconds <= left:
+                left -= seconds
+                yield first, last
+
+    def _compare_kept(self, rows: NDArray[np.intp], at: NDArray[np.float64], has_color: bool) -> tuple[Values, ...]:
+        """Removed frames against the kept frames that were read at these seconds, see `_compare`."""
+        shown = self._shown(at)
+        needed = np.unique(np.clip(shown[:, None] + np.arange(-1, 3), 0, len(self.kept) - 1))
+        near = np.clip(shown + np.arange(-1, 3)[:, None], 0, len(self.kept) - 1)
+        return self._compare(self.removed.read(rows), self.kept.read(needed), np.searchsorted(needed, near), has_color)
+
+    def _compare_every(self, rows: NDArray[np.intp], at: NDArray[np.float64], has_color: bool) -> tuple[Values, ...]:
+        """The same against every frame of the kept file around these seconds: the one that is most alike."""
+        times, stills = self.kept.read_every(float(at.min()) - _NEAR, float(at.max()) + _NEAR)
+        own = self.removed.read(rows)
+        luma = AS_IT_IS.lay(self._turn(own.luma), self.size)
+        laid = self.gain * self.place.lay(stills.luma, self.size) + self.lift
+        best = []
+        for one, moment in zip(luma, at, strict=True):
+            apart = np.minimum(np.abs(laid - one), _MAX_LEVELS)[:, self.inside].mean(axis=1)
+            apart[np.abs(times - moment) > _NEAR] = np.inf
+            best.append(int(np.argmin(apart)))
+        near = np.clip(np.array(best) + np.arange(-1, 3)[:, None], 0, len(times) - 1)
+        return self._compare(own, stills, near, has_color)
+
+    def _compare(self, own: Stills, stills: Stills, near: NDArray[np.intp], has_color: bool) -> tuple[Values, ...]:
+        """Compare removed frames with kept ones.
+
+        Args:
+            own: T removed frames.
+            stills: Kept frames.
+            near: [4, T] positions among these: the one before, the one that is meant and the two after it.
+            has_color: Whether colors are compared.
+
+        Returns:
+            Differences of blocks in gray levels [T, B], their gradients [T, B], differences in color [T, B], mean
+            levels and what is left of them [T, B, 2], and whether the frame shows nothing [T].
+        """
         inside = self.inside.astype(np.float32)
         share = np.maximum(self.down @ inside @ self.across.T, 1e-3)
-        has_color = self._has_color()
-        for rows, at in zip(_batches(self.rows), _batches(self.at), strict=True):
-            own = self.removed.read(rows)
-            luma = AS_IT_IS.lay(self._turn(own.luma), self.size)
-            shown = self._shown(at)
-            needed = np.unique(np.clip(shown[:, None] + np.arange(-1, 3), 0, len(self.kept) - 1))
-            stills = self.kept.read(needed)
-            laid = self.gain * self.place.lay(stills.luma, self.size) + self.lift
-            sides = [np.searchsorted(needed, np.clip(shown + step, 0, len(self.kept) - 1)) for step in range(-1, 3)]
-            # The moment may lie between two frames, and be off by one: the nearest point between any two neighbors.
-            nearest = [self._between(luma, laid[one], laid[two], inside) for one, two in pairwise(sides)]
-            levels = np.stack([level for level, _ in nearest])
-            best = np.argmin(levels, axis=0)[None]
-            level = np.take_along_axis(levels, best, axis=0)[0]
-            apart = np.take_along_axis(np.stack([mean for _, mean in nearest]), best, axis=0)[0]
-            middle = laid[sides[1]]
-            down, across = np.gradient(middle, axis=(1, 2))
-            slope = self._pool((down * down + across * across) * inside) / share
-            hue = np.zeros_like(level)
-            if has_color:
-                color = AS_IT_IS.lay(self._turn(own.color), self.blocks)
-                others = self.place.lay(stills.color, self.blocks)
-                hue = np.min([np.square(color - others[side]).sum(axis=1) for side in sides], axis=0)
-            means = np.stack([self._pool(luma * inside) / share, apart / share], axis=-1)
-            count = len(rows)
-            yield (
-                np.sqrt(level / share).reshape(count, -1),
-                np.sqrt(slope).reshape(count, -1),
-                np.sqrt(hue).reshape(count, -1),
-                means.reshape(count, -1, 2),
-                luma.std(axis=(1, 2)) < _PLAIN,
-            )
+        luma = AS_IT_IS.lay(self._turn(own.luma), self.size)
+        laid = self.gain * self.place.lay(stills.luma, self.size) + self.lift
+        # The moment may lie between two frames, and be off by one: the nearest point between any two neighbors.
+        nearest = [self._between(luma, laid[one], laid[two], inside) for one, two in pairwise(near)]
+        levels = np.stack([level for level, _ in nearest])
+        best = np.argmin(levels, axis=0)[None]
+        level = np.take_along_axis(levels, best, axis=0)[0]
+        apart = np.take_along_axis(np.stack([mean for _, mean in nearest]), best, axis=0)[0]
+        down, across = np.gradient(laid[near[1]], axis=(1, 2))
+        slope = self._pool((down * down + across * across) * inside) / share
+        hue = np.zeros_like(level)
+        if has_color:
+            color = AS_IT_IS.lay(self._turn(own.color), self.blocks)
+            others = self.place.lay(stills.color, self.blocks)
+            hue = np.min([np.square(color - others[side]).sum(axis=1) for side in near], axis=0)
+        means = np.stack([self._pool(luma * inside) / share, apart / share], axis=-1)
+        count = len(luma)
+        return (
+            np.sqrt(level / share).reshape(count, -1),
+            np.sqrt(slope).reshape(count, -1),
+            np.sqrt(hue).reshape(count, -1),
+            means.reshape(count, -1, 2),
+            luma.std(axis=(1, 2)) < _PLAIN,
+        )
 
     def _pool(self, images: Values) -> Values:
         return np.asarray(self.down @ images @ self.across.T, np.float32)
@@ -326,13 +373,7 @@ class _Comparison:
 
     def _differing(self, differ: NDArray[np.bool_], plain: NDArray[np.bool_]) -> Iterator[Finding]:
         """Findings for runs of moments with blocks that differ at two moments in a row."""
-        if len(differ) > 1:
-            twice = differ[:-1] & differ[1:]
-            lasting = np.zeros_like(differ)
-            lasting[:-1] |= twice
-            lasting[1:] |= twice
-        else:
-            lasting = differ
+        lasting = _lasting(differ)
         lasting[plain & (differ.mean(axis=1) > _MOST)] = False
         end = float(self.kept.times[-1]) + self.kept.period
         edges = [*self.times.tolist(), self.length]
@@ -362,8 +403,8 @@ class _Comparison:
 
 
 def _batches(values: NDArray[_Number]) -> Iterator[NDArray[_Number]]:
-    for first in range(0, len(values), 64):
-        yield values[first : first + 64]
+    for first in range(0, len(values), _BATCH):
+        yield values[first : first + _BATCH]
 
 
 def _fit_line(values: NDArray[np.floating], wanted: NDArray[np.floating]) -> tuple[float, float]:
@@ -379,6 +420,17 @@ def _fit_line(values: NDArray[np.floating], wanted: NDArray[np.floating]) -> tup
         apart = np.abs(wanted - gain * values - lift)
         weights = 1 / (1 + (apart / (2 + 2 * np.median(apart))) ** 2) ** 2
     return gain, lift
+
+
+def _lasting(differ: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """What differs at two moments in a row, or at the only one."""
+    if len(differ) < 2:
+        return differ.copy()
+    twice = differ[:-1] & differ[1:]
+    lasting = np.zeros_like(differ)
+    lasting[:-1] |= twice
+    lasting[1:] |= twice
+    return lasting
 
 
 def _runs(flags: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:

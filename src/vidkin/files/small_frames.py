@@ -47,12 +47,14 @@ class SmallFrames:
     """The frames of one video, about ten a second, at most 54 pixels on the shorter side.
 
     Attributes:
+        path: The file.
         times: [T] timestamps in seconds from the first frame.
         size: H, W of the frames.
         damage: Parts that cannot be decoded, in words; empty if there are none.
     """
 
     def __init__(self, path: PathLike, *, threads: int = 0, on_read: Callable[[float], None] | None = None) -> None:
+        self.path = path
         self._file: IO[bytes] = tempfile.TemporaryFile(prefix="vidkin-proof-")  # noqa: SIM115 - until close()
         self._starts: list[tuple[int, int]] = []
         self._held: OrderedDict[int, Stills] = OrderedDict()
@@ -101,15 +103,27 @@ class SmallFrames:
         self._file.close()
         self._held.clear()
 
-    def _write(self, images: NDArray[np.uint8]) -> None:
-        luma = images @ np.array(LUMINANCE, np.float32)
+    def read_every(self, start: float, end: float) -> tuple[NDArray[np.float64], Stills]:
+        """Every frame between two seconds, decoded again; their times [T]."""
+        batches = list(iter_frames(self.path, rate=None, start=max(start, 0.0), end=end, short_side=SHORT_SIDE))
+        stills = [self._split(batch.images) for batch in batches]
+        return np.concatenate([batch.timestamps for batch in batches]), Stills(
+            np.concatenate([part.luma for part in stills]), np.concatenate([part.color for part in stills])
+        )
+
+    def _split(self, images: NDArray[np.uint8]) -> Stills:
+        luma = np.asarray(images @ np.array(LUMINANCE, np.float32), np.float32)
         height, width = self.color_size
         across, down = pool(self.size[1], width), pool(self.size[0], height)
         color = [down @ (images[..., channel] - luma) @ across.T for channel in (2, 0)]
+        return Stills(luma, np.stack(color, axis=1))
+
+    def _write(self, images: NDArray[np.uint8]) -> None:
+        stills = self._split(images)
         # Differences of color from -255 to 255 in one byte each: half a level is below what encoders keep.
         packed = (
-            np.rint(luma).astype(np.uint8).tobytes()
-            + np.clip(np.rint(np.stack(color, axis=1) / 2) + 128, 0, 255).astype(np.uint8).tobytes()
+            np.rint(stills.luma).astype(np.uint8).tobytes()
+            + np.clip(np.rint(stills.color / 2) + 128, 0, 255).astype(np.uint8).tobytes()
         )
         data = zlib.compress(packed, 1)
         start = self._file.tell()
