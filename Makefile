@@ -64,9 +64,9 @@ $(STAMP): pyproject.toml constraints.txt | $(VENV)/bin/python
 
 # torch first and alone: a resolver that sees its pin takes the build that is there,
 # instead of the newest one with its CUDA packages.
-$(DEV_STAMP): $(STAMP) research/pyproject.toml
+$(DEV_STAMP): $(STAMP) research/pyproject.toml scale/pyproject.toml
 	$(PIP) torch torchvision
-	$(PIP) --editable ".[dev]" --editable "research[baselines,hashes]"
+	$(PIP) --editable ".[dev]" --editable "research[baselines,hashes]" --editable scale
 	touch $@
 
 clean:

@@ -33,8 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.index import Entry, Index, RayRanker, VideoRecord, window_vectors
-from vidkin.index.cluster.connection import import_ray
+from vidkin.index import Entry, Index, VideoRecord, window_vectors
 from vidkin.index.duplicates.comparisons import Comparisons, present_files
 from vidkin.index.duplicates.find import find_duplicates
 from vidkin.index.duplicates.pairing import PairSearch
@@ -42,6 +41,8 @@ from vidkin.index.query.query import SearchParts
 from vidkin.index.storage.decisions import Decisions
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import FrameFeatures
+from vidkin_scale.connection import import_ray
+from vidkin_scale.ranker import RayRanker
 
 SCENES, FRAMES_A_SCENE, BATCH, EVERY, MORE = 6, 2, 256, 5, 10
 COPIES = ((0.95, 0), (0.85, 0), (0.95, 2))  # cosine with the source, and frames missing at the start

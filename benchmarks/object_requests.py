@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, os.fspath(Path(__file__).resolve().parents[1]))
 
-from tests.support.s3_server import S3Server, serve_s3
+from scale.tests.s3_server import S3Server, serve_s3
 
 from vidkin.index import Index, SerialExecutor
 

@@ -25,11 +25,13 @@ from pathlib import Path
 
 import numpy as np
 
-from vidkin.index import Executor, Index, ProcessExecutor, RayExecutor, RayRanker, WorkerSpec
-from vidkin.index.cluster.connection import import_ray
+from vidkin.index import Executor, Index, ProcessExecutor, WorkerSpec
 from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.media import probe, write_video
 from vidkin.rendering.machine import describe_machine
+from vidkin_scale.connection import import_ray
+from vidkin_scale.executor import RayExecutor
+from vidkin_scale.ranker import RayRanker
 
 SUFFIXES = {".mp4", ".mkv", ".webm", ".mov", ".avi"}
 

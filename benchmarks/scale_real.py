@@ -122,7 +122,10 @@ def target_path(source: str) -> str:
 def append(work: Path, folder: Path, shards: int, videos: int, windows_only: bool) -> dict[str, Any]:
     """Append what is missing of so many videos, and of those to find."""
     footage, clock = open_footage(work), Clock()
-    with Index.open(folder, create=True, shards=shards) as index, index.place.exclusive():
+    with (
+        Index.open(folder, create=True, store=f"shards:{shards}" if shards else None) as index,
+        index.place.exclusive(),
+    ):
         store = index.store
         store.recover()
         targets = {target_path(path): one for half in HALVES for path, one in open_targets(work, half, footage).items()}

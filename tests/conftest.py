@@ -25,6 +25,8 @@ settings.load_profile("quick")
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ROOT / "tests" / "support" / "packages"
+# Packages that are beside vidkin in its repository.
+OTHERS = ("vidkin_research", "vidkin_scale")
 # As they are outside of tests; `_product_alone` replaces them.
 ENTRY_POINTS, FIND_SPEC = importlib.metadata.entry_points, importlib.util.find_spec
 
@@ -63,16 +65,14 @@ def shared_data() -> Path:
 
 @pytest.fixture(autouse=True, scope="package")
 def _product_alone() -> Iterator[None]:
-    """Tests of the product see a stand-in for other packages, and nothing of vidkin-research, installed or not."""
+    """Tests of the product see a stand-in for other packages, and nothing of those beside it, installed or not."""
 
     @cache
     def points_of(path: tuple[str, ...], **selection: str) -> importlib.metadata.EntryPoints:
         # Reading what all packages bring takes longer than most tests, and it is read by every command.
         del path
         points = ENTRY_POINTS(**selection)
-        return importlib.metadata.EntryPoints(
-            point for point in points if not point.value.startswith("vidkin_research")
-        )
+        return importlib.metadata.EntryPoints(point for point in points if not point.value.startswith(OTHERS))
 
     def entry_points(**selection: str) -> Any:
         if not selection:  # what other packages ask for; a table of groups on Python 3.11
@@ -80,7 +80,7 @@ def _product_alone() -> Iterator[None]:
         return points_of(tuple(sys.path), **selection)
 
     def find_spec(name: str, package: str | None = None) -> Any:
-        return None if name == "vidkin_research" else FIND_SPEC(name, package)
+        return None if name in OTHERS else FIND_SPEC(name, package)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(PACKAGES)

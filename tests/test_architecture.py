@@ -299,9 +299,10 @@ def _is_typing(name: str, line: int) -> bool:
     return line in typing_lines(name)
 
 
-def test_the_product_never_names_the_package_of_studies() -> None:
-    """What `research/` brings is found through entry points."""
-    assert [name for name, path in MODULES.items() if "vidkin_research." in path.read_text("utf-8")] == []
+def test_the_product_never_names_the_packages_beside_it() -> None:
+    """What `research/` and `scale/` bring is found through entry points."""
+    named = re.compile(r"vidkin_(research|scale)\.")
+    assert [name for name, path in MODULES.items() if named.search(path.read_text("utf-8"))] == []
 
 
 def test_tests_mirror_the_package() -> None:
@@ -511,7 +512,6 @@ def test_points_of_the_scale_written_by_hand_are_found() -> None:
 DOORS = {
     "vidkin.index.collection": "Index.open",
     "vidkin.index.duplicates.plans_signature": "a plan names its index by text, which must be a folder",
-    "vidkin.index.cluster.ranker": "an actor, which opens the index on its machine",
     "vidkin.rendering.machine": "inspect_index",
     "vidkin.web.app": "create_app",
     "vidkin.cli.options": "commands",

@@ -58,7 +58,7 @@ def test_the_extra_all_gathers_those_for_users(built: Path) -> None:
             packages.setdefault(marker.split("extra ==")[1].strip(" '\""), set()).add(requirement.strip())
     # UMAP brings numba, which weighs more than all that a map needs otherwise.
     users = packages.keys() - {"all", "bench", "dev", "docs", "map"}
-    assert {"cloud", "otio", "plots", "ray", "tensorboard", "train", "web"} <= users
+    assert {"otio", "plots", "tensorboard", "train", "web"} <= users
     assert packages["all"] == set().union(*(packages[extra] for extra in users))
 
 

@@ -21,7 +21,18 @@ ROOT = Path(__file__).resolve().parents[1]
 # What no command of the product may need: modules of the extras `train` and `plots`, and of those for development.
 LEARNING = (
     *("torch", "torchvision", "timm", "scipy", "sklearn", "skimage", "pywt", "onnx", "onnxscript"),
-    *("matplotlib", "pandas", "sympy", "numba", "cv2", "pytest", "hypothesis", "vidkin_research"),
+    *(
+        "matplotlib",
+        "pandas",
+        "sympy",
+        "numba",
+        "cv2",
+        "pytest",
+        "hypothesis",
+        "vidkin_research",
+        "vidkin_scale",
+        "ray",
+    ),
 )
 _LISTING = """
 import importlib.util, json, sys
@@ -185,6 +196,11 @@ def test_what_is_missing_is_one_sentence_with_the_command(bare: Bare) -> None:
         told = bare.run(*words, status=3).stderr
         assert 'pip install ".[train]"' in told, told
         assert "Traceback" not in told
+    for words in (("search", "clip.mp4", "--ray"), ("index", "videos", "--shards", "2"), ("info", "-i", "s3://a/b")):
+        told = bare.run(*words, status=3).stderr
+        assert "needs the package vidkin-scale, which is not installed" in told, told
+        assert 'pip install "./scale" (in a clone of vidkin)' in told
+        assert len(told.splitlines()) == 1
     told = bare.run("match", "clip.mp4", "videos/coffee.mp4", "--picture", "map.png", status=3).stderr
     assert 'pip install ".[plots]"' in told
     for command in ("train", "train-shots", "evaluate", "classify", "export", "import-model", "benchmark"):

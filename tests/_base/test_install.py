@@ -19,6 +19,7 @@ def test_a_checkout_is_named_so_that_the_command_works_in_every_folder() -> None
     assert install_command() == f'pip install -e "{ROOT.as_posix()}"'
     assert install_command("train") == f'pip install -e "{ROOT.as_posix()}[train]"'
     assert install_command("hashes", "vidkin-research") == f'pip install -e "{ROOT.as_posix()}/research[hashes]"'
+    assert install_command(package="vidkin-scale") == f'pip install -e "{ROOT.as_posix()}/scale"'
 
 
 def test_an_installed_wheel_asks_for_a_clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -27,11 +28,12 @@ def test_an_installed_wheel_asks_for_a_clone(monkeypatch: pytest.MonkeyPatch, tm
     assert install_command() == 'pip install "." (in a clone of vidkin)'
     assert install_command("train") == 'pip install ".[train]" (in a clone of vidkin)'
     assert install_command(package="vidkin-research") == 'pip install "./research" (in a clone of vidkin)'
+    assert install_command(package="vidkin-scale") == 'pip install "./scale" (in a clone of vidkin)'
 
 
 def test_no_hint_and_no_page_installs_vidkin_by_its_name_alone() -> None:
     tracked = subprocess.run(
-        ["git", "ls-files", "src", "research/src", "docs", "benchmarks", "*.md"],
+        ["git", "ls-files", "src", "research/src", "scale/src", "docs", "benchmarks", "*.md"],
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     if tracked.returncode:

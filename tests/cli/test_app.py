@@ -104,7 +104,7 @@ def test_commands_come_with_other_packages() -> None:
 
 
 # Modules of the command line that are no command, and the group of commands that is asked for its help.
-LIGHT = {f"vidkin.cli{name}" for name in ("", ".app", ".commands", ".config", ".options")}
+LIGHT = {f"vidkin.cli{name}" for name in ("", ".app", ".commands", ".config", ".extra_options", ".options")}
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["benchmark", "--help"]])

@@ -41,8 +41,8 @@ def test_an_output_of_an_unknown_kind_is_refused_before_any_work(videos: Path, t
 
 
 def test_a_folder_that_is_in_no_index_is_not_read_for_a_cluster(videos: Path, tmp_path: Path) -> None:
-    words = ("coverage", videos / "film.mp4", videos / "sources", "--index", tmp_path / "none", "--ray", "auto")
-    assert "--ray needs videos in an index; add those of" in run(*words, status=2).err
+    words = ("coverage", videos / "film.mp4", videos / "sources", "--index", tmp_path / "none", "--stand-in", "here")
+    assert "a cluster needs an index; add the videos of" in run(*words, status=2).err
 
 
 def test_an_index_answers_in_words(videos: Path, tmp_path: Path) -> None:

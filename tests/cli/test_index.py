@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Library, run
 from tests.support.videos import encode, pan
-from vidkin._base.install import install_command
 from vidkin.index import Index
 
 pytestmark = pytest.mark.usefixtures("library")
@@ -57,18 +55,6 @@ def test_broken_files_are_listed_with_causes_and_the_rest_is_done(library: Libra
     shown = run("index", folder, "--index", index).out
     for item in report["broken"]:
         assert any(Path(item["path"]).name in line and item["cause"] in line for line in shown.splitlines())
-
-
-def test_a_cluster_needs_ray_and_an_address(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("index", library.folder, "--index", tmp_path / "new")
-    outcome = run(*words, "--ray", "ray://head:10001", status=2)
-    assert "a Ray address must be HOST:PORT, auto" in outcome.err
-    assert "run vidkin on a machine of the cluster" in outcome.err
-    # Nobody listens at the port of the echo protocol.
-    assert "no Ray cluster answers there" in run(*words, "--ray", "127.0.0.1:7", status=3).err
-    monkeypatch.setitem(sys.modules, "ray", None)
-    outcome = run(*words[:2], "--ray", *words[2:], status=3)
-    assert f"run {install_command('ray')}" in outcome.err
 
 
 def test_a_folder_without_videos_is_nothing_usable(library: Library, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import typer
 
 from tests.cli.conftest import run
 from tests.support.detections import cut_video
-from vidkin.cli.options import check_stretch, mark_optional_value, moment_text, parse_moment, parse_time
+from vidkin.cli.options import check_stretch, moment_text, parse_moment, parse_time
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.sessions import has_cuda
 
@@ -74,21 +73,6 @@ def test_a_moment_stays_as_typed_and_anything_else_is_refused() -> None:
 def test_anything_else_is_refused_with_what_is_allowed(text: str) -> None:
     with pytest.raises(typer.BadParameter, match=r"invalid time .*; use seconds \(90\.5\), M:SS"):
         parse_time(text)
-
-
-@pytest.mark.parametrize(
-    ("words", "marked"),
-    [
-        ("index --ray", "index --ray="),
-        ("index --ray videos", "index --ray= videos"),
-        ("index --ray here:1 videos", "index --ray here:1 videos"),
-        ("index --ray --prune videos", "index --ray= --prune videos"),
-        ("index --ray=here:1", "index --ray=here:1"),
-        ("index -- --ray", "index -- --ray"),
-    ],
-)
-def test_an_option_may_be_used_without_its_value(words: str, marked: str) -> None:
-    assert mark_optional_value(words.split(), "--ray", re.compile(r"\w+:\d+")) == marked.split()
 
 
 def test_a_device_that_is_not_there_ends_the_command_before_it_works(tmp_path: Path) -> None:

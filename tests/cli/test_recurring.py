@@ -161,7 +161,7 @@ def test_a_recap_is_told_as_footage_of_an_earlier_file(tmp_path: Path) -> None:
 def test_options_that_do_not_fit_are_usage_errors(index: Path, season: Path) -> None:
     assert "--without must be recurring or rest" in run("recurring", "--index", index, "--without", "x", status=2).err
     assert "not both" in run("recurring", season, "--within", season, status=2).err
-    assert "--ray needs an index that all machines see" in run("recurring", season, "--ray", "auto", status=2).err
+    assert "a cluster needs an index that it sees" in run("recurring", season, "--stand-in", "here", status=2).err
     assert (
         "longest must be at least shortest"
         in run(*("recurring", "--index", index, "--shortest", "9", "--longest", "5"), status=2).err

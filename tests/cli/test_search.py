@@ -26,25 +26,6 @@ def test_search_gives_the_video_and_the_time(library: Library) -> None:
     assert all(match["score"] < 0.3 for match in found["matches"][2:])
 
 
-def test_a_search_of_an_index_in_shards_is_that_of_one_in_one_store(library: Library, tmp_path: Path) -> None:
-    sharded = tmp_path / "sharded.vidkin"
-    report = run("index", library.folder, "--index", sharded, "--shards", "3", "--workers", "1", "--json").json
-    assert (report["videos"], len(report["broken"])) == (4, 0)
-    # A hash of its path decides the shard of a video; one without any has no folder.
-    assert {"0000", "0001", "0002"} >= {path.name for path in (sharded / "shards").iterdir()} != set()
-
-    def found(index: Path) -> list[tuple[str, float]]:
-        matches = run("search", library.clip, "--index", index, "--json").json["matches"]
-        return [(Path(match["path"]).name, match["score"]) for match in matches]
-
-    one, three = found(library.index), found(sharded)
-    assert [name for name, _ in three] == [name for name, _ in one] != []
-    assert [score for _, score in three] == pytest.approx([score for _, score in one], abs=1e-6)
-    # The number of shards is decided when an index is made.
-    again = run("index", library.folder, "--index", sharded, "--shards", "2", status=2)
-    assert "has 3 shards, got 2; leave the number out" in " ".join(again.err.split())
-
-
 def test_search_shows_a_table(library: Library) -> None:
     outcome = run("search", library.clip, "--index", library.index, "--threshold", "0.5", "-n", "1")
     assert "coffee.mp4" in outcome.out

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tests.support.videos import encode, pan
 from vidkin.index import Described, Event, Index, Unreadable, WorkerSpec
-from vidkin.index.storage.shards import MapHere, MappedJob, Task
+from vidkin.index.storage.tasks import MapHere, MappedJob, Task
 from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
 

@@ -14,6 +14,8 @@ from vidkin._version import __version__
 from vidkin.rendering import machine
 from vidkin.rendering.machine import describe_machine, inspect_machine
 
+OTHERS = {"package vidkin-research", "package vidkin-scale"}
+
 
 def states() -> dict[str, tuple[str, str]]:
     return {finding.name: (finding.state, finding.detail) for finding in inspect_machine()}
@@ -23,9 +25,9 @@ def test_every_part_is_tried() -> None:
     pytest.importorskip("torch")  # where every extra is installed
     findings = states()
     assert findings["vidkin"][1].startswith(f"{__version__}, Python {sys.version_info.major}.")
-    # The tests of the product see nothing of vidkin-research, and need no UMAP, which is not part of `all`.
+    # The tests of the product see nothing of the packages beside it, and need no UMAP, which is not part of `all`.
     lacking = {name for name, (state, _) in findings.items() if state != "ok"}
-    assert lacking - {"extra map"} == {"package vidkin-research"}
+    assert lacking - {"extra map"} == OTHERS
     assert "h264" in findings["video decoders"][1]
     assert findings["classical extractor"][1].endswith(" values")
 
@@ -96,7 +98,7 @@ def test_nothing_that_learns_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.metadata, "version", without)
     monkeypatch.setattr(machine, "_extractor", lambda name: name)
     found = states()
-    assert {name for name, (state, _) in found.items() if state != "ok"} - {"package vidkin-research", "extra map"} == {
+    assert {name for name, (state, _) in found.items() if state != "ok"} - {*OTHERS, "extra map"} == {
         "extra train",
         "extra plots",
     }

@@ -20,6 +20,7 @@ LANES = {
     "process": "starts programs of its own, each of which imports everything anew",
     "research": "is a test of vidkin-research, given to every one of them",
     "s3": "talks to a server of object storage",
+    "scale": "is a test of vidkin-scale, given to every one of them",
     "slow": "takes minutes, not seconds",
 }
 FIXTURES = {
@@ -44,7 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture, lane in FIXTURES.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(lane)
-        if item.path.is_relative_to(item.config.rootpath / "research"):
-            item.add_marker("research")
+        for package in ("research", "scale"):
+            if item.path.is_relative_to(item.config.rootpath / package):
+                item.add_marker(package)
         if any(item.get_closest_marker(lane) for lane in LANES):
             item.add_marker("lane")

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 
 from tests.support.videos import pan
 from tests.web.conftest import Connect, Library, number_of
-from vidkin.index import Index, SerialExecutor
+from vidkin.index import Index
 from vidkin.web.lanes import Lane
 from vidkin.web.search import _Caller, _in_line
 
@@ -44,20 +44,6 @@ def test_a_video_finds_its_copy_and_not_itself(library: Library, client: TestCli
         right.segments[0].target_end,
     )
     assert found["has_segments"]
-
-
-def test_an_index_of_shards_is_shown_and_searched_like_any_other(
-    library: Library, connect: Connect, tmp_path: Path
-) -> None:
-    with Index.open(tmp_path / "shards", extractor="classical", create=True, shards=2) as index:
-        index.add(library.folder, executor=SerialExecutor(index.worker_spec))
-    client = connect(tmp_path / "shards")
-    assert {video["name"] for video in client.get("/api/videos").json()["videos"]} == {
-        *("coffee.mp4", "copy.mp4", "rocket & <b>.mp4", "broken.mp4"),
-    }
-    assert "coffee.mp4" in client.get("/").text
-    found = search(client, video=number_of(client, "coffee.mp4"), threshold=0.2)
-    assert [match["video"]["name"] for match in found["matches"]] == ["copy.mp4"]
 
 
 @pytest.mark.large

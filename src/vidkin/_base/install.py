@@ -1,4 +1,4 @@
-"""The command that installs vidkin, an optional part of it, or the studies, from where vidkin runs."""
+"""The command that installs vidkin, an optional part of it, or a package beside it, from where vidkin runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Literal
 # src/vidkin/_base/install.py: three folders up is the clone, where vidkin runs from one.
 _ROOT = Path(__file__).resolve().parents[3]
 
+# Folder of each package in the clone.
+_FOLDERS = {"vidkin": "", "vidkin-research": "/research", "vidkin-scale": "/scale"}
 
-def install_command(extra: str = "", package: Literal["vidkin", "vidkin-research"] = "vidkin") -> str:
+
+def install_command(extra: str = "", package: Literal["vidkin", "vidkin-research", "vidkin-scale"] = "vidkin") -> str:
     """Return the command that installs a package, with an extra if one is named.
 
     No package index has vidkin yet, so both forms install from a clone. Where vidkin runs from one (an editable
@@ -17,10 +20,11 @@ def install_command(extra: str = "", package: Literal["vidkin", "vidkin-research
 
     Args:
         extra: Name of an optional part, or several with commas between them.
-        package: ``vidkin``, or ``vidkin-research`` in the folder ``research`` of the clone.
+        package: ``vidkin``, or a package in another folder of the clone: ``vidkin-research`` in ``research``,
+            ``vidkin-scale`` in ``scale``.
     """
     part = f"[{extra}]" if extra else ""
-    folder = "/research" if package == "vidkin-research" else ""
+    folder = _FOLDERS[package]
     if is_checkout():
         return f'pip install -e "{_ROOT.as_posix()}{folder}{part}"'
     return f'pip install ".{folder}{part}" (in a clone of vidkin)'

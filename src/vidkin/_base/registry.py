@@ -313,6 +313,20 @@ def _missing(module: str, extra: str, purpose: str) -> MissingPartError:
     return MissingPartError(f"{subject} is not installed; install it with: {install_command(extra)}")
 
 
+def missing_scale(subject: str) -> MissingPartError | None:
+    """What to say about what the package vidkin-scale brings; None if it is installed.
+
+    Args:
+        subject: What needs it, the first words of the message: ``"an index at an address"``.
+    """
+    if importlib.util.find_spec("vidkin_scale") is not None:
+        return None
+    return MissingPartError(
+        f"{subject} needs the package vidkin-scale, which is not installed; install it with: "
+        f"{install_command(package='vidkin-scale')}"
+    )
+
+
 def research_hint(noun: str = "entries") -> str:
     """What to install to get more of something, or nothing if it is installed.
 

@@ -29,7 +29,7 @@ from vidkin.cli.commands import (
     set_verbosity,
     status_of,
 )
-from vidkin.cli.options import INDEX_CONFIG, config_path, mark_optional_value, option_defaults, show_defaults
+from vidkin.cli.options import INDEX_CONFIG, config_path, option_defaults, show_defaults
 from vidkin.errors import VidkinError
 
 # Completion in zsh from the first Tab on.
@@ -52,8 +52,6 @@ _WANTS_JSON = "vidkin.json"
 _HELP = frozenset({"-h", "--help"})
 
 _ANYWHERE = ("-q", "--quiet", "-v", "--verbose")
-
-_RAY_ADDRESS = re.compile(r"auto|local|[^/]*:\d+|ray://.*")
 
 _ADDRESS = re.compile(r"(https?|ftps?|sftp|rtsp|rtmp|s3|gs|smb|file)://", re.IGNORECASE)
 
@@ -191,7 +189,6 @@ class _Commands(LazyGroup):
                 raise typer.BadParameter(
                     f"{word}: vidkin reads files; download it first, or mount the share that holds it"
                 )
-        args = mark_optional_value(args, "--ray", _RAY_ADDRESS)
         options = args[: args.index("--")] if "--" in args else args
         # They may stand anywhere, and belong to the program.
         own = [word for word in options if word in _ANYWHERE]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import Enum, IntEnum
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +14,13 @@ from typing import Any, ClassVar, NamedTuple, get_args, get_origin
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from vidkin._base.registry import research_hint
+from vidkin._base.registry import missing_scale, research_hint
+from vidkin.cli.extra_options import (
+    find_extra_options,
+    find_missing_options,
+    mark_optional_value,
+    take_extra_options,
+)
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, UnknownExtractorError, VidkinError
 
 
@@ -126,11 +132,8 @@ class _Loaded(Mapping[str, Any]):
             entry = self._built_in.get(name) or self._brought()[name]
             module, _, attribute = entry.place.partition(":")
             value = getattr(import_module(module), attribute)
-            if not isinstance(value, typer.Typer):
-                single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-                single.command(name, cls=_Command)(value)
-                value = single
-            self._commands[name] = typer.main.get_command(value)
+            is_group = isinstance(value, typer.Typer)
+            self._commands[name] = typer.main.get_command(value) if is_group else _command(name, value)
         return self._commands[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -158,11 +161,40 @@ _DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
 
 class _Command(TyperCommand):
-    """A command that reads plain values of its options by itself."""
+    """A command that reads plain values of its options by itself.
+
+    Attributes:
+        optional_values: Options that can be used without a value, and what a value of theirs matches.
+        missing: Options of a package that is not installed.
+    """
+
+    optional_values: Mapping[str, re.Pattern[str]]
+    missing: Collection[str]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words after the command."""
+        for word in args[: args.index("--")] if "--" in args else args:
+            name = word.partition("=")[0]
+            if name in self.missing and not ctx.resilient_parsing and (error := missing_scale(name)) is not None:
+                raise error
+        for option, value in self.optional_values.items():
+            args = mark_optional_value(args, option, value)
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Its options and arguments, `--help` included."""
         return read_plainly(super().get_params(ctx))
+
+
+def _command(name: str, function: Callable[..., Any]) -> Any:
+    """The command of a function, with the options that other packages bring to it."""
+    extras = find_extra_options(function)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    single.command(name, cls=_Command)(take_extra_options(name, function, extras))
+    command: Any = typer.main.get_command(single)
+    command.optional_values = {f"--{name}": extra.value for name, extra in extras.items() if extra.value is not None}
+    command.missing = find_missing_options(function, extras)
+    return command
 
 
 def read_plainly(parameters: list[Any]) -> list[Any]:

@@ -29,7 +29,6 @@ from vidkin.cli.options import (
     IndexOption,
     JsonOption,
     MirrorOption,
-    RayOption,
     check_inputs,
     has_index,
     open_index,
@@ -70,7 +69,7 @@ def coverage(
     ] = EXCERPT,
     index: IndexOption = DEFAULT_INDEX,
     mirror: MirrorOption = True,
-    ray: RayOption = None,
+    cluster: str | None = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
@@ -84,7 +83,7 @@ def coverage(
     if output is not None:
         find_format(COVERAGE_FORMATS, output)
         check_outputs({"--output": (output, source)}, inputs=[film])
-    with _opened(index, folder, ray) as (collection, within), meter("comparing") as bar:
+    with _opened(index, folder, cluster) as (collection, within), meter("comparing") as bar:
         found = collection.coverage(film, within=within, threshold=threshold, mirrored=mirror, on_progress=bar.update)
     if output is not None:
         write_format(find_format(COVERAGE_FORMATS, output), found, output, source=source)
@@ -101,21 +100,21 @@ def coverage(
 
 
 @contextmanager
-def _opened(index: str, folder: Path | None, ray: str | None) -> Iterator[tuple[Index, Path | None]]:
+def _opened(index: str, folder: Path | None, cluster: str | None) -> Iterator[tuple[Index, Path | None]]:
     """The index; where it has nothing of the folder, a temporary one of the videos there."""
     if folder is None:
-        with open_index(index, ray=ray) as collection:
+        with open_index(index, cluster=cluster) as collection:
             yield collection, None
         return
     if has_index(index):
         from vidkin._base.files import is_within
 
-        with open_index(index, ray=ray) as collection:
+        with open_index(index, cluster=cluster) as collection:
             if any(is_within(record.path, folder) for record in collection.videos()):
                 yield collection, folder
                 return
-    if ray is not None:
-        raise InvalidArgumentError(f"--ray needs videos in an index; add those of {folder} with `vidkin index` first")
+    if cluster is not None:
+        raise InvalidArgumentError(f"a cluster needs an index; add the videos of {folder} with `vidkin index` first")
     from vidkin.index import Index
 
     with tempfile.TemporaryDirectory(prefix="vidkin-") as place, Index.open(Path(place, "c"), create=True) as made:

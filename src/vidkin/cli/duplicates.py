@@ -34,7 +34,6 @@ from vidkin.cli.options import (
     IndexOption,
     JsonOption,
     MirrorOption,
-    RayOption,
     Witness,
     goes_to_output,
     open_index,
@@ -148,7 +147,7 @@ def duplicates(
         ),
     ] = None,
     device: DeviceOption = "auto",
-    ray: RayOption = None,
+    cluster: str | None = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
     json_lines: Annotated[
@@ -176,7 +175,7 @@ def duplicates(
 
     to_output = goes_to_output(csv_file, form)
     sources = _check_outputs(index, None if to_output else csv_file, plan, html)
-    with open_index(index, ray=ray) as collection:
+    with open_index(index, cluster=cluster) as collection:
         groups = find_groups(
             collection,
             threshold,

@@ -19,7 +19,6 @@ from vidkin.cli.options import (
     JsonOption,
     ModelOption,
     RareDeviceOption,
-    RareRayOption,
     check_some_exist,
     extractor_name,
     open_index_for_writing,
@@ -80,19 +79,19 @@ def index(
     whitening: _RareFile = None,
     views: _RareText = None,
     rate: Annotated[float | None, typer.Option("--rate", min=0.0, hidden=True)] = None,
-    shards: Annotated[int | None, typer.Option("--shards", min=0, hidden=True)] = None,
-    ray: RareRayOption = None,
     device: RareDeviceOption = "auto",
     no_exclude: Annotated[bool, typer.Option("--no-exclude", hidden=True)] = False,
     follow_links: Annotated[bool | None, typer.Option("--follow-links/--no-follow-links", hidden=True)] = None,
     include_bins: Annotated[bool | None, typer.Option("--include-bins/--no-include-bins", hidden=True)] = None,
     retry_broken: Annotated[bool, typer.Option("--retry-broken", hidden=True)] = False,
     wait: Annotated[float, typer.Option("--wait", min=0.0, hidden=True)] = 0.0,
+    cluster: str | None = None,
+    store: str | None = None,
 ) -> None:
     """Add videos to the index; only new and changed files are read.
 
     Run the same command again to resume after an interruption. Bins, snapshots and previews of NAS systems and
-    desktops are left out. Rare options (weights, whitening, views, rate, shards, ray, device, no-exclude, follow-links,
+    desktops are left out. Rare options (weights, whitening, views, rate, device, no-exclude, follow-links,
     include-bins, prune-anyway, retry-broken, sound, wait) are in the guide; they also go into the section [index] of
     the configuration file.
     """
@@ -101,7 +100,7 @@ def index(
     if not watch and not os.path.exists(index) and "://" not in os.fspath(index):
         check_some_exist(paths)  # a wrong name makes no index
     with open_index_for_writing(
-        index, extractor=name, weights=weights, whitening=whitening, rate=rate, shards=shards, create=True
+        index, extractor=name, weights=weights, whitening=whitening, rate=rate, store=store, create=True
     ) as collection:
         if sound is not None and sound != collection.manifest.sound:
             collection.use_sound(sound, wait=wait)
@@ -111,7 +110,7 @@ def index(
             # What is being written at this moment must settle first: watching adds the rest.
             [] if watch else paths,
             workers=workers,
-            ray=ray,
+            cluster=cluster,
             prune=removal,
             retry_broken=retry_broken,
             wait=wait,
@@ -183,7 +182,7 @@ def fill(
     paths: Sequence[Path],
     *,
     workers: int | None = None,
-    ray: str | None = None,
+    cluster: str | None = None,
     prune: Prune = False,
     retry_broken: bool = False,
     wait: float = 0.0,
@@ -194,14 +193,14 @@ def fill(
 ) -> IngestReport:
     """Add files and folders to an index, with a progress bar; options as of :meth:`vidkin.Index.add`.
 
-    ``ray`` is the address of a cluster that reads the files, empty for the default one; None reads them in processes of
-    this machine.
+    ``cluster`` names machines that read the files (:mod:`vidkin.index.clusters`); None reads them in processes of this
+    one.
     """
     executor = None
-    if ray is not None:
-        from vidkin.index import RayExecutor
+    if cluster is not None:
+        from vidkin.index import open_cluster
 
-        executor = RayExecutor(collection.worker_spec, address=ray or None, workers=workers)
+        executor = open_cluster(cluster).executor(collection.worker_spec, workers=workers)
     with meter("indexing") as bar:
         began: float | None = None
 

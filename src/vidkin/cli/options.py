@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 import io
 import os
-import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -72,23 +71,6 @@ _INDEX_VARIABLE = "VIDKIN_INDEX"
 _SHARED = ("index", "device", "extractor", "weights", "whitening", "mirror", "workers")
 # A program that reads results must not depend on a person's file.
 _NEVER = ("json", "help")
-
-
-def mark_optional_value(args: Sequence[str], option: str, value: re.Pattern[str]) -> list[str]:
-    """The words of a command line, an option without a value among them as ``--option=``.
-
-    Args:
-        args: The words.
-        option: An option that can be used without a value.
-        value: Pattern of its value; any other word after the option is not its value.
-    """
-    marked = list(args)
-    for position, word in enumerate(marked):
-        if word == "--":
-            break
-        if word == option and not any(value.fullmatch(after) for after in marked[position + 1 : position + 2]):
-            marked[position] = f"{option}="
-    return marked
 
 
 def parse_time(text: str | float, rate: float | None = None) -> float:
@@ -218,26 +200,13 @@ IndexOption = Annotated[
         "-i",
         envvar="VIDKIN_INDEX",
         metavar="INDEX",
-        help="Folder of the index, or its address: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX.",
+        help="Folder of the index; with vidkin-scale also an address, such as s3://BUCKET/PREFIX.",
         show_default=DEFAULT_INDEX,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
-def _ray_option(*, hidden: bool = False) -> Any:
-    return typer.Option(
-        "--ray",
-        metavar="HOST:PORT",
-        help="Work on the machines of a Ray cluster: HOST:PORT, auto or local.",
-        show_default=False,
-        hidden=hidden,
-    )
-
-
-RayOption = Annotated[str | None, _ray_option()]
-# Where the help is long enough; the guide describes it.
-RareRayOption = Annotated[str | None, _ray_option(hidden=True)]
 MirrorOption = Annotated[
     bool, typer.Option("--mirror/--no-mirror", help="Also find copies that are flipped left to right.")
 ]
@@ -288,7 +257,7 @@ WhiteningOption = Annotated[
 
 
 def open_index(
-    index: PathLike, *, extractor: str | None = None, weights: Path | None = None, ray: str | None = None
+    index: PathLike, *, extractor: str | None = None, weights: Path | None = None, cluster: str | None = None
 ) -> Index:
     """The index of this name, read-only, with the extractor that made it. Use it in a ``with`` block.
 
@@ -296,11 +265,11 @@ def open_index(
         index: Folder of the index, or its address on object storage.
         extractor: The model that made the index, if it has moved.
         weights: Its weights, if they have moved.
-        ray: Address of a cluster that searches it, empty for the default one; None searches in this process.
+        cluster: Name of a cluster that searches it, see :mod:`vidkin.index.clusters`; None searches in this process.
 
     Raises:
         CollectionNotFoundError: There is no index.
-        ClusterError: No cluster answers at the address.
+        ClusterError: No cluster answers.
         CollectionMismatchError: Another extractor made the index.
     """
     # Help needs no progress bar.
@@ -310,7 +279,7 @@ def open_index(
         from vidkin.index import Index
 
         opened = Index.open(index, extractor=extractor, weights=weights, create=False, read_only=True)
-        return opened if ray is None else opened.on_cluster(ray or None)
+        return opened if cluster is None else opened.on_cluster(cluster)
 
 
 def open_index_for_writing(
@@ -320,7 +289,7 @@ def open_index_for_writing(
     weights: Path | None = None,
     whitening: Path | None = None,
     rate: float | None = None,
-    shards: int | None = None,
+    store: str | None = None,
     create: bool = False,
 ) -> Index:
     """The index of this name, writable; a new one if ``create`` is set and there is none.
@@ -341,7 +310,7 @@ def open_index_for_writing(
             weights=weights,
             whitening=whitening,
             rate=rate,
-            shards=shards,
+            store=store,
             create=create,
         )
 

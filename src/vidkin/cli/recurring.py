@@ -33,7 +33,6 @@ from vidkin.cli.options import (
     DeviceOption,
     IndexOption,
     JsonOption,
-    RayOption,
     Witness,
     goes_to_output,
     open_index,
@@ -104,7 +103,7 @@ def recurring(
     ] = None,
     index: IndexOption = DEFAULT_INDEX,
     device: DeviceOption = "auto",
-    ray: RayOption = None,
+    cluster: str | None = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
@@ -118,8 +117,8 @@ def recurring(
         raise InvalidArgumentError(f"--without must be {' or '.join(_LEFT_OUT)}, and needs --split FOLDER")
     if paths and within:
         raise InvalidArgumentError("use FOLDER, which is read without the index, or --within, not both")
-    if paths and ray is not None:
-        raise InvalidArgumentError("--ray needs an index that all machines see: use --within FOLDER in place of FOLDER")
+    if paths and cluster is not None:
+        raise InvalidArgumentError("a cluster needs an index that it sees: use --within FOLDER in place of FOLDER")
     to_output = goes_to_output(csv_file, form)
     sources = {
         name: describe_source(f"recurring --{name}", *(paths if paths else (index,))) for name in ("csv", "html")
@@ -130,8 +129,8 @@ def recurring(
     )
     failures: list[str] = []
     with _videos(paths, index, failures, writing=write_edl or chapters is not None) as collection:
-        if ray is not None:
-            collection.on_cluster(ray or None)
+        if cluster is not None:
+            collection.on_cluster(cluster)
         with meter("comparing") as bar:
             groups = collection.recurring(
                 within,

@@ -32,7 +32,6 @@ from vidkin.cli.options import (
     JsonOption,
     MirrorOption,
     ModelOption,
-    RayOption,
     WeightsOption,
     Witness,
     check_inputs,
@@ -89,9 +88,9 @@ def search(
     model: ModelOption = None,
     weights: WeightsOption = None,
     device: DeviceOption = "auto",
-    ray: RayOption = None,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
+    cluster: str | None = None,
 ) -> None:
     """List the videos that match each QUERY, best first, with the matching times.
 
@@ -108,7 +107,7 @@ def search(
     settings: dict[str, Any] = {"start": first, "end": last, "index": index, "threshold": threshold}
     settings["by"] = "picture" if by is None else by.value
     documents: list[dict[str, Any]] = []
-    with open_index(index, extractor=extractor_name(None, model), weights=weights, ray=ray) as collection:
+    with open_index(index, extractor=extractor_name(None, model), weights=weights, cluster=cluster) as collection:
         settings["measure"], is_empty = collection.manifest.scorer_name, len(collection) == 0
         if form is OutputFormat.TSV:
             print_tsv_header()

@@ -13,7 +13,7 @@ import typer
 
 from vidkin._base.install import install_command
 from vidkin.cli.console import meter, note, say
-from vidkin.cli.options import DEFAULT_INDEX, DeviceOption, RayOption, open_index_for_writing
+from vidkin.cli.options import DEFAULT_INDEX, DeviceOption, open_index_for_writing
 from vidkin.errors import MissingPartError
 
 _PORT = 8800
@@ -70,10 +70,10 @@ def serve(
         ),
     ] = None,
     device: DeviceOption = "auto",
-    ray: RayOption = None,
     create: Annotated[
         bool, typer.Option("--create", help="Create the index if there is none; add folders in the browser.")
     ] = False,
+    cluster: str | None = None,
 ) -> None:
     """Show the index in a browser: library, search by example, where videos match.
 
@@ -98,7 +98,7 @@ def serve(
         hosts=frozenset(host_name or ()),
         read_only=read_only,
         experiments=tuple(folder.absolute() for folder in experiments or ()),
-        ray=ray,
+        cluster=cluster,
     )
 
     def show_address(address: str) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from vidkin._base.registry import lazy_names
 
 if TYPE_CHECKING:
-    from vidkin.index.cluster.executor import RayExecutor
-    from vidkin.index.cluster.ranker import RayRanker
+    from vidkin.index.clusters import Cluster, ClusterSearch, open_cluster
     from vidkin.index.collection import Index
     from vidkin.index.damage import DamagedPart, check_files, repair
     from vidkin.index.duplicates.coverage import Coverage, CoverStep, SharedStretch
@@ -70,6 +69,8 @@ __all__ = [
     "NO_WINDOW",
     "PHOTOGRAPH",
     "Advanced",
+    "Cluster",
+    "ClusterSearch",
     "CollectionMap",
     "Companion",
     "Comparison",
@@ -106,8 +107,6 @@ __all__ = [
     "Progress",
     "Prune",
     "Ranker",
-    "RayExecutor",
-    "RayRanker",
     "RecallReport",
     "RecurringGroup",
     "Removal",
@@ -134,6 +133,7 @@ __all__ = [
     "key_of_plan",
     "map_collection",
     "map_shots",
+    "open_cluster",
     "open_place",
     "place_of_plan",
     "plan_removal",

@@ -31,6 +31,7 @@ from vidkin.index.storage.decisions import (
 from vidkin.index.storage.files import is_gone
 from vidkin.index.storage.lists import SavedList, change_saved_list, read_saved_lists, rename_saved_list
 from vidkin.index.storage.manifest import (
+    LANCE,
     IndexInfo,
     Manifest,
     WorkerSpec,
@@ -43,13 +44,14 @@ from vidkin.index.storage.manifest import (
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import Mapper, open_store
+from vidkin.index.storage.stores import find_store_kind, open_store
+from vidkin.index.storage.tasks import Mapper
 from vidkin.media.notebook import Results
 from vidkin.similarity import EXCERPT, SURE, Scorer
 
 if TYPE_CHECKING:
     from vidkin.files.findings import FindingKind
-    from vidkin.index.cluster.ranker import RayRanker
+    from vidkin.index.clusters import ClusterSearch
     from vidkin.index.duplicates.coverage import Coverage
     from vidkin.index.duplicates.members import DuplicateGroup, FoundGroup
     from vidkin.index.ingest.executor import Executor
@@ -89,7 +91,7 @@ class Index:
         self._read_only = read_only
         self._ranker: Ranker | None = None
         self._mapper: Mapper | None = None
-        self._cluster: RayRanker | None = None
+        self._cluster: ClusterSearch | None = None
 
     @classmethod
     def open(
@@ -102,15 +104,14 @@ class Index:
         rate: float | None = None,
         create: bool = False,
         read_only: bool = False,
-        store: VectorStore | None = None,
-        shards: int | None = None,
+        store: VectorStore | str | None = None,
         device: str = "auto",
     ) -> Index:
         """Open an index, or create one with ``create=True``.
 
         Args:
-            path: Folder of the index, or an address on object storage as text, for example ``s3://bucket/films``,
-                which needs the extra ``cloud`` and credentials in the environment.
+            path: Folder of the index, or an address as text, for example ``s3://bucket/films``, which needs the
+                package vidkin-scale.
             extractor: Name of what makes the features, see :func:`vidkin.features.open_extractor`; default that of the
                 index, ``vidkin`` for a new one (``classical`` with a whitening). One that it does not have is an error.
             weights: The network's weights, a safetensors file; for a new index, or where the file moved (which
@@ -119,31 +120,33 @@ class Index:
             rate: Frames per second that a new index has of ordinary videos, default 1.
             create: Make the index if there is none; without it a missing index is an error.
             read_only: Refuse to write; never makes an index.
-            store: Keeps records, features and windows; default a :class:`LanceStore` there, or one for each shard.
-                Settings, calibration and decisions are at ``path`` in any case: always open an index with the store
-                that it was filled with.
-            shards: Number of stores that share the videos of a new index, for collections of millions and clusters
-                (:mod:`vidkin.index.storage.shards`); default 0, one store. It never changes.
+            store: Keeps records, features and windows. The name of what a new index has (it never changes): ``lance``,
+                the default, or what another package brings, such as ``shards:16`` for collections of millions. Or a
+                store of your own: settings, calibration and decisions are at ``path`` in any case, so always open an
+                index with the store that it was filled with.
             device: Where video is described: ``cpu``, ``cuda``, ``cuda:1``, ``auto``: CUDA if it is there.
 
         Raises:
             CollectionNotFoundError: There is no index, and ``create`` is False.
-            CollectionMismatchError: It was made with a different extractor, weights, rate or number of shards.
+            CollectionMismatchError: It was made with a different extractor, weights, rate or store.
             CollectionError: It is damaged or was made by a newer vidkin, or the folder holds other files.
             ExtractorError: The extractor cannot be opened.
         """
         place = open_place(path)
+        named = LANCE if store is None else store
         if create and not read_only and not Manifest.exists(place):
             made = resolve_spec(None, extractor, weights, whitening, rate, device)
-            create_index(place, made, shards or 0, whiten=store is None)
+            if isinstance(named, str):
+                create_index(place, made, store=named, distinct=find_store_kind(named, place).distinct)
+            else:
+                create_index(place, made, whiten=False)
         manifest = Manifest.read(place)
-        if shards is not None and shards != manifest.shards:
+        if isinstance(store, str) and store != manifest.store:
             raise CollectionMismatchError(
-                f"{place.uri} has {manifest.shards} shards, got {shards}; leave the number out, or make a new index in "
-                "another folder"
+                f"{place.uri} has the store {manifest.store}, got {store}; leave it out, or make a new index"
             )
         spec = resolve_spec(manifest, extractor, weights, whitening, rate, device)
-        if store is None:
+        if store is None or isinstance(store, str):
             store = open_store(place, manifest)
         index = cls(place, manifest, store, spec, read_only=read_only)
         if extractor is not None or weights is not None or whitening is not None:
@@ -620,17 +623,14 @@ class Index:
         contents = {content_of(record) for record in records if not is_gone(record.path)}
         return len(contents - known.searched), len(contents)
 
-    def rank_with(self, ranker: Ranker | None) -> None:
-        """Let something else score the candidates of searches (:class:`RayRanker`); None does it in this process."""
-        self._ranker = ranker
+    def on_cluster(self, cluster: str | ClusterSearch) -> Index:
+        """Search and compare on the machines of a cluster until this is closed; the answers are the same.
+        ``cluster`` is its name (``ray:HOST:PORT``), or a connection that others use as well and that stays open.
+        """
+        from vidkin.index.clusters import open_cluster
 
-    def on_cluster(self, cluster: str | RayRanker | None = None) -> Index:
-        """Search and compare on the machines of a Ray cluster until this is closed; the answers are the same.
-        ``cluster`` is its address, see :class:`RayRanker`, or a connection that others use, too, which stays open."""
-        from vidkin.index.cluster.ranker import RayRanker
-
-        if not isinstance(cluster, RayRanker):
-            cluster = self._cluster = RayRanker(self.place, address=cluster)
+        if isinstance(cluster, str):
+            cluster = self._cluster = open_cluster(cluster).search(self.place)
         cluster.attach(self.store)
         self._ranker = self._mapper = cluster
         return self

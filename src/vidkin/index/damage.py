@@ -19,8 +19,8 @@ from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.manifest import INDEX_REMEDY, Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.plain_files import fit_whitening, read_whitening, write_whitening
-from vidkin.index.storage.shards import open_store, shard_places
 from vidkin.index.storage.sound_files import SoundFiles, SoundTable
+from vidkin.index.storage.stores import find_store_places, open_store
 from vidkin.index.storage.table import LanceTable, new_session
 
 
@@ -66,7 +66,7 @@ def repair(
     with place.exclusive(wait):
         Decisions.open(place)
         SavedLists.open(place)
-        parts = shard_places(place, manifest.shards)
+        parts = find_store_places(place, manifest)
         for part in parts:
             LanceTable(part, VIDEOS_TABLE, session=new_session, remedy=REMEDY_OF_VIDEOS).read_through()
         damaged = []

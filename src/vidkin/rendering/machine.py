@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from vidkin._base.install import install_command
-from vidkin._base.registry import import_part, research_hint
+from vidkin._base.registry import import_part, missing_scale, research_hint
 from vidkin._version import __version__
 from vidkin.errors import CollectionDamagedError, MissingPartError, VidkinError
 from vidkin.features import open_extractor
@@ -42,14 +42,12 @@ EXTRAS: Mapping[str, str] = {
     "plots": "charts: the map of a match and the curve of shots as pictures",
     "train": "training, evaluation and export of models, networks of timm and torchvision",
     "tensorboard": "curves of a training in TensorBoard",
-    "cloud": "an index on object storage",
     "map": "a map of the collection by UMAP, on the page Map",
-    "ray": "`vidkin index --ray`, many machines",
     "otio": "timelines: `vidkin shots --export film.otio`",
 }
 """What each extra is for; :func:`inspect_machine` has a finding for each."""
 
-_RESEARCH = "package vidkin-research"
+_RESEARCH, _SCALE = "package vidkin-research", "package vidkin-scale"
 
 _DECODERS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif", "mjpeg")
 
@@ -88,6 +86,7 @@ def inspect_machine() -> tuple[PartCheck, ...]:
         _try("classical extractor", lambda: _extractor("classical"), needed=True),
         *_extras(),
         _try(_RESEARCH, _research, needed=False),
+        _try(_SCALE, _scale, needed=False),
     )
 
 
@@ -160,6 +159,14 @@ def _research() -> str:
     if hint:
         raise MissingPartError(hint)
     return "studies of `vidkin benchmark`, readers of public collections"
+
+
+def _scale() -> str:
+    purpose = "many machines, and indexes on object storage"
+    missing = missing_scale(purpose)
+    if missing is not None:
+        raise missing
+    return f"{purpose}; " + ", ".join(f"{name} {version}" for name, version in _versions(("ray", "obstore")).items())
 
 
 def _torch() -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vidkin.errors import NotIndexedError
-from vidkin.index import Index, RayRanker, VideoRecord
+from vidkin.index import ClusterSearch, Index, VideoRecord, open_cluster
 from vidkin.index.storage.place import Place
 
 # Seconds for which a list of videos is shown without asking the store whether another process wrote.
@@ -47,18 +47,18 @@ class SharedIndex:
 
     Args:
         place: Where the index is.
-        ray: Address of a cluster that searches it, empty for the default one; None searches in this process.
+        cluster: Name of a cluster that searches it, see :mod:`vidkin.index.clusters`; None searches in this process.
 
     Raises:
         CollectionNotFoundError: There is no index.
-        ClusterError: No cluster answers at the address.
+        ClusterError: No cluster answers.
     """
 
-    def __init__(self, place: Place, *, ray: str | None = None) -> None:
+    def __init__(self, place: Place, *, cluster: str | None = None) -> None:
         self.place = place
-        self._cluster: RayRanker | None = None
-        if ray is not None:
-            self._cluster = RayRanker(place, address=ray or None)
+        self._cluster: ClusterSearch | None = None
+        if cluster is not None:
+            self._cluster = open_cluster(cluster).search(place)
         self.location = place.uri
         self._lister = Index.open(self.location, read_only=True)
         self._temporary = None if place.folder else tempfile.mkdtemp(prefix="vidkin-")

@@ -37,7 +37,7 @@ class Settings:
         preview_side: Length in pixels of the shorter side of such a piece.
         groups_a_page: Groups of duplicates on a page.
         experiments: Folders below which trainings and benchmarks are shown.
-        ray: Address of a Ray cluster that searches, empty for the default one; None searches in this process.
+        cluster: Name of a cluster that searches, such as ``ray:HOST:PORT``; None searches in this process.
     """
 
     token: str | None = None
@@ -52,7 +52,7 @@ class Settings:
     preview_side: int = 360
     groups_a_page: int = 30
     experiments: tuple[Path, ...] = ()
-    ray: str | None = None
+    cluster: str | None = None
 
     def __post_init__(self) -> None:
         check_at_least(

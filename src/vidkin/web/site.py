@@ -73,7 +73,7 @@ class Site:
 
     def __init__(self, place: Place, settings: Settings, pages: Sequence[Page]) -> None:
         self.settings = settings
-        self.index = SharedIndex(place, ray=settings.ray)
+        self.index = SharedIndex(place, cluster=settings.cluster)
         self.cache = DiskCache(self.index.folder / CACHE_FOLDER, most=settings.cache_bytes)
         self.jobs = Jobs()
         self.uploads = Uploads(settings)

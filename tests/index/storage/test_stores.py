@@ -1,4 +1,4 @@
-"""One contract, three stores."""
+"""One contract, two stores. Packages with stores of their own run these tests with another fixture ``store``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from vidkin.errors import CollectionDamagedError, InvalidArgumentError, NotIndex
 from vidkin.index import Entry, LanceStore, MemoryStore, VectorStore, VideoRecord, WindowVectors, to_stored
 from vidkin.index.storage.contract import NO_WINDOW
 from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.shards import ShardedStore
 from vidkin.similarity import FrameFeatures
 
 
@@ -61,10 +60,8 @@ def stored_ids(store: LanceStore) -> list[int]:
     return sorted(store._features.sizes().keys() | store._window_counts().keys())
 
 
-@pytest.fixture(params=["memory", "lance", "shards"])
+@pytest.fixture(params=["memory", "lance"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> VectorStore:
-    if request.param == "shards":
-        return ShardedStore(open_place(tmp_path / "store"), 3)
     return MemoryStore() if request.param == "memory" else LanceStore(open_place(tmp_path / "store"))
 
 

@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from tests.index.helpers import PLAIN, units, video
 from tests.index.storage.test_stores import record
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError
-from vidkin.index import Entry, Index, LanceStore, SerialExecutor, WindowVectors, WorkerSpec, repair, window_vectors
+from vidkin.index import (
+    Entry,
+    Index,
+    LanceStore,
+    SerialExecutor,
+    VectorStore,
+    WindowVectors,
+    WorkerSpec,
+    repair,
+    window_vectors,
+)
 from vidkin.index.query import common
 from vidkin.index.query.candidates import find_turned
 from vidkin.index.query.query import Query, QueryTurns
@@ -25,7 +35,6 @@ from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.plain_files import read_whitening, write_whitening
 from vidkin.index.storage.records import WindowWhitening, distinct_windows, to_stored
-from vidkin.index.storage.shards import ShardedStore
 from vidkin.similarity import FrameFeatures, PairScore
 
 # As much along the first axis as four times along the second: its root, 2, is taken off, and of that the root.
@@ -50,11 +59,9 @@ def entry(name: str, vectors: NDArray[np.floating]) -> Entry:
     return Entry(record(name, frames=count, windows=count), features, windows_of(vectors))
 
 
-@pytest.fixture(params=["one", "shards"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> LanceStore | ShardedStore:
-    place = open_place(tmp_path)
-    made = ShardedStore(place, 2, whitening=whitening_of) if request.param == "shards" else None
-    return made or LanceStore(place, whitening=whitening_of)
+@pytest.fixture
+def store(tmp_path: Path) -> VectorStore:
+    return LanceStore(open_place(tmp_path), whitening=whitening_of)
 
 
 def test_directions_that_vary_more_count_less() -> None:
@@ -75,7 +82,7 @@ def test_what_was_whitened_is_restored() -> None:
     np.testing.assert_allclose(white.restore(whitened.astype(np.float16)), vectors, atol=5e-3)
 
 
-def test_a_store_compares_whitened_windows_and_gives_them_back(store: LanceStore | ShardedStore) -> None:
+def test_a_store_compares_whitened_windows_and_gives_them_back(store: VectorStore) -> None:
     vectors = units(np.random.default_rng(1).normal(size=(12, 8)))
     records = store.append_many([entry(f"/{n}.mp4", vectors[n * 3 : n * 3 + 3]) for n in range(4)])
     assert store.is_whitened
@@ -93,7 +100,7 @@ def test_a_store_compares_whitened_windows_and_gives_them_back(store: LanceStore
         store.nearest(np.ones((1, 3), np.float32), 1)
 
 
-def test_a_video_without_windows_has_none(store: LanceStore | ShardedStore) -> None:
+def test_a_video_without_windows_has_none(store: VectorStore) -> None:
     vectors = units(np.random.default_rng(1).normal(size=(3, 8)))
     some, none = store.append_many([entry("/a.mp4", vectors), entry("/b.mp4", vectors[:0])])
     assert [len(one) for one in store.read_windows_many([none.id, some.id])] == [0, 3]
@@ -160,18 +167,18 @@ def test_the_file_says_how_and_damage_is_named(tmp_path: Path) -> None:
 def test_only_extractors_with_a_shipped_background_of_many_views_are_whitened(tmp_path: Path) -> None:
     for name in ("vidkin", "vidkin?views=none", "classical"):
         create_index(open_place(tmp_path / name), WorkerSpec(name))
-    create_index(open_place(tmp_path / "plain"), PLAIN, 2)
-    create_index(open_place(tmp_path / "shards"), WorkerSpec("vidkin"), 2)
+    create_index(open_place(tmp_path / "plain"), PLAIN, store="other", distinct=0.6)
+    create_index(open_place(tmp_path / "other"), WorkerSpec("vidkin"), store="other", distinct=0.6)
     made = {path.name: Manifest.read(open_place(path)) for path in tmp_path.iterdir()}
     assert {name: (manifest.whitened, manifest.format_version) for name, manifest in made.items()} == {
         "vidkin": (0.5, 3),
         "vidkin?views=none": (0.0, 1),
         "classical": (0.0, 1),
-        "plain": (0.0, 2),
-        "shards": (0.5, 3),
+        "plain": (0.0, 4),
+        "other": (0.5, 4),
     }
-    assert {name: manifest.distinct for name, manifest in made.items() if manifest.distinct < 1} == {"shards": 0.6}
-    assert {path.parent.name for path in tmp_path.rglob(WHITENING_FILE)} == {"vidkin", "shards"}
+    assert {name: manifest.distinct for name, manifest in made.items() if manifest.distinct < 1} == {"other": 0.6}
+    assert {path.parent.name for path in tmp_path.rglob(WHITENING_FILE)} == {"vidkin", "other"}
 
 
 @pytest.mark.parametrize(
@@ -194,8 +201,8 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     ]
 
 
-def made_of(folder: Path, clips: list[Path], shards: int = 0) -> Index:
-    with Index.open(folder, create=True, shards=shards) as index:
+def made_of(folder: Path, clips: list[Path], store: str = "lance") -> Index:
+    with Index.open(folder, create=True, store=store) as index:
         index.add(clips, executor=SerialExecutor(index.worker_spec))
     return Index.open(folder)
 
@@ -203,26 +210,23 @@ def made_of(folder: Path, clips: list[Path], shards: int = 0) -> Index:
 def test_indexes_answer_alike_whitened_or_not(
     tmp_path: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    new, shards = made_of(tmp_path / "new", clips), made_of(tmp_path / "shards", clips, 2)
+    new = made_of(tmp_path / "new", clips)
     monkeypatch.setattr(plain_files, "fit_whitening", lambda _: None)
     old = made_of(tmp_path / "old", clips)
-    assert [index.store.is_whitened for index in (new, shards, old)] == [True, True, False]
+    assert [index.store.is_whitened for index in (new, old)] == [True, False]
     assert sorted(set(os.listdir(tmp_path / "new")) - set(os.listdir(tmp_path / "old"))) == [WHITENING_FILE]
     found, counts = [], []
-    for index in (new, shards, old):
+    for index in (new, old):
         matches = [(Path(one.path).name, one.score, one.segments) for one in index.search(clips[0])]
         groups = [[Path(member.path).name for member in group.members] for group in index.duplicates(parts=True)]
         windows = [index.store.read_windows(one.id).vectors.astype(np.float32) for one in index.videos()]
         found.append((matches, groups, np.concatenate(windows)))
         counts.append(index.info().windows)
         index.close()
-    # Those of shards store fewer windows, from which they find the same here, and give all of them.
-    assert len(found[1][2]) == len(found[0][2]) > counts[1] > 0
-    assert counts[0] == counts[2] == len(found[0][2])
+    assert counts == [len(found[0][2])] * 2
     assert [name for name, _, _ in found[0][0]][:2] == ["a.mp4", "a-longer.mp4"]
-    assert found[0][:2] == found[1][:2] == found[2][:2]
-    for one in found[:2]:
-        np.testing.assert_allclose(one[2], found[2][2], atol=5e-3)
+    assert found[0][:2] == found[1][:2]
+    np.testing.assert_allclose(found[0][2], found[1][2], atol=5e-3)
 
 
 def test_a_lost_whitening_is_repaired_with_all_windows(tmp_path: Path, clips: list[Path]) -> None:

@@ -1,5 +1,18 @@
-"""A command for `vidkin benchmark`; the module is light, what it names need not be."""
+"""A command for `vidkin benchmark` and an option; the module is light, what it names need not be."""
+
+import re
+from typing import Annotated
+
+import typer
 
 from vidkin.cli.commands import LazyCommand
+from vidkin.cli.extra_options import ExtraOption
 
 COMMAND = LazyCommand("stand_in:say_it", "Say what was asked.")
+
+OPTION = ExtraOption(
+    sets="cluster",
+    declare=lambda command: Annotated[str | None, typer.Option(help=f"Where to {command}.", hidden=command == "index")],
+    text=lambda address: f"stand-in:{address or 'there'}",
+    value=re.compile("here"),
+)

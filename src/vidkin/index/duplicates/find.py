@@ -25,8 +25,8 @@ from vidkin.index.duplicates.roles import GroupPairs, describe_group
 from vidkin.index.duplicates.scope import PairScope, Scope
 from vidkin.index.query.sound import By
 from vidkin.index.storage.decisions import Decisions
-from vidkin.index.storage.shards import Mapper, Task
 from vidkin.index.storage.sound_files import SoundSearch
+from vidkin.index.storage.tasks import Mapper, Task
 from vidkin.similarity import SURE
 from vidkin.similarity.sound import SoundScore
 

@@ -23,8 +23,8 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import WorkerSpec
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import Mapper, Task, check_files_here
 from vidkin.index.storage.sound_files import SoundSearch
+from vidkin.index.storage.tasks import Mapper, Task, check_files_here
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
 from vidkin.similarity.contracts import PromisingScorer
 
@@ -252,7 +252,7 @@ class PairScorer:
 
 @dataclass(frozen=True, slots=True)
 class PairJob:
-    """A :class:`~vidkin.index.storage.shards.MappedJob` that scores pairs.
+    """A :class:`~vidkin.index.storage.tasks.MappedJob` that scores pairs.
 
     Attributes:
         common, scorer, calibration: Common frames, scorer and calibration of the index.
@@ -286,7 +286,7 @@ class PairJob:
 
 @dataclass(frozen=True, slots=True)
 class GroupJob:
-    """A :class:`~vidkin.index.storage.shards.MappedJob` that describes groups of files, which reads them.
+    """A :class:`~vidkin.index.storage.tasks.MappedJob` that describes groups of files, which reads them.
 
     Attributes:
         scores: What scores pairs.

@@ -30,8 +30,8 @@ from vidkin.index.query.query import Query, Readings
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import WorkerSpec
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import Mapper, Task
 from vidkin.index.storage.sound_files import SoundSearch
+from vidkin.index.storage.tasks import Mapper, Task
 from vidkin.similarity import FrameFeatures, Scorer
 from vidkin.similarity.contracts import PromisingScorer
 

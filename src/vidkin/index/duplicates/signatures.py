@@ -182,7 +182,7 @@ class Signatures:
             yield from ((video, found.get(video, [])) for video in block)
 
     def start(self, place: Place, store: VectorStore) -> Signatures:
-        """Themselves: they are a :class:`~vidkin.index.storage.shards.MappedJob` that finds neighbors anywhere."""
+        """Themselves: they are a :class:`~vidkin.index.storage.tasks.MappedJob` that finds neighbors anywhere."""
         return self
 
     def blocks(self, video_ids: Sequence[int]) -> Iterator[Sequence[int]]:

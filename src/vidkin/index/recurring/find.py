@@ -33,7 +33,7 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import Mapper, Task
+from vidkin.index.storage.tasks import Mapper, Task
 
 _logger = logging.getLogger(__name__)
 

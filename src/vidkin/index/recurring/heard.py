@@ -28,8 +28,8 @@ from vidkin.index.recurring.groups import (
 from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import Mapper
 from vidkin.index.storage.sound_files import SoundSearch
+from vidkin.index.storage.tasks import Mapper
 from vidkin.similarity.contracts import FrameFeatures, Segment
 from vidkin.similarity.scale import SURE
 from vidkin.similarity.sound import Hypothesis, SoundFeatures, compare_sounds, hypotheses

@@ -19,7 +19,7 @@ from vidkin.index.recurring.clips import Clips
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord, frame_vectors, window_vectors
-from vidkin.index.storage.shards import check_files_here
+from vidkin.index.storage.tasks import check_files_here
 from vidkin.similarity import FrameFeatures
 
 SHORTEST = 2.0
@@ -497,7 +497,7 @@ FindEnds = Callable[[Clips, VideoRecord, VideoRecord, RoughStretch], Any]
 
 @dataclass(frozen=True, slots=True)
 class StretchJob:
-    """A :class:`~vidkin.index.storage.shards.MappedJob` that compares videos and finds the ends of what they share.
+    """A :class:`~vidkin.index.storage.tasks.MappedJob` that compares videos and finds the ends of what they share.
 
     Attributes:
         table: Windows of all videos.

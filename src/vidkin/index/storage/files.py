@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -45,12 +45,17 @@ _SOURCE = re.compile(r",? /\S+\.rs:\d+")
 # Lance's message for a commit that another writer has fenced off.
 CONFLICT = "Incompatible transaction"
 
+# Says why a place refused, from the text of an error; None if it cannot tell.
+Explain = Callable[[str], str | None]
+
 # Lance panics on some damaged files: an exception outside Python's hierarchy whose class cannot be imported.
 _PANIC = "PanicException"
 
 
 @contextmanager
-def reading(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[None]:
+def reading(
+    place: str | os.PathLike[str], remedy: str = REMEDY, explain: Explain = lambda text: None
+) -> Iterator[None]:
     """Turn any exception of a library that reads a file of the index into a :class:`CollectionError`.
 
     Only for calls into libraries: in our own code a ``ValueError`` is a bug.
@@ -58,6 +63,7 @@ def reading(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[Non
     Args:
         place: The file or folder, for the message.
         remedy: Advice to the user if it is damaged.
+        explain: What the place says about the text of an error, see :meth:`Place.explain`.
 
     Raises:
         CollectionDamagedError: With the place, the cause and the remedy.
@@ -67,13 +73,15 @@ def reading(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[Non
         with _panics_as_errors():
             yield
     except (OSError, ValueError, LookupError, RecursionError) as error:
-        if isinstance(error, OSError) and (cause := _refusal(error)) is not None:
+        if isinstance(error, OSError) and (cause := _refusal(error, explain)) is not None:
             raise CollectionError(f"{os.fspath(place)}: cannot be read ({cause})") from error
         raise CollectionDamagedError(f"{os.fspath(place)} is {_damage(error)}; {remedy}") from error
 
 
 @contextmanager
-def writing(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[None]:
+def writing(
+    place: str | os.PathLike[str], remedy: str = REMEDY, explain: Explain = lambda text: None
+) -> Iterator[None]:
     """Turn a failure of the system to write a file of the index into a :class:`CollectionError`.
 
     A table that turns out to be damaged during writing raises the same error as in :func:`reading`.
@@ -87,9 +95,9 @@ def writing(place: str | os.PathLike[str], remedy: str = REMEDY) -> Iterator[Non
                 f"{os.fspath(place)}: another process has taken over writing; finished work is saved: run the same "
                 "command again to resume"
             ) from error
-        cause = _refusal(error)
+        cause = _refusal(error, explain)
         if cause is None:
-            with reading(place, remedy):
+            with reading(place, remedy, explain):
                 raise
         raise CollectionError(
             f"{os.fspath(place)}: cannot be written ({cause}); finished work is saved: fix the cause and run the same "
@@ -148,10 +156,10 @@ def write_whole(place: Place, name: str, content: bytes) -> None:
         place.write(name, content)
 
 
-def _refusal(error: OSError) -> str | None:
-    """The reason why the system refused, or None for other errors."""
+def _refusal(error: OSError, explain: Explain) -> str | None:
+    """The reason why the system or the place refused, or None for other errors."""
     text = str(error).lower()
-    if (cause := describe_refusal(text)) is not None:
+    if (cause := explain(text)) is not None:
         return cause
     number = error.errno if error.errno in _CAUSES else None
     return _CAUSES.get(number or next((code for part, code in _TEXTS.items() if part in text), 0))
@@ -164,49 +172,6 @@ def _damage(error: Exception) -> str:
     # Libraries append the place in their own source; only the text before it helps the reader.
     cause = _SOURCE.split(text, maxsplit=1)[0].partition("\n")[0][:160]
     return f"damaged ({cause or type(error).__name__})"
-
-
-# Errors of object storage: messages of client libraries, turned into a cause and a remedy in one line.
-
-
-_CREDENTIALS = (
-    "set the credentials in the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_REGION) for s3://, "
-    "GOOGLE_APPLICATION_CREDENTIALS for gs://"
-)
-
-_UNREACHABLE = "the storage cannot be reached; check the network and AWS_ENDPOINT_URL"
-
-# Messages of obstore and Lance, which quote the server or the network; the first that occurs decides.
-_REFUSALS = (
-    ("nosuchbucket", "there is no such bucket; create it or correct the address"),
-    ("bucket does not exist", "there is no such bucket; create it or correct the address"),
-    ("invalidaccesskeyid", f"the access key is unknown; {_CREDENTIALS}"),
-    ("signaturedoesnotmatch", f"the secret key is wrong; {_CREDENTIALS}"),
-    ("expiredtoken", f"the credentials have expired; {_CREDENTIALS}"),
-    ("169.254.169.254", f"no credentials were found; {_CREDENTIALS}"),
-    ("metadata.google.internal", f"no credentials were found; {_CREDENTIALS}"),
-    ("403 forbidden", f"access denied; check the permissions of this key, or {_CREDENTIALS}"),
-    ("401 unauthorized", f"access denied; {_CREDENTIALS}"),
-    ("permissiondenied", f"access denied; {_CREDENTIALS}"),
-    ("unauthenticated", f"access denied; {_CREDENTIALS}"),
-    ("error sending request", _UNREACHABLE),
-    ("error decoding response body", _UNREACHABLE),
-    ("operation timed out", _UNREACHABLE),
-    ("slowdown", "the storage asks for fewer requests; try again later"),
-    ("503 service unavailable", "the storage is overloaded; try again later"),
-    ("500 internal server error", "the storage has an internal error; try again later"),
-    ("quotaexceeded", "the quota of the bucket is used up"),
-)
-
-
-def describe_refusal(text: str) -> str | None:
-    """The cause and what to do about it; None if the text is not about object storage.
-
-    Args:
-        text: Message of a library.
-    """
-    lowered = text.lower()
-    return next((cause for sign, cause in _REFUSALS if sign in lowered), None)
 
 
 # Whether a file is there, and whether two hold the same, without reading all of large ones where that is safe.

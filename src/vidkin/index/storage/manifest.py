@@ -27,7 +27,6 @@ from vidkin.errors import (
 from vidkin.features import FrameExtractor, absolute_name, default_extractor, open_extractor
 from vidkin.index.storage.files import WHITENING_FILE, is_gone, write_whole
 from vidkin.index.storage.folder_rules import FolderRules
-from vidkin.index.storage.objects import CLOCK_FILE, LEASE_FILE
 from vidkin.index.storage.opening import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.place import Place
 
@@ -36,14 +35,15 @@ if TYPE_CHECKING:
 
 PathLike = str | os.PathLike[str]
 
-# An index without shards is of format 1, which earlier versions read, and one of shards of 2. Earlier versions would
-# compare whitened windows with queries that are not.
-FORMAT_VERSION, _WITH_SHARDS = 3, 2
+# Plain indexes are of format 1, which earlier versions read. They would compare whitened windows (3) with queries that
+# are not, and take an index with another store than theirs (4) for an empty one.
+FORMAT_VERSION, _WHITENED = 4, 3
 
-MOST_SHARDS = 4096
+LANCE = "lance"
+"""Name of the store that an index has unless another one is chosen."""
 
-# New indexes of shards, which are for millions of videos, store about two windows of five (research/scale.md).
-DISTINCT = 0.6
+PARTS_FOLDER = "shards"
+"""Folder in which a store of several parts keeps them."""
 
 MANIFEST_FILE = "collection.json"
 SOUND_TABLE = "sound.table"
@@ -56,8 +56,6 @@ _OWN_FILES = {
     LOCK_FILE,
     HOLDER_FILE,
     QUEUE_FOLDER,
-    LEASE_FILE,
-    CLOCK_FILE,
     "collection.partial",
     WHITENING_FILE,
     "config.toml",
@@ -70,6 +68,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "fingerprint": (str,),
     "weights": (str, NoneType),
     "whitening": (str, NoneType),
+    "store": (str,),
     "sampling_rate": (int, float),
 }
 
@@ -95,7 +94,7 @@ class Manifest:
             ``windows.safetensors`` says; 0: they are stored as they are, also in indexes of earlier versions.
         distinct: Windows of parts with a cosine of this and more to one that is stored are not, see
             :func:`~vidkin.index.storage.records.distinct_windows`; 1: all are.
-        shards: Number of stores below the index, see :mod:`vidkin.index.storage.shards`; 0: one, in the index itself.
+        store: Name of what keeps records, features and windows, see :mod:`vidkin.index.storage.stores`.
         format_version: Version of the layout on disk.
     """
 
@@ -115,7 +114,7 @@ class Manifest:
     vidkin_version: str = ""
     whitened: float = 0.0
     distinct: float = 1.0
-    shards: int = 0
+    store: str = LANCE
     format_version: int = 1
 
     @classmethod
@@ -152,6 +151,11 @@ class Manifest:
                 f"this vidkin reads formats up to {FORMAT_VERSION}: upgrade vidkin, or make a new index in another "
                 "folder"
             )
+        if values.get("shards"):
+            raise CollectionError(
+                f"{place.uri} was made by an earlier version of vidkin, with shards; index the videos again in another "
+                "folder"
+            )
         return cls._from_json(path, values)
 
     @classmethod
@@ -179,9 +183,6 @@ class Manifest:
         distinct = values.get("distinct", 1.0)
         if not isinstance(distinct, int | float) or isinstance(distinct, bool) or not 0 < distinct <= 1:
             problem = f"distinct is {distinct!r}"
-        shards = values.get("shards", 0)
-        if not isinstance(shards, int) or isinstance(shards, bool) or not 0 <= shards <= MOST_SHARDS:
-            problem = f"shards is {shards!r}"
         # The worker that describes files needs this module, and no scorer.
         from vidkin.similarity.scorers import available_scorers
 
@@ -281,7 +282,7 @@ def _check_not_lost(place: Place) -> None:
     """:class:`CollectionDamagedError` if there are tables: the manifest, which is written first, was lost."""
     from vidkin.index.storage.lance import VIDEOS_TABLE
 
-    if place.has_folder(VIDEOS_TABLE) or place.has_folder("shards"):
+    if place.has_folder(VIDEOS_TABLE) or place.has_folder(PARTS_FOLDER):
         raise CollectionDamagedError(f"{place.address(MANIFEST_FILE)} is missing; {INDEX_REMEDY}")
 
 
@@ -323,8 +324,9 @@ class WorkerSpec:
 def create_index(
     place: Place,
     spec: WorkerSpec,
-    shards: int = 0,
     *,
+    store: str = LANCE,
+    distinct: float = 1.0,
     whiten: bool = True,
 ) -> None:
     """Create an empty index for the features of an extractor.
@@ -332,16 +334,14 @@ def create_index(
     Args:
         place: A folder or a prefix on object storage, new or empty.
         spec: Specification of the extractor.
-        shards: Number of stores that share the videos; 0 for one.
+        store: Name of its store.
+        distinct: Which whitened windows the store leaves out, see :class:`Manifest`.
         whiten: Whether windows are whitened if the extractor's background ships; a store from elsewhere cannot do it.
 
     Raises:
-        InvalidArgumentError: The number of shards is out of its range.
         CollectionError: There are other files, or it cannot be created.
         ExtractorError: The extractor cannot be opened.
     """
-    if not 0 <= shards <= MOST_SHARDS:
-        raise InvalidArgumentError(f"shards must be from 0 to {MOST_SHARDS}, got {shards}")
     extractor = spec.open()
     # The worker that describes files needs this module, and no store.
     from vidkin.index.storage.plain_files import WHITENING_POWER, fit_whitening
@@ -356,11 +356,10 @@ def create_index(
         measure=extractor.scorer,
         sound=spec.sound,
         whitened=0.0 if whitening is None else WHITENING_POWER,
-        shards=shards,
-        format_version=_WITH_SHARDS if shards else 1,
+        distinct=1.0 if whitening is None else distinct,
+        store=store,
+        format_version=FORMAT_VERSION if store != LANCE else 1 if whitening is None else _WHITENED,
     )
-    if whitening is not None:
-        manifest = replace(manifest, distinct=DISTINCT if shards else 1.0, format_version=FORMAT_VERSION)
     create_manifest(place, manifest, whitening)
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.index.storage.contract import NearestWindows, WindowMatrix, check_dimension, no_windows
-from vidkin.index.storage.files import reading, writing
 from vidkin.index.storage.records import unit_vectors
 from vidkin.index.storage.table import WINDOW_COLUMNS, LanceTable, vector_column, window_matrix
 
@@ -89,13 +88,13 @@ class WindowSearch:
     """
 
     def __init__(self, table: LanceTable, known: NDArray[np.int64], parts: int = 1) -> None:
-        self._uri = table.uri
+        self._table = table
         self._share = 1.0 if parts == 1 else _SHARES / parts
         self._scale: float | None = None
         self._dataset = table.dataset
         self._known = known
         self._matrix: WindowMatrix | None = None
-        with reading(table.uri):
+        with table.reading():
             partitions = 0 if self._dataset is None else _index_partitions(self._dataset)
         self.is_indexed = partitions > 0
         self._partitions_read = _PARTITIONS_READ
@@ -112,7 +111,7 @@ class WindowSearch:
         if self.is_indexed:
             return self._approximate(queries, limit)
         if self._matrix is None:
-            with reading(self._uri):
+            with self._table.reading():
                 rows = self._dataset.to_table(columns=list(WINDOW_COLUMNS))
             matrix = window_matrix(rows)
             self._matrix = matrix.of_known(np.isin(matrix.video_ids, self._known))
@@ -121,13 +120,13 @@ class WindowSearch:
     def rows_of(self, video_ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """These columns of all rows of some videos, where a filter would read the ids of all rows of the table."""
         rows = self._owners.rows_of(np.array(video_ids, np.int64))
-        with reading(self._uri):
+        with self._table.reading():
             # Not public in Lance, whose `take` wants places in the table, which deleted rows shift.
             return self._dataset._take_rows(rows.tolist(), columns=list(columns))
 
     @cached_property
     def _owners(self) -> WindowOwners:
-        with reading(self._uri):
+        with self._table.reading():
             return WindowOwners.of_table(self._dataset)
 
     def _approximate(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
@@ -167,7 +166,7 @@ class WindowSearch:
             "metric": "cosine",
             "nprobes": self._partitions_read,
         }
-        with reading(self._uri):
+        with self._table.reading():
             codes = self._dataset.to_table(columns=["_distance"], nearest=nearest, with_row_id=True)
         of_query, rows = codes["query_index"].to_numpy().astype(np.int64), codes["_rowid"].to_numpy()
         if scale:
@@ -185,7 +184,7 @@ class WindowSearch:
         for every frame: with 200 frames that took ten times as long.
         """
         ids, places = np.unique(rows, return_inverse=True)
-        with reading(self._uri):
+        with self._table.reading():
             # Not public in Lance, whose `take` wants places in the table, which deleted rows shift.
             vectors = vector_column(self._dataset._take_rows(ids.tolist(), columns=["vector"])).astype(np.float32)
         scores = np.empty(len(rows), np.float32)
@@ -201,7 +200,7 @@ class WindowSearch:
                 "column": "vector", "q": queries[:_CHECKED], "k": _CHECKED_OF_EACH, "metric": "cosine",
                 "nprobes": self._partitions_read,
             }  # fmt: skip
-            with reading(self._uri):
+            with self._table.reading():
                 rows = self._dataset.to_table(columns=["vector", "_distance"], nearest=nearest)
             distances, asked = rows["_distance"].to_numpy(), queries[rows["query_index"].to_numpy()]
             exact = 1 - np.vecdot(vector_column(rows).astype(np.float32), asked)
@@ -278,7 +277,7 @@ def build_window_index(table: LanceTable, *, exact_below: int, parts: int = 1) -
     dataset, rows = table.dataset, table.row_count()
     if dataset is None or rows < exact_below:
         return
-    with writing(table.uri):
+    with table.writing():
         most = _MOST_PARTITIONS if parts == 1 else _MOST_PARTITIONS_OF_A_SHARD
         wanted = max(1, min(most, rows // _WINDOWS_A_PARTITION))
         present = _index_partitions(dataset)

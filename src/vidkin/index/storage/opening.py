@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from vidkin._base.files import replace_file, write_text
+from vidkin._base.registry import Registry, missing_scale
 from vidkin._base.values import read_json
 from vidkin.errors import CollectionError, CollectionLockedError, InvalidArgumentError
 from vidkin.index.storage.files import writing
-from vidkin.index.storage.objects import SCHEMES, ObjectPlace
 from vidkin.index.storage.place import Location, Place
 
 if TYPE_CHECKING:
@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 _ADDRESS = re.compile(r"(\w{2,})://(.*)")
 
 # pathlib.Path merges the two slashes.
-_ADDRESS_AS_PATH = re.compile(rf"({'|'.join(SCHEMES)}):/(?!/)(.*)")
+_ADDRESS_AS_PATH = re.compile(r"(\w{2,}):/(?!/)(.*)")
+
+PLACES: Registry[Callable[[str, str], Place]] = Registry(
+    "kind of address", {}, usage="{prefix}://BUCKET/PREFIX", group="vidkin.places"
+)
+"""Opens a place by the scheme of its address, and what comes after it without slashes at its ends."""
 
 
 def open_place(location: Location) -> Place:
@@ -38,24 +43,26 @@ def open_place(location: Location) -> Place:
 
     Raises:
         InvalidArgumentError: The address has an unknown scheme or no bucket.
-        MissingPartError: The address is on object storage, and the package for that is not installed.
+        MissingPartError: The package that opens addresses is not installed.
     """
     if not isinstance(location, str | os.PathLike):
         return location
     name = os.fspath(location)
     if merged := _ADDRESS_AS_PATH.fullmatch(name):
         raise InvalidArgumentError(
-            f"{name} must have two slashes, {merged[1]}://{merged[2]}: pass addresses of object storage as text, not "
-            "as pathlib.Path"
+            f"{name} must have two slashes, {merged[1]}://{merged[2]}: pass addresses as text, not as pathlib.Path"
         )
     address = _ADDRESS.fullmatch(name)
     if address is None:
         return LocalPlace(Path(name).expanduser().absolute())
     scheme, root = address[1].lower(), address[2].strip("/")
-    if scheme not in SCHEMES or not root:
-        accepted = " or ".join(f"{known}://BUCKET/PREFIX" for known in SCHEMES)
-        raise InvalidArgumentError(f"index must be a folder or {accepted}, got {name}")
-    return ObjectPlace(scheme, *root.partition("/")[::2])
+    opener = PLACES.find(scheme) if root else None
+    if opener is None:
+        accepted = " or ".join(["a folder", *PLACES.usages()])
+        raise missing_scale(f"{name}: an index at an address") or InvalidArgumentError(
+            f"index must be {accepted}, got {name}"
+        )
+    return opener(scheme, root)
 
 
 def folder_of(place: Place) -> Path:
@@ -87,6 +94,9 @@ class LocalPlace:
     def __init__(self, folder: Path) -> None:
         self.folder: Path | None = folder
         self.uri = str(folder)
+
+    def explain(self, text: str) -> str | None:
+        return None
 
     def prepare(self) -> None:
         os.makedirs(self.uri, exist_ok=True)

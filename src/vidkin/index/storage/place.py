@@ -38,6 +38,13 @@ class Place(Protocol):
         If False, a writer that was delayed for long may still have a request in flight.
         """
 
+    def explain(self, text: str) -> str | None:
+        """Why the place refused a request of Lance and what to do about it; None if the place cannot tell.
+
+        Args:
+            text: Message of an error.
+        """
+
     def prepare(self) -> None:
         """Create the root, if this kind of place needs that."""
 
@@ -63,7 +70,7 @@ class Place(Protocol):
         """A value that changes whenever the file changes; None if the file is missing."""
 
     def names(self) -> set[str]:
-        """Names of the files and folders directly below the root."""
+        """Names of the files and folders directly below the root; those of its lock may be left out."""
 
     def sizes(self, folder: str = "") -> dict[str, int]:
         """Bytes of every file in a folder and below, by its name from the root."""
@@ -90,8 +97,7 @@ class Place(Protocol):
         """Hold the right to write; one process at a time has it.
 
         In a folder it is a lock of the operating system, released the moment its process ends. On object storage it is
-        a lease, renewed while the writer lives: that of a killed writer ends by itself
-        (:mod:`vidkin.index.storage.objects`).
+        a lease, renewed while the writer lives: that of a killed writer ends by itself.
 
         Args:
             wait: Seconds to wait for other writers; 0 fails at once.

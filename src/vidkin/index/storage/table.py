@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -80,14 +80,22 @@ class LanceTable:
         """Number of the version being read; 0 if there is no table."""
         return 0 if self.dataset is None else int(self.dataset.version)
 
+    def reading(self) -> AbstractContextManager[None]:
+        """Names what is wrong with the table in errors of Lance that reads it."""
+        return reading(self.uri, self.remedy, self.place.explain)
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Names what is wrong with the table in errors of Lance that writes it."""
+        return writing(self.uri, self.remedy, self.place.explain)
+
     def is_newest(self) -> bool:
         """Whether the version being read is the newest."""
-        with reading(self.uri, self.remedy):
+        with self.reading():
             return self.dataset is None or bool(self.dataset.latest_version == self.dataset.version)
 
     def refresh(self) -> None:
         """Move to the newest version. Results of earlier reads stay valid."""
-        with reading(self.uri, self.remedy):
+        with self.reading():
             if self.dataset is not None and self.is_newest():
                 return
             if self.dataset is None and self.place.folder is not None and not self.place.has_folder(self.name):
@@ -111,7 +119,7 @@ class LanceTable:
         Raises:
             CollectionDamagedError: The table cannot be read, or lacks one of the columns.
         """
-        with reading(self.uri, self.remedy):
+        with self.reading():
             return None if self.dataset is None else self.dataset.to_table(columns=list(columns), **options)
 
     def check_present(self) -> None:
@@ -124,7 +132,7 @@ class LanceTable:
 
     def columns(self) -> set[str]:
         """Names of the columns; none if there is no table."""
-        with reading(self.uri, self.remedy):
+        with self.reading():
             return set() if self.dataset is None else set(self.dataset.schema.names)
 
     def add_columns(self, schema: pa.Schema) -> None:
@@ -133,27 +141,27 @@ class LanceTable:
         if missing:
             import pyarrow as pa
 
-            with writing(self.uri, self.remedy):
+            with self.writing():
                 self.dataset.add_columns(pa.schema(missing))
             self.refresh()
 
     def read_through(self) -> None:
         """Read everything once and keep nothing; :class:`CollectionDamagedError` if something cannot be read."""
-        with reading(self.uri, self.remedy):
+        with self.reading():
             if self.dataset is not None:
                 for _ in self.dataset.to_batches(batch_size=_ROWS_A_BATCH):
                     pass
 
     def row_count(self) -> int:
         """Number of rows at this version; 0 if there is no table."""
-        with reading(self.uri, self.remedy):
+        with self.reading():
             return 0 if self.dataset is None else int(self.dataset.count_rows())
 
     def append(self, rows: pa.Table) -> None:
         """Commit more rows; the first makes the table."""
         import lance
 
-        with writing(self.uri, self.remedy):
+        with self.writing():
             if self.dataset is None:
                 lance.write_dataset(rows, self.uri, mode="create", storage_options=self._options())
                 self.dataset = self._open()
@@ -165,7 +173,7 @@ class LanceTable:
         if self.dataset is None:
             self.append(rows)
             return
-        with writing(self.uri, self.remedy):
+        with self.writing():
             self.dataset.merge_insert(key).when_matched_update_all().when_not_matched_insert_all().execute(rows)
 
     def delete(self, column: str, ids: Iterable[int]) -> None:
@@ -175,7 +183,7 @@ class LanceTable:
         values = sorted(set(ids))
         for start in range(0, len(values), _IDS_A_FILTER):
             listed = ", ".join(str(number) for number in values[start : start + _IDS_A_FILTER])
-            with writing(self.uri, self.remedy):
+            with self.writing():
                 self.dataset.delete(f"{column} in ({listed})")
 
     def note(self, key: str, value: str) -> None:
@@ -183,12 +191,12 @@ class LanceTable:
         if self.dataset is not None:
             # The one commit that a fence lets pass.
             self.place.check_writer(ask=True)
-            with writing(self.uri, self.remedy):
+            with self.writing():
                 self.dataset.update_config({key: value})
 
     def noted(self, key: str) -> str | None:
         """The note stored under this key, or None."""
-        with reading(self.uri, self.remedy):
+        with self.reading():
             return None if self.dataset is None else self.dataset.config().get(key)
 
     def fence(self) -> None:
@@ -210,7 +218,7 @@ class LanceTable:
             self.place.check_writer(ask=True)
             yield
 
-        with writing(self.uri, self.remedy):
+        with self.writing():
             lance.LanceDataset.commit(
                 self.dataset, lance.LanceOperation.Restore(version), read_version=version, commit_lock=is_next
             )
@@ -223,7 +231,7 @@ class LanceTable:
         """
         if self.dataset is None:
             return
-        with writing(self.uri, self.remedy):
+        with self.writing():
             self.dataset.optimize.compact_files(
                 target_rows_per_fragment=_ROWS_A_FILE, batch_size=_ROWS_A_BATCH, num_threads=1
             )

@@ -1,18 +1,20 @@
 """What another package can bring to vidkin, as small as it can be: one entry of every group of entry points.
 
-Tests of the product see this package instead of vidkin-research, so its detectors answer to names of published ones.
+Tests of the product see this package instead of those in research/ and scale/, so its detectors answer to names of
+published ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import typer
 
+from vidkin.errors import InvalidArgumentError
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 
 
@@ -101,6 +103,59 @@ def all_alike(name: str, images: Any, categories: Any) -> Any:
     return (categories[:, None] == categories[None]).float()
 
 
+def open_stand_in(scheme: str, root: str) -> Any:
+    """A folder by an address: ``standin://tmp/films`` is ``/tmp/films``."""
+    from vidkin.index.storage.opening import LocalPlace
+
+    return LocalPlace(Path("/", root))
+
+
+class StandInCluster:
+    """A cluster whose only machine is this one; notes what it was asked for."""
+
+    asked: ClassVar[list[str]] = []
+
+    def __init__(self, address: str | None) -> None:
+        self.address = address
+
+    def executor(self, spec: Any, *, workers: int | None = None) -> Any:
+        from vidkin.index import SerialExecutor
+
+        self.asked.append(f"executor {self.address} {workers}")
+        return SerialExecutor(spec)
+
+    def search(self, place: Any) -> StandInSearch:
+        self.asked.append(f"search {self.address}")
+        return StandInSearch(place)
+
+
+class StandInSearch:
+    """Searches and compares in this process, as other machines would."""
+
+    width = 2
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+
+    def attach(self, store: Any) -> None:
+        from vidkin.index.storage.tasks import MapHere
+
+        self._mapper = MapHere(self.place, store)
+
+    def __call__(self, *words: Any) -> Any:
+        from vidkin.index.query.stages import score_candidates
+
+        StandInCluster.asked.append("score")
+        return score_candidates(*words)
+
+    def run(self, job: Any, tasks: Any) -> Iterator[Any]:
+        StandInCluster.asked.append("run")
+        return self._mapper.run(job, tasks)
+
+    def close(self) -> None:
+        StandInCluster.asked.append("close")
+
+
 @dataclass(frozen=True)
 class Plan:
     """A recipe with one number."""
@@ -154,4 +209,14 @@ def __getattr__(name: str) -> Any:
             train=_train,
             row=lambda report: {"steps": str(report.steps)},
         )
+    if name == "STORE":
+        from vidkin.index.storage.lance import LanceStore
+        from vidkin.index.storage.stores import StoreKind
+
+        def places(place: Any, address: str | None) -> list[Any]:
+            if address not in (None, "1"):
+                raise InvalidArgumentError(f"a stand-in has one part, got {address}")
+            return [place]
+
+        return StoreKind(open=lambda place, manifest: LanceStore(place), places=places, distinct=0.75)
     raise AttributeError(name)

@@ -1,67 +1,48 @@
-"""Files on object storage, and the same for a folder where both must agree."""
+"""Files on object storage."""
 
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import pytest
+from scale.tests.s3_server import S3Server
 
-from tests.support.s3_server import S3Server
-from vidkin.errors import CollectionError, CollectionLockedError
-from vidkin.index.storage.opening import open_place
+from tests.index.storage.test_places import test_a_function_is_called_for_each_item_in_order, test_files, test_folders
+from vidkin.errors import CollectionError, CollectionLockedError, InvalidArgumentError
+from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Place
 
-
-@pytest.fixture(params=["folder", "s3"])
-def place(request: pytest.FixtureRequest, tmp_path: Path, s3: S3Server) -> Place:
-    made = open_place(tmp_path / "index" if request.param == "folder" else "s3://bucket/index")
-    made.prepare()
-    return made
+__all__ = ["test_a_function_is_called_for_each_item_in_order", "test_files", "test_folders"]
 
 
-def test_files(place: Place) -> None:
-    assert place.read("a.json") is None
-    assert place.version("a.json") is None
-    assert not place.has_file("a.json")
-    place.write("a.json", b"one")
-    first = place.version("a.json")
-    assert place.read("a.json") == b"one"
-    place.write("a.json", b"other")
-    assert place.read("a.json") == b"other"
-    place.delete(["a.json"])
-    assert place.read("a.json") is None
-    place.write("a.json", b"again")
-    place.delete(["a.json"])
-    place.write("a.json", b"third")
-    assert place.version("a.json") != first
-    assert place.has_file("a.json")
+@pytest.fixture
+def place(s3: S3Server) -> Place:
+    return open_place("s3://bucket/index")
 
 
-def test_folders(place: Place) -> None:
-    names = ["features/000000/1.x", "features/000001/2.x", "features2/3.x", "top"]
-    for size, name in enumerate(names):
-        place.write(name, b"." * size, sync=False)
-    assert place.names() == {"features", "features2", "top"}
-    assert place.sizes("features") == {names[0]: 0, names[1]: 1}
-    assert place.sizes() == dict(zip(names, range(4), strict=True))
-    assert place.sizes("none") == {}
-    assert place.has_folder()
-    assert place.has_folder("features/000000")
-    assert not place.has_folder("feat")
-    assert not place.has_folder("none")
-    place.delete([names[0], "features/000000/9.x"])
-    assert place.sizes("features") == {names[1]: 1}
-    place.delete_folder("features")
-    assert place.names() - {"features"} == {"features2", "top"}
-    assert place.sizes("features") == {}
+@pytest.mark.parametrize("scheme", ["s3", "gs"])
+def test_an_address_is_object_storage(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    place = open_place(f"{scheme.upper()}://Bucket.name/films/2024/")
+    assert place.uri == f"{scheme}://Bucket.name/films/2024"
+    assert place.address("videos.lance") == f"{scheme}://Bucket.name/films/2024/videos.lance"
+    assert open_place(f"{scheme}://bucket").address("a") == f"{scheme}://bucket/a"
+    with pytest.raises(CollectionError, match="is not a folder of this machine"):
+        folder_of(place)
 
 
-def test_a_function_is_called_for_each_item_in_order(place: Place) -> None:
-    def double(number: int) -> int:
-        return 2 * number
+@pytest.mark.parametrize("name", ["http://host/x", "s3://", "azure://x/y"])
+def test_other_addresses_are_refused(name: str) -> None:
+    accepted = "index must be a folder or gs://BUCKET/PREFIX or s3://BUCKET/PREFIX"
+    with pytest.raises(InvalidArgumentError, match=f"^{accepted}, got {name}$"):
+        open_place(name)
 
-    assert place.map(double, range(50)) == list(range(0, 100, 2))
+
+def test_the_files_of_the_lock_are_not_listed(place: Place) -> None:
+    with place.exclusive():
+        place.write("a", b"")
+        assert place.names() == {"a"}
+        assert "writer.json" in place.sizes()
 
 
 def test_requests_wait_together(s3: S3Server) -> None:

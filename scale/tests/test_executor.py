@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scale.tests.conftest import LOOPBACK
 
-from tests.index.cluster.conftest import LOOPBACK
 from tests.index.helpers import FATAL, PLAIN, Plain, color_video, outcomes_of, video, write_videos
 from vidkin.errors import ClusterError, UnknownExtractorError
-from vidkin.index import Advanced, Described, Event, Index, RayExecutor, Unreadable, WorkerSpec
-from vidkin.index.cluster import executor as module
+from vidkin.index import Advanced, Described, Event, Index, Unreadable, WorkerSpec
+from vidkin_scale import executor as module
+from vidkin_scale.executor import RayExecutor
 
 
 @pytest.fixture(scope="module")

@@ -19,23 +19,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scale.tests.conftest import LOOPBACK
+from scale.tests.s3_server import S3Server
 
 from tests.cli.conftest import run
-from tests.index.cluster.conftest import LOOPBACK
 from tests.index.helpers import video
-from tests.support.s3_server import S3Server
 from tests.web.browser import served
 from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError
-from vidkin.index import Index, RayRanker
-from vidkin.index.cluster import ranker as ranker_module
-from vidkin.index.cluster.ranker import Shard, _Queue
+from vidkin.index import Index
 from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import query_from_stored
 from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.shards import ShardedStore, Task
+from vidkin.index.storage.tasks import Task
 from vidkin.web.collection import SharedIndex
+from vidkin_scale import ranker as ranker_module
+from vidkin_scale.actor import Shard
+from vidkin_scale.ranker import RayRanker, _Queue
+from vidkin_scale.shards import ShardedStore
 
 
 @dataclass
@@ -86,16 +88,11 @@ def test_searches_on_a_cluster_are_those_of_one_process(cluster: Any, collection
     index = collection.index
     here = index.search(collection.clip)
     assert [Path(match.path).stem for match in here] == ["0", "longer"]
-    with RayRanker(index.place, shards=2) as ranker:
-        index.rank_with(ranker)
-        try:
-            there = index.search(collection.clip)
-            # A shard that dies is started again, and reads again.
-            pid = _pid_of(ranker)
-            os.kill(pid, signal.SIGKILL)
-            again = index.search(collection.clip)
-        finally:
-            index.rank_with(None)
+    with RayRanker(index.place, shards=2) as ranker, Index.open(index.place, read_only=True).on_cluster(ranker) as far:
+        there = far.search(collection.clip)
+        # A shard that dies is started again, and reads again.
+        os.kill(_pid_of(ranker), signal.SIGKILL)
+        again = far.search(collection.clip)
     assert [match.path for match in there] == [match.path for match in here]
     scores = [np.array([match.score for match in found]) for found in (here, there)]
     np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-6)
@@ -114,7 +111,7 @@ def test_shards_on_a_cluster_answer_as_in_one_process_and_survive_the_death_of_a
     cluster: Any, collection: Collection, tmp_path: Path
 ) -> None:
     clips = [Path(record.path) for record in collection.index.videos()]
-    with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True, shards=3) as index:
+    with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True, store="shards:3") as index:
         index.add(clips, workers=1)
     stored = tmp_path / "c.vidkin" / Comparisons.FILE
     with Index.open(tmp_path / "c.vidkin", read_only=True) as index:
@@ -123,7 +120,7 @@ def test_shards_on_a_cluster_answer_as_in_one_process_and_survive_the_death_of_a
     stored.unlink()
     killed: list[int] = []
     with Index.open(tmp_path / "c.vidkin", read_only=True) as index:
-        index.on_cluster()
+        index.on_cluster("ray")
         # The features are read where the shards are, and nowhere else.
         assert isinstance(index.store, ShardedStore)
         ranker = index._cluster
@@ -220,7 +217,7 @@ def test_a_search_for_duplicates_is_shared_and_survives_the_death_of_workers(
     machines = OtherMachines()
     monkeypatch.setattr(ranker_module, "connect", lambda address: nullcontext(machines))
     monkeypatch.setattr(ray, "get", pickle.loads)  # what a worker takes the job from
-    with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True, shards=3) as index:
+    with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True, store="shards:3") as index:
         index.add([record.path for record in collection.index.videos()], workers=1)
     with Index.open(tmp_path / "c.vidkin", read_only=True) as index:
         here = index.duplicates(parts=True)
@@ -251,7 +248,7 @@ def test_tasks_of_a_shard_with_much_to_do_are_done_by_others_and_those_of_the_de
 
 
 def test_the_number_of_shards_of_an_index_is_not_changed_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
-    with Index.open(tmp_path / "c", extractor="classical", create=True, shards=3):
+    with Index.open(tmp_path / "c", extractor="classical", create=True, store="shards:3"):
         pass
     with pytest.raises(InvalidArgumentError, match=f"shards must be 3, as {tmp_path / 'c'} has, got 2"):
         RayRanker(open_place(tmp_path / "c"), shards=2)
@@ -272,10 +269,10 @@ def test_the_commands_answer_on_a_cluster_as_in_one_process(cluster: Any, collec
 def test_the_pages_answer_on_a_cluster_as_in_one_process(cluster: Any, collection: Collection) -> None:
     """What `vidkin serve --ray` asks for every page: a handle to the index."""
     answers = []
-    for address in (None, "auto"):
+    for name in (None, "ray:auto"):
         (collection.index.path / Comparisons.FILE).unlink(missing_ok=True)
-        with closing(SharedIndex(collection.index.place, ray=address)) as shared, shared.reader() as index:
-            assert (index._ranker is None) == (address is None)
+        with closing(SharedIndex(collection.index.place, cluster=name)) as shared, shared.reader() as index:
+            assert (index._ranker is None) == (name is None)
             found = index.search(collection.clip), index.duplicates(parts=True), index.coverage(collection.clip)
             answers.append(found)
     assert answers[1] == answers[0]
@@ -290,7 +287,7 @@ def test_a_machine_that_is_lost_costs_time_and_not_answers(
 
     clips = [Path(record.path) for record in collection.index.videos()]
     place = tmp_path / "c.vidkin"
-    with Index.open(place, extractor="classical", create=True, shards=4) as index:
+    with Index.open(place, extractor="classical", create=True, store="shards:4") as index:
         index.add(clips, workers=1)
     with Index.open(place, read_only=True) as index:
         here = index.search(collection.clip), index.duplicates(parts=True)
@@ -324,7 +321,7 @@ def test_a_machine_that_is_lost_costs_time_and_not_answers(
 def test_a_server_answers_on_a_cluster_as_in_one_process(cluster: Any, collection: Collection, tmp_path: Path) -> None:
     """`vidkin serve` of an index of shards, without and with `--ray`, asked over HTTP."""
     place = tmp_path / "c.vidkin"
-    with Index.open(place, extractor="classical", create=True, shards=2) as index:
+    with Index.open(place, extractor="classical", create=True, store="shards:2") as index:
         index.add([record.path for record in collection.index.videos()], workers=1)
     answers = []
     for options in ([], ["--ray", cluster.address]):
@@ -363,7 +360,7 @@ def test_shards_on_object_storage_are_searched_by_one_address(
     """In a program of its own: workers get the credentials from the environment of the cluster that it starts."""
     address = "s3://bucket/shards"
     clips = [Path(record.path) for record in collection.index.videos()]
-    with Index.open(address, extractor="classical", create=True, shards=2) as index:
+    with Index.open(address, extractor="classical", create=True, store="shards:2") as index:
         index.add(clips, workers=1)
     with Index.open(address, read_only=True) as index:
         here = [(match.path, match.score) for match in index.search(collection.clip)]

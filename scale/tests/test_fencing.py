@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from scale.tests.s3_server import S3Server
+from scale.tests.test_lease import INDEX, expire
 
 from tests.index.killed_writer import entry
-from tests.index.storage.test_lease import INDEX, expire
 from tests.index.test_kill import check, check_without_remains
-from tests.support.s3_server import S3Server
 from vidkin.errors import CollectionLockedError
 from vidkin.index import LanceStore
 from vidkin.index.storage.lance import VIDEOS_TABLE, WINDOWS_TABLE

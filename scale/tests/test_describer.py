@@ -11,8 +11,8 @@ from tests.index.helpers import FATAL, PLAIN, color_video, video
 from vidkin._version import __version__
 from vidkin.errors import UnknownExtractorError
 from vidkin.index import Advanced, Described, SerialExecutor, Unreadable, WorkerSpec
-from vidkin.index.cluster.executor import Describer, Opened
 from vidkin.index.ingest.worker import Alive, Failed
+from vidkin_scale.describer import Describer, Opened
 
 
 def describer(spec: WorkerSpec) -> Describer:

@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from scale.tests.s3_server import S3Server
+from scale.tests.test_lease import INDEX, expire
 
 from tests.index.helpers import video
 from tests.index.killed_writer import VIDEOS, entry, write
-from tests.index.storage.test_lease import INDEX, expire
 from tests.index.test_kill import check, check_without_remains
-from tests.support.s3_server import S3Server
 from vidkin.errors import CollectionError, CollectionLockedError, CollectionNotFoundError
 from vidkin.index import Index, LanceStore, SerialExecutor, repair
 from vidkin.index.storage.opening import open_place
@@ -130,7 +130,7 @@ def test_a_missing_bucket_or_index_and_a_foreign_folder_are_refused_by_name(
 def killed_at(request: int, s3: S3Server) -> None:
     """Run a writer and end it with SIGKILL when it makes this request, which is not answered any more."""
     environment = {**os.environ, **s3.environment(), "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "tests.index.killed_object_writer", INDEX]
+    command = [sys.executable, "-m", "scale.tests.killed_object_writer", INDEX]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         assert writer.stdout.readline() == "writing\n"

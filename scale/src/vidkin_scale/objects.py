@@ -1,39 +1,27 @@
 """A prefix on object storage: Amazon S3 and what speaks its protocol, or Google Cloud Storage.
 
-Its lock is a lease that the holder renews, and that expires otherwise.
+Its lock is a lease (:mod:`vidkin_scale.lease`).
 """
 
 from __future__ import annotations
 
-import json
-import logging
 import os
 import secrets
-import socket
-import threading
-import time
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from vidkin._base.install import install_command
-from vidkin._base.values import parse_json
-from vidkin.errors import CollectionError, CollectionLockedError, MissingPartError
-from vidkin.index.storage.files import describe_refusal
+from vidkin.errors import CollectionError, CollectionLockedError
+from vidkin_scale.lease import LEASE_FILE, Lease
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-_logger = logging.getLogger(__name__)
-
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-
-SCHEMES = ("s3", "gs")
-"""Schemes of addresses."""
 
 # A request takes tens of milliseconds, nearly all of it waiting.
 _REQUESTS_AT_A_TIME = 16
@@ -42,14 +30,36 @@ _CONNECT = timedelta(seconds=5)
 _TIMEOUT = timedelta(seconds=60)
 _RETRIES, _RETRY_FOR = 4, timedelta(seconds=30)
 
-LEASE_FILE = "writer.json"
 CLOCK_FILE = "writer.clock"
-# Seconds until a lease expires, and the margin before others may take it: storage clocks have full seconds.
-SECONDS = 30.0
-_GRACE = 2.0
-_RENEWALS_A_LEASE = 4
-# Seconds between checks of the lease of another writer.
-_PAUSE = 1.0
+
+_CREDENTIALS = (
+    "set the credentials in the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_REGION) for s3://, "
+    "GOOGLE_APPLICATION_CREDENTIALS for gs://"
+)
+
+_UNREACHABLE = "the storage cannot be reached; check the network and AWS_ENDPOINT_URL"
+
+# Messages of obstore and Lance, which quote the server or the network; the first that occurs decides.
+_REFUSALS = (
+    ("nosuchbucket", "there is no such bucket; create it or correct the address"),
+    ("bucket does not exist", "there is no such bucket; create it or correct the address"),
+    ("invalidaccesskeyid", f"the access key is unknown; {_CREDENTIALS}"),
+    ("signaturedoesnotmatch", f"the secret key is wrong; {_CREDENTIALS}"),
+    ("expiredtoken", f"the credentials have expired; {_CREDENTIALS}"),
+    ("169.254.169.254", f"no credentials were found; {_CREDENTIALS}"),
+    ("metadata.google.internal", f"no credentials were found; {_CREDENTIALS}"),
+    ("403 forbidden", f"access denied; check the permissions of this key, or {_CREDENTIALS}"),
+    ("401 unauthorized", f"access denied; {_CREDENTIALS}"),
+    ("permissiondenied", f"access denied; {_CREDENTIALS}"),
+    ("unauthenticated", f"access denied; {_CREDENTIALS}"),
+    ("error sending request", _UNREACHABLE),
+    ("error decoding response body", _UNREACHABLE),
+    ("operation timed out", _UNREACHABLE),
+    ("slowdown", "the storage asks for fewer requests; try again later"),
+    ("503 service unavailable", "the storage is overloaded; try again later"),
+    ("500 internal server error", "the storage has an internal error; try again later"),
+    ("quotaexceeded", "the quota of the bucket is used up"),
+)
 
 Tag = tuple[tuple[str, str], ...]
 """Identifies one content of an object, as the storage names it."""
@@ -70,6 +80,16 @@ class StoredObject:
     content: bytes = b""
 
 
+def open_objects(scheme: str, root: str) -> ObjectPlace:
+    """The place of an address, for :func:`vidkin.index.open_place`.
+
+    Args:
+        scheme: ``s3`` or ``gs``.
+        root: Bucket, and prefix after a slash.
+    """
+    return ObjectPlace(scheme, *root.partition("/")[::2])
+
+
 class ObjectPlace:
     """A :class:`~vidkin.index.storage.place.Place` below a prefix of a bucket.
 
@@ -78,12 +98,9 @@ class ObjectPlace:
     must know ``If-None-Match`` and ``If-Match`` on PUT.
 
     Args:
-        scheme: One of :data:`SCHEMES`.
+        scheme: ``s3`` or ``gs``.
         bucket: Name of the bucket.
         prefix: Root of the files, without slashes around it; "" is the whole bucket.
-
-    Raises:
-        MissingPartError: obstore is not installed.
     """
 
     folder = None
@@ -106,6 +123,10 @@ class ObjectPlace:
         # What each file was when it was last read or written here; None where it was missing.
         self._tags: dict[str, Tag | None] = {}
         self._lease: Lease | None = None
+
+    def explain(self, text: str) -> str | None:
+        lowered = text.lower()
+        return next((cause for sign, cause in _REFUSALS if sign in lowered), None)
 
     def prepare(self) -> None:
         pass
@@ -184,7 +205,7 @@ class ObjectPlace:
         with self._requesting(""):
             listing = obstore.list_with_delimiter(self._store, self._prefix or None)
         paths = [*listing["common_prefixes"], *(item["path"] for item in listing["objects"])]
-        return {path.removeprefix(self._prefix).strip("/") for path in paths}
+        return {path.removeprefix(self._prefix).strip("/") for path in paths} - {LEASE_FILE, CLOCK_FILE}
 
     def sizes(self, folder: str = "") -> dict[str, int]:
         return {name: size for names in self._list(folder) for name, size in names}
@@ -240,13 +261,8 @@ class ObjectPlace:
             self._lease.needs_fence = False
 
     def _open_store(self, scheme: str, bucket: str) -> ObjectStore:
-        try:
-            from obstore.store import GCSStore, S3Store
-        except ModuleNotFoundError as error:
-            raise MissingPartError(
-                f"{self.uri}: an index on object storage needs obstore, which is not installed; run "
-                f"{install_command('cloud')}"
-            ) from error
+        from obstore.store import GCSStore, S3Store
+
         with self._requesting(""):
             options: Any = {
                 "client_options": {
@@ -293,12 +309,12 @@ class ObjectPlace:
         # Some of its errors are built-in exceptions.
         except (BaseError, OSError, ValueError) as error:
             text = str(error)
-            cause = describe_refusal(text) or text.strip().partition("\n")[0][:200] or type(error).__name__
+            cause = self.explain(text) or text.strip().partition("\n")[0][:200] or type(error).__name__
             raise CollectionError(f"{self.address(name)}: {cause}") from error
 
     def _check_bucket(self, error: Exception) -> None:
         """:class:`CollectionError` if not a file but the whole bucket is missing."""
-        cause = describe_refusal(str(error))
+        cause = self.explain(str(error))
         if cause is not None:
             raise CollectionError(f"{self.uri}: {cause}") from error
 
@@ -306,144 +322,3 @@ class ObjectPlace:
 def _tag_of(meta: Any) -> Tag:
     """Identifies one content of an object: S3 compares entity tags, Google the generation."""
     return tuple((key, meta[key]) for key in ("e_tag", "version") if meta[key] is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Note:
-    """Content of the lease object."""
-
-    holder: str
-    seconds: float
-    count: int = 0
-    released: bool = False
-    needs_fence: bool = False
-
-    @classmethod
-    def parse(cls, content: bytes) -> _Note:
-        try:
-            table: dict[str, Any] = parse_json(content)
-            return cls(
-                str(table["holder"]),
-                float(table["seconds"]),
-                int(table["count"]),
-                bool(table["released"]),
-                bool(table["needs_fence"]),
-            )
-        except (ValueError, KeyError, TypeError):
-            # Copied from a folder, or damaged: whoever wrote it gets the usual time.
-            return cls("another process", SECONDS)
-
-    def content(self) -> bytes:
-        # The nonce makes every content, and so every entity tag, different.
-        return json.dumps({**asdict(self), "nonce": secrets.token_hex(8)}).encode()
-
-
-class Lease:
-    """The right to write, renewed by a thread of its own until :meth:`release`.
-
-    A writer replaces the object only if it is unchanged since it was read (``If-Match``), so only one of several wins.
-    A lease that was not renewed in time can be taken over; only the clock of the storage decides that.
-    A holder counts from before each renewal by its own clock, and so knows before the others when its time is up.
-
-    Attributes:
-        needs_fence: An earlier holder did not release it, and may still believe that it can write.
-    """
-
-    def __init__(self, place: ObjectPlace, note: _Note, tag: Tag, began: float) -> None:
-        self.needs_fence = note.needs_fence
-        self._place = place
-        self._note = note
-        self._tag = tag
-        self._valid_until = began + note.seconds
-        self._is_lost = False
-        self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._renew_until_release, name="vidkin-lease", daemon=True)
-        self._thread.start()
-
-    @classmethod
-    def acquire(cls, place: ObjectPlace, wait: float) -> Lease:
-        """Acquire the lease.
-
-        Args:
-            place: Place of the object.
-            wait: Seconds to wait for another holder.
-
-        Raises:
-            CollectionLockedError: Another process still holds it; says which, and when its lease ends by itself.
-        """
-        deadline = time.monotonic() + wait
-        since = datetime.now().astimezone().isoformat(timespec="seconds")
-        me = f"process {os.getpid()} on {socket.gethostname()} since {since}"
-        while True:
-            stored = place.fetch(LEASE_FILE)
-            before = _Note("", 0.0, released=True) if stored is None else _Note.parse(stored.content)
-            remaining = 0.0
-            if stored is not None and not before.released:
-                remaining = before.seconds + _GRACE - (place.storage_time() - stored.modified)
-            if remaining <= 0:
-                note = _Note(me, SECONDS, needs_fence=before.needs_fence or not before.released)
-                began = _clock()
-                tag = place.replace(LEASE_FILE, note.content(), None if stored is None else stored.tag)
-                if tag is not None:
-                    return cls(place, note, tag, began)
-                continue  # another one was faster
-            pause = min(remaining, _PAUSE)
-            if time.monotonic() + pause > deadline:
-                waited = f" still after {wait:g} s" if wait > 0 else ""
-                raise CollectionLockedError(
-                    f"{place.uri} is being written to{waited} by {before.holder}; try again later, or wait for it "
-                    "(--wait SECONDS, in Python wait=SECONDS); if that process was killed, its lock ends in "
-                    f"{remaining:.0f} s"
-                )
-            time.sleep(pause)
-
-    def check(self, *, ask: bool) -> None:
-        """Raise :class:`CollectionLockedError` if the lease is lost, or possibly lost.
-
-        Args:
-            ask: Renew it now, which fails if another process has it; without it the time alone decides.
-        """
-        if ask:
-            self._renew()
-        if self._is_lost or _clock() >= self._valid_until:
-            raise CollectionLockedError(
-                f"{self._place.uri}: the right to write was lost, because it could not be renewed for "
-                f"{self._note.seconds:g} s; finished work is saved: run the same command again to resume"
-            )
-
-    def release(self) -> None:
-        """Release it, so that nobody has to wait until it expires."""
-        self._stop.set()
-        self._thread.join()
-        if self._is_lost:
-            return
-        note = replace(self._note, released=True, needs_fence=self.needs_fence)
-        try:
-            self._place.replace(LEASE_FILE, note.content(), self._tag)
-        except CollectionError as error:
-            _logger.info("%s; the lock ends by itself", error)
-
-    def _renew_until_release(self) -> None:
-        while not self._stop.wait(self._note.seconds / _RENEWALS_A_LEASE) and not self._is_lost:
-            try:
-                self._renew()
-            except CollectionError as error:
-                _logger.info("%s; the lock is renewed again soon", error)
-
-    def _renew(self) -> None:
-        with self._lock:
-            began = _clock()
-            note = replace(self._note, count=self._note.count + 1, needs_fence=self.needs_fence)
-            tag = self._place.replace(LEASE_FILE, note.content(), self._tag)
-            if tag is None:
-                self._is_lost = True
-            else:
-                self._note, self._tag, self._valid_until = note, tag, began + note.seconds
-
-
-def _clock() -> float:
-    """Monotonic seconds, including time asleep if the system supports that."""
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()

@@ -1,55 +1,85 @@
-"""An index of shards: several Lance stores below one address that answer as one store; and work that is done where its
-videos are."""
+"""An index of shards: several Lance stores below one address that answer as one store."""
 
 from __future__ import annotations
 
 import os
-import socket
+import re
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.errors import ClusterError, NotIndexedError
+from vidkin._base.registry import parse_name
+from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.storage.contract import (
     NO_WINDOW,
     NearestWindows,
-    VectorStore,
     check_entries,
     check_path_is_free,
     check_vectors,
     no_windows,
 )
 from vidkin.index.storage.lance import LanceStore
-from vidkin.index.storage.manifest import Manifest
+from vidkin.index.storage.manifest import PARTS_FOLDER, Manifest
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.plain_files import read_whitening
 from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, WindowWhitening
+from vidkin.index.storage.stores import StoreKind, window_whitening
 from vidkin.similarity import FrameFeatures
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-def shard_places(place: Place, shards: int) -> list[Place]:
-    """The place of each shard's store; the place itself if there are no shards."""
-    return [PartOfPlace(place, f"shards/{number:04d}") for number in range(shards)] or [place]
+MAX_SHARDS = 4096
+
+# New indexes of shards, which are for millions of videos, store about two windows of five (research/scale.md).
+DISTINCT = 0.6
 
 
-def open_store(place: Place, manifest: Manifest, shard: int | None = None) -> LanceStore | ShardedStore:
-    """The store of an index, or one of its shards, with windows as the manifest says."""
-    whitening = partial(read_whitening, place) if manifest.whitened else None
-    if shard is not None or not manifest.shards:
-        part = shard_places(place, manifest.shards)[shard or 0]
-        return LanceStore(part, whitening=whitening, distinct=manifest.distinct, parts=manifest.shards or 1)
-    return ShardedStore(place, manifest.shards, whitening=whitening, distinct=manifest.distinct)
+def count_shards(manifest: Manifest) -> int:
+    """The number of shards of an index; 0 if it has another store."""
+    named = parse_name(manifest.store)
+    return _count(named.address) if named.prefix == "shards" else 0
+
+
+def shard_places(place: Place, address: str | None) -> list[Place]:
+    """The place of each shard's store.
+
+    Args:
+        place: Place of the index.
+        address: Number of shards, as the name of the store has it.
+
+    Raises:
+        InvalidArgumentError: There cannot be so many.
+    """
+    return [PartOfPlace(place, f"{PARTS_FOLDER}/{number:04d}") for number in range(_count(address))]
+
+
+def open_shards(place: Place, manifest: Manifest) -> ShardedStore:
+    """The store of an index of shards, with windows as the manifest says."""
+    whitening = window_whitening(place, manifest)
+    return ShardedStore(place, count_shards(manifest), whitening=whitening, distinct=manifest.distinct)
+
+
+def open_shard(place: Place, manifest: Manifest, shard: int) -> LanceStore:
+    """The store of one shard of an index."""
+    places = shard_places(place, parse_name(manifest.store).address)
+    whitening = window_whitening(place, manifest)
+    return LanceStore(places[shard], whitening=whitening, distinct=manifest.distinct, parts=len(places))
+
+
+def _count(address: str | None) -> int:
+    count = int(address) if address is not None and re.fullmatch(r"\d{1,9}", address) else 0
+    if not 1 <= count <= MAX_SHARDS:
+        raise InvalidArgumentError(f"shards must be from 1 to {MAX_SHARDS}, as in shards:16, got {address}")
+    return count
 
 
 Ask = Callable[[str, Mapping[int, tuple[Any, ...]]], dict[int, Any]]
@@ -86,7 +116,7 @@ class ShardedStore:
     ) -> None:
         self._root = place
         shared = None if whitening is None else cache(whitening)
-        places = shard_places(place, shards)
+        places = shard_places(place, str(shards))
         self.shards = [LanceStore(part, whitening=shared, distinct=distinct, parts=shards) for part in places]
         self.is_whitened = whitening is not None
         self.ask: Ask = self._ask_here
@@ -318,6 +348,9 @@ class PartOfPlace:
     def lock_ends_writing(self) -> bool:
         return self._whole.lock_ends_writing
 
+    def explain(self, text: str) -> str | None:
+        return self._whole.explain(text)
+
     def prepare(self) -> None:
         self._whole.prepare()
         if self.folder is not None:
@@ -378,94 +411,5 @@ class PartOfPlace:
         return f"{self._prefix}/{name}" if name else self._prefix
 
 
-# Work on an index in tasks that any process can do that sees it.
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A part of the work on an index, whose result depends on nothing but its arguments and the index.
-
-    Attributes:
-        method: Name of a method of what the job starts.
-        arguments: Its arguments.
-        home: A video that it reads, near whose features it is done; None: wherever there is time.
-        about: Path of a video, to be named where it cannot be done.
-    """
-
-    method: str
-    arguments: tuple[Any, ...]
-    home: int | None = None
-    about: str = ""
-
-
-class MappedJob(Protocol):
-    """What the tasks of one search have in common; it is sent to every process once."""
-
-    def start(self, place: Place, store: VectorStore) -> Any:
-        """What does the tasks in one process.
-
-        Args:
-            place: Place of the index.
-            store: Its store as this process sees it.
-        """
-
-
-class Mapper(Protocol):
-    """Does tasks where the videos are. :class:`MapHere` is one, :class:`~vidkin.index.RayRanker` another.
-
-    What does a search in steps, each of which depends on those before, has what the next steps will probably ask
-    computed ahead by this, and takes it from there; so its answers are those of one process.
-    """
-
-    @property
-    def width(self) -> int:
-        """Number of tasks that are done at the same time."""
-
-    def run(self, job: MappedJob, tasks: Sequence[Task]) -> Iterator[Any]:
-        """The results of tasks, in their order, each as soon as it and those before it are there.
-
-        Raises:
-            VidkinError: What a task raised.
-            ClusterError: The machines that do them cannot be reached, or one died again and again.
-        """
-
-
-MOST_JOBS = 4
-"""Jobs that a process holds ready at a time: those of one search or two."""
-
-
-class MapHere:
-    """A :class:`Mapper` that does one task after the other in this process: what other machines do, without them.
-
-    Args:
-        place: Place of the index.
-        store: Its store.
-        width: What it says to do at the same time.
-    """
-
-    def __init__(self, place: Place, store: VectorStore, width: int = 2) -> None:
-        self._place, self._store = place, store
-        self.width = width
-        self._started: list[tuple[MappedJob, Any]] = []
-
-    def run(self, job: MappedJob, tasks: Sequence[Task]) -> Iterator[Any]:
-        worker = next((worker for known, worker in self._started if known is job), None)
-        if worker is None:
-            worker = job.start(self._place, self._store)
-            self._started = [*self._started[1 - MOST_JOBS :], (job, worker)]
-        for task in tasks:
-            yield getattr(worker, task.method)(*task.arguments)
-
-
-def check_files_here(paths: Iterable[str]) -> None:
-    """Refuse to work on a machine that does not see these files.
-
-    Raises:
-        ClusterError: One of them is not there.
-    """
-    for path in paths:
-        if not os.path.exists(path):
-            raise ClusterError(
-                f"machine {socket.gethostname()} of the cluster does not see {path}; mount the folder at the same path "
-                "on every machine"
-            )
+SHARDS = StoreKind(open=open_shards, places=shard_places, distinct=DISTINCT)
+"""The kind of store that vidkin finds by names such as ``shards:16``."""

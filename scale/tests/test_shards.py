@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.index.duplicates.test_pair_scores import GROUPS, make_copies, names_of
 from tests.index.helpers import video
 from tests.index.storage.test_stores import entry, record
-from vidkin.errors import CollectionError, CollectionMismatchError, InvalidArgumentError
+from tests.index.storage.test_whitened import made_of
+from vidkin.errors import CollectionDamagedError, CollectionMismatchError, InvalidArgumentError
 from vidkin.index import Index, repair
+from vidkin.index.storage.files import WHITENING_FILE
 from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.shards import ShardedStore
+from vidkin_scale.shards import ShardedStore
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +24,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]
     folder = tmp_path_factory.mktemp("sharded")
     clips = [video(folder / f"{seed}.mp4", seed=seed, frames=20) for seed in range(5)]
     clips.append(video(folder / "longer.mp4", seed=0, frames=30))
-    for name, shards in (("one", 0), ("three", 3)):
-        with Index.open(folder / name, extractor="classical", create=True, shards=shards) as index:
+    for name, store in (("one", "lance"), ("three", "shards:3")):
+        with Index.open(folder / name, extractor="classical", create=True, store=store) as index:
             index.add(clips, workers=1)
     return folder / "one", folder / "three", clips[0]
 
@@ -62,7 +65,7 @@ def test_a_video_stays_in_its_shard_when_it_is_replaced_or_moved(tmp_path: Path)
 def test_damage_in_a_shard_is_removed_and_the_others_stay(tmp_path: Path) -> None:
     clips = [video(tmp_path / f"{seed}.mp4", seed=seed, frames=20) for seed in range(3)]
     folder = tmp_path / "c.vidkin"
-    with Index.open(folder, extractor="classical", create=True, shards=2) as index:
+    with Index.open(folder, extractor="classical", create=True, store="shards:2") as index:
         index.add(clips, workers=1)
     broken = sorted(folder.glob("shards/*/features/*/*"))[0]
     broken.write_bytes(b"no features")
@@ -75,21 +78,54 @@ def test_damage_in_a_shard_is_removed_and_the_others_stay(tmp_path: Path) -> Non
 
 
 def test_the_number_of_shards_never_changes(folders: tuple[Path, Path, Path]) -> None:
-    with pytest.raises(CollectionMismatchError, match="has 3 shards, got 2; leave the number out"):
-        Index.open(folders[1], shards=2)
-    with pytest.raises(InvalidArgumentError, match="shards must be from 0 to 4096, got 5000"):
-        Index.open(folders[1].parent / "new", extractor="classical", create=True, shards=5000)
+    with pytest.raises(CollectionMismatchError, match="has the store shards:3, got shards:2; leave it out"):
+        Index.open(folders[1], store="shards:2")
+    for name in ("shards", "shards:0", "shards:5000", "shards:two"):
+        got = name.partition(":")[2] or None
+        with pytest.raises(InvalidArgumentError, match=f"shards must be from 1 to 4096, as in shards:16, got {got}$"):
+            Index.open(folders[1].parent / "new", extractor="classical", create=True, store=name)
 
 
 def test_earlier_versions_refuse_an_index_of_shards_and_open_one_without(folders: tuple[Path, Path, Path]) -> None:
     formats = [json.loads((folder / "collection.json").read_text())["format_version"] for folder in folders[:2]]
-    assert formats == [1, 2]
+    assert formats == [1, 4]
 
 
 def test_a_damaged_number_of_shards_is_named(tmp_path: Path) -> None:
-    with Index.open(tmp_path / "c", extractor="classical", create=True, shards=2):
+    with Index.open(tmp_path / "c", extractor="classical", create=True, store="shards:2"):
         pass
     manifest = tmp_path / "c" / "collection.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "shards": -1}))
-    with pytest.raises(CollectionError, match="shards is -1"):
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "store": "shards:-1"}))
+    with pytest.raises(CollectionDamagedError, match=r"collection.json is damaged \(shards must be from 1 to 4096"):
         Index.open(tmp_path / "c")
+
+
+def test_what_is_computed_ahead_gives_the_groups_of_one_store(tmp_path: Path) -> None:
+    copies = make_copies(tmp_path, "classical", stores={"one": "lance", "three": "shards:3"})
+    groups, stored, _ = copies.find("one")
+    found, stored_then, mapper = copies.find("three", width=2)
+    assert names_of(groups) == GROUPS
+    assert found == groups
+    assert stored_then == stored
+    # Copies in two shards are compared where one of them is.
+    compared = [task for task in mapper.tasks if task.method == "ask" and task.arguments[0] == "compare"]
+    assert any(task.arguments[1].id % 3 != other.id % 3 for task in compared for other in task.arguments[2])
+
+
+def test_whitened_indexes_of_shards_store_fewer_windows_and_answer_alike(tmp_path: Path) -> None:
+    clips = [
+        video(tmp_path / f"{seed}-{frames}.mp4", seed=seed, frames=frames)
+        for seed, frames in ((0, 10), (0, 15), (1, 10))
+    ]
+    found = []
+    for name in ("lance", "shards:2"):
+        index = made_of(tmp_path / name, clips, name)
+        assert index.store.is_whitened
+        matches = [(match.path, match.score, match.segments) for match in index.search(clips[0])]
+        windows = sum(len(index.store.read_windows(each.id)) for each in index.videos())
+        found.append((matches, [[m.path for m in g.members] for g in index.duplicates(parts=True)], windows))
+        stored = index.info().windows
+        index.close()
+    assert found[0] == found[1]
+    assert found[0][2] > stored > 0
+    assert {path.parent.name for path in tmp_path.rglob(WHITENING_FILE)} == {"lance", "shards:2"}

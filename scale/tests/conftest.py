@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on this machine's loopback, for the tests of this folder."""
+"""A Ray cluster of two nodes on this machine's loopback, a server of object storage, and what tests of vidkin use."""
 
 from __future__ import annotations
 
@@ -8,8 +8,22 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from scale.tests.s3_server import S3Server, serve_s3
 
-from vidkin.index.cluster.connection import import_ray
+from tests.conftest import (
+    _no_waiting_for_the_disk,
+    _ordinary_scheduling,
+    _quiet_threads,
+    _workers_in_this_process,
+)
+from vidkin_scale.connection import import_ray
+
+__all__ = [
+    "_no_waiting_for_the_disk",
+    "_ordinary_scheduling",
+    "_quiet_threads",
+    "_workers_in_this_process",
+]
 
 # Not 127.0.0.1, which Ray takes for the machine's address in its network.
 LOOPBACK = {"node_ip_address": "127.0.0.2", "object_store_memory": 80 * 2**20}
@@ -18,7 +32,6 @@ LOOPBACK = {"node_ip_address": "127.0.0.2", "object_store_memory": 80 * 2**20}
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Any]:
     """A head without processors, so that all work is on nodes that tests may remove; this process is connected."""
-    pytest.importorskip("ray")
     ray = import_ray()
     from ray.cluster_utils import Cluster
 
@@ -39,3 +52,12 @@ def cluster() -> Iterator[Any]:
         # Ray does not wait for all of the processes that it ends.
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    """A server with the bucket "bucket", which the environment names."""
+    with serve_s3("bucket") as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        yield server

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from scale.tests.s3_server import serve_s3
 
-from tests.cli.conftest import Library, run
-from tests.support.s3_server import serve_s3
+from tests.cli.conftest import Library, _own_folder, library, run
+
+__all__ = ["_own_folder", "library"]
 
 INDEX = "s3://bucket/films"
 
@@ -35,5 +37,5 @@ def test_an_address_takes_the_place_of_the_folder(library: Library, monkeypatch:
         assert "Error: s3://none/films" in refused.err
         assert "there is no such bucket; create it or correct the address" in refused.err
     wrong = run("info", "--index", "http://host/films", status=2)
-    assert "index must be a folder or s3://BUCKET/PREFIX or gs://BUCKET/PREFIX" in wrong.err
+    assert "index must be a folder or gs://BUCKET/PREFIX or s3://BUCKET/PREFIX" in wrong.err
     assert "vidkin reads files; download it first" in run("search", "s3://bucket/a.mp4", status=2).err

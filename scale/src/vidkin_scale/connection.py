@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from vidkin._base.install import install_command
-from vidkin.errors import ClusterError, InvalidArgumentError, MissingPartError
+from vidkin.errors import ClusterError, InvalidArgumentError
 
 # Variables that Ray reads on import or start; those already set stay.
 _ENVIRONMENT = {
@@ -29,19 +28,11 @@ _FRAME_HEAD, _SETTINGS = 9, 4
 
 
 def import_ray() -> Any:
-    """Import Ray with usage statistics turned off.
-
-    Raises:
-        MissingPartError: It is not installed.
-    """
+    """Import Ray with usage statistics turned off."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingPartError(
-            f"Ray is not installed; work on a cluster needs it: run {install_command('ray')}"
-        ) from error
+    import ray
+
     return ray
 
 
@@ -74,7 +65,6 @@ def connect(address: str | None = None) -> Iterator[Any]:
             ``RAY_ADDRESS`` says, otherwise ``local``.
 
     Raises:
-        MissingPartError: Ray is not installed.
         InvalidArgumentError: The address is malformed.
         ClusterError: No cluster answers there.
     """

@@ -11,20 +11,17 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from vidkin._base.blas import one_blas_thread
-from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError, VidkinError
-from vidkin.features.sessions import set_threads
-from vidkin.index.cluster.connection import check_address, connect
+from vidkin.errors import ClusterError, InvalidArgumentError, VidkinError
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query
-from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.manifest import Manifest
-from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.shards import MOST_JOBS, MappedJob, ShardedStore, Task, open_store
-from vidkin.similarity import FrameFeatures, PairScore, Scorer
+from vidkin.index.storage.tasks import MOST_JOBS, MappedJob, Task
+from vidkin.similarity import PairScore, Scorer
+from vidkin_scale.actor import Shard
+from vidkin_scale.connection import check_address, connect
+from vidkin_scale.shards import ShardedStore, count_shards
 
 _logger = logging.getLogger(__name__)
 
@@ -48,28 +45,26 @@ class RayRanker:
     shards that own a candidate and gets back the same scores as without a cluster. A shard that dies is started again,
     here or on another machine, and reads its features again.
 
-    Of an index that is stored in shards (``Index.open(..., shards=N)``) each actor has one of them, and also finds its
-    nearest windows: :meth:`ask` takes the place of :attr:`~vidkin.index.storage.shards.ShardedStore.ask`.
+    Of an index that is stored in shards (``Index.open(..., store="shards:N")``) each actor has one of them, and also
+    finds its nearest windows: :meth:`ask` takes the place of :attr:`~vidkin_scale.shards.ShardedStore.ask`.
 
     ::
 
         with RayRanker(index.place, shards=16, address="auto") as ranker:
-            index.rank_with(ranker)
-            index.search("clip.mp4")
+            index.on_cluster(ranker).search("clip.mp4")
 
-    :meth:`vidkin.Index.on_cluster` does this until the index is closed. It is a
-    :class:`~vidkin.index.storage.shards.Mapper` as well: searches for duplicates and for what recurs have their tasks
+    :meth:`vidkin.Index.on_cluster` does this with a name, until the index is closed. It is a
+    :class:`~vidkin.index.storage.tasks.Mapper` as well: searches for duplicates and for what recurs have their tasks
     done by the actors, each by the one that keeps a video of it, or by whoever has nothing to do. What an actor had to
     do when it died is done again.
 
     Args:
         place: Where the index is.
         shards: Number of actors, at least 1; default those of the index, or one for each processor of the cluster.
-        address: Address of the cluster, see :func:`~vidkin.index.cluster.connection.connect`.
+        address: Address of the cluster, see :func:`~vidkin_scale.connection.connect`.
         most_bytes: Maximum bytes of features that a shard keeps.
 
     Raises:
-        MissingPartError: Ray is not installed.
         InvalidArgumentError: A number is below 1, or another one than that of the index, or the address is malformed.
         ClusterError: No cluster answers.
     """
@@ -86,7 +81,7 @@ class RayRanker:
             raise InvalidArgumentError(f"shards and most_bytes must be at least 1, got {shards} and {most_bytes}")
         if address:
             check_address(address)
-        stored = Manifest.read(place).shards
+        stored = count_shards(Manifest.read(place))
         if stored and shards not in (None, stored):
             raise InvalidArgumentError(f"shards must be {stored}, as {place.uri} has, got {shards}")
         # An actor has a different working folder.
@@ -127,7 +122,7 @@ class RayRanker:
         return [(video_id, pairs[video_id]) for video_id in video_ids if video_id in pairs]
 
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """Call a reading method of the stores of several shards, see :data:`~vidkin.index.storage.shards.Ask`."""
+        """Call a reading method of the stores of several shards, see :data:`~vidkin_scale.shards.Ask`."""
         return self._call("read", {shard: (method, given) for shard, given in arguments.items()})
 
     @property
@@ -136,7 +131,7 @@ class RayRanker:
         return len(self._actors)
 
     def run(self, job: MappedJob, tasks: Sequence[Task]) -> Iterator[Any]:
-        """The results of tasks, see :class:`~vidkin.index.storage.shards.Mapper`."""
+        """The results of tasks, see :class:`~vidkin.index.storage.tasks.Mapper`."""
         if not tasks:
             return
         number, sent = self._send(job)
@@ -279,110 +274,3 @@ class _Queue:
                 "all machines see the index and the videos, with enough memory; finished work is saved"
             )
         self.waiting[-1].appendleft(place)
-
-
-# Part of an index, kept by the process that searches it.
-
-
-class Shard:
-    """Scores candidates and caches their features; what a Ray actor of search runs.
-
-    Args:
-        location: Location of the index, the same as on the machine that searches.
-        most_bytes: Maximum bytes of features in memory; the least recently used are dropped first.
-        number: Of an index that is stored in shards, the number of the one that this is; None for all of an index.
-    """
-
-    def __init__(self, location: str, most_bytes: int, number: int | None = None) -> None:
-        place = open_place(location)
-        self._manifest = Manifest.read(place)
-        self._shards, self._number = (1, 0) if number is None else (self._manifest.shards, number)
-        self._store = open_store(place, self._manifest, self._number)
-        self._most_bytes = most_bytes
-        self._features: OrderedDict[int, FrameFeatures] = OrderedDict()
-        self._bytes = 0
-        self._place = place
-        self._whole: VectorStore | None = self._store if number is None else None
-        self._workers: OrderedDict[int, Any] = OrderedDict()
-
-    @one_blas_thread()
-    def run(self, number: int, job: Sequence[Any], method: str, arguments: tuple[Any, ...]) -> Any:
-        """The result of a task of a job, whose object this gets when it sees the number for the first time; errors are
-        returned."""
-        try:
-            if number not in self._workers:
-                import ray
-
-                set_threads(1)
-                # A pair may have its other video in another shard.
-                if self._whole is None:
-                    self._whole = open_store(self._place, self._manifest)
-                self._whole.refresh()
-                self._workers[number] = ray.get(job[0]).start(self._place, self._whole)
-                while len(self._workers) > MOST_JOBS:
-                    self._workers.popitem(last=False)
-            return getattr(self._workers[number], method)(*arguments)
-        except VidkinError as error:
-            return error
-
-    def score(
-        self, query: Query, video_ids: Sequence[int], common: CommonFrames, scorer: Scorer
-    ) -> list[tuple[int, PairScore]] | VidkinError:
-        """As :func:`~vidkin.index.query.stages.score_candidates`; errors are returned: Ray would lose their class."""
-        try:
-            if not all(self._has(video_id) for video_id in video_ids):
-                self._store.refresh()
-            return score_candidates(self, query, video_ids, common, scorer)
-        except VidkinError as error:
-            return error
-
-    def read(self, method: str, arguments: tuple[Any, ...]) -> Any:
-        """A reading method of the shard's own store, with its own ids, in its newest state; errors are returned."""
-        try:
-            self._store.refresh()
-            return getattr(self._store, method)(*arguments)
-        except VidkinError as error:
-            return error
-
-    def held(self) -> tuple[int, int]:
-        """Number of videos in memory, and their bytes."""
-        return len(self._features), self._bytes
-
-    def get(self, video_id: int) -> VideoRecord:
-        """The record with this id."""
-        return self._store.get(self._own(video_id))
-
-    def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
-        """Features of several videos; those that are not in memory are read."""
-        missing = [video_id for video_id in video_ids if video_id not in self._features]
-        own = [self._own(video_id) for video_id in missing]
-        read = dict(zip(missing, self._store.read_many(own), strict=True)) if missing else {}
-        features_of_all = []
-        for video_id in video_ids:
-            features = read[video_id] if video_id in read else self._features[video_id]
-            features_of_all.append(features)
-            if video_id in read:
-                self._bytes += _bytes_of(features)
-            self._features[video_id] = features
-            self._features.move_to_end(video_id)
-        while self._bytes > self._most_bytes and self._features:
-            self._bytes -= _bytes_of(self._features.popitem(last=False)[1])
-        return features_of_all
-
-    def _own(self, video_id: int) -> int:
-        """The id of a video in the store of this shard."""
-        own, shard = divmod(video_id, self._shards)
-        if shard != self._number:
-            raise NotIndexedError(f"video {video_id} is not in shard {self._number}")
-        return own
-
-    def _has(self, video_id: int) -> bool:
-        try:
-            self.get(video_id)
-        except NotIndexedError:
-            return False
-        return True
-
-
-def _bytes_of(features: FrameFeatures) -> int:
-    return features.values.nbytes

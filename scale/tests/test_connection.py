@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import socket
-import sys
 import threading
 import time
 
 import pytest
 
 from tests.index.helpers import PLAIN
-from vidkin.errors import ClusterError, InvalidArgumentError, MissingPartError
-from vidkin.index import RayExecutor
-from vidkin.index.cluster import connection
-from vidkin.index.cluster.connection import check_address, connect
+from vidkin.errors import ClusterError, InvalidArgumentError
+from vidkin_scale import connection
+from vidkin_scale.connection import check_address, connect
+from vidkin_scale.executor import RayExecutor
 
 
 def test_addresses() -> None:
@@ -32,12 +31,6 @@ def test_invalid_cluster_addresses_are_refused_before_any_work(address: str) -> 
 def test_workers_must_be_positive() -> None:
     with pytest.raises(InvalidArgumentError, match="workers must be at least 1, got 0"):
         RayExecutor(PLAIN, workers=0)
-
-
-def test_without_ray_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingPartError, match=r'run pip install .*\[ray\]"'):
-        RayExecutor(PLAIN)
 
 
 def test_an_address_without_a_cluster_is_refused_at_once() -> None:

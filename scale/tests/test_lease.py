@@ -7,11 +7,11 @@ import threading
 import time
 
 import pytest
+from scale.tests.s3_server import S3Server
 
-from tests.support.s3_server import S3Server
 from vidkin.errors import CollectionLockedError
-from vidkin.index.storage import objects
 from vidkin.index.storage.opening import open_place
+from vidkin_scale import lease
 
 INDEX = "s3://bucket/index"
 LEASE = "bucket/index/writer.json"
@@ -130,7 +130,7 @@ def test_the_need_of_a_fence_is_remembered_until_there_is_one(s3: S3Server) -> N
 
 
 def test_it_is_renewed_while_the_writer_lives(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objects, "SECONDS", 0.4)
+    monkeypatch.setattr(lease, "SECONDS", 0.4)
     place = open_place(INDEX)
     with place.exclusive(0):
         deadline = time.monotonic() + 30
@@ -141,7 +141,7 @@ def test_it_is_renewed_while_the_writer_lives(s3: S3Server, monkeypatch: pytest.
 
 
 def test_without_renewal_it_is_lost_by_its_own_clock(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objects, "SECONDS", 0.3)
+    monkeypatch.setattr(lease, "SECONDS", 0.3)
     place = open_place(INDEX)
     with place.exclusive(0):
         s3.buckets.clear()  # the storage refuses everything

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from scale.tests.s3_server import serve_s3
 from starlette.testclient import TestClient
 
-from tests.support.s3_server import serve_s3
-from tests.web.conftest import HOST, Library, number_of
+from tests.web.conftest import HOST, Library, library, number_of
 from vidkin.errors import InvalidArgumentError
 from vidkin.web import Settings, create_app
+
+__all__ = ["library"]
 
 ADDRESS = "s3://bucket/films"
 

@@ -1,0 +1,55 @@
+"""The options that this package brings to commands of vidkin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from tests.cli.conftest import run
+from tests.support.videos import encode, pan
+from vidkin.cli.app import app
+from vidkin.index import open_cluster
+from vidkin_scale.cluster import RayCluster
+from vidkin_scale.options import RAY
+
+
+@pytest.fixture
+def videos(tmp_path: Path) -> Path:
+    """A folder that is read last of all, and so may be empty."""
+    (tmp_path / "videos").mkdir()
+    return tmp_path / "videos"
+
+
+def test_a_cluster_needs_an_address_at_which_one_answers(videos: Path, tmp_path: Path) -> None:
+    words = ("index", videos, "--index", tmp_path / "new")
+    outcome = run(*words, "--ray", "ray://head:10001", status=2)
+    assert "a Ray address must be HOST:PORT, auto" in outcome.err
+    assert "run vidkin on a machine of the cluster" in outcome.err
+    run("index", videos, "--index", tmp_path / "new", status=3)
+    # Nobody listens at the port of the echo protocol.
+    clip = encode(tmp_path / "clip.mp4", pan("rocket", 5))
+    assert "no Ray cluster answers there" in run("search", clip, *words[2:], "--ray", "127.0.0.1:7", status=3).err
+
+
+def test_ray_may_be_used_without_an_address() -> None:
+    assert [RAY.text(typed) for typed in ("", "auto", "10.0.0.5:6379")] == ["ray", "ray:auto", "ray:10.0.0.5:6379"]
+    assert RAY.value is not None
+    assert [bool(RAY.value.fullmatch(word)) for word in ("local", "head:1", "videos", "./a:1")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert isinstance(open_cluster("ray"), RayCluster)
+
+
+def test_rare_options_are_in_the_guide_instead_of_the_help() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "find.md").read_text(encoding="utf-8")
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    hidden = {name for option in commands["index"].params if option.hidden for name in option.opts}
+    assert "--ray" in hidden
+    assert [name for name in sorted(hidden) if f"`{name}" not in guide] == []
+    for command in ("search", "duplicates", "coverage", "recurring", "serve"):
+        assert "--ray HOST:PORT" in run(command, "--help").out

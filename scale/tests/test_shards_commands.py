@@ -1,0 +1,39 @@
+"""Commands make and search an index of shards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Library, _own_folder, library, run
+
+__all__ = ["_own_folder", "library"]
+
+
+def test_a_search_of_an_index_in_shards_is_that_of_one_in_one_store(library: Library, tmp_path: Path) -> None:
+    sharded = tmp_path / "sharded.vidkin"
+    report = run("index", library.folder, "--index", sharded, "--shards", "3", "--workers", "1", "--json").json
+    assert (report["videos"], len(report["broken"])) == (4, 0)
+    # A hash of its path decides the shard of a video; one without any has no folder.
+    assert {"0000", "0001", "0002"} >= {path.name for path in (sharded / "shards").iterdir()} != set()
+
+    def found(index: Path) -> list[tuple[str, float]]:
+        matches = run("search", library.clip, "--index", index, "--json").json["matches"]
+        return [(Path(match["path"]).name, match["score"]) for match in matches]
+
+    one, three = found(library.index), found(sharded)
+    assert [name for name, _ in three] == [name for name, _ in one] != []
+    assert [score for _, score in three] == pytest.approx([score for _, score in one], abs=1e-6)
+    # The number of shards is decided when an index is made.
+    again = run("index", library.folder, "--index", sharded, "--shards", "2", status=2)
+    assert "has the store shards:3, got shards:2; leave it out" in " ".join(again.err.split())
+
+
+def test_no_shards_are_one_store(library: Library, tmp_path: Path) -> None:
+    run("index", library.folder / "rocket.mp4", "--index", tmp_path / "c", "--shards", "0", "--workers", "1")
+    assert not (tmp_path / "c" / "shards").exists()
+    assert (
+        "shards must be from 1 to 4096"
+        in run("index", library.folder, "-i", tmp_path / "d", "--shards", "5000", status=2).err
+    )

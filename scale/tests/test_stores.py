@@ -1,0 +1,33 @@
+"""The contract of stores, for shards: the tests of the product with another store."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from tests.index.storage import test_stores, test_whitened
+from vidkin.index import VectorStore
+from vidkin.index.storage.opening import open_place
+from vidkin_scale.shards import ShardedStore
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> VectorStore:
+    if request.function.__module__ == test_whitened.__name__:
+        return ShardedStore(open_place(tmp_path / "store"), 2, whitening=test_whitened.whitening_of)
+    return ShardedStore(open_place(tmp_path / "store"), 3)
+
+
+_SHARED = {
+    name: test
+    for module in (test_stores, test_whitened)
+    for name, test in vars(module).items()
+    if name.startswith("test_") and "store" in inspect.signature(test).parameters
+}
+globals().update(_SHARED)
+
+
+def test_the_tests_of_the_product_are_here() -> None:
+    assert {"test_what_was_appended_comes_back", "test_a_video_without_windows_has_none"} < _SHARED.keys()

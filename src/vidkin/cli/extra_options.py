@@ -1,0 +1,105 @@
+"""Options that other packages bring to commands of vidkin."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, NamedTuple
+
+SET_BY_OTHERS = frozenset({"cluster", "store"})
+"""Parameters of commands that only options of other packages set: the machines that do the work, and what keeps the
+features of a new index, each by its name."""
+
+# The package vidkin-scale brings them; while it is not installed, they say so.
+_OF_SCALE = {"--ray": "cluster", "--shards": "store"}
+
+_GROUP = "vidkin.options"
+
+
+class ExtraOption(NamedTuple):
+    """An option of every command that has the parameter which the option sets.
+
+    An entry point of the group ``vidkin.options`` leads to one, in a module that is light to import; its name is that
+    of the option without dashes.
+
+    Attributes:
+        sets: The parameter, one of :data:`SET_BY_OTHERS`.
+        declare: Gets the name of a command and returns what annotates the option there, for example
+            ``Annotated[str | None, typer.Option(metavar="HOST:PORT")]``. Its default is None.
+        text: Makes the text that the parameter gets from the value of the option.
+        value: What the word after the option must match to be its value, if the option can be used without one, which
+            makes the value ""; None if it always has one.
+    """
+
+    sets: str
+    declare: Callable[[str], Any]
+    text: Callable[[Any], str]
+    value: re.Pattern[str] | None = None
+
+
+def find_extra_options(function: Callable[..., Any]) -> dict[str, ExtraOption]:
+    """The options that installed packages bring to a command, by their names."""
+    taken = _taken(function)
+    if not taken:
+        return {}
+    # Reading what all packages bring takes a while; most commands take nothing.
+    from importlib.metadata import entry_points
+
+    brought = {point.name: point.load() for point in entry_points(group=_GROUP)}
+    return {name: extra for name, extra in brought.items() if extra.sets in taken}
+
+
+def find_missing_options(function: Callable[..., Any], extras: Mapping[str, ExtraOption]) -> frozenset[str]:
+    """Options that a package which is not installed would bring to a command, with their dashes."""
+    taken = _taken(function)
+    return frozenset(word for word, sets in _OF_SCALE.items() if sets in taken and word[2:] not in extras)
+
+
+def take_extra_options(
+    command: str, function: Callable[..., Any], extras: Mapping[str, ExtraOption]
+) -> Callable[..., Any]:
+    """The function of a command, which takes these options in place of the parameters that they set."""
+    if not _taken(function):
+        return function
+    signature = inspect.signature(function, eval_str=True)
+    parameters = [parameter for name, parameter in signature.parameters.items() if name not in SET_BY_OTHERS]
+    parameters += [
+        inspect.Parameter(
+            name.replace("-", "_"), inspect.Parameter.KEYWORD_ONLY, default=None, annotation=extra.declare(command)
+        )
+        for name, extra in extras.items()
+    ]
+
+    @wraps(function)
+    def taking(**values: Any) -> Any:
+        for name, extra in extras.items():
+            value = values.pop(name.replace("-", "_"))
+            if value is not None:
+                values[extra.sets] = extra.text(value)
+        return function(**values)
+
+    taking.__dict__["__signature__"] = signature.replace(parameters=parameters)
+    return taking
+
+
+def _taken(function: Callable[..., Any]) -> frozenset[str]:
+    return SET_BY_OTHERS & inspect.signature(function).parameters.keys()
+
+
+def mark_optional_value(args: Sequence[str], option: str, value: re.Pattern[str]) -> list[str]:
+    """The words of a command line, an option without a value among them as ``--option=``.
+
+    Args:
+        args: The words.
+        option: An option that can be used without a value.
+        value: Pattern of its value; any other word after the option is not its value.
+    """
+    marked = list(args)
+    for position, word in enumerate(marked):
+        if word == "--":
+            break
+        if word == option and not any(value.fullmatch(after) for after in marked[position + 1 : position + 2]):
+            marked[position] = f"{option}="
+    return marked

@@ -1,1 +1,0 @@
-"""Work on many machines with Ray: extracting features and scoring candidates."""

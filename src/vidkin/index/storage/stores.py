@@ -1,0 +1,105 @@
+"""Kinds of stores, by the name that the manifest of an index has for its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from vidkin._base.registry import Registry, missing_scale, parse_name
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError
+from vidkin.index.storage.contract import VectorStore
+from vidkin.index.storage.lance import LanceStore
+from vidkin.index.storage.manifest import INDEX_REMEDY, MANIFEST_FILE, Manifest
+from vidkin.index.storage.place import Place
+from vidkin.index.storage.plain_files import read_whitening
+from vidkin.index.storage.records import WindowWhitening
+
+
+class LastingStore(VectorStore, Protocol):
+    """A store on a disk, parts of which can be damaged."""
+
+    def discard_features(self, video_ids: Iterable[int]) -> None:
+        """Delete the features of videos, so that :meth:`recover` marks them as stale."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreKind:
+    """A way to keep the records, features and windows of an index.
+
+    Attributes:
+        open: Opens the store of an index.
+        places: The places of its parts, each with the tables of a :class:`~vidkin.index.storage.lance.LanceStore`, from
+            the place of the index and the address in the name (``4`` of ``shards:4``) or None. Raises
+            :class:`InvalidArgumentError` for an address that it does not take. A store of several parts keeps them in
+            the folder :data:`~vidkin.index.storage.manifest.PARTS_FOLDER`.
+        distinct: Of new indexes with whitened windows, see :class:`~vidkin.index.storage.manifest.Manifest`.
+    """
+
+    open: Callable[[Place, Manifest], LastingStore]
+    places: Callable[[Place, str | None], Sequence[Place]]
+    distinct: float = 1.0
+
+
+def window_whitening(place: Place, manifest: Manifest) -> Callable[[], WindowWhitening] | None:
+    """Reads how the windows of an index are whitened; None if they are not."""
+    return partial(read_whitening, place) if manifest.whitened else None
+
+
+def _open_lance(place: Place, manifest: Manifest) -> LanceStore:
+    return LanceStore(place, whitening=window_whitening(place, manifest), distinct=manifest.distinct)
+
+
+def _lance_places(place: Place, address: str | None) -> list[Place]:
+    if address is not None:
+        raise InvalidArgumentError(f"the store lance has no address, got {address!r}")
+    return [place]
+
+
+STORES: Registry[StoreKind] = Registry(
+    "store", {"lance": StoreKind(open=_open_lance, places=_lance_places)}, group="vidkin.stores"
+)
+"""Kinds of stores; the package vidkin-scale brings ``shards:N``."""
+
+
+def find_store_kind(name: str, place: Place) -> StoreKind:
+    """The kind of the store that a new index at a place is to have.
+
+    Raises:
+        InvalidArgumentError: There is no such kind, or it does not take the address in the name.
+        MissingPartError: The package that brings it is not installed.
+    """
+    named = parse_name(name)
+    kind = STORES.find(named.prefix)
+    if kind is None:
+        raise missing_scale(f"{place.uri}: an index with the store {name}") or STORES.unknown(name)
+    kind.places(place, named.address)
+    return kind
+
+
+def find_store_places(place: Place, manifest: Manifest) -> Sequence[Place]:
+    """The places of the parts of a store, each with tables of its own.
+
+    Raises:
+        CollectionDamagedError: The manifest names no store.
+        MissingPartError: The package that brings it is not installed.
+    """
+    return _kind_of(place, manifest).places(place, parse_name(manifest.store).address)
+
+
+def open_store(place: Place, manifest: Manifest) -> LastingStore:
+    """The store of an index, with windows as the manifest says.
+
+    Raises:
+        CollectionDamagedError: The manifest names no store.
+        MissingPartError: The package that brings it is not installed.
+    """
+    return _kind_of(place, manifest).open(place, manifest)
+
+
+def _kind_of(place: Place, manifest: Manifest) -> StoreKind:
+    try:
+        return find_store_kind(manifest.store, place)
+    except InvalidArgumentError as error:
+        raise CollectionDamagedError(f"{place.address(MANIFEST_FILE)} is damaged ({error}); {INDEX_REMEDY}") from error

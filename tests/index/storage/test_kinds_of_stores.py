@@ -1,0 +1,90 @@
+"""The store of an index is found by the name in its manifest; a stand-in for other packages brings a kind."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.index.helpers import video
+from vidkin.errors import (
+    CollectionDamagedError,
+    CollectionError,
+    CollectionMismatchError,
+    InvalidArgumentError,
+    MissingPartError,
+)
+from vidkin.index import Index, LanceStore, repair
+from vidkin.index.storage.manifest import Manifest
+from vidkin.index.storage.opening import open_place
+
+
+def with_manifest(folder: Path, **values: object) -> None:
+    """Change the manifest of an index as nothing of ours would."""
+    path = folder / "collection.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def test_an_index_is_opened_with_the_store_that_it_was_made_with(tmp_path: Path) -> None:
+    clip = video(tmp_path / "a.mp4")
+    for name, format_version in ((None, 1), ("lance", 1), ("stand-in", 4), ("stand-in:1", 4)):
+        folder = tmp_path / f"{name}.vidkin"
+        with Index.open(folder, extractor="classical", create=True, store=name) as index:
+            index.add(clip, workers=1)
+        manifest = Manifest.read(open_place(folder))
+        assert (manifest.store, manifest.format_version) == (name or "lance", format_version)
+        with Index.open(folder) as index:
+            assert type(index.store) is LanceStore
+            assert [match.path for match in index.search(clip)] == [str(clip)]
+        assert repair(open_place(folder)) == ()
+
+
+def test_a_kind_decides_which_whitened_windows_it_leaves_out(tmp_path: Path) -> None:
+    for name, distinct in (("lance", 1.0), ("stand-in", 0.75)):
+        Index.open(tmp_path / name, create=True, store=name).close()
+        assert Manifest.read(open_place(tmp_path / name)).distinct == distinct
+
+
+def test_another_store_than_that_of_the_index_is_refused(tmp_path: Path) -> None:
+    Index.open(tmp_path, extractor="classical", create=True).close()
+    with pytest.raises(CollectionMismatchError, match="has the store lance, got stand-in; leave it out, or make"):
+        Index.open(tmp_path, store="stand-in")
+
+
+def test_a_store_that_is_not_installed_says_what_to_install(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    with pytest.raises(
+        MissingPartError, match=r"made: an index with the store shards:4 needs the package vidkin-scale"
+    ):
+        Index.open(made, extractor="classical", create=True, store="shards:4")
+    assert not made.exists()
+    Index.open(made, extractor="classical", create=True).close()
+    with_manifest(made, store="shards:4")
+    with pytest.raises(MissingPartError, match=r'needs the package vidkin-scale, which .* pip install .*/scale"'):
+        Index.open(made)
+
+
+def test_unknown_stores_and_addresses_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    for name, message in (
+        ("tape", "'tape' is not a store; choose from lance, stand-in"),
+        ("lance:4", "the store lance has no address, got '4'"),
+        ("stand-in:2", "a stand-in has one part, got 2"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=f"^{message}$"):
+            Index.open(tmp_path / "new", extractor="classical", create=True, store=name)
+        Index.open(tmp_path / name, extractor="classical", create=True).close()
+        with_manifest(tmp_path / name, store=name)
+        with pytest.raises(CollectionDamagedError, match=rf"collection.json is damaged \({message}\); restore it"):
+            Index.open(tmp_path / name)
+
+
+def test_an_index_of_shards_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    Index.open(tmp_path, extractor="classical", create=True).close()
+    with_manifest(tmp_path, shards=3)
+    with pytest.raises(
+        CollectionError, match="was made by an earlier version of vidkin, with shards; index the videos"
+    ):
+        Index.open(tmp_path)
