@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.plans import proven_group
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import (
-    DuplicateGroup,
     DuplicateMember,
     DuplicatePlan,
     Journal,
@@ -45,7 +45,7 @@ def test_a_copy_stays_for_each_reason(tmp_path: Path) -> None:
         member(tmp_path, "names.mp4", links=("/other/name.mp4",)),
         member(tmp_path, "safe/kept.mp4"),
     )
-    plan = plan_removal([DuplicateGroup(members, "most detail")], protected=[tmp_path / "safe"])
+    plan = plan_removal([proven_group(members, "most detail")], protected=[tmp_path / "safe"])
     (group,) = plan.groups
     assert [Path(file.path).name for file in group.remove] == ["spare.mp4"]
     assert {Path(file.path).name: file.why for file in group.stay} == {
@@ -59,13 +59,13 @@ def test_a_copy_stays_for_each_reason(tmp_path: Path) -> None:
 
 
 def test_a_group_with_nothing_to_remove_is_not_in_the_plan(tmp_path: Path) -> None:
-    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4", doubt="dark")))
+    group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4", doubt="dark")))
     assert plan_removal([group]).groups == ()
 
 
 def test_a_plan_survives_its_file_with_names_that_are_not_unicode(tmp_path: Path) -> None:
     odd = os.fsdecode(b"caf\xe9.mp4")
-    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, odd)))
+    group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, odd)))
     plan = plan_removal([group])
     write_plan(plan, tmp_path / "plan.json")
     assert read_plan(tmp_path / "plan.json") == plan
@@ -73,7 +73,7 @@ def test_a_plan_survives_its_file_with_names_that_are_not_unicode(tmp_path: Path
 
 
 def test_what_a_person_deleted_from_the_file_is_not_done(tmp_path: Path) -> None:
-    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
+    group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
     write_plan(plan_removal([group]), tmp_path / "plan.json")
     table = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
     table["groups"][0]["remove"] = []
@@ -88,7 +88,7 @@ def folders(plan: DuplicatePlan) -> list[object]:
 
 
 def test_a_plan_has_the_folders_of_its_files(tmp_path: Path) -> None:
-    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
+    group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
     plan = plan_removal([group])
     write_plan(plan, tmp_path / "plan.json")
     status = tmp_path.stat()
@@ -98,7 +98,7 @@ def test_a_plan_has_the_folders_of_its_files(tmp_path: Path) -> None:
 
 def test_a_plan_whose_files_are_away_is_not_replaced(tmp_path: Path) -> None:
     """Neither by its own name nor through a link; once they are back, or nobody wants them back, it is."""
-    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4"), member(tmp_path, "c.mp4")))
+    group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4"), member(tmp_path, "c.mp4")))
     plan, path, log = plan_removal([group]), tmp_path / "plan.json", tmp_path / "plan.json.log"
     write_plan(plan, path)
     write_plan(plan, path)  # nothing was done with it
@@ -190,7 +190,7 @@ def test_files_that_are_gone_are_named(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match="cannot be read: No such file or directory"):
         read_plan(tmp_path / "plan.json")
     spare = member(tmp_path, "b.mp4")
-    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), spare))
+    group = proven_group((member(tmp_path, "a.mp4", best=True), spare))
     Path(spare.path).unlink()
     with pytest.raises(MediaError, match=r"b\.mp4.*cannot be read: No such file or directory"):
         plan_removal([group])

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.plans import proven_group
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import (
-    DuplicateGroup,
     DuplicateMember,
     DuplicatePlan,
     Journal,
@@ -48,7 +48,7 @@ def plan(tmp_path: Path, index: Path) -> DuplicatePlan:
         for name in ("best.mp4", "spare.mp4"):
             (tmp_path / group / name).write_bytes(f"{group} {name}".encode() * 9)
         paths = tmp_path / group / "best.mp4", tmp_path / group / "spare.mp4"
-        groups.append(DuplicateGroup((member(paths[0], best=True), member(paths[1]))))
+        groups.append(proven_group((member(paths[0], best=True), member(paths[1]))))
     return sign_plan(plan_removal(groups), open_place(index))
 
 
@@ -74,7 +74,7 @@ def test_a_file_that_the_index_did_not_plan_is_refused(plan: DuplicatePlan, tmp_
     swapped = replace(second, keep=first.keep)
     mine = tmp_path / "mine.txt"
     mine.write_text("not a video")
-    own = plan_removal([DuplicateGroup((member(Path(first.keep.path), best=True), member(mine)))]).groups[0]
+    own = plan_removal([proven_group((member(Path(first.keep.path), best=True), member(mine)))]).groups[0]
     copied = replace(own.remove[0], signature=first.remove[0].signature)
     forged = replace(plan, groups=(first, swapped, own, replace(own, remove=(copied,))))
     assert outcomes(forged, tmp_path) == ["removed", "skipped", "skipped", "skipped"]
@@ -174,7 +174,7 @@ def test_a_plan_of_an_earlier_version_is_checked_by_its_samples(tmp_path: Path) 
     best, spare = tmp_path / "best.mp4", tmp_path / "spare.mp4"
     for path, last in ((best, b"1"), (spare, b"2")):
         path.write_bytes(b"avc1" + bytes(4 << 20) + last)
-    made = plan_removal([DuplicateGroup((member(best, best=True), member(spare)))])
+    made = plan_removal([proven_group((member(best, best=True), member(spare)))])
     write_plan(made, tmp_path / "plan.json")
     table = json.loads((tmp_path / "plan.json").read_text())
     for file in (table["groups"][0]["keep"], *table["groups"][0]["remove"]):
