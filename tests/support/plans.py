@@ -7,13 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from vidkin._base.files import hash_file
-from vidkin.files.proof import Proof
+from vidkin.files.proof import REVISION, Proof
 from vidkin.index import DuplicateGroup, DuplicateMember
+from vidkin.index.duplicates.plans import FileState, PlannedProof
 
 
 def proof_of(kept: str | Path, removed: str | Path) -> Proof:
     """A proof without findings of two files as they are now, whatever they hold."""
     return Proof(str(kept), str(removed), hash_file(str(kept)), hash_file(str(removed)))
+
+
+def with_proof(file: FileState, keep: FileState) -> FileState:
+    """A file to remove with a proof that the file to keep holds everything in it, as both were read."""
+    return replace(file, proof=PlannedProof(keep.content, file.content, REVISION))
 
 
 def proven_group(members: Sequence[DuplicateMember], reason: str = "") -> DuplicateGroup:

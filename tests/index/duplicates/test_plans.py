@@ -49,7 +49,7 @@ def test_a_copy_stays_for_each_reason(tmp_path: Path) -> None:
     (group,) = plan.groups
     assert [Path(file.path).name for file in group.remove] == ["spare.mp4"]
     assert {Path(file.path).name: file.why for file in group.stay} == {
-        "longer.mp4": "the kept file lacks 2.5 s of it",
+        "longer.mp4": "nothing proves that the kept file holds everything in it",
         "doubt.mp4": "doubtful: little detail",
         "link.mp4": "it is a symbolic link",
         "names.mp4": "it has other names, as /other/name.mp4",
@@ -100,8 +100,8 @@ def test_a_plan_whose_files_are_away_is_not_replaced(tmp_path: Path) -> None:
     """Neither by its own name nor through a link; once they are back, or nobody wants them back, it is."""
     group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4"), member(tmp_path, "c.mp4")))
     plan, path, log = plan_removal([group]), tmp_path / "plan.json", tmp_path / "plan.json.log"
-    write_plan(plan, path)
-    write_plan(plan, path)  # nothing was done with it
+    write_plan(plan, path, source="plan")
+    write_plan(plan, path, source="plan")  # nothing was done with it
     (tmp_path / "link.json").symlink_to(path)
     journal = Journal.of_plan(tmp_path / "link.json")
     assert journal.path == log
@@ -110,7 +110,7 @@ def test_a_plan_whose_files_are_away_is_not_replaced(tmp_path: Path) -> None:
     other = replace(plan, groups=())
     for name in (path, tmp_path / "link.json"):
         with pytest.raises(InvalidArgumentError) as caught:
-            write_plan(other, name)
+            write_plan(other, name, source="plan")
         assert str(caught.value) == (
             f"{name} is a plan that moved 2 files, and only with it can `vidkin apply --undo` restore them; "
             f"choose another name, undo this plan first, or delete {log} if you do not want them back"
@@ -120,13 +120,13 @@ def test_a_plan_whose_files_are_away_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="is a plan that moved 1 file, and only with it"):
         check_plan_is_settled(path)
     undo(journal, plan=read_plan(path))
-    write_plan(other, path)
+    write_plan(other, path, source="plan")
     assert read_plan(path).groups == ()
     log.write_text("another file\nof somebody\n")
     with pytest.raises(InvalidArgumentError, match=r"plan\.json\.log must be a log of `vidkin apply`: line 1"):
-        write_plan(plan, path)
+        write_plan(plan, path, source="plan")
     log.unlink()
-    write_plan(plan, path)
+    write_plan(plan, path, source="plan")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.plans import proven_group
+from tests.support.plans import proof_of, proven_group, with_proof
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import (
     DuplicateMember,
@@ -71,7 +71,7 @@ def test_an_entry_that_a_person_deleted_leaves_the_others_signed(plan: Duplicate
 
 def test_a_file_that_the_index_did_not_plan_is_refused(plan: DuplicatePlan, tmp_path: Path) -> None:
     first, second = plan.groups
-    swapped = replace(second, keep=first.keep)
+    swapped = replace(second, keep=first.keep, remove=(with_proof(second.remove[0], first.keep),))
     mine = tmp_path / "mine.txt"
     mine.write_text("not a video")
     own = plan_removal([proven_group((member(Path(first.keep.path), best=True), member(mine)))]).groups[0]
@@ -180,11 +180,13 @@ def test_a_plan_of_an_earlier_version_is_checked_by_its_samples(tmp_path: Path) 
     for file in (table["groups"][0]["keep"], *table["groups"][0]["remove"]):
         sample = type(made.groups[0].keep).of(file["path"], whole=False)
         assert sample.content != file["content"]
-        file.pop("whole"), file.pop("signature", None), file.pop("folder")
+        file.pop("whole"), file.pop("signature", None), file.pop("folder"), file.pop("proof", None)
         file["content"] = sample.content
     del table["index"]
     (tmp_path / "plan.json").write_text(json.dumps(table))
     old = read_plan(tmp_path / "plan.json")
     (action,) = apply_plan(old, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert action.cause == "the plan has no proof that the file to keep holds everything in it; make the plan again"
+    (action,) = apply_plan(old, Journal(tmp_path / "log"), folder=tmp_path / "away", prove=proof_of)
     assert action.outcome == "removed"
     assert [action.outcome for action in undo(Journal(tmp_path / "log"), plan=old)] == ["restored"]

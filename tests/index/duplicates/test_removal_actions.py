@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.plans import proven_group
+from tests.support.plans import proven_group, with_proof
 from vidkin._base import disk
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import (
@@ -238,7 +238,7 @@ def test_a_hard_link_cannot_reach_another_disk(
 ) -> None:
     spare = shutil.copy2(folder / "spare.mp4", elsewhere / "spare.mp4")
     (group,) = plan.groups
-    far = DuplicatePlan((replace(group, remove=(FileState.of(str(spare)),)),))
+    far = DuplicatePlan((replace(group, remove=(with_proof(FileState.of(str(spare)), group.keep),)),))
     for dry_run in (True, False):
         (action,) = apply_plan(far, Journal(tmp_path / "log"), link="hard", dry_run=dry_run)
         assert (action.outcome, action.cause) == (
