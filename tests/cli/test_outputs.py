@@ -87,6 +87,7 @@ def test_a_second_run_replaces_the_first_and_another_index_does_not(library: Lib
 def test_a_plan_that_removed_files_stays_until_they_are_back(library: Library, tmp_path: Path) -> None:
     folder, index, plan = tmp_path / "videos", tmp_path / "c.vidkin", tmp_path / "plan.json"
     shutil.copytree(library.folder, folder)
+    shutil.copy(folder / "rocket.mp4", folder / "rocket again.mp4")
     run("index", folder, "--index", index, "--workers", "1")
     words = ("duplicates", "--index", index, "--plan", plan)
     run(*words)

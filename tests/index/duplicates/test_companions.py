@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from vidkin.index import DuplicateGroup, DuplicateMember, plan_removal
+from tests.support.plans import proven_group
+from vidkin.index import DuplicateMember, plan_removal
 from vidkin.index.duplicates.companions import belongs_to, find_companions, find_photograph
 
 
@@ -109,7 +110,7 @@ def test_a_plan_names_companions_and_leaves_the_movie_of_a_photograph(tmp_path: 
         return DuplicateMember(str(tmp_path / name), 0.9, 8, 8, 3.0, 9, best)
 
     (group,) = plan_removal(
-        [DuplicateGroup((member("best.mp4", best=True), member("spare.mp4"), member("live.mov")))]
+        [proven_group((member("best.mp4", best=True), member("spare.mp4"), member("live.mov")))]
     ).groups
     (file,) = group.remove
     assert [Path(item.path).name for item in file.companions] == ["spare.en.srt", "spare.nfo"]

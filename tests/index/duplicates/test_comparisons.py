@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.files.findings import Finding
+from vidkin.files.proof import Proof
 from vidkin.index.duplicates import comparisons
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult
+from vidkin.index.duplicates.traits import Traits
 from vidkin.index.storage.opening import open_place
 from vidkin.similarity import Segment
 
@@ -33,18 +37,37 @@ def test_results_come_back_from_the_folder_in_either_direction(tmp_path: Path) -
     assert read.get("a", "c") is None
 
 
-def test_choices_and_missing_parts_come_back(tmp_path: Path) -> None:
+PROOF = Proof("/v/a.mp4", "/v/b.mp4", "hash of a", "hash of b", (Finding("sound", "its sound", 0.0, 2.5),))
+
+
+def test_traits_and_proofs_come_back(tmp_path: Path) -> None:
     made = Comparisons(open_place(tmp_path), "state")
-    made.put("b", "a", PairResult(0.8, doubt="", missing=("without b", "without a")))
-    made.keepers["group"] = (2, "most detail")
+    traits = Traits(23.976, "HDR10", ("English 5.1",), 6, ("German",), 1, "2020-01-01", camera="X")
+    made.put("b", "a", PairResult(0.8))
+    made.traits["a"] = traits
+    made.put_proof("a", "b", PROOF)
     made.save()
     read = Comparisons.open(open_place(tmp_path), "state")
-    results = read.get("b", "a"), read.get("a", "b")
-    assert [result and result.missing for result in results] == [
-        ("without b", "without a"),
-        ("without a", "without b"),
-    ]
-    assert read.keepers == {"group": (2, "most detail")}
+    assert read.traits == {"a": traits}
+    assert read.proof("a", "b") == PROOF
+    assert read.proof("b", "a") is None
+
+
+def test_a_proof_of_an_earlier_method_is_not_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Comparisons(open_place(tmp_path), "state")
+    made.put("b", "a", PairResult(0.8))
+    made.put_proof("a", "b", PROOF)
+    made.save()
+    monkeypatch.setattr(comparisons, "REVISION", comparisons.REVISION + 1)
+    read = Comparisons.open(open_place(tmp_path), "state")
+    assert read.proof("a", "b") is None
+    assert read.get("a", "b") == PairResult(0.8)
+
+
+def test_a_file_that_could_not_be_read_is_proven_again() -> None:
+    known = Comparisons()
+    known.put_proof("a", "b", replace(PROOF, findings=(Finding("unreadable", "a disk failed"),)))
+    assert known.proof("a", "b") is None
 
 
 def test_who_compared_nothing_writes_nothing(tmp_path: Path) -> None:
@@ -52,28 +75,16 @@ def test_who_compared_nothing_writes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_pairs_without_choices_missing_parts_and_turns_are_kept(tmp_path: Path) -> None:
-    """As an older version stored them."""
+@pytest.mark.parametrize("revision", [None, 1])
+def test_what_an_older_version_stored_is_computed_again(tmp_path: Path, revision: int | None) -> None:
+    """Without traits and proofs, and with doubts that now are a matter of proofs."""
     made = Comparisons(open_place(tmp_path), "state")
-    made.put("a", "b", PairResult(0.8, True, (1.0, 0.25), (SEGMENT,), doubt="little detail"))
+    made.put("a", "b", PairResult(0.8, True, (1.0, 0.25), (SEGMENT,)))
     made.save()
     file = tmp_path / Comparisons.FILE
     table = json.loads(file.read_text())
-    del table["keepers"]
-    table["pairs"] = [[*row[:5], [segment[:9] for segment in row[5]], row[6]] for row in table["pairs"]]
-    file.write_text(json.dumps(table))
-    read = Comparisons.open(open_place(tmp_path), "state")
-    assert read.get("a", "b") == PairResult(0.8, True, (1.0, 0.25), (SEGMENT,), doubt="little detail")
-    assert read.keepers == {}
-
-
-def test_results_whose_doubts_were_judged_otherwise_are_dropped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = Comparisons(open_place(tmp_path), "state")
-    made.put("a", "b", PairResult(0.8))
-    made.save()
-    monkeypatch.setattr(comparisons, "_DOUBT_REVISION", comparisons._DOUBT_REVISION + 1)
+    table["pairs"] = [[*row, "little detail"] for row in table["pairs"]]
+    file.write_text(json.dumps({**table, "revision": revision}))
     assert list(Comparisons.open(open_place(tmp_path), "state").pairs()) == []
 
 
@@ -90,8 +101,8 @@ def test_results_of_another_extractor_or_of_a_damaged_file_are_dropped(tmp_path:
         "[" * 100_000,
         '{"state": "one"}',
         '{"state": "one", "contents": [], "searched": [7]}',
-        f'{{{empty}, "keepers": []}}',
-        f'{{{empty}, "keepers": {{"group": 7}}}}',
+        f'{{{empty}, "revision": {comparisons._REVISION}, "traits": [], "proofs": []}}',
+        f'{{{empty}, "revision": {comparisons._REVISION}, "traits": {{}}, "proofs": [7]}}',
     ):
         (tmp_path / Comparisons.FILE).write_text(text, encoding="utf-8")
         assert list(Comparisons.open(open_place(tmp_path), "one").pairs()) == []

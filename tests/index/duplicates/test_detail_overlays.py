@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.videos import photograph
-from vidkin.index.duplicates.detail import Sketches, colorfulness, find_overlay, measure_edges
+from vidkin.index.duplicates.detail import Sketches, colorfulness, find_overlays, measure_edges
 
 
 def pictures(count: int = 5) -> list[np.ndarray]:
@@ -24,7 +24,10 @@ def with_logo(images: list[np.ndarray], *, frames: range | None = None) -> list[
 
 
 def side_with_overlay(first: list[np.ndarray], second: list[np.ndarray]) -> str | None:
-    return find_overlay(Sketches.of(first), Sketches.of(second))
+    """Which of both has something over its frames; None if neither has."""
+    found = find_overlays(Sketches.of(first), Sketches.of(second))
+    assert len(found) < 2
+    return found[0].side if found else None
 
 
 def test_the_copy_with_the_logo_is_named_whichever_comes_first() -> None:

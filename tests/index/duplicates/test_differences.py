@@ -18,7 +18,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index import Difference
 from vidkin.index.duplicates import placement
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
-from vidkin.index.duplicates.differences import DifferenceKind, find_differences, only_adds_borders
+from vidkin.index.duplicates.differences import find_differences
 from vidkin.index.storage.records import VideoRecord
 from vidkin.media import probe
 from vidkin.media.packets import compare_packets
@@ -209,23 +209,6 @@ def test_the_frames_of_a_video_are_read_once_for_all_its_copies(
 def test_what_shows_something_else_is_given_no_words(source: Path, tmp_path: Path) -> None:
     other = encode(tmp_path / "other.mp4", pan("brick", FRAMES, **SIZE), rate=RATE)
     assert differences(other, source) == ()
-
-
-@pytest.mark.parametrize(
-    ("kinds", "adds_only_borders"),
-    [
-        (["borders added"], True),
-        (["mirrored", "borders added", "lower resolution"], True),
-        (["borders added", "uncropped"], False),
-        (["borders added", "contains it as a part"], False),
-        (["inside another picture"], False),
-        ([], False),
-    ],
-)
-def test_borders_alone_show_nothing_that_the_other_copy_lacks(
-    kinds: list[DifferenceKind], adds_only_borders: bool
-) -> None:
-    assert only_adds_borders([Difference(kind) for kind in kinds]) is adds_only_borders
 
 
 def test_a_difference_is_checked() -> None:

@@ -5,18 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.index import MemoryStore, VideoRecord
-from vidkin.index.duplicates.comparisons import Comparisons, FileRecord, PairResult, relation_of
-from vidkin.index.duplicates.differences import Difference
-from vidkin.index.duplicates.find import _Pairs
+from vidkin.index.duplicates.comparisons import PairResult, relation_of
 from vidkin.index.duplicates.grouping import GroupIds, Grouping, _Pose
-from vidkin.index.duplicates.heard import HeardPairs
-from vidkin.index.duplicates.pairing import PairSearch
-from vidkin.index.duplicates.pictures import SHOWS_MORE
-from vidkin.index.duplicates.scope import Scope
-from vidkin.index.query.common import CommonFrames
 from vidkin.index.storage.decisions import Decisions
-from vidkin.similarity import CopyScorer, Segment
+from vidkin.similarity import Segment
 
 WHOLE = (1.0, 1.0)
 
@@ -120,26 +112,6 @@ def test_poses_add_up_as_pictures_do(mirrored: bool, turned: int) -> None:
     for other in (_Pose(flip, degrees) for flip in (False, True) for degrees in (0, 90, 180, 270)):
         assert np.array_equal(shown(one.plus(other), picture), shown(other, shown(one, picture)))
         assert one.plus(other).minus(other) == one
-
-
-def test_a_copy_with_borders_is_not_kept_for_what_a_look_at_it_alone_takes_for_more_of_the_picture() -> None:
-    file, film = (
-        FileRecord(VideoRecord(path=f"/{name}.mp4", size=1, mtime_ns=1, content_hash=name)) for name in ("file", "film")
-    )
-    known = Comparisons()
-    search = PairSearch(MemoryStore(), CommonFrames(), CopyScorer(), known)
-    pairs = _Pairs(search, Decisions(), 0.7, Scope(), parts=False, heard=HeardPairs(None, known))
-    sharper = "sharper than the part that shows it"
-    for said, missing, lost in (
-        ([Difference("borders added", 0.68)], SHOWS_MORE, ""),
-        ([Difference("uncropped", 0.7)], SHOWS_MORE, SHOWS_MORE),
-        ([], SHOWS_MORE, SHOWS_MORE),
-        # Whatever else would be lost stays so.
-        ([Difference("borders added", 0.68)], sharper, sharper),
-    ):
-        known.put("file", "film", PairResult(0.9, True, WHOLE, missing=(missing, "")))
-        known.differences["file film"] = [difference.to_dict() for difference in said]
-        assert pairs.missing(file, film) == lost
 
 
 def test_a_group_keeps_its_number_while_it_grows_and_gives_it_up_when_it_joins_another_one() -> None:

@@ -1,404 +1,305 @@
-"""Which copy is kept: real files that are enlarged, letterboxed, captioned, marked, bleached or compressed again."""
+"""Which files of a group stay: the order of preference, and as few as hold everything."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Collection
+from itertools import permutations
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image as PILImage
-from PIL import ImageDraw, ImageFilter, ImageFont
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.support.videos import Image, encode, pan
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import VideoRecord
-from vidkin.index.duplicates.comparisons import FileRecord, PairResult
-from vidkin.index.duplicates.detail import measure_detail, most_detailed
-from vidkin.index.duplicates.differences import Difference, find_differences
-from vidkin.index.duplicates.keeper import KeepRules, check_keep_rules, choose_keeper, is_better
-from vidkin.index.duplicates.pictures import Pictures, read_pictures
-from vidkin.media import probe, read_frames
-from vidkin.similarity import WHOLE, Box, Segment
-
-RATE, COUNT = 5, 30
-SIZE = (320, 240)
-
-
-@cache
-def frames() -> tuple[Image, ...]:
-    return tuple(pan("astronaut", COUNT, width=SIZE[0], height=SIZE[1]))
-
-
-def resized(frame: Image, width: int, height: int) -> Image:
-    return np.asarray(PILImage.fromarray(frame).resize((width, height), PILImage.Resampling.BICUBIC))
-
-
-def letterboxed(frame: Image) -> Image:
-    canvas = np.zeros((360, 480, 3), np.uint8)
-    canvas[60:300, 80:400] = frame
-    return canvas
-
-
-def blurred_around(frame: Image, radius: float = 14) -> Image:
-    """As phones show upright video: the picture before a blurred and enlarged copy of itself."""
-    large = PILImage.fromarray(resized(frame, 640, 480)).filter(ImageFilter.GaussianBlur(radius))
-    canvas = np.asarray(large).copy()
-    canvas[120:360, 160:480] = frame
-    return canvas
-
-
-def drawn(frame: Image, text: str, place: tuple[int, int]) -> Image:
-    picture = PILImage.fromarray(frame)
-    draw = ImageDraw.Draw(picture)
-    draw.text(
-        place,
-        text,
-        fill=(255, 255, 255),
-        stroke_width=2,
-        stroke_fill=(0, 0, 0),
-        font=ImageFont.load_default(26),
-    )
-    return np.asarray(picture)
-
-
-def gray(frame: Image) -> Image:
-    return np.repeat(frame.mean(axis=2, keepdims=True), 3, axis=2).astype(np.uint8)
-
-
-EDITS: dict[str, Callable[[Image], Image]] = {
-    "enlarged": lambda frame: resized(frame, 640, 480),
-    "enlarged a little": lambda frame: resized(frame, 480, 360),
-    "reduced": lambda frame: resized(frame, 160, 120),
-    "reduced and enlarged": lambda frame: resized(resized(frame, 160, 120), *SIZE),
-    "letterboxed": letterboxed,
-    "blurred around": blurred_around,
-    "captioned": lambda frame: drawn(frame, "and then he said", (50, 200)),
-    "with a logo": lambda frame: drawn(frame, "TV 9", (240, 8)),
-    "gray": gray,
-}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("copies")
-    save(folder / "original.mp4", frames(), crf=20)
-    for name, edit in EDITS.items():
-        # Better compressed than the original: bytes alone do not make a copy the best.
-        save(folder / f"{name}.mp4", [edit(frame) for frame in frames()], crf=15)
-    save(folder / "compressed.mp4", frames(), crf=34)
-    save(folder / "trimmed.mp4", frames()[:24], crf=15)
-    return folder
-
-
-def save(path: Path, images: Sequence[Image], *, crf: int) -> None:
-    encode(path, images, rate=RATE, options={"crf": str(crf)})
-
-
-def file_of(path: Path) -> FileRecord:
-    info, status = probe(path), path.stat()
-    return FileRecord(
-        VideoRecord(
-            path=str(path),
-            size=status.st_size,
-            mtime_ns=status.st_mtime_ns,
-            content_hash=path.name,
-            duration=info.duration,
-            width=info.width,
-            height=info.height,
-            codec=info.codec,
-            id=sum(path.name.encode()),
-        )
-    )
-
-
-def same_moments(first: FileRecord, second: FileRecord) -> PairResult:
-    end = min(first.record.duration, second.record.duration)
-    return PairResult(0.9, True, (1.0, 1.0), (Segment(0, end, 0, end, 0.9),))
-
-
-def kept(folder: Path, *names: str, rule: KeepRules = "best") -> tuple[str, str]:
-    files = [file_of(folder / f"{name}.mp4") for name in names]
-    keeper, reason = choose_keeper(files, rule, same_moments)
-    return Path(keeper.record.path).stem, reason
-
-
-@pytest.mark.parametrize(
-    ("name", "reasons"),
-    [
-        ("enlarged", ["most detail"]),
-        ("enlarged a little", ["most detail"]),
-        ("reduced", ["most detail"]),
-        ("reduced and enlarged", ["most detail"]),
-        ("letterboxed", ["no borders"]),
-        ("blurred around", ["no borders", "most detail"]),
-        ("captioned", ["no logo or caption"]),
-        ("with a logo", ["no logo or caption"]),
-        ("gray", ["in color"]),
-        ("trimmed", ["longest"]),
-        ("compressed", ["highest bit rate", "most detail"]),
-    ],
+from vidkin.index import Difference, VideoRecord
+from vidkin.index.duplicates.comparisons import FileRecord
+from vidkin.index.duplicates.keeper import (
+    COLUMNS,
+    DEFAULT_ORDER,
+    Candidate,
+    Choice,
+    check_preferences,
+    choose_staying,
+    put_in_order,
+    rank_by_folders,
 )
-def test_the_original_is_kept(folder: Path, name: str, reasons: list[str]) -> None:
-    for pair in (("original", name), (name, "original")):
-        keeper, reason = kept(folder, *pair)
-        assert keeper == "original"
-        assert reason in reasons
+from vidkin.index.duplicates.traits import Traits
 
 
-@pytest.mark.large
-def test_the_original_is_kept_among_all(folder: Path) -> None:
-    names = ["original", "compressed", "trimmed", *EDITS]
-    assert kept(folder, *names)[0] == "original"
-    assert kept(folder, *reversed(names))[0] == "original"
+def candidate(
+    name: str,
+    *,
+    traits: Traits | None = None,
+    differences: tuple[Difference, ...] = (),
+    pixels: int | None = None,
+    links: tuple[str, ...] = (),
+    **facts: object,
+) -> Candidate:
+    known = {"size": 1000, "mtime_ns": 5, "width": 64, "height": 48, "duration": 10.0, "codec": "h264"}
+    path = name if name.startswith("/") else f"/v/{name}"
+    record = VideoRecord(path=path, content_hash=name, **{**known, **facts})  # type: ignore[arg-type]
+    return Candidate(FileRecord(record, links), traits or Traits(frame_rate=25.0), differences, pixels)
 
 
-def test_borders_are_not_content(folder: Path) -> None:
-    original = read_pictures(str(folder / "original.mp4"), [1.0, 3.0, 5.0])
-    for name in ("letterboxed", "blurred around"):
-        pictures = read_pictures(str(folder / f"{name}.mp4"), [1.0, 3.0, 5.0])
-        assert pictures.pixels == pytest.approx(original.pixels, rel=0.1)
-        assert pictures.share < 0.5
-    assert original.share == 1.0
-
-
-def test_a_border_that_is_but_lightly_blurred_is_no_picture(folder: Path, tmp_path: Path) -> None:
-    """Looked at alone, it passes for one; laid on the original it does not, so that the original is kept."""
-    save(tmp_path / "bordered.mp4", [blurred_around(frame, 2) for frame in frames()], crf=15)
-    original, bordered = file_of(folder / "original.mp4"), file_of(tmp_path / "bordered.mp4")
-    inside: Box = (0.25, 0.25, 0.75, 0.75)
-
-    def boxes(first: FileRecord, second: FileRecord) -> PairResult:
-        sides: dict[int, Box] = {original.record.id: WHOLE, bordered.record.id: inside}
-        where = sides[first.record.id], sides[second.record.id]
-        return PairResult(0.9, True, (1.0, 1.0), (Segment(0, 6, 0, 6, 0.9, 1.0, False, *where),))
-
-    def look(first: FileRecord, second: FileRecord) -> tuple[Difference, ...]:
-        return find_differences(first, second, boxes(first, second))
-
-    for pair in ((original, bordered), (bordered, original)):
-        assert choose_keeper(pair, "best", boxes) == (bordered, "whole picture")
-        assert choose_keeper(pair, "best", boxes, look=look)[0] is original
-
-
-def test_what_two_files_have_in_common_by_chance_does_not_speak_for_one(folder: Path) -> None:
-    """A mirrored copy was compared flipped with the original, and as it is with the gray copy, where little matched."""
-    names = ("original", "gray", "compressed")
-    original, bleached, mirrored = files = [file_of(folder / f"{name}.mp4") for name in names]
-
-    def results(first: FileRecord, second: FileRecord) -> PairResult:
-        pair = {first.record.id, second.record.id}
-        if mirrored.record.id not in pair:
-            return same_moments(first, second)
-        is_flipped = original.record.id in pair
-        score = 0.9 if is_flipped else 0.42
-        return PairResult(score, True, (0.3, 0.3), (Segment(0, 6, 0, 6, score, 1.0, is_flipped),))
-
-    assert choose_keeper(files, "best", results) == (original, "in color")
-    assert choose_keeper([bleached, mirrored, original], "best", results) == (original, "in color")
-
-
-def test_a_crop_is_not_kept_for_the_want_of_a_border(folder: Path, tmp_path: Path) -> None:
-    save(tmp_path / "cut.mp4", [frame[30:210, 40:280] for frame in frames()], crf=10)
-    original, crop = file_of(folder / "original.mp4"), file_of(tmp_path / "cut.mp4")
-
-    def boxes(first: FileRecord, second: FileRecord) -> PairResult:
-        sides: dict[int, Box] = {original.record.id: (0.125, 0.125, 0.875, 0.875), crop.record.id: WHOLE}
-        where = sides[first.record.id], sides[second.record.id]
-        return PairResult(0.9, True, (1.0, 1.0), (Segment(0, 6, 0, 6, 0.9, 1.0, False, *where),))
-
-    def look(first: FileRecord, second: FileRecord) -> tuple[Difference, ...]:
-        return find_differences(first, second, boxes(first, second))
-
-    assert choose_keeper((original, crop), "best", boxes, look=look) == (original, "whole picture")
-
-
-@pytest.mark.parametrize(
-    ("radius", "reason"),
-    [
-        (0.0, "highest bit rate"),  # nothing but more bits
-        (1.0, "most detail"),
-    ],
-)
-def test_a_blurred_copy_is_not_kept_for_its_bits(folder: Path, tmp_path: Path, radius: float, reason: str) -> None:
-    soft = [np.asarray(PILImage.fromarray(frame).filter(ImageFilter.GaussianBlur(radius))) for frame in frames()]
-    save(tmp_path / "soft.mp4", soft, crf=2)
-    original, blurred = file_of(folder / "original.mp4"), file_of(tmp_path / "soft.mp4")
-    assert blurred.record.size > 1.2 * original.record.size
-    keeper, why = choose_keeper((original, blurred), "best", same_moments)
-    assert (keeper is original, why) == (radius > 0, reason)
-
-
-def test_a_sharpened_copy_makes_no_blurred_one_of_the_original(folder: Path, tmp_path: Path) -> None:
-    sharp = ImageFilter.UnsharpMask(1, 200, 0)
-    save(tmp_path / "sharp.mp4", [np.asarray(PILImage.fromarray(frame).filter(sharp)) for frame in frames()], crf=30)
-    original, sharpened = file_of(folder / "original.mp4"), file_of(tmp_path / "sharp.mp4")
-    assert choose_keeper((sharpened, original), "best", same_moments) == (original, "highest bit rate")
-
-
-@pytest.mark.parametrize(("rule", "name"), [("largest", "enlarged"), ("longest", "original")])
-def test_other_rules(folder: Path, rule: str, name: str) -> None:
-    assert kept(folder, "trimmed", "original", "enlarged" if rule == "largest" else "trimmed", rule=rule) == (
-        name,
-        rule,
-    )
-
-
-def test_each_rule_decides_between_those_that_the_rules_before_it_put_first(folder: Path) -> None:
-    names = ("original", "gray", "trimmed")
-    assert kept(folder, *names, rule="shortest") == ("trimmed", "shortest")
-    assert kept(folder, *names, rule=("picture", "shortest")) == ("trimmed", "in color, shortest")
-    assert kept(folder, *names, rule=("picture", "longest")) == ("original", "in color, longest")
-    assert kept(folder, *names, rule=(f"outside:{folder}", "picture")) == ("original", "in color, longest")
-    assert kept(folder, "original", "gray", rule=("longest", "smallest"))[1] == "smallest"
-    assert kept(folder, "original", "gray", rule=("smallest", "best")) == kept(
-        folder, "original", "gray", rule="smallest"
-    )
-
-
-def test_the_files_with_the_best_picture_are_remembered(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = [file_of(folder / f"{name}.mp4") for name in ("original", "gray", "trimmed")]
-    known: dict[str, tuple[int, str]] = {}
-    first = choose_keeper(files, ("picture", "shortest"), same_moments, known)
-    monkeypatch.setattr("vidkin.index.duplicates.keeper.read_pictures", None)
-    assert choose_keeper(files, ("picture", "shortest"), same_moments, known) == first
-
-
-def test_what_is_better_than_all_that_are_favored(folder: Path) -> None:
-    """A copy that differs by its age or its name is not better, one with more detail or its colors is."""
-    original, gray, twin = (file_of(folder / f"{name}.mp4") for name in ("original", "gray", "original"))
-    twin = replace(twin, record=replace(twin.record, path=f"{folder}/./original.mp4", id=9, mtime_ns=1))
-    assert is_better([gray, original], [gray], same_moments, {}) == (original, "in color")
-    assert is_better([gray, original], [original], same_moments, {}) is None
-    assert is_better([original, twin], [original], same_moments, {}) is None
-    assert is_better([original, twin], [twin], same_moments, {}) is None
-    assert choose_keeper([original, twin], "best", same_moments)[1] == "oldest"
-
-
-@pytest.mark.parametrize(
-    ("longer", "shorter", "is_longer"),
-    [
-        (7.8, 6.9, True),
-        (7.0, 6.8, False),  # .35 s
-        (7.0, 6.6, True),
-        (1.0, 0.85, False),  # .2 s
-        (1.0, 0.75, True),
-        (30.0, 29.1, False),  # 1 s
-        (30.0, 28.9, True),
-        (3600.0, 3530.0, False),  # 72 s
-        (3600.0, 3520.0, True),
-    ],
-)
-def test_which_copies_count_as_longer(folder: Path, longer: float, shorter: float, is_longer: bool) -> None:
-    """The shorter one has twice the bit rate, which decides if neither counts as longer."""
-
-    def first_seconds(first: FileRecord, second: FileRecord) -> PairResult:
-        return PairResult(0.9, True, (1.0, 1.0), (Segment(0, 5, 0, 5, 0.9),))
-
-    record = file_of(folder / "original.mp4").record
-    long = FileRecord(replace(record, duration=longer, size=1_000_000, id=1, content_hash="a"))
-    short = FileRecord(
-        replace(record, duration=shorter, size=round(2_000_000 * shorter / longer), id=2, content_hash="b")
-    )
-    for pair in ((long, short), (short, long)):
-        keeper, reason = choose_keeper(pair, "best", first_seconds)
-        assert (keeper, reason) == ((long, "longest") if is_longer else (short, "highest bit rate"))
-
-
-def test_of_equally_long_copies_the_best_is_kept(folder: Path) -> None:
-    names = ("enlarged", "gray", "original", "trimmed")
-    assert kept(folder, *names, rule="longest") == ("original", "longest, in color")
-    assert kept(folder, "gray", "trimmed", rule="longest") == ("gray", "longest")
-
-
-def test_of_identical_files_the_one_with_hard_links_is_kept(folder: Path) -> None:
-    """Removing it would free nothing."""
-    file = file_of(folder / "original.mp4")
-    twin = FileRecord(replace(file.record, path=str(folder / "./original.mp4"), id=7), ("/another/name.mp4",))
-    for pair in ((file, twin), (twin, file)):
-        keeper, reason = choose_keeper(pair, "best", same_moments)
-        assert (keeper, reason) == (twin, "has hard links")
-
-
-def test_age_and_folder(folder: Path, tmp_path: Path) -> None:
-    inside = tmp_path / "masters"
-    inside.mkdir()
-    for place, time in ((inside / "small.mp4", 2_000), (tmp_path / "large.mp4", 1_000)):
-        place.write_bytes((folder / ("reduced.mp4" if place.stem == "small" else "original.mp4")).read_bytes())
-        os.utime(place, (time, time))
-    files = [file_of(tmp_path / "large.mp4"), file_of(inside / "small.mp4")]
-    rules = ("oldest", "newest", "best", str(inside))
-    chosen = {rule: choose_keeper(files, check_keep_rules(rule), same_moments)[0] for rule in rules}
-    assert {rule: Path(file.record.path).stem for rule, file in chosen.items()} == {
-        "oldest": "large",
-        "newest": "small",
-        "best": "large",
-        str(inside): "small",
+def order_of(*candidates: Candidate, prefer: Collection[str] = DEFAULT_ORDER) -> list[tuple[str, str]]:
+    """Name and reason of each candidate in their order, whatever the order that they are given in."""
+    orders = {
+        tuple((Path(one.file.record.path).name, why) for one, why in put_in_order(given, tuple(prefer)))
+        for given in permutations(candidates)
     }
-    assert choose_keeper(files, check_keep_rules(f"outside:{inside}"), same_moments)[0] is files[0]
-    for wrong in ("prettiest", f"outside:{inside / 'none'}", ["best", "prettiest"]):
-        with pytest.raises(InvalidArgumentError, match=r"keep must be one of best, oldest, .* or a folder"):
-            check_keep_rules(wrong)
-    with pytest.raises(InvalidArgumentError, match="keep must have at least one rule"):
-        check_keep_rules([])
+    (order,) = orders
+    return list(order)
 
 
-def test_pictures_are_read_once(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until a file changes or another one joins; the choice is the same."""
-    for name in ("gray", "original", "trimmed"):
-        (tmp_path / f"{name}.mp4").write_bytes((folder / f"{name}.mp4").read_bytes())
-    read: list[str] = []
-
-    def counted(path: str, times: Sequence[float], *, mirrored: bool = False, turned: int = 0) -> Pictures:
-        read.append(Path(path).stem)
-        return read_pictures(path, times, mirrored=mirrored, turned=turned)
-
-    monkeypatch.setattr("vidkin.index.duplicates.keeper.read_pictures", counted)
-    known: dict[str, tuple[int, str]] = {}
-
-    def choose(*names: str, rule: str = "best") -> tuple[str, str, list[str]]:
-        read.clear()
-        files = [file_of(tmp_path / f"{name}.mp4") for name in names]
-        keeper, reason = choose_keeper(files, rule, same_moments, known)
-        return Path(keeper.record.path).stem, reason, sorted(read)
-
-    pair = ("gray", "original")
-    assert choose(*pair) == ("original", "in color", ["gray", "original"])
-    assert choose(*pair) == ("original", "in color", [])
-    assert choose(*pair, rule=str(tmp_path)) == ("original", f"in {tmp_path}, in color", [])
-    assert choose(*pair, "trimmed") == ("original", "longest", ["gray", "original", "trimmed"])
-    assert choose(*pair) == ("original", "in color", [])
-    os.utime(tmp_path / "gray.mp4", (1, 1))
-    assert choose(*pair) == ("original", "in color", ["gray", "original"])
-    known = dict.fromkeys(known, (7, "of another group"))
-    assert choose(*pair)[:2] == ("original", "in color")
+def first_of(*candidates: Candidate, prefer: Collection[str] = DEFAULT_ORDER) -> tuple[str, str]:
+    return order_of(*candidates, prefer=prefer)[0]
 
 
-def test_a_file_that_cannot_be_read_is_not_kept(folder: Path, tmp_path: Path) -> None:
-    """However many pixels it has; and it is tried again."""
-    damaged = tmp_path / "enlarged.mp4"
-    damaged.write_bytes((folder / "enlarged.mp4").read_bytes())
-    files = [file_of(folder / "gray.mp4"), file_of(damaged)]
-    damaged.write_bytes(b"not a video")
-    known: dict[str, tuple[int, str]] = {}
-    keeper, reason = choose_keeper(files, "best", same_moments, known)
-    assert (Path(keeper.record.path).stem, reason) == ("gray", "the only one that can be read")
-    assert known == {}
+@pytest.mark.parametrize(
+    ("better", "worse", "column", "reason"),
+    [
+        ({"width": 128, "height": 96}, {}, "picture", "best frames"),
+        ({"traits": Traits(frame_rate=50.0)}, {}, "frame-rate", "most frames a second"),
+        (
+            {"traits": Traits(25.0, "HDR10")},
+            {"traits": Traits(25.0, "10 bit")},
+            "dynamic-range",
+            "highest dynamic range",
+        ),
+        ({"traits": Traits(25.0, "HLG")}, {}, "dynamic-range", "highest dynamic range"),
+        ({"traits": Traits(25.0, "10 bit")}, {}, "dynamic-range", "highest dynamic range"),
+        ({"traits": Traits(25.0, channels=6)}, {"traits": Traits(25.0, channels=2)}, "sound", "most sound"),
+        ({"traits": Traits(25.0, streams=2)}, {}, "streams", "most subtitles and other tracks"),
+        ({"traits": Traits(25.0, date="2020", camera="X")}, {}, "metadata", "date and place"),
+        ({"size": 1100}, {}, "bit-rate", "highest bit rate"),
+        ({"size": 1001}, {}, "size", "largest file"),  # a thousandth is no difference of bit rates
+        ({"mtime_ns": 4}, {}, "age", "oldest"),
+        ({"mtime_ns": 6}, {}, "newest", "newest"),
+        ({"duration": 10.2}, {}, "longest", "longest"),
+        ({"size": 999}, {}, "smallest", "smallest file"),
+    ],
+)
+def test_each_column_decides_with_its_reason(
+    better: dict[str, object], worse: dict[str, object], column: str, reason: str
+) -> None:
+    good, bad = candidate("b.mp4", **better), candidate("a.mp4", **worse)  # type: ignore[arg-type]
+    assert first_of(good, bad, prefer=check_preferences(column)) == ("b.mp4", reason)
+    if column in DEFAULT_ORDER:
+        assert first_of(good, bad) == ("b.mp4", reason)
 
 
-@pytest.mark.large
-@pytest.mark.data
-@pytest.mark.parametrize("name", ["mdn/elf.mp4", "intel/car-detection.mp4", "tmk/pattern-hd-no-bar.mp4"])
-@pytest.mark.parametrize("factor", [0.5, 1.5, 2.0])
-def test_real_footage_is_not_beaten_by_its_copies(shared_data: Path, tmp_path: Path, name: str, factor: float) -> None:
-    images = read_frames(shared_data / "videos" / name, rate=10.0, end=1.5).images
-    height, width = (round(side * factor / 2) * 2 for side in images.shape[1:3])
-    save(tmp_path / "copy.mp4", [resized(image, width, height) for image in images], crf=20)
-    spectra = [
-        measure_detail(list(images[::4])),
-        measure_detail(list(read_frames(tmp_path / "copy.mp4", rate=None).images[::4])),
+def test_every_column_has_a_reason() -> None:
+    files = [candidate(f"{number}.mp4", size=number + 1) for number in range(2)]
+    for column in COLUMNS:
+        assert len(order_of(*files, prefer=(column,))) == 2
+
+
+def test_earlier_columns_outweigh_later_ones_and_can_be_put_first() -> None:
+    sharp = candidate("sharp.mp4", width=128, height=96)
+    loud = candidate("loud.mp4", traits=Traits(25.0, channels=2), size=9000)
+    assert order_of(sharp, loud) == [("sharp.mp4", "best frames"), ("loud.mp4", "first by name")]
+    assert first_of(sharp, loud, prefer=check_preferences("sound")) == ("loud.mp4", "most sound")
+    assert first_of(sharp, loud, prefer=check_preferences("smallest,picture")) == ("sharp.mp4", "smallest file")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        Difference("caption", where="bottom"),
+        Difference("logo", where="upper right"),
+        Difference("without color"),
+        Difference("bars added", 0.2),
+        Difference("borders added", 0.4),
+        Difference("inside another picture", 0.5),
+    ],
+    ids=lambda edit: edit.kind,
+)
+def test_what_was_laid_over_or_around_the_frames_or_taken_from_them_comes_later(edit: Difference) -> None:
+    """However large the file is, if it has as many pixels; borders are no pixels of the scene."""
+    plain, edited = candidate("plain.mp4"), candidate("edited.mp4", differences=(edit,), size=9000)
+    assert first_of(plain, edited) == ("plain.mp4", "best frames")
+
+
+def test_overlays_and_lost_colors_outweigh_pixels_and_borders_do_not() -> None:
+    small = candidate("small.mp4")
+    for edit in (Difference("caption", where="bottom"), Difference("without color")):
+        assert first_of(small, candidate("large.mp4", differences=(edit,), width=640, height=480))[0] == "small.mp4"
+    large = candidate("large.mp4", differences=(Difference("bars added", 0.25),), width=640, height=480)
+    assert first_of(small, large)[0] == "large.mp4"
+
+
+def test_an_enlargement_has_the_pixels_of_its_original() -> None:
+    source, enlarged = candidate("source.mp4"), candidate("enlarged.mp4", width=640, height=480, pixels=64 * 48 - 1)
+    assert first_of(source, enlarged) == ("source.mp4", "best frames")
+
+
+def test_a_slightly_different_rate_is_the_same_rate() -> None:
+    film, television = (
+        candidate("film.mp4", traits=Traits(24.0), size=2000),
+        candidate("tv.mp4", traits=Traits(25.0)),
+    )
+    assert first_of(film, television) == ("film.mp4", "highest bit rate")
+
+
+def test_bit_rates_of_two_codecs_are_not_compared() -> None:
+    first, second = candidate("h264.mp4", size=1500), candidate("av1.mp4", codec="av1", mtime_ns=1)
+    assert first_of(first, second, prefer=("bit-rate", "age")) == ("av1.mp4", "oldest")
+    assert first_of(first, second, prefer=("bit-rate", "size")) == ("h264.mp4", "largest file")
+
+
+def test_equally_long_files_are_not_told_apart_by_their_length() -> None:
+    first, second = candidate("a.mp4", duration=10.0), candidate("b.mp4", duration=10.05, mtime_ns=9)
+    assert first_of(first, second, prefer=("longest", "age")) == ("a.mp4", "oldest")
+
+
+def test_of_equal_files_the_one_with_hard_links_comes_first_and_then_the_name_decides() -> None:
+    """Removing a file with other names would free nothing."""
+    linked = candidate("c.mp4", links=("/another/name.mp4",))
+    assert order_of(candidate("b.mp4"), linked, candidate("a.mp4")) == [
+        ("c.mp4", "has hard links"),
+        ("a.mp4", "first by name"),
+        ("b.mp4", "first by name"),
     ]
-    assert most_detailed(spectra)[0] == 0
+
+
+def test_folders_come_first_in_their_position_and_outside_last(tmp_path: Path) -> None:
+    (tmp_path / "masters").mkdir()
+    masters = str(tmp_path / "masters")
+    inside = candidate(f"{masters}/small.mp4", size=500)
+    beside = candidate(f"{masters} too/large.mp4")  # a name that begins as the folder's does is not in it
+    assert first_of(inside, beside, prefer=check_preferences(masters)) == ("small.mp4", f"in {masters}")
+    assert first_of(inside, beside, prefer=check_preferences(f"outside:{masters}")) == (
+        "large.mp4",
+        f"outside {masters}",
+    )
+    assert first_of(inside, beside, prefer=check_preferences(["size", masters])) == ("large.mp4", "largest file")
+    order = check_preferences([masters, f"outside:{tmp_path}"])
+    assert [rank_by_folders(one.file, order) for one in (inside, beside)] == [(True, False), (False, False)]
+    assert rank_by_folders(inside.file, DEFAULT_ORDER) == ()
+
+
+def test_preferences_are_completed_by_the_default_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert check_preferences(()) == check_preferences("") == DEFAULT_ORDER
+    assert check_preferences(" age , newest ") == ("age", "newest", *(one for one in DEFAULT_ORDER if one != "age"))
+    assert check_preferences(["sound", "."])[:2] == ("sound", str(tmp_path))
+    assert check_preferences("outside:.")[0] == f"outside:{tmp_path}"
+
+
+@pytest.mark.parametrize("wrong", ["prettiest", "outside:/no/such/folder", "best", "picture,prettiest"])
+def test_what_is_neither_a_column_nor_a_folder_is_refused(wrong: str) -> None:
+    name = wrong.split(",")[-1]
+    with pytest.raises(
+        InvalidArgumentError, match=rf"prefer must be one of picture, .*, smallest or a folder, .*, got '{name}'"
+    ):
+        check_preferences([wrong])
+
+
+def staying(
+    count: int,
+    held: set[tuple[int, int]],
+    *,
+    fixed: Collection[int] = (),
+    ranks: tuple[tuple[bool, ...], ...] = (),
+    impossible: Collection[tuple[int, int]] = (),
+) -> tuple[Choice, list[tuple[int, int]]]:
+    """The choice where these pairs hold, and the pairs that were asked for a proof."""
+    asked: list[tuple[int, int]] = []
+
+    def holds(keeper: int, file: int) -> bool:
+        asked.append((keeper, file))
+        return (keeper, file) in held
+
+    choice = choose_staying(count, holds, lambda *pair: pair not in impossible, fixed=fixed, ranks=ranks)
+    assert len(set(asked)) == len(asked)
+    return choice, asked
+
+
+def test_the_first_one_that_holds_all_stays_alone_and_each_is_proven_once() -> None:
+    choice, asked = staying(3, {(0, 1), (0, 2), (1, 2)})
+    assert choice == Choice(0, {1: 0, 2: 0})
+    assert asked == [(0, 1), (0, 2)]
+
+
+def test_what_is_known_without_decoding_is_not_proven() -> None:
+    """The second one lacks nothing of the others; the preferred one lacks their sound."""
+    choice, asked = staying(3, {(1, 0), (1, 2)}, impossible={(0, 1), (0, 2), (2, 1)})
+    assert choice == Choice(1, {0: 1, 2: 1})
+    assert asked == [(1, 0), (1, 2)]
+
+
+def test_where_none_holds_all_as_few_as_possible_stay() -> None:
+    """0 holds 2, and 1 holds 2 and 3: with 1, three become two."""
+    choice, _ = staying(4, {(0, 2), (1, 2), (1, 3)}, impossible={(0, 1), (0, 3), (1, 0)})
+    assert choice == Choice(1, {2: 1, 3: 1})
+    # One more that only the first one holds.
+    choice, _ = staying(5, {(0, 4), (1, 2), (1, 3)}, impossible={(0, 1), (0, 2), (0, 3), (1, 0), (1, 4)})
+    assert choice == Choice(1, {2: 1, 3: 1, 4: 0})
+
+
+def test_a_refuted_pair_is_not_asked_again_and_another_one_may_hold_it() -> None:
+    choice, asked = staying(3, {(0, 1), (1, 2)})
+    # The second one is gone by then: nobody is left to hold the third.
+    assert choice == Choice(0, {1: 0})
+    assert asked[:2] == [(0, 1), (0, 2)]
+    choice, asked = staying(3, {(1, 2)})
+    assert choice == Choice(1, {2: 1})
+    assert (0, 1) in asked
+
+
+def test_no_file_goes_for_one_that_goes_itself() -> None:
+    """Two identical files are not removed for each other."""
+    choice, _ = staying(2, {(0, 1), (1, 0)})
+    assert choice == Choice(0, {1: 0})
+
+
+def test_what_is_held_by_nothing_stays() -> None:
+    assert staying(3, set())[0] == Choice(0, {})
+    assert staying(3, set(), impossible=set(permutations(range(3), 2))) == (Choice(0, {}), [])
+
+
+def test_a_fixed_file_is_never_removed_and_may_hold_others() -> None:
+    everything = set(permutations(range(3), 2))
+    assert staying(3, everything, fixed={2})[0] == Choice(2, {0: 2, 1: 2})
+    assert staying(3, {(0, 1), (0, 2)}, fixed={2})[0] == Choice(0, {1: 0})
+    assert staying(3, everything, fixed=range(3)) == (Choice(0, {}), [])
+
+
+def test_no_file_of_a_preferred_folder_goes_for_one_elsewhere() -> None:
+    everything = set(permutations(range(3), 2))
+    choice, _ = staying(3, {(1, 0), (1, 2)}, ranks=((True,), (False,), (False,)))
+    assert choice == Choice(1, {2: 1})
+    # Of equals each may go for the other.
+    assert staying(3, everything, ranks=((True,), (True,), (False,)))[0] == Choice(0, {1: 0, 2: 0})
+    # The first folder counts before the second.
+    choice, _ = staying(2, everything, ranks=((True, False), (False, True)))
+    assert choice == Choice(0, {1: 0})
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> tuple[int, set[tuple[int, int]], set[int], tuple[tuple[bool, ...], ...]]:
+    count = draw(st.integers(2, 6))
+    pairs = list(permutations(range(count), 2))
+    held = {pair for pair in pairs if draw(st.booleans())}
+    fixed = {file for file in range(count) if draw(st.integers(0, 4)) == 0}
+    ranks = tuple((draw(st.booleans()),) for _ in range(count)) if draw(st.booleans()) else ()
+    return count, held, fixed, ranks
+
+
+@given(groups())
+def test_every_file_that_goes_is_held_by_one_that_stays(
+    group: tuple[int, set[tuple[int, int]], set[int], tuple[tuple[bool, ...], ...]],
+) -> None:
+    count, held, fixed, ranks = group
+    choice, _ = staying(count, held, fixed=fixed, ranks=ranks)
+    stay = set(range(count)) - set(choice.removable)
+    assert choice.best in stay
+    assert not fixed & set(choice.removable)
+    for file, keeper in choice.removable.items():
+        assert keeper in stay
+        assert (keeper, file) in held
+        assert not ranks or ranks[keeper] >= ranks[file]
+    # Nothing more can go: what stays without holding another one is held by nothing that stays and comes as early.
+    for file in stay - fixed - set(choice.removable.values()):
+        for keeper in stay - {file}:
+            assert (keeper, file) not in held or (ranks and ranks[keeper] < ranks[file])

@@ -14,15 +14,17 @@ import pytest
 from tests.index.helpers import NAMES, PLAIN, Noted, video
 from tests.support.videos import encode, pan
 from vidkin.errors import ClusterError
+from vidkin.files.proof import Proof
 from vidkin.index import Index, VideoRecord
 from vidkin.index.duplicates import pairing
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult
 from vidkin.index.duplicates.pair_scores import PairJob, Reading, ScoresAhead
+from vidkin.index.duplicates.traits import Traits
 from vidkin.index.query.common import Calibration, CommonFrames
 from vidkin.index.storage.tasks import MapHere
 from vidkin.similarity import CopyScorer
 
-GROUPS = [["1", "mirrored", "worse"], ["0", "longer"]]
+GROUPS = [["0", "longer"], ["1", "mirrored", "worse"]]
 
 
 @dataclass
@@ -152,6 +154,9 @@ def test_a_video_that_was_removed_meanwhile_has_no_answer(copies: Copies) -> Non
         assert not ahead._known
 
 
+PROOF = Proof("/a.mp4", "/b.mp4", "hash of a", "hash of b")
+
+
 def test_what_is_known_of_a_group_can_be_sent_and_taken_back() -> None:
     known = Comparisons()
     known.put("b", "a", PairResult(0.5, covered=(0.1, 0.9)))
@@ -163,8 +168,13 @@ def test_what_is_known_of_a_group_can_be_sent_and_taken_back() -> None:
     assert part.get("b", "a") == PairResult(0.5, covered=(0.1, 0.9))
     assert (part.differences, part.sounds) == ({"b a": [{"kind": "cropped"}]}, {"a b": 0.25})
     part.put("a", "b", PairResult(0.75))
-    part.keepers["key"] = 1, "longest"
+    part.traits["a"] = Traits(25.0)
+    part.put_proof("a", "b", PROOF)
     known.merge(part)
     assert known.get("a", "b") == PairResult(0.75)
     assert known.get("a", "c") == PairResult(0.6)
-    assert known.keepers == {"key": (1, "longest")}
+    assert known.traits == {"a": Traits(25.0)}
+    assert known.proof("a", "b") == PROOF
+    again = known.part(["a", "b"])
+    assert (again.proof("a", "b"), again.traits) == (PROOF, known.traits)
+    assert known.part(["b", "c"]).proof("a", "b") is None

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.plans import proven_group
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import (
-    DuplicateGroup,
     DuplicateMember,
     DuplicatePlan,
     Journal,
@@ -45,11 +45,11 @@ def test_a_copy_stays_for_each_reason(tmp_path: Path) -> None:
         member(tmp_path, "names.mp4", links=("/other/name.mp4",)),
         member(tmp_path, "safe/kept.mp4"),
     )
-    plan = plan_removal([DuplicateGroup(members, "most detail")], protected=[tmp_path / "safe"])
+    plan = plan_removal([proven_group(members, "most detail")], protected=[tmp_path / "safe"])
     (group,) = plan.groups
     assert [Path(file.path).name for file in group.remove] == ["spare.mp4"]
     assert {Path(file.path).name: file.why for file in group.stay} == {
-        "longer.mp4": "the kept file lacks 2.5 s of it",
+        "longer.mp4": "nothing proves that the kept file holds everything in it",
         "doubt.mp4": "doubtful: little detail",
         "link.mp4": "it is a symbolic link",
         "names.mp4": "it has other names, as /other/name.mp4",
@@ -59,13 +59,13 @@ def test_a_copy_stays_for_each_reason(tmp_path: Path) -> None:
 
 
 def test_a_group_with_nothing_to_remove_is_not_in_the_plan(tmp_path: Path) -> None:
-    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4", doubt="dark")))
+    group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4", doubt="dark")))
     assert plan_removal([group]).groups == ()
 
 
 def test_a_plan_survives_its_file_with_names_that_are_not_unicode(tmp_path: Path) -> None:
     odd = os.fsdecode(b"caf\xe9.mp4")
-    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, odd)))
+    group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, odd)))
     plan = plan_removal([group])
     write_plan(plan, tmp_path / "plan.json")
     assert read_plan(tmp_path / "plan.json") == plan
@@ -73,7 +73,7 @@ def test_a_plan_survives_its_file_with_names_that_are_not_unicode(tmp_path: Path
 
 
 def test_what_a_person_deleted_from_the_file_is_not_done(tmp_path: Path) -> None:
-    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
+    group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
     write_plan(plan_removal([group]), tmp_path / "plan.json")
     table = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
     table["groups"][0]["remove"] = []
@@ -88,7 +88,7 @@ def folders(plan: DuplicatePlan) -> list[object]:
 
 
 def test_a_plan_has_the_folders_of_its_files(tmp_path: Path) -> None:
-    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
+    group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
     plan = plan_removal([group])
     write_plan(plan, tmp_path / "plan.json")
     status = tmp_path.stat()
@@ -98,10 +98,10 @@ def test_a_plan_has_the_folders_of_its_files(tmp_path: Path) -> None:
 
 def test_a_plan_whose_files_are_away_is_not_replaced(tmp_path: Path) -> None:
     """Neither by its own name nor through a link; once they are back, or nobody wants them back, it is."""
-    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4"), member(tmp_path, "c.mp4")))
+    group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4"), member(tmp_path, "c.mp4")))
     plan, path, log = plan_removal([group]), tmp_path / "plan.json", tmp_path / "plan.json.log"
-    write_plan(plan, path)
-    write_plan(plan, path)  # nothing was done with it
+    write_plan(plan, path, source="plan")
+    write_plan(plan, path, source="plan")  # nothing was done with it
     (tmp_path / "link.json").symlink_to(path)
     journal = Journal.of_plan(tmp_path / "link.json")
     assert journal.path == log
@@ -110,7 +110,7 @@ def test_a_plan_whose_files_are_away_is_not_replaced(tmp_path: Path) -> None:
     other = replace(plan, groups=())
     for name in (path, tmp_path / "link.json"):
         with pytest.raises(InvalidArgumentError) as caught:
-            write_plan(other, name)
+            write_plan(other, name, source="plan")
         assert str(caught.value) == (
             f"{name} is a plan that moved 2 files, and only with it can `vidkin apply --undo` restore them; "
             f"choose another name, undo this plan first, or delete {log} if you do not want them back"
@@ -120,13 +120,13 @@ def test_a_plan_whose_files_are_away_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="is a plan that moved 1 file, and only with it"):
         check_plan_is_settled(path)
     undo(journal, plan=read_plan(path))
-    write_plan(other, path)
+    write_plan(other, path, source="plan")
     assert read_plan(path).groups == ()
     log.write_text("another file\nof somebody\n")
     with pytest.raises(InvalidArgumentError, match=r"plan\.json\.log must be a log of `vidkin apply`: line 1"):
-        write_plan(plan, path)
+        write_plan(plan, path, source="plan")
     log.unlink()
-    write_plan(plan, path)
+    write_plan(plan, path, source="plan")
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_files_that_are_gone_are_named(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match="cannot be read: No such file or directory"):
         read_plan(tmp_path / "plan.json")
     spare = member(tmp_path, "b.mp4")
-    group = DuplicateGroup((member(tmp_path, "a.mp4", best=True), spare))
+    group = proven_group((member(tmp_path, "a.mp4", best=True), spare))
     Path(spare.path).unlink()
     with pytest.raises(MediaError, match=r"b\.mp4.*cannot be read: No such file or directory"):
         plan_removal([group])

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.plans import proof_of, proven_group, with_proof
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import (
-    DuplicateGroup,
     DuplicateMember,
     DuplicatePlan,
     Journal,
@@ -48,7 +48,7 @@ def plan(tmp_path: Path, index: Path) -> DuplicatePlan:
         for name in ("best.mp4", "spare.mp4"):
             (tmp_path / group / name).write_bytes(f"{group} {name}".encode() * 9)
         paths = tmp_path / group / "best.mp4", tmp_path / group / "spare.mp4"
-        groups.append(DuplicateGroup((member(paths[0], best=True), member(paths[1]))))
+        groups.append(proven_group((member(paths[0], best=True), member(paths[1]))))
     return sign_plan(plan_removal(groups), open_place(index))
 
 
@@ -71,10 +71,10 @@ def test_an_entry_that_a_person_deleted_leaves_the_others_signed(plan: Duplicate
 
 def test_a_file_that_the_index_did_not_plan_is_refused(plan: DuplicatePlan, tmp_path: Path) -> None:
     first, second = plan.groups
-    swapped = replace(second, keep=first.keep)
+    swapped = replace(second, keep=first.keep, remove=(with_proof(second.remove[0], first.keep),))
     mine = tmp_path / "mine.txt"
     mine.write_text("not a video")
-    own = plan_removal([DuplicateGroup((member(Path(first.keep.path), best=True), member(mine)))]).groups[0]
+    own = plan_removal([proven_group((member(Path(first.keep.path), best=True), member(mine)))]).groups[0]
     copied = replace(own.remove[0], signature=first.remove[0].signature)
     forged = replace(plan, groups=(first, swapped, own, replace(own, remove=(copied,))))
     assert outcomes(forged, tmp_path) == ["removed", "skipped", "skipped", "skipped"]
@@ -174,17 +174,19 @@ def test_a_plan_of_an_earlier_version_is_checked_by_its_samples(tmp_path: Path) 
     best, spare = tmp_path / "best.mp4", tmp_path / "spare.mp4"
     for path, last in ((best, b"1"), (spare, b"2")):
         path.write_bytes(b"avc1" + bytes(4 << 20) + last)
-    made = plan_removal([DuplicateGroup((member(best, best=True), member(spare)))])
+    made = plan_removal([proven_group((member(best, best=True), member(spare)))])
     write_plan(made, tmp_path / "plan.json")
     table = json.loads((tmp_path / "plan.json").read_text())
     for file in (table["groups"][0]["keep"], *table["groups"][0]["remove"]):
         sample = type(made.groups[0].keep).of(file["path"], whole=False)
         assert sample.content != file["content"]
-        file.pop("whole"), file.pop("signature", None), file.pop("folder")
+        file.pop("whole"), file.pop("signature", None), file.pop("folder"), file.pop("proof", None)
         file["content"] = sample.content
     del table["index"]
     (tmp_path / "plan.json").write_text(json.dumps(table))
     old = read_plan(tmp_path / "plan.json")
     (action,) = apply_plan(old, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert action.cause == "the plan has no proof that the file to keep holds everything in it; make the plan again"
+    (action,) = apply_plan(old, Journal(tmp_path / "log"), folder=tmp_path / "away", prove=proof_of)
     assert action.outcome == "removed"
     assert [action.outcome for action in undo(Journal(tmp_path / "log"), plan=old)] == ["restored"]

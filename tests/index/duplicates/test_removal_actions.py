@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.plans import proven_group, with_proof
 from vidkin._base import disk
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import (
-    DuplicateGroup,
     DuplicateMember,
     DuplicatePlan,
     Journal,
@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def plan(folder: Path) -> DuplicatePlan:
     best = member(folder / "best.mp4", best=True)
-    return plan_removal([DuplicateGroup((best, member(folder / "spare.mp4")), "most detail")])
+    return plan_removal([proven_group((best, member(folder / "spare.mp4")), "most detail")])
 
 
 def state(folder: Path) -> dict[str, tuple[bytes, int, bool]]:
@@ -169,14 +169,14 @@ def test_only_what_is_spare_is_planned(folder: Path) -> None:
         member(spare, lacking=3.5),
         member(other, doubt="little detail"),
     )
-    assert plan_removal([DuplicateGroup(members)]).groups == ()
+    assert plan_removal([proven_group(members)]).groups == ()
     members = (member(best, best=True), member(spare, links=("/videos/name.mp4",)), member(other))
-    (group,) = plan_removal([DuplicateGroup(members)]).groups
+    (group,) = plan_removal([proven_group(members)]).groups
     assert [Path(file.path).name for file in group.remove] == ["other.mp4"]
     assert [(Path(file.path).name, file.why) for file in group.stay] == [
         ("spare.mp4", "it has other names, as /videos/name.mp4")
     ]
-    assert plan_removal([DuplicateGroup(members)], protected=[folder]).groups == ()
+    assert plan_removal([proven_group(members)], protected=[folder]).groups == ()
 
 
 def test_a_plan_is_a_file_that_a_person_can_change(plan: DuplicatePlan, tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_hard_link_cannot_reach_another_disk(
 ) -> None:
     spare = shutil.copy2(folder / "spare.mp4", elsewhere / "spare.mp4")
     (group,) = plan.groups
-    far = DuplicatePlan((replace(group, remove=(FileState.of(str(spare)),)),))
+    far = DuplicatePlan((replace(group, remove=(with_proof(FileState.of(str(spare)), group.keep),)),))
     for dry_run in (True, False):
         (action,) = apply_plan(far, Journal(tmp_path / "log"), link="hard", dry_run=dry_run)
         assert (action.outcome, action.cause) == (
@@ -298,7 +298,7 @@ def test_a_link_that_cannot_be_made_leaves_the_file(
 def test_one_file_that_cannot_be_moved_costs_only_itself(folder: Path, tmp_path: Path) -> None:
     """In the way of the first one is a folder of its name."""
     copies = [member(folder / name) for name in ("other.mp4", "spare.mp4")]
-    plan = plan_removal([DuplicateGroup((member(folder / "best.mp4", best=True), *copies), "")])
+    plan = plan_removal([proven_group((member(folder / "best.mp4", best=True), *copies), "")])
     before = state(folder)
     away = tmp_path / "away"
     in_the_way = away / str(folder / "other.mp4").lstrip("/")

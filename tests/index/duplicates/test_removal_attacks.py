@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.plans import proven_group
 from vidkin.errors import MediaError
 from vidkin.index import (
-    DuplicateGroup,
     DuplicateMember,
     DuplicatePlan,
     Journal,
@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def plan(folder: Path) -> DuplicatePlan:
     best = member(folder / "best.mp4", best=True)
-    return plan_removal([DuplicateGroup((best, member(folder / "spare.mp4")))])
+    return plan_removal([proven_group((best, member(folder / "spare.mp4")))])
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_another_folder_in_the_place_of_the_one_that_was_planned_is_refused(
     best, spare = folder / "kept" / "videos" / "best.mp4", folder / "spare" / "videos" / "spare.mp4"
     (folder / "best.mp4").rename(best)
     (folder / "spare.mp4").rename(spare)
-    write_plan(plan_removal([DuplicateGroup((member(best, best=True), member(spare)))]), tmp_path / "plan.json")
+    write_plan(plan_removal([proven_group((member(best, best=True), member(spare)))]), tmp_path / "plan.json")
     plan = read_plan(tmp_path / "plan.json")
     swap((folder / which / "videos", folder / which)[depth], tmp_path / "elsewhere")
     (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
@@ -219,7 +219,7 @@ def test_another_folder_in_the_place_of_the_one_that_was_planned_is_refused(
 def test_a_folder_that_was_reached_through_a_link_all_the_time_is_no_obstacle(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "door").symlink_to(folder)
     names = (tmp_path / "door" / name for name in ("best.mp4", "spare.mp4"))
-    plan = plan_removal([DuplicateGroup(tuple(member(path, best=path.stem == "best") for path in names))])
+    plan = plan_removal([proven_group(tuple(member(path, best=path.stem == "best") for path in names))])
     (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
     assert action.outcome == "removed"
 
@@ -262,14 +262,14 @@ def test_a_file_to_keep_that_was_swapped_for_a_symbolic_link_keeps_the_spare(
 def test_a_group_whose_best_file_is_a_symbolic_link_is_not_planned(folder: Path, tmp_path: Path) -> None:
     (folder / "link.mp4").symlink_to(folder / "spare.mp4")
     best = member(folder / "link.mp4", best=True)
-    assert plan_removal([DuplicateGroup((best, member(folder / "spare.mp4")))]).groups == ()
+    assert plan_removal([proven_group((best, member(folder / "spare.mp4")))]).groups == ()
 
 
 def test_damage_in_the_middle_of_a_large_kept_file_keeps_the_spare(folder: Path, tmp_path: Path) -> None:
     """Samples of its ends and middle, which an index reads of it, do not show the damage."""
     best = folder / "large.mp4"
     best.write_bytes(b"\0\0\0\x20ftypisom" + b"avc1" + bytes(6 << 20))
-    plan = plan_removal([DuplicateGroup((member(best, best=True), member(folder / "spare.mp4")))])
+    plan = plan_removal([proven_group((member(best, best=True), member(folder / "spare.mp4")))])
     status = best.stat()
     with best.open("r+b") as file:
         file.seek(3 << 19)
@@ -330,7 +330,7 @@ def test_applies_and_undos_at_the_same_time_lose_nothing_and_keep_the_log_in_ord
     for name, content in copies.items():
         (folder / name).write_bytes(content)
     members = (member(folder / "best.mp4", best=True), *(member(folder / name) for name in copies))
-    plan = plan_removal([DuplicateGroup(members)])
+    plan = plan_removal([proven_group(members)])
     write_plan(plan, tmp_path / "plan.json")
     words = [
         sys.executable,

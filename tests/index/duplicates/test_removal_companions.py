@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.plans import proven_group
 from vidkin._base import disk
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import (
-    DuplicateGroup,
     DuplicateMember,
     DuplicatePlan,
     FileAction,
@@ -46,7 +46,7 @@ def plan(folder: Path) -> DuplicatePlan:
         DuplicateMember(str(folder / name), 0.9, 8, 8, 20.0, 9 * len(name), name == "best.mp4")
         for name in ("best.mp4", "spare.mp4", "other.webm")
     ]
-    return plan_removal([DuplicateGroup(tuple(members))])
+    return plan_removal([proven_group(tuple(members))])
 
 
 def state(folder: Path) -> dict[str, tuple[bytes, int]]:
@@ -177,7 +177,7 @@ def planned(folder: Path, *others: str) -> DuplicatePlan:
     members = [
         DuplicateMember(str(folder / name), 0.9, 8, 8, 20.0, 9, name == "best.mp4") for name in ("best.mp4", *others)
     ]
-    return plan_removal([DuplicateGroup(tuple(members))])
+    return plan_removal([proven_group(tuple(members))])
 
 
 def test_two_plans_at_once_cannot_move_what_the_other_one_keeps(
@@ -186,7 +186,7 @@ def test_two_plans_at_once_cannot_move_what_the_other_one_keeps(
     """As of two users: while one of them has read a pair, the other one moves neither of the two."""
     one = planned(folder, "spare.mp4")
     members = [DuplicateMember(str(folder / name), 0.9, 8, 8, 20.0, 9, name[0] == "s") for name in NAMES[:2]]
-    other = plan_removal([DuplicateGroup(tuple(members))])
+    other = plan_removal([proven_group(tuple(members))])
     seen: list[list[FileAction]] = []
     rename = disk.rename_new
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.plans import proven_group
 from tests.support.power import PowerCut, PowerCutError, RefusingDisk, count_operations
 from vidkin._base import disk
 from vidkin.errors import MediaError
 from vidkin.index import (
-    DuplicateGroup,
     DuplicateMember,
     DuplicatePlan,
     FileAction,
@@ -57,7 +57,7 @@ class World:
         for name, content in CONTENTS.items():
             (self.folder / name).write_bytes(content)
         best, *others = (member(self.folder / name, best=name == "best.mp4") for name in VIDEOS)
-        self.plan: DuplicatePlan = plan_removal([DuplicateGroup((best, *others))])
+        self.plan: DuplicatePlan = plan_removal([proven_group((best, *others))])
 
     def apply(self) -> list[FileAction]:
         folder = None if self.is_trash else self.away

@@ -15,8 +15,9 @@ from urllib.parse import quote, unquote
 
 import pytest
 
+from tests.support.plans import proven_group
 from vidkin._base import disk
-from vidkin.index import DuplicateGroup, DuplicateMember, DuplicatePlan, Journal, apply_plan, plan_removal, undo
+from vidkin.index import DuplicateMember, DuplicatePlan, Journal, apply_plan, plan_removal, undo
 from vidkin.index.duplicates import trash as trash_module
 
 pytestmark = pytest.mark.skipif(not trash_module.IS_WRITTEN_HERE, reason="the system writes its trash itself")
@@ -33,7 +34,7 @@ def plan_of(folder: Path, name: str = "00000.mp4", content: bytes = SPARE) -> Du
         DuplicateMember(str(folder / each), 0.9, 8, 8, 10.0, (folder / each).stat().st_size, each == "best.mp4")
         for each in ("best.mp4", name)
     )
-    return plan_removal([DuplicateGroup(tuple(members))])
+    return plan_removal([proven_group(tuple(members))])
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.support.plans import with_proof
 from vidkin.index import DuplicatePlan, Journal, apply_plan, undo
 from vidkin.index.duplicates import trash, trash_elsewhere
 from vidkin.index.duplicates.plans import FileState, PlannedGroup
@@ -66,7 +67,7 @@ def films(tmp_path: Path) -> Path:
 
 def plan_of(folder: Path) -> DuplicatePlan:
     keep, spare = (FileState.of(str(folder / name), whole=True) for name in ("best.mp4", "spare.mp4"))
-    return DuplicatePlan((PlannedGroup(keep, "larger", (spare,)),))
+    return DuplicatePlan((PlannedGroup(keep, "larger", (with_proof(spare, keep),)),))
 
 
 def test_the_trash_of_other_systems_gives_back_what_it_holds(other: OtherTrash, films: Path, tmp_path: Path) -> None:

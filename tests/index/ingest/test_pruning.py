@@ -216,7 +216,7 @@ def test_files_that_a_plan_moved_away_are_forgotten_without_a_question(index: In
         shutil.copy(videos / "a.mp4", videos / f"copy {number}.mp4")
     add(index, videos)
     _, actions = Removals(index.place).carry_out(
-        index.duplicates(), folder=videos.parent / "spare", records=index.videos()
+        index.duplicates(prove=True), folder=videos.parent / "spare", records=index.videos()
     )
     moved = [action.path for action in actions if action.outcome == "removed"]
     assert len(moved) == 6

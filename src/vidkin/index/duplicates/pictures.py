@@ -1,32 +1,12 @@
-"""How much of the picture two files share: crops, insets and split screens.
-
-A crop can be removed if what it was cut from stays. A film and a split screen that has it in one quarter must both
-stay: the one is sharper, the other shows more.
-"""
+"""Read frames of a video at given times, and find the bars around them."""
 
 from __future__ import annotations
-
-import os
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.features import bar_boxes
-from vidkin.media import iter_frames_at, read_frames
-
-SHOWS_MORE = "shows more of the picture"
-"""What would be lost where a part of a picture is all that another file shows."""
-
-
-"""A box with at least this share of the content is all of it: boxes of parts are on a coarse grid."""
-
-
-"""A file is sharper if it has this many times the pixels of the same part."""
-
-
-# Pictures of a file at given times, cropped to their content: no bars, no blurred borders.
-
+from vidkin.media import iter_frames_at
 
 # Gray levels by which a pixel changes, and the share of a bar that may change because of subtitles.
 _CHANGE = 48
@@ -70,44 +50,6 @@ def read_moments(
         if shown:
             break
     return images[: len(shown)], np.array(shown)
-
-
-def read_stretch(
-    path: str, start: float, end: float, *, rate: float, short_side: int, mirrored: bool = False
-) -> NDArray[np.uint8]:
-    """Read pictures [T, H, W, 3] of a stretch of a video.
-
-    Args:
-        path: The file.
-        start, end: Seconds.
-        rate: Pictures a second.
-        short_side: Pixels at the shorter side.
-        mirrored: Flip them left to right.
-
-    Raises:
-        MediaError: The file cannot be read.
-    """
-    status = os.stat(path)
-    images = _held_stretch(path, (status.st_size, status.st_mtime_ns), start, end, rate, short_side)
-    return images[:, :, ::-1] if mirrored else images
-
-
-@lru_cache(maxsize=4)
-def _held_stretch(
-    path: str, identity: tuple[int, int], start: float, end: float, rate: float, short_side: int
-) -> NDArray[np.uint8]:
-    """The pictures of a stretch; the copies of one video are compared with it one after another."""
-    images: NDArray[np.uint8] = read_frames(
-        path, rate=rate, start=start, end=end, short_side=short_side, threads=1
-    ).images
-    images.flags.writeable = False
-    return images
-
-
-def cut_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Crop the bars off pictures [T, H, W, 3] of one video."""
-    top, bottom, left, right = find_bars(images)
-    return images[:, top:bottom, left:right]
 
 
 def find_bars(images: NDArray[np.uint8]) -> tuple[int, int, int, int]:

@@ -175,7 +175,7 @@ def _remove(task: _Task, entry: PlannedFile, place: str, earlier: RemovalStep | 
         return FileAction(file.path, "skipped", cause=before)
     if dry_run:
         return FileAction(file.path, "planned", place)
-    held, kept = (item.content if item.whole else FileState.of(item.path).content for item in (file, keep))
+    held, kept = _hash_whole(file), _hash_whole(keep)
     video = "" if entry.video is None else entry.video.path
     link: Link = "" if video else task.link
     identity = before.st_dev, before.st_ino
@@ -267,9 +267,14 @@ def _why_not_proven(task: _Task, entry: PlannedFile) -> str:
     if task.prove is None:
         return "the plan has no proof that the file to keep holds everything in it; make the plan again"
     proof = task.prove(keep.path, file.path)
-    if (proof.kept_content, proof.removed_content) != (keep.content, file.content):
+    if (proof.kept_content, proof.removed_content) != (_hash_whole(keep), _hash_whole(file)):
         return "it or the file to keep changed while they were decoded"
     return "; ".join(finding.text for finding in proof.findings)
+
+
+def _hash_whole(file: FileState) -> str:
+    """The hash of all bytes of a file that is as the plan says."""
+    return file.content if file.whole else FileState.of(file.path).content
 
 
 def _why_no_hard_link(path: str, keep: str) -> str:

@@ -329,7 +329,9 @@ class _Roles:
         fixed = {position for position, why in enumerate(self.stays) if why}
         if self.is_first_choice:
             fixed.add(0)
-        return choose_staying(count, holds, self._could_hold, fixed=fixed, ranks=self.ranks)
+        choice = choose_staying(count, holds, self._could_hold, fixed=fixed, ranks=self.ranks)
+        # A person's choice stays, and is the one to keep even if another file holds more of the others.
+        return Choice(0, choice.removable) if self.is_first_choice else choice
 
     def _could_hold(self, kept: int, removed: int) -> bool:
         """Whether a file could hold everything of another one, by what is known of both without decoding."""

@@ -1,0 +1,245 @@
+"""What stays of groups of real files, proven by decoding: nothing that exists once is planned for removal."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from PIL import Image as PILImage
+from PIL import ImageDraw, ImageFont
+
+from tests.support.sounds import RATE as SOUND_RATE
+from tests.support.sounds import Samples, tune
+from tests.support.videos import Image, encode, pan, photograph
+from vidkin.files import proof
+from vidkin.index import DuplicateGroup, DuplicateMember, Index, SerialExecutor, plan_removal
+
+RATE, COUNT = 10, 40
+GOOD, BAD = {"crf": "17"}, {"crf": "32"}
+
+
+def frames(name: str) -> list[Image]:
+    return list(pan(name, COUNT))
+
+
+def take(seed: int) -> list[Image]:
+    """Somebody's hands before a wall: the same wall, other movements for each seed."""
+    wall = photograph("brick")[:128, :192]
+    generator = np.random.default_rng(seed)
+    phases, turns = generator.uniform(0, 6, 4), generator.uniform(1, 4, 4)
+    moments = []
+    for moment in range(COUNT):
+        image = wall.copy()
+        across, down = (np.sin(turns * moment / RATE + phases) * 40 + 60).astype(int).reshape(2, 2)
+        for x, y in zip(across, down, strict=True):
+            image[y : y + 26, x : x + 20] = (220, 180, 150)
+        moments.append(image)
+    return moments
+
+
+def captioned(image: Image) -> Image:
+    picture = PILImage.fromarray(image)
+    style = {"fill": (255, 255, 255), "stroke_width": 2, "stroke_fill": (0, 0, 0)}
+    ImageDraw.Draw(picture).text((20, 98), "and then he said", font=ImageFont.load_default(18), **style)
+    return np.asarray(picture)
+
+
+def add_tracks(
+    source: Path,
+    tracks: Sequence[tuple[Samples, str]] = (),
+    *,
+    date: str = "",
+) -> Path:
+    """Write a video again, its packets as they are, with sound tracks of these languages and a date."""
+    target = source.with_suffix(".mkv")
+    with av.open(str(source)) as given, av.open(str(target), "w") as made:
+        if date:
+            made.metadata["creation_time"] = date
+        video = made.add_stream_from_template(given.streams.video[0])
+        streams = [made.add_stream("aac", rate=SOUND_RATE, layout="mono") for _ in tracks]
+        for stream, (_, language) in zip(streams, tracks, strict=True):
+            stream.metadata["language"] = language
+        for packet in given.demux(video=0):
+            if packet.dts is not None:
+                packet.stream = video
+                made.mux(packet)
+        for stream, (samples, _) in zip(streams, tracks, strict=True):
+            for first in range(0, len(samples), 1024):
+                part = av.AudioFrame.from_ndarray(samples[first : first + 1024][None], format="fltp", layout="mono")
+                part.sample_rate, part.pts = SOUND_RATE, first
+                made.mux(stream.encode(part))
+            made.mux(stream.encode(None))
+    source.unlink()
+    return target
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("roles")
+    english, german = tune(4, seed=1), tune(4, seed=2)
+    rocket = frames("rocket")
+    encode(folder / "rocket, best frames.mp4", rocket, options=GOOD)
+    add_tracks(encode(folder / "rocket, sound.mp4", rocket, options=BAD), [(english, "eng")])
+    encode(folder / "rocket, neither.mp4", rocket, options=BAD)
+    coffee = frames("coffee")
+    add_tracks(encode(folder / "coffee, best frames.mp4", coffee, options=GOOD), [(english, "eng")])
+    both = [(english, "eng"), (german, "deu")]
+    add_tracks(encode(folder / "coffee, both languages.mp4", coffee, options=BAD), both)
+    add_tracks(encode(folder / "coffee, one language.mp4", coffee, options=BAD), [(german, "deu")])
+    astronaut = frames("astronaut")
+    encode(folder / "astronaut.mp4", astronaut, options=GOOD)
+    dated = encode(folder / "astronaut, dated.mp4", astronaut, options=BAD)
+    add_tracks(dated, date="2020-01-02T03:04:05.000000Z")
+    chelsea = frames("chelsea")
+    encode(folder / "chelsea.mp4", chelsea, options=GOOD)
+    encode(folder / "chelsea, captioned.mp4", map(captioned, chelsea), options=BAD)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def index(folder: Path) -> Iterator[Index]:
+    with Index.open(folder / "i", create=True) as opened:
+        opened.add(folder, executor=SerialExecutor(opened.worker_spec))
+        yield opened
+
+
+def member(groups: Sequence[DuplicateGroup], stem: str) -> DuplicateMember:
+    return next(each for group in groups for each in group.members if Path(each.path).stem == stem)
+
+
+def planned(groups: Sequence[DuplicateGroup]) -> dict[str, str]:
+    """Stem of each file to remove -> stem of the file that stays for it."""
+    return {
+        Path(file.path).stem: Path(group.keep.path).stem
+        for group in plan_removal(groups).groups
+        for file in group.remove
+    }
+
+
+def test_without_a_proof_nothing_is_planned_whatever_the_scores(index: Index) -> None:
+    groups = [group for group in index.duplicates() if not any(each.proof for each in group.members)]
+    assert plan_removal(groups).groups == ()
+
+
+def test_only_what_another_file_holds_is_planned(index: Index) -> None:
+    """The only sound, the second language, the only date and the caption stay, and so do the best frames."""
+    groups = index.duplicates(prove=True)
+    assert len(groups) == 4
+    assert planned(groups) == {
+        "rocket, neither": "rocket, best frames",
+        "coffee, one language": "coffee, both languages",
+    }
+    findings = {
+        Path(each.path).stem: {finding.kind for finding in each.findings}
+        for group in groups
+        for each in group.members
+        if each.findings
+    }
+    assert findings["astronaut, dated"] == {"metadata"}
+    assert findings["chelsea, captioned"] == {"picture"}
+    for group in groups:
+        for each in group.members:
+            assert each.best or each.is_proven == (Path(each.path).stem in planned(groups)) == (
+                each.kept_by is not None
+            )
+            assert each.best or each.is_proven or each.doubt
+
+
+def test_what_was_proven_is_not_decoded_again(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = index.duplicates(prove=True)
+
+    def refuse(path: str, **options: object) -> None:
+        raise AssertionError(f"{path} is decoded again")
+
+    monkeypatch.setattr(proof, "SmallFrames", refuse)
+    assert index.duplicates(prove=True) == groups
+    # Also without asking for proofs, what is known of them counts.
+    assert planned(index.duplicates()) == planned(groups)
+
+
+def test_a_person_may_accept_what_is_missing_but_no_lost_footage(index: Index) -> None:
+    groups = index.duplicates(prove=True, accept=["metadata", "sound", "quality"])
+    assert planned(groups)["astronaut, dated"] == "astronaut"
+    assert member(groups, "astronaut, dated").findings == ()
+    assert len({name for name in planned(groups) if "rocket" in name}) == 2
+    assert not {name for name in planned(groups) if "chelsea" in name}
+    plan = plan_removal(groups)
+    accepted = [file.proof.accepted for group in plan.groups for file in group.remove if file.proof is not None]
+    assert any("date" in text for texts in accepted for text in texts)
+
+
+def test_a_pair_that_somebody_called_copies_may_lose_what_differs_in_the_frames(index: Index, folder: Path) -> None:
+    pair = folder / "chelsea.mp4", folder / "chelsea, captioned.mp4"
+    index.confirm(*pair)
+    try:
+        assert planned(index.duplicates(prove=True))["chelsea, captioned"] == "chelsea"
+    finally:
+        index.forget_decision(*pair)
+    assert "chelsea, captioned" not in planned(index.duplicates(prove=True))
+
+
+def test_the_choice_of_a_person_stays_whatever_holds_more(index: Index, folder: Path) -> None:
+    chosen = folder / "rocket, neither.mp4"
+    index.prefer(chosen)
+    try:
+        groups = index.duplicates(prove=True)
+    finally:
+        index.prefer(folder / "rocket, best frames.mp4", instead_of=[chosen])
+    group = next(group for group in groups if group.best.path == str(chosen))
+    assert group.reason == "your choice"
+    assert not {name for name in planned(groups) if "rocket" in name}
+
+
+def test_new_files_go_for_the_library_and_never_the_other_way_round(tmp_path: Path, folder: Path) -> None:
+    for name, source in (
+        ("library/film.mp4", "rocket, neither.mp4"),
+        ("new/better.mp4", "rocket, best frames.mp4"),
+        ("new/same.mp4", "rocket, neither.mp4"),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(folder / source, tmp_path / name)
+    with Index.open(tmp_path / "i", create=True) as index:
+        index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
+        (group,) = index.duplicates(prove=True, incoming=tmp_path / "new")
+    assert (Path(group.best.path).stem, group.reason) == ("film", "in the library")
+    assert planned([group]) == {"same": "film"}
+    better = member([group], "better")
+    assert {finding.kind for finding in better.findings} == {"quality"}
+    assert not better.is_spare
+
+
+@pytest.fixture(scope="module")
+def dangers(tmp_path_factory: pytest.TempPathFactory) -> list[DuplicateGroup]:
+    """Pairs that look alike, or of which one shows less of the frame than the other; and edits that lose nothing."""
+    folder = tmp_path_factory.mktemp("dangers")
+    for seed in (1, 2):
+        encode(folder / f"take {seed}.mp4", take(seed), options=GOOD)
+    sources = {name: frames(name) for name in ("coffee", "chelsea", "rocket", "astronaut")}
+    for name, images in sources.items():
+        encode(folder / f"{name}.mp4", images, options=GOOD)
+    encode(
+        folder / "coffee, bordered.mp4", [np.pad(image, ((24, 24), (32, 32), (0, 0))) for image in sources["coffee"]]
+    )
+    encode(folder / "chelsea, mirrored.mp4", [image[:, ::-1] for image in sources["chelsea"]], options=BAD)
+    gray = [np.repeat(image.mean(axis=2, keepdims=True), 3, axis=2).astype(np.uint8) for image in sources["rocket"]]
+    encode(folder / "rocket, gray.mp4", gray, options=BAD)
+    other = frames("grass")
+    encode(
+        folder / "astronaut, other middle.mp4", [*sources["astronaut"][:12], *other[12:28], *sources["astronaut"][28:]]
+    )
+    with Index.open(folder / "i", create=True) as index:
+        index.add(folder, executor=SerialExecutor(index.worker_spec))
+        return list(index.duplicates(prove=True, parts=True, threshold=0.3))
+
+
+def test_no_source_and_no_other_take_is_planned_and_edits_that_lose_nothing_are(dangers: list[DuplicateGroup]) -> None:
+    found = planned(dangers)
+    assert found == {
+        "coffee, bordered": "coffee",
+        "chelsea, mirrored": "chelsea",
+        "rocket, gray": "rocket",
+    }
