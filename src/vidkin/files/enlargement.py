@@ -129,7 +129,7 @@ def judge_detail(large: Sequence[NDArray[np.uint8]], small: Sequence[NDArray[np.
         raise InvalidArgumentError(f"frames must have at least {4 * _BLOCK} pixels a side, got {narrow}x{low}")
     ratio = float(np.sqrt(height * width / (low * narrow)))
     moments = np.unique(np.linspace(0, len(large) - 1, min(len(large), _MAX_MOMENTS)).round().astype(int))
-    window = _Window.of_center((low, narrow), (height, width))
+    window = _CenterWindow.of_center((low, narrow), (height, width))
     pairs = [(_gray(large[moment]), window.cut(_gray(small[moment]))) for moment in moments]
     window = window.register(pairs)
     blocks = np.concatenate([_measure_blocks(one, other, window) for one, other in pairs], axis=1)
@@ -157,7 +157,7 @@ def _weigh(measured: tuple[float, float, float, float], ratio: float) -> DetailV
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
+class _CenterWindow:
     """A part of the smaller frame and where it is in the larger one.
 
     Attributes:
@@ -172,7 +172,7 @@ class _Window:
     size: tuple[int, int]
 
     @classmethod
-    def of_center(cls, small: tuple[int, int], large: tuple[int, int]) -> _Window:
+    def of_center(cls, small: tuple[int, int], large: tuple[int, int]) -> _CenterWindow:
         """The middle of frames of these heights and widths."""
         sides = [min(side, _MAX_SIDE) // _BLOCK * _BLOCK for side in small]
         starts = [(side - kept) // 2 for side, kept in zip(small, sides, strict=True)]
@@ -189,7 +189,7 @@ class _Window:
         """The window of the smaller frame."""
         return small[slice(*self.rows), slice(*self.columns)]
 
-    def register(self, pairs: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]) -> _Window:
+    def register(self, pairs: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]) -> _CenterWindow:
         """The window where the larger frames match the smaller ones best: shifted and scaled by fractions of pixels.
 
         Least squares over all moments (Lucas and Kanade), with a common gain and offset of the gray levels.
@@ -219,11 +219,13 @@ class _Window:
                 min(end + (moved + widened) * horizontal, float(self.size[1])),
                 min(bottom + (lowered + heightened) * vertical, float(self.size[0])),
             )
-            window = _Window(self.rows, self.columns, box, self.size)
+            window = _CenterWindow(self.rows, self.columns, box, self.size)
         return window
 
 
-def _measure_blocks(large: NDArray[np.float32], small: NDArray[np.float32], window: _Window) -> NDArray[np.float64]:
+def _measure_blocks(
+    large: NDArray[np.float32], small: NDArray[np.float32], window: _CenterWindow
+) -> NDArray[np.float64]:
     """[4, blocks]: mean square fine detail of both copies on the smaller grid, mean product of both, and mean square
     detail of the larger copy beyond the smaller grid."""
     shrunk = _resize(large, small.shape, Image.Resampling.LANCZOS, window.box)

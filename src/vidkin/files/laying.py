@@ -29,7 +29,7 @@ _SCALES = np.geomspace(0.3, 1.0, 15)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FramePlace:
     """Where a frame lies in another one, in shares of the sides: x of the other = scale * x + shift.
 
     Attributes:
@@ -40,7 +40,7 @@ class Place:
     shift: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
-    def between(cls, own: Sequence[float], other: Sequence[float]) -> Place:
+    def between(cls, own: Sequence[float], other: Sequence[float]) -> FramePlace:
         """The place that lays the box ``own`` (left, top, right, bottom) on the box ``other``."""
         scale = [(other[axis + 2] - other[axis]) / (own[axis + 2] - own[axis]) for axis in (0, 1)]
         shift = [other[axis] - scale[axis] * own[axis] for axis in (0, 1)]
@@ -92,7 +92,7 @@ class Place:
         return np.asarray(sides[0][:, None] & sides[1][None])
 
 
-AS_IT_IS = Place()
+AS_IT_IS = FramePlace()
 """The place of a frame that lies on the whole of the other one."""
 
 
@@ -129,7 +129,7 @@ def agreement(ones: Images, others: Images) -> NDArray[np.float64]:
     return result
 
 
-def lay_frames(ones: Images, others: Images) -> tuple[Place, float]:
+def lay_frames(ones: Images, others: Images) -> tuple[FramePlace, float]:
     """Find where frames lie in others of the same moments.
 
     Args:
@@ -140,13 +140,13 @@ def lay_frames(ones: Images, others: Images) -> tuple[Place, float]:
         The place, and how well they agree there: the median correlation of their blocks, in [-1, 1]; nan if there is
         hardly anything to see in them.
     """
-    best, found = Place(), -np.inf
+    best, found = FramePlace(), -np.inf
     box = find_borders(others)
     for guess in _guesses(ones, others):
         place = _refine(ones, others, guess, box)
         value = float(np.nanmedian(agreement(ones, place.lay(others, ones.shape[1:])))) if len(ones) else np.nan
         if np.isnan(value):
-            return Place(), np.nan
+            return FramePlace(), np.nan
         if value > found + 0.005:
             best, found = place, value
         if found > 0.97:
@@ -154,29 +154,29 @@ def lay_frames(ones: Images, others: Images) -> tuple[Place, float]:
     return best, found
 
 
-def _guesses(ones: Images, others: Images) -> Iterator[Place]:
+def _guesses(ones: Images, others: Images) -> Iterator[FramePlace]:
     own, other = find_borders(ones), find_borders(others)
     yield from dict.fromkeys(
         [
-            Place(),
-            Place.between(own, other),
-            Place.between(own, WHOLE),
-            Place.between(WHOLE, other),
+            FramePlace(),
+            FramePlace.between(own, other),
+            FramePlace.between(own, WHOLE),
+            FramePlace.between(WHOLE, other),
         ]
     )
     yield _search(others, ones)
     inverse = _search(ones, others)
-    yield Place(
+    yield FramePlace(
         (1 / inverse.scale[0], 1 / inverse.scale[1]),
         (-inverse.shift[0] / inverse.scale[0], -inverse.shift[1] / inverse.scale[1]),
     )
 
 
-def _search(outer: Images, inner: Images) -> Place:
+def _search(outer: Images, inner: Images) -> FramePlace:
     """The place of the most textured inner frame in the outer one, by normalized correlation at many scales."""
     row = int(np.argmax(inner.std(axis=(1, 2))))
     whole, part = outer[row], inner[row]
-    best, found = Place(), -1.0
+    best, found = FramePlace(), -1.0
     shape = whole.shape[0] + part.shape[0], whole.shape[1] + part.shape[1]
     sums = [np.pad(np.cumsum(np.cumsum(values, 0), 1), ((1, 0), (1, 0))) for values in (whole, whole * whole)]
     spectrum = np.fft.rfft2(whole, shape)
@@ -205,14 +205,14 @@ def _search(outer: Images, inner: Images) -> Place:
         at = np.unravel_index(int(np.argmax(value)), value.shape)
         if value[at] > found:
             found = float(value[at])
-            best = Place(
+            best = FramePlace(
                 (size[1] / whole.shape[1], size[0] / whole.shape[0]),
                 (float(at[1]) / whole.shape[1], float(at[0]) / whole.shape[0]),
             )
     return best
 
 
-def _refine(ones: Images, others: Images, place: Place, box: tuple[float, float, float, float]) -> Place:
+def _refine(ones: Images, others: Images, place: FramePlace, box: tuple[float, float, float, float]) -> FramePlace:
     """Move the place so that the frames differ least, by least squares that leave out what only one of them has."""
     size = ones.shape[1:]
     down = ((np.arange(size[0], dtype=np.float32) + 0.5) / size[0])[:, None]
@@ -244,7 +244,7 @@ def _refine(ones: Images, others: Images, place: Place, box: tuple[float, float,
         )
         if min(scale) < 0.15 or max(scale) > 7:
             return place
-        place = Place(scale, shift)
+        place = FramePlace(scale, shift)
         if np.abs(change).max() < _STILL:
             break
     return place

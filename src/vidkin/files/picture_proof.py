@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.files.findings import Finding
-from vidkin.files.laying import AS_IT_IS, Place, find_borders, lay_frames, turn
+from vidkin.files.laying import AS_IT_IS, FramePlace, find_borders, lay_frames, turn
 from vidkin.files.small_frames import SmallFrames, Stills, pool
 from vidkin.files.stretches import TimeStretch
-from vidkin.files.time_path import Line, candidate_times, find_path, lines_of
+from vidkin.files.time_path import TimeLine, candidate_times, find_path, lines_of
 from vidkin.similarity import Segment
 
 Values = NDArray[np.float32]
@@ -79,7 +79,7 @@ class PictureProof:
 
     findings: tuple[Finding, ...]
     stretches: tuple[TimeStretch, ...] = ()
-    place: Place = AS_IT_IS
+    place: FramePlace = AS_IT_IS
     mirrored: bool = False
     turned: int = 0
 
@@ -188,7 +188,7 @@ class _Comparison:
         rows = np.searchsorted(self.kept.times, times + 0.25 * max(self.kept.period, 0.01), side="right") - 1
         return np.clip(rows, 0, len(self.kept) - 1)
 
-    def _find_times(self, lines: Sequence[Line]) -> None:
+    def _find_times(self, lines: Sequence[TimeLine]) -> None:
         """Find the moment of the kept file that each compared moment shows, and how its brightness relates."""
         covered = self._covered_blocks()
         if not covered.any():

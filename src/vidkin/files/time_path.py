@@ -26,7 +26,7 @@ _MAX_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TimeLine:
     """Times of the kept file along a line of the match: ``offset + speed * seconds of the removed file``."""
 
     offset: float
@@ -37,21 +37,21 @@ class Line:
         return self.offset + self.speed * times
 
 
-def lines_of(segments: Sequence[Segment], length: float) -> list[Line]:
+def lines_of(segments: Sequence[Segment], length: float) -> list[TimeLine]:
     """The different lines of a match, the longest first; the removed file is the query."""
-    lines: list[Line] = []
+    lines: list[TimeLine] = []
     for segment in sorted(segments, key=lambda item: item.query_start - item.query_end):
         middle = (segment.query_start + segment.query_end) / 2
         # A match of a scene that hardly moves may state any speed.
         for speed in dict.fromkeys((segment.speed if abs(segment.speed - 1) > _OTHER_SPEED else 1.0, 1.0)):
-            line = Line((segment.target_start + segment.target_end) / 2 - speed * middle, speed)
+            line = TimeLine((segment.target_start + segment.target_end) / 2 - speed * middle, speed)
             ends = np.array([0.0, length])
             if all(np.abs(line.at(ends) - other.at(ends)).max() > _SAME_LINE for other in lines):
                 lines.append(line)
     return lines[:_MAX_LINES]
 
 
-def candidate_times(lines: Sequence[Line], times: NDArray[np.float64]) -> NDArray[np.float64]:
+def candidate_times(lines: Sequence[TimeLine], times: NDArray[np.float64]) -> NDArray[np.float64]:
     """[T, L] seconds of the kept file that each moment may show: the lines and the lags around them."""
     lags = np.arange(-round(_REACH / _STEP), round(_REACH / _STEP) + 1) * _STEP
     return np.concatenate([line.at(times)[:, None] + lags for line in lines], axis=1)
