@@ -63,6 +63,7 @@ def add_tracks(
         streams = [made.add_stream("aac", rate=SOUND_RATE, layout="mono") for _ in tracks]
         for stream, (_, language) in zip(streams, tracks, strict=True):
             stream.metadata["language"] = language
+            stream.bit_rate = 12_000  # next to nothing beside the frames
         for packet in given.demux(video=0):
             if packet.dts is not None:
                 packet.stream = video
