@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -166,6 +167,35 @@ def test_what_was_proven_is_not_decoded_again(index: Index, monkeypatch: pytest.
     assert planned(index.duplicates()) == planned(groups)
 
 
+@pytest.mark.large
+def test_a_file_that_changed_is_proven_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not planned before the index knows it."""
+    film = frames("coffee")
+    encode(tmp_path / "film.mp4", film, options=GOOD)
+    copy = encode(tmp_path / "copy.mp4", film, options=BAD)
+    decoded: list[str] = []
+    read = proof.SmallFrames
+
+    def note(path: str, **options: Any) -> Any:
+        decoded.append(Path(path).stem)
+        return read(path, **options)
+
+    monkeypatch.setattr(proof, "SmallFrames", note)
+    with Index.open(tmp_path / "i", create=True) as index:
+        index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
+        groups = index.duplicates(prove=True)
+        assert planned(groups) == {"copy": "film"}
+        assert sorted(decoded) == ["copy", "film"]
+        encode(copy, map(captioned, film), options=BAD)
+        (group,) = groups
+        assert plan_removal([group], records=index.videos()).groups == ()
+        assert plan_removal([group]).groups == ()
+        index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
+        decoded.clear()
+        assert planned(index.duplicates(prove=True)) == {}
+        assert sorted(decoded) == ["copy", "film"]
+
+
 def test_a_person_may_accept_what_is_missing_but_no_lost_footage(index: Index) -> None:
     words = {"prove": True, "prefer": "bit-rate"}
     refused, accepted = index.duplicates(**words), index.duplicates(**words, accept=["metadata", "sound"])
@@ -246,6 +276,7 @@ def dangers(tmp_path_factory: pytest.TempPathFactory) -> list[DuplicateGroup]:
         return list(index.duplicates(prove=True, parts=True, threshold=0.3))
 
 
+@pytest.mark.large
 def test_no_source_and_no_other_take_is_planned_and_edits_that_lose_nothing_are(dangers: list[DuplicateGroup]) -> None:
     found = planned(dangers)
     assert found == {
