@@ -69,21 +69,15 @@ def measure(work: Path, *, has_sound: bool) -> dict[str, object]:
     with Index.open(work / f"{has_sound}.vidkin", create=True) as index:
         index.use_sound(has_sound)
         index.add([work], workers=2)
-        groups = index.duplicates()
+        groups = index.duplicates(prove=True)
     members = [member for group in groups for member in group.members if not member.best]
     doubts = Counter(member.doubt for member in members if member.doubt)
-    # A file that is removed although the best of its group is of another take: a false pair.
-    wrong = [
-        member.path
-        for group in groups
-        for member in group.members
-        if member.is_spare
-        and Path(member.path).stem.removesuffix(" copy") != Path(group.best.path).stem.removesuffix(" copy")
-    ]
+    # A file that is removed for one of another take: a false proof.
+    wrong = [member.path for member in members if member.kept_by and take_of(member.path) != take_of(member.kept_by)]
     return {
         "groups": len(groups),
         "members": len(members),
-        "removable": sum(member.is_spare for member in members),
+        "removable": sum(member.is_proven for member in members),
         "removable of another take": len(wrong),
         "undecided": sum(count for doubt, count in doubts.items() if doubt != DIFFERENT_SOUND),
         "told apart by sound": doubts[DIFFERENT_SOUND],

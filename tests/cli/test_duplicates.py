@@ -30,7 +30,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Library:
     folder.mkdir()
     frames = list(pan("coffee", 60, width=320, height=240))
     encode(folder / "coffee.mp4", frames, rate=5)
-    encode(folder / "coffee small [1].mp4", (frame[::2, ::2] for frame in frames), rate=5)
+    encode(folder / "coffee small [1].mp4", frames, rate=5, options={"crf": "34"})
     encode(folder / "coffee clip.mp4", frames[20:45], rate=5)
     encode(folder / "rocket.mp4", pan("rocket", 40, width=320, height=240), rate=5)
     run("index", folder, "--index", root / "i", "--workers", "1")
@@ -39,6 +39,13 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in sorted(folder.iterdir())}
+
+
+def without_proofs(own: Library, folder: Path) -> Path:
+    """A copy of the index that remembers nothing: what is proven decides before any preference."""
+    index = Path(shutil.copytree(own.index, folder / "copy of the index"))
+    (index / "comparisons.json").unlink(missing_ok=True)
+    return index
 
 
 def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
@@ -99,22 +106,22 @@ def test_a_person_may_configure_folders_and_rules(
 ) -> None:
     config = tmp_path / "config.toml"
     monkeypatch.setenv("VIDKIN_CONFIG", str(config))
-    words = ("duplicates", "--index", own.index, "--json")
-    config.write_text(f'[duplicates]\nkeep = ["outside:{own.folder}", "smallest"]\nonly = "{own.folder}"\n')
-    assert run(*words).json["groups"][0]["reason"] == "smallest"
+    words = ("duplicates", "--index", without_proofs(own, tmp_path), "--json")
+    config.write_text(f'[duplicates]\nprefer = ["outside:{own.folder}", "smallest"]\nonly = "{own.folder}"\n')
+    assert run(*words).json["groups"][0]["reason"] == "smallest file"
     config.write_text(f'[duplicates]\nacross = ["{own.folder}", "{tmp_path}"]\n')
     assert run(*words).json["groups"] == []
     config.write_text(f'[duplicates]\nacross = ["{own.folder}"]\n')
     assert "across in [duplicates] must be a list of 2 values" in run(*words, status=2).json["error"]["message"]
 
 
-def test_rules_of_keeping_apply_in_their_order(own: Library) -> None:
+def test_preferences_apply_in_their_order(own: Library, tmp_path: Path) -> None:
     (group,) = run(
-        *("duplicates", "--index", own.index, "--json", "--keep", f"outside:{own.folder}"),
-        *("--keep", "shortest", "--keep", "smallest"),
+        *("duplicates", "--index", without_proofs(own, tmp_path), "--json", "--prefer", f"outside:{own.folder}"),
+        *("--prefer", "longest,smallest"),
     ).json["groups"]
     best = next(member for member in group["members"] if member["best"])
-    assert (Path(best["path"]).name, group["reason"]) == ("coffee small [1].mp4", "smallest")
+    assert (Path(best["path"]).name, group["reason"]) == ("coffee small [1].mp4", "smallest file")
 
 
 def test_subtitles_go_and_come_back_with_their_video(own: Library, tmp_path: Path) -> None:
@@ -157,6 +164,11 @@ def test_a_plan_that_somebody_wrote_needs_a_word(own: Library, tmp_path: Path) -
     run("duplicates", "--index", own.index, "--plan", plan)
     table = json.loads(plan.read_text())
     table["groups"][0]["remove"][0]["path"] = os.fspath(tmp_path / "mine.txt")
+    unproven = json.loads(plan.read_text())
+    del unproven["groups"][0]["remove"][0]["proof"]
+    (tmp_path / "unproven.json").write_text(json.dumps(unproven))
+    said = " ".join(run("apply", tmp_path / "unproven.json", "--any-file", "--move-to", away, status=1).out.split())
+    assert "skipped, the plan has no proof that the file to keep holds everything in it; make the plan again" in said
     forged = tmp_path / "forged.json"
     forged.write_text(json.dumps(table))
     assert "its index did not plan this" in run("apply", forged, "--move-to", away, status=1).out
@@ -194,16 +206,50 @@ def test_wrong_uses_of_apply(tmp_path: Path) -> None:
     assert "there is no such log: nothing was done with this plan" in outcome.err
 
 
-def test_parts_and_keep_rules(own: Library) -> None:
+def test_parts_and_wrong_preferences(own: Library) -> None:
     whole = run("duplicates", "--index", own.index, "--json").json["groups"]
     assert [len(group["members"]) for group in whole] == [2]
-    parts = run("duplicates", "--index", own.index, "--parts", "--keep", "best", "--json").json["groups"]
+    parts = run("duplicates", "--index", own.index, "--parts", "--json").json["groups"]
     (excerpt,) = [item for item in parts[0]["members"] if item["relation"] == "excerpt"]
     assert Path(excerpt["path"]).name == "coffee clip.mp4"
     assert (excerpt["start"], excerpt["end"]) == (pytest.approx(4, abs=0.4), pytest.approx(9, abs=0.4))
     assert "excerpt of " in run("duplicates", "--index", own.index, "--parts").out
-    outcome = run("duplicates", "--index", own.index, "--keep", "prettiest", status=2)
-    assert "keep must be one of best, oldest, newest" in outcome.err
+    outcome = run("duplicates", "--index", own.index, "--prefer", "prettiest", status=2)
+    assert "prefer must be one of picture, frame-rate, dynamic-range" in " ".join(outcome.err.split())
+
+
+def test_what_may_be_lost_is_said_with_a_plan_and_by_kind(own: Library, tmp_path: Path) -> None:
+    words = ("duplicates", "--index", own.index)
+    said = " ".join(run(*words, "--accept", "sound", status=2).err.split())
+    assert "--accept needs --plan: without a proof nothing is found missing" in said
+    for kind, cause in (
+        ("taste", "accept must be some of resolution, quality, borders, frame-rate"),
+        ("sound,picture", "accept must not have 'picture': that is lost footage; mark a pair of files as duplicates"),
+    ):
+        refused = run(*words, "--plan", tmp_path / "plan.json", "--accept", kind, status=2).err
+        assert cause in " ".join(refused.split())
+    assert not (tmp_path / "plan.json").exists()
+
+
+def test_a_plan_is_made_with_proofs(own: Library, tmp_path: Path) -> None:
+    """The source, with more data for as many pixels, goes for a small copy only if that is preferred and accepted."""
+    index = without_proofs(own, tmp_path)
+    said = run("duplicates", "--index", index).out
+    assert "1 of them may be removable" in said
+    assert "--plan FILE decodes them to prove it" in " ".join(said.split())
+    words = ("duplicates", "--index", index, "--plan", tmp_path / "plan.json", "--prefer", "smallest", "--json")
+    (group,) = run(*words).json["groups"]
+    assert group["reason"] == "holds the most of the others"
+    assert [(Path(item["path"]).name, item["is_proven"]) for item in group["members"]] == [
+        ("coffee.mp4", False),
+        ("coffee small [1].mp4", True),
+    ]
+    (group,) = run(*words, "--accept", "quality").json["groups"]
+    assert group["reason"] == "smallest file"
+    (planned,) = json.loads((tmp_path / "plan.json").read_text())["groups"]
+    assert Path(planned["remove"][0]["path"]).name == "coffee.mp4"
+    assert len(planned["remove"][0]["proof"]["accepted"]) == 1
+    assert "1 of them can be removed without loss" in run("duplicates", "--index", index).out
 
 
 def test_groups_are_lines_as_they_are_found(own: Library) -> None:

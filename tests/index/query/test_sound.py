@@ -10,6 +10,7 @@ import pytest
 from tests.support.sounds import tune, write_sounds
 from vidkin import Index, compare
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError, MediaError
+from vidkin.index import plan_removal
 from vidkin.index.damage import repair
 from vidkin.index.duplicates.heard import DIFFERENT_SOUND
 from vidkin.index.query.sound import find_offset, score_by
@@ -218,3 +219,16 @@ def test_sound_tells_two_takes_apart_that_look_alike(tmp_path: Path) -> None:
     different = {name for name, doubt in doubts.items() if doubt == DIFFERENT_SOUND}
     assert different == ({"two.mkv"} if "two.mkv" in doubts else {"one.mkv", "three.mkv"})
     assert not any(member.is_spare for member in group.members if Path(member.path).name in different)
+
+
+@pytest.mark.large
+def test_two_songs_over_one_still_are_never_planned_for_each_other(tmp_path: Path) -> None:
+    """As on a channel that shows the cover of an album: the frames are the same bytes."""
+    for name, seed in (("one.mkv", 1), ("two.mkv", 2)):
+        write_sounds(tmp_path / name, [tune(8, seed=seed)], pictures="rocket", is_still=True)
+    shutil.copy(tmp_path / "one.mkv", tmp_path / "same.mkv")
+    with Index.open(tmp_path / "library.vidkin", create=True) as index:
+        index.add([tmp_path], workers=1)
+        plan = plan_removal(index.duplicates(prove=True), records=index.videos())
+    pairs = {frozenset(Path(one.path).stem for one in (group.keep, *group.remove)) for group in plan.groups}
+    assert pairs == {frozenset(("one", "same"))}
