@@ -17,7 +17,7 @@ from vidkin.files.enlargement import judge_detail
 from vidkin.files.facts import FileFacts, compare_facts, read_facts
 from vidkin.files.findings import Finding, FindingKind
 from vidkin.files.picture_proof import PictureProof, prove_picture
-from vidkin.files.small_frames import SmallFrames
+from vidkin.files.small_frames import RATE, REMOVED_RATE, SmallFrames
 from vidkin.files.sound_proof import prove_sound
 from vidkin.files.stretches import TimeStretch
 from vidkin.files.subtitle_proof import prove_subtitles
@@ -26,7 +26,7 @@ from vidkin.similarity import Segment
 
 _Value = TypeVar("_Value")
 
-REVISION = 1
+REVISION = 2
 """Raised when the same two files would get other findings: a stored proof of another revision is made again."""
 
 # Pixels for the same part of the scene: less of a difference is rounding and cropping.
@@ -149,14 +149,18 @@ class Prover:
     def _hash(self, path: str) -> str:
         return _held(self._hashes, path, lambda: hash_file(path))
 
-    def _small_frames(self, path: str, on_progress: Callable[[float], None]) -> SmallFrames:
+    def _small_frames(self, path: str, rate: float, on_progress: Callable[[float], None]) -> SmallFrames:
         length = max(self.facts(path).duration, 1e-3)
 
         def read() -> SmallFrames:
             while len(self._frames) >= _MAX_HELD:
                 self._frames.pop(next(iter(self._frames)))[1].close()
-            return SmallFrames(path, threads=self.threads, on_read=lambda seconds: on_progress(seconds / length))
+            return SmallFrames(
+                path, rate=rate, threads=self.threads, on_read=lambda seconds: on_progress(seconds / length)
+            )
 
+        if path in self._frames and self._frames[path][1].rate < rate:
+            self._frames.pop(path)[1].close()
         frames = _held(self._frames, path, read)
         self._frames[path] = self._frames.pop(path)  # the one used last goes last
         return frames
@@ -168,8 +172,10 @@ class Prover:
         total = sum(one.duration for one in facts) or 1.0
         shares = [_DECODED * one.duration / total for one in facts]
         frames = (
-            self._small_frames(kept, lambda share: on_progress(shares[0] * min(share, 1.0))),
-            self._small_frames(removed, lambda share: on_progress(shares[0] + shares[1] * min(share, 1.0))),
+            self._small_frames(kept, RATE, lambda share: on_progress(shares[0] * min(share, 1.0))),
+            self._small_frames(
+                removed, REMOVED_RATE, lambda share: on_progress(shares[0] + shares[1] * min(share, 1.0))
+            ),
         )
         findings = [
             Finding("unreadable", f"{name}: {one.damage}")
