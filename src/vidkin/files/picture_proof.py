@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 from vidkin.files.findings import Finding
 from vidkin.files.laying import AS_IT_IS, FramePlace, find_borders, lay_frames, turn
-from vidkin.files.small_frames import SmallFrames, Stills, pool
+from vidkin.files.small_frames import REMOVED_RATE, SmallFrames, Stills, pool, stretch
 from vidkin.files.stretches import TimeStretch
-from vidkin.files.time_path import TimeLine, candidate_times, find_path, lines_of
+from vidkin.files.time_path import LAG_STEP, TimeLine, candidate_times, find_path, lines_of
 from vidkin.similarity import Segment
 
 Values = NDArray[np.float32]
 _Number = TypeVar("_Number", bound=np.generic)
 
 # Seconds between moments that are compared: two of them are within any half second.
-_STEP = 0.2
+_STEP = 1 / REMOVED_RATE
 # Blocks along the longer and the shorter side.
 _LONG, _SHORT = 16, 9
 # Moments that decide where one frame lies in the other.
@@ -42,14 +42,17 @@ _BORDER, _BLURRED = 0.02, 0.2
 # Frames agree at least this well where they are laid on each other, or they are not the same footage.
 _AGREE = 0.8
 # A block shows something else if it differs by more than this many times what blocks like it differ by in this pair,
-# and by at least so many gray levels: less is not seen. Colors are coded coarser.
-_TIMES, _LEVELS, _COLOR_LEVELS = 6.0, 7.0, 20.0
+# by at least so many gray levels: less is not seen. Colors are coded coarser, and a difference of the last number is
+# another color, however the rest was changed.
+_TIMES, _LEVELS, _COLOR_LEVELS, _OTHER_COLOR = 6.0, 7.0, 20.0, 60.0
 # Differences that every encoder makes, in gray levels, and for each level of the gradient.
 _NOISE, _SLOPE = 0.7, 0.05
 # Frames whose gray levels deviate by less show nothing; a border is a stretch of such a frame.
 _PLAIN = 2.5
-# Frames with less color than this have none.
-_NO_COLOR = 2.5
+# Frames with less color than this have none, and so have those with less than this share of the color of a copy.
+_NO_COLOR, _FADED = 2.5, 0.3
+# A kept file that goes back by more seconds shows something once that the removed one shows twice, or elsewhere.
+_BACK = 0.5
 # Share of the changes over time that the kept file must show as well: otherwise it is another recording of the scene.
 _EXPLAINED = 0.5
 # Below this many gray levels from one moment to another nothing changes at all, as in a slide.
@@ -60,10 +63,12 @@ _ENDS = 0.3
 _MOST = 0.5
 # Seconds that are decoded again at most, every frame of them, and how far from its moment a frame may be.
 _LOOK_AGAIN, _NEAR = 20.0, 0.25
-# Frames that are compared at a time.
-_BATCH = 64
 # Mean differences of a moment are counted up to this, so that a moment that is nowhere does not bend the path.
 _MAX_COST, _MAX_LEVELS = 6.0, 40.0
+# Moments that tell what is usual for a pair: medians of hours need not all of them.
+_SAMPLE = 4000
+# Frames that are worked on at the same time: some megabytes.
+_BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +117,12 @@ class _Comparison:
 
     def __init__(self, kept: SmallFrames, removed: SmallFrames, mirrored: bool, turned: int) -> None:
         self.kept, self.removed, self.mirrored, self.turned = kept, removed, mirrored, turned
-        self.rows = np.arange(0, len(removed), max(1, round(_STEP / max(removed.period, 1e-3))))
+        # The last frame stays as long as the others do, if these are all there are.
+        self.length = float(removed.times[-1]) + (removed.period if removed.period > 1.5 * _STEP else _STEP / 2)
+        # Every frame that is on screen at one of the moments, once: a slide may stay for minutes.
+        moments = np.arange(0.0, self.length, _STEP) + 1e-6
+        self.rows = np.unique(np.maximum(np.searchsorted(removed.times, moments, side="right") - 1, 0))
         self.times = removed.times[self.rows]
-        self.length = float(removed.times[-1]) + removed.period
         self.full: tuple[int, int] = removed.size if turned % 180 == 0 else removed.size[::-1]
         self.blocks = (_SHORT, _LONG) if self.full[1] >= self.full[0] else (_LONG, _SHORT)
         self.place = AS_IT_IS
@@ -144,13 +152,21 @@ class _Comparison:
                 beyond > _BORDER and bar > max(beyond / 2, beyond - 2 / min(self.kept.size))
                 for beyond, bar in zip(around, bars, strict=True)
             )
+            before = self.at
             self._find_times(lines)
+            if np.abs(self.at - before).max() < 1.5 * LAG_STEP:
+                break
         if agreement < _AGREE:
             return self._result((Finding("picture", "its frames do not lie on those of the kept file", certainty=0.9),))
         differ, changes, is_plain = self._measure()
         findings = [*self._outside(), *self._differing(differ, is_plain)]
+        if self._has_color(self.removed, self.rows) and not self._has_color(self.kept, self._shown(self.at)):
+            findings.append(Finding("picture", "the kept file is gray, this one has colors", certainty=0.95))
         if self.framed:
             findings.append(Finding("borders", "the kept file has borders around the frame", certainty=0.9))
+        if not findings and (np.diff(self.at) < -_BACK).any():
+            text = "it shows parts of the kept file again or in another order"
+            findings.append(Finding("picture", text, certainty=0.7))
         if not findings and (doubt := self._doubt_moments(changes)):
             findings.append(doubt)
         return self._result(tuple(findings))
@@ -193,29 +209,53 @@ class _Comparison:
         covered = self._covered_blocks()
         if not covered.any():
             return
-        own = np.concatenate([self._means(self._own(rows), covered) for rows in _batches(self.rows)])
-        every = np.arange(len(self.kept))
-        other = np.concatenate(
-            [self._means(self.place.lay(self.kept.read(rows).luma, self.size), covered) for rows in _batches(every)]
+        own = self._means(self.removed, self.rows, AS_IT_IS, covered)
+        other = self._means(self.kept, np.arange(len(self.kept)), self.place, covered)
+        self.gain, self.lift = _fit_line(
+            *(part.astype(np.float32).ravel() for part in _sampled(other[self._shown(self.at)], own))
         )
-        candidates = candidate_times(lines, self.times)
-        columns = [self._shown(times) for times in candidates.T]
-        self.gain, self.lift = _fit_line(other[self._shown(self.at)].ravel(), own.ravel())
-        other = self.gain * other + self.lift
-        costs = np.stack([np.minimum(np.abs(own - other[rows]), _MAX_LEVELS).mean(axis=1) for rows in columns], axis=1)
+        end = self._end()
+        costs = np.concatenate([self._costs(own, other, lines, rows) for rows in _batches(np.arange(len(own)))])
         costs /= np.median(costs.min(axis=1)) + 0.5
-        end = float(self.kept.times[-1]) + self.kept.period
         costs = np.minimum(costs, _MAX_COST)
+        candidates = candidate_times(lines, self.times)
         costs[(candidates < -_ENDS) | (candidates > end + _ENDS)] = _MAX_COST
-        path = find_path(costs.astype(np.float32), len(lines))
+        path = find_path(costs, len(lines))
         self.at = candidates[np.arange(len(path)), path]
 
     def _covered_blocks(self) -> NDArray[np.bool_]:
         """[rows, columns] the blocks of which most lies inside the kept frames."""
         return np.asarray(self.down @ self.inside.astype(np.float32) @ self.across.T > _COVERED)
 
-    def _means(self, images: Values, covered: NDArray[np.bool_]) -> Values:
-        return np.asarray((self.down @ images @ self.across.T)[:, covered], np.float32)
+    def _means(
+        self, frames: SmallFrames, rows: NDArray[np.intp], place: FramePlace, covered: NDArray[np.bool_]
+    ) -> NDArray[np.float16]:
+        """[T, B] means of the covered blocks; half precision is an eighth of a gray level."""
+        turned = frames is self.removed and self.turned % 180 != 0
+        height, width = frames.size[::-1] if turned else frames.size
+        down = self.down @ stretch(height, self.size[0], place.scale[1], place.shift[1])
+        across = self.across @ stretch(width, self.size[1], place.scale[0], place.shift[0])
+        means = np.empty((len(rows), int(covered.sum())), np.float16)
+        for first, batch in zip(range(0, len(rows), _BATCH), _batches(rows), strict=True):
+            luma = frames.read(batch).luma
+            images = self._turn(luma) if frames is self.removed else luma
+            means[first : first + _BATCH] = (down @ images @ across.T)[:, covered]
+        return means
+
+    def _costs(
+        self, own: NDArray[np.float16], other: NDArray[np.float16], lines: Sequence[TimeLine], rows: NDArray[np.intp]
+    ) -> Values:
+        """[T, L] mean differences of some moments from each candidate, in gray levels."""
+        wanted = own[rows].astype(np.float32)
+        columns = []
+        for times in candidate_times(lines, self.times[rows]).T:
+            laid = self.gain * other[self._shown(times)].astype(np.float32) + np.float32(self.lift)
+            columns.append(np.minimum(np.abs(wanted - laid), _MAX_LEVELS).mean(axis=1))
+        return np.stack(columns, axis=1).astype(np.float32)
+
+    def _end(self) -> float:
+        """Seconds at which the kept file ends."""
+        return float(self.kept.times[-1]) + self.kept.period
 
     def _stretches(self) -> tuple[TimeStretch, ...]:
         """The runs of moments at one lag; a moment stands for the time until the next one."""
@@ -235,35 +275,48 @@ class _Comparison:
     def _measure(self) -> tuple[NDArray[np.bool_], tuple[float, float], NDArray[np.bool_]]:
         """Which blocks [T, B] differ by more than this pair does elsewhere; how much changes over time, and how much of
         it the kept file does not show; which moments [T] show nothing."""
-        has_color = self._has_color()
-        parts = [self._compare_kept(rows, at, has_color) for rows, at in self._batched()]
-        levels, slopes, colors, means, plain = [np.concatenate(part) for part in zip(*parts, strict=True)]
+        has_color = self._has_color(self.removed, self.rows)
+        count = self.blocks[0] * self.blocks[1]
+        # Half precision, or the numbers of hours would not fit.
+        levels, slopes, colors = (np.empty((len(self.rows), count), np.float16) for _ in range(3))
+        plain = np.empty(len(self.rows), np.bool_)
         covered = self._covered_blocks().ravel()
         colored = self.colored.ravel() & covered
-        usual = levels[:, covered]
+        energy, before = np.zeros(2), None
+        for part in self._batched():
+            found = self._compare_kept(self.rows[part], self.at[part], has_color)
+            levels[part], slopes[part], colors[part], plain[part] = (*found[:3], found[4])
+            means = found[3][:, covered]
+            run = means if before is None else np.concatenate([before, means])
+            energy += np.square(np.diff(run, axis=0)).mean(axis=1).sum(axis=0) if covered.any() else 0.0
+            before = means[-1:]
+        energy /= max(len(self.rows) - 1, 1)
+        usual, steep, tinted = (one.astype(np.float32) for one in _sampled(levels, slopes, colors))
+        usual, steep, tinted = usual[:, covered], steep[:, covered], tinted[:, colored]
         noise = max(_NOISE, float(np.median(usual)) if usual.size else 0.0)
-        textured = slopes[:, covered] > 2 * noise
-        relative = (usual / np.maximum(slopes[:, covered], 1.0))[textured]
+        relative = (usual / np.maximum(steep, 1.0))[steep > 2 * noise]
         slope = max(_SLOPE, float(np.median(relative)) if relative.size else 0.0)
-        least = np.maximum(_TIMES * np.sqrt(noise**2 + (slope * slopes) ** 2), _LEVELS)
-        color_noise = max(_NOISE, float(np.median(colors[:, colored])) if colored.any() else 0.0)
-        least_color = max(_TIMES * color_noise, _COLOR_LEVELS)
+        color_noise = max(_NOISE, float(np.median(tinted)) if tinted.size else 0.0)
+        other_color = min(max(_TIMES * color_noise, _COLOR_LEVELS), _OTHER_COLOR)
 
-        def find_differing() -> NDArray[np.bool_]:
-            return ((levels > least) & covered) | ((colors > least_color) & colored)
+        def find_differing(part: slice) -> NDArray[np.bool_]:
+            expected = np.sqrt(noise**2 + (slope * slopes[part].astype(np.float32)) ** 2)
+            luma = (levels[part] > np.maximum(_TIMES * expected, _LEVELS)) & covered
+            return np.asarray(luma | ((colors[part] > other_color) & colored))
 
-        differ = find_differing()
+        differ = np.concatenate([find_differing(part) for part in self._batched()])
         for first, last in self._runs_to_look_at_again(differ):
-            rows = slice(first, last)
-            found = self._compare_every(self.rows[rows], self.at[rows], has_color)
-            levels[rows], colors[rows] = np.minimum(levels[rows], found[0]), np.minimum(colors[rows], found[2])
-        changes = [np.diff(means[:, covered, side], axis=0) for side in (0, 1)]
-        energy = tuple(float(np.square(part).mean()) if part.size else 0.0 for part in changes)
-        return find_differing(), (energy[0], energy[1]), plain
+            part = slice(first, last)
+            found = self._compare_every(self.rows[part], self.at[part], has_color)
+            levels[part], colors[part] = np.minimum(levels[part], found[0]), np.minimum(colors[part], found[2])
+            differ[part] = find_differing(part)
+        beyond = (self.at < -_ENDS) | (self.at > self._end() + _ENDS)
+        differ[beyond & ~plain] = True
+        return differ, (float(energy[0]), float(energy[1])), plain
 
-    def _batched(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
+    def _batched(self) -> Iterator[slice]:
         for first in range(0, len(self.rows), _BATCH):
-            yield self.rows[first : first + _BATCH], self.at[first : first + _BATCH]
+            yield slice(first, min(first + _BATCH, len(self.rows)))
 
     def _runs_to_look_at_again(self, differ: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
         """Runs of moments in which parts of the frame differ: quick movement between the frames that were read looks
@@ -347,10 +400,14 @@ class _Comparison:
         squared = np.maximum(self._pool(apart * apart) - 2 * along * shared + along * along * length, np.float32(0.0))
         return np.asarray(squared, np.float32), np.asarray(self._pool(apart) - along * self._pool(step), np.float32)
 
-    def _has_color(self) -> bool:
-        """Whether the removed file has colors at all."""
-        rows = self.rows[np.unique(np.linspace(0, len(self.rows) - 1, 32).astype(np.intp))]
-        return float(np.abs(self.removed.read(rows).color).mean()) > _NO_COLOR
+    def _has_color(self, frames: SmallFrames, rows: NDArray[np.intp]) -> bool:
+        """Whether frames have colors at all, compared with those of the removed file."""
+        picked = np.linspace(0, len(rows) - 1, 32).astype(np.intp)
+        colors = [
+            float(np.abs(one.read(rows_of_it[picked]).color).mean())
+            for one, rows_of_it in ((frames, rows), (self.removed, self.rows))
+        ]
+        return colors[0] > max(_FADED * colors[1], _NO_COLOR)
 
     def _outside(self) -> Iterator[Finding]:
         """Footage around what the kept file shows; plain and blurred borders are nothing."""
@@ -375,8 +432,11 @@ class _Comparison:
     def _differing(self, differ: NDArray[np.bool_], plain: NDArray[np.bool_]) -> Iterator[Finding]:
         """Findings for runs of moments with blocks that differ at two moments in a row."""
         lasting = _lasting(differ)
+        # A frame that stays for as long as two moments needs no other one.
+        stays = np.diff([*self.times.tolist(), self.length]) > 1.9 * _STEP
+        lasting[stays] = differ[stays]
         lasting[plain & (differ.mean(axis=1) > _MOST)] = False
-        end = float(self.kept.times[-1]) + self.kept.period
+        end = self._end()
         edges = [*self.times.tolist(), self.length]
         for first, last in _runs(np.asarray(lasting.any(axis=1))):
             blocks = np.asarray(lasting[first:last].any(axis=0)).reshape(self.blocks)
@@ -406,6 +466,11 @@ class _Comparison:
 def _batches(values: NDArray[_Number]) -> Iterator[NDArray[_Number]]:
     for first in range(0, len(values), _BATCH):
         yield values[first : first + _BATCH]
+
+
+def _sampled(*arrays: NDArray[_Number]) -> tuple[NDArray[_Number], ...]:
+    """Rows of arrays of equal length, evenly spread: all of them, or as many as are enough."""
+    return tuple(array[:: max(1, len(array) // _SAMPLE)] for array in arrays)
 
 
 def _fit_line(values: NDArray[np.floating], wanted: NDArray[np.floating]) -> tuple[float, float]:

@@ -17,11 +17,12 @@ from vidkin.files.facts import FileFacts, compare_facts, read_facts
 from vidkin.files.findings import Finding
 from vidkin.files.picture_proof import PictureProof, prove_picture
 from vidkin.files.proof_record import Proof
-from vidkin.files.small_frames import SmallFrames
+from vidkin.files.small_frames import RATE, REMOVED_RATE, SmallFrames
 from vidkin.files.sound_proof import prove_sound
 from vidkin.files.stretches import TimeStretch
 from vidkin.files.subtitle_proof import prove_subtitles
 from vidkin.media.decode import iter_frames_at
+from vidkin.media.reader import demux, open_video
 from vidkin.similarity import Segment
 
 _Value = TypeVar("_Value")
@@ -101,14 +102,18 @@ class Prover:
     def _hash(self, path: str) -> str:
         return _held(self._hashes, path, lambda: hash_file(path))
 
-    def _small_frames(self, path: str, on_progress: Callable[[float], None]) -> SmallFrames:
+    def _small_frames(self, path: str, rate: float, on_progress: Callable[[float], None]) -> SmallFrames:
         length = max(self.facts(path).duration, 1e-3)
 
         def read() -> SmallFrames:
             while len(self._frames) >= _MAX_HELD:
                 self._frames.pop(next(iter(self._frames)))[1].close()
-            return SmallFrames(path, threads=self.threads, on_read=lambda seconds: on_progress(seconds / length))
+            return SmallFrames(
+                path, rate=rate, threads=self.threads, on_read=lambda seconds: on_progress(seconds / length)
+            )
 
+        if path in self._frames and self._frames[path][1].rate < rate:
+            self._frames.pop(path)[1].close()
         frames = _held(self._frames, path, read)
         self._frames[path] = self._frames.pop(path)  # the one used last goes last
         return frames
@@ -120,8 +125,10 @@ class Prover:
         total = sum(one.duration for one in facts) or 1.0
         shares = [_DECODED * one.duration / total for one in facts]
         frames = (
-            self._small_frames(kept, lambda share: on_progress(shares[0] * min(share, 1.0))),
-            self._small_frames(removed, lambda share: on_progress(shares[0] + shares[1] * min(share, 1.0))),
+            self._small_frames(kept, RATE, lambda share: on_progress(shares[0] * min(share, 1.0))),
+            self._small_frames(
+                removed, REMOVED_RATE, lambda share: on_progress(shares[0] + shares[1] * min(share, 1.0))
+            ),
         )
         findings = [
             Finding("unreadable", f"{name}: {one.damage}")
@@ -157,7 +164,7 @@ class Prover:
             text = f"{own[0]}x{own[1]} pixels, the kept file has {round(under[0])}x{round(under[1])} for them"
             return [Finding("resolution", text)]
         if ratio >= 1 / _MORE_PIXELS:
-            rates = [one.size_bytes / max(one.duration, 1e-3) for one in (here, there)]
+            rates = [_video_bytes(path) / max(one.duration, 1e-3) for path, one in ((removed, here), (kept, there))]
             if here.codec == there.codec and rates[0] > _MORE_BITS * rates[1]:
                 return [Finding("quality", f"{rates[0] / rates[1]:.1f} times the data for as many pixels")]
             return []
@@ -225,6 +232,12 @@ def _read_at(
 ) -> tuple[list[NDArray[np.uint8]], NDArray[np.float64]]:
     batches = list(iter_frames_at(path, np.unique(np.maximum(times, 0.0)).tolist(), batch=1, threads=threads))
     return [batch.images[0] for batch in batches], np.concatenate([batch.timestamps for batch in batches])
+
+
+def _video_bytes(path: str) -> int:
+    """Bytes of the video track, without its sound."""
+    with open_video(path, threads=1) as (container, stream):
+        return sum(packet.size for packet in demux(container, stream))
 
 
 def _cut(image: NDArray[np.uint8], box: tuple[float, float, float, float]) -> NDArray[np.uint8]:

@@ -10,7 +10,7 @@ from vidkin._base.values import Result
 from vidkin.files.findings import Finding, FindingKind
 from vidkin.files.stretches import TimeStretch
 
-REVISION = 1
+REVISION = 2
 """Raised when the same two files would get other findings: a stored proof of another revision is made again."""
 
 

@@ -1,4 +1,4 @@
-"""A video decoded once into small frames, held compressed on disk so that hours of it take little memory."""
+"""A video decoded once into small frames, held on disk so that hours of it take little memory."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ from vidkin.media.frames import LUMINANCE
 SHORT_SIDE = 54
 """Pixels of the shorter side: a line of subtitles is still one or two pixels high."""
 RATE = 10.0
-"""Frames per second: two of every three frames of a film, so that movement between them stays small."""
+"""Frames per second of a kept file: two of every five of a film, so that movement between them stays small."""
+REMOVED_RATE = 5.0
+"""Frames per second that are enough of a removed file: nothing is looked for between them."""
 # Color is compared in cells this many pixels wide: eyes and encoders resolve it no finer.
 _COLOR_CELL = 3
-# Frames of one compressed block, some seconds, and the blocks that stay in memory.
+# Frames of one block, some seconds, and the blocks that stay in memory.
 _BLOCK = 64
 _MAX_BLOCKS = 6
+# What comes after so many bytes, about a quarter of an hour, is compressed: time counts for short files, space for
+# long ones.
+_MAX_PLAIN = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,16 +49,31 @@ class Stills:
 
 
 class SmallFrames:
-    """The frames of one video, about ten a second, at most 54 pixels on the shorter side.
+    """The frames of one video, at most 54 pixels on the shorter side.
+
+    Args:
+        path: The video.
+        rate: Frames per second.
+        threads: Threads that decode; 0 for one for each processor.
+        on_read: Receives the seconds that were read.
 
     Attributes:
         path: The file.
+        rate: Frames per second that were asked for.
         times: [T] timestamps in seconds from the first frame.
         size: H, W of the frames.
         damage: Parts that cannot be decoded, in words; empty if there are none.
     """
 
-    def __init__(self, path: PathLike, *, threads: int = 0, on_read: Callable[[float], None] | None = None) -> None:
+    def __init__(
+        self,
+        path: PathLike,
+        *,
+        rate: float = RATE,
+        threads: int = 0,
+        on_read: Callable[[float], None] | None = None,
+    ) -> None:
+        self.rate = rate
         self.path = path
         self._file: IO[bytes] = tempfile.TemporaryFile(prefix="vidkin-proof-")  # noqa: SIM115 - until close()
         self._starts: list[tuple[int, int]] = []
@@ -63,7 +83,7 @@ class SmallFrames:
         self.size = (0, 0)
         try:
             for batch in iter_frames(
-                path, rate=RATE, short_side=SHORT_SIDE, batch=_BLOCK, threads=threads, on_damage=damage.append
+                path, rate=rate, short_side=SHORT_SIDE, batch=_BLOCK, threads=threads, on_damage=damage.append
             ):
                 times.append(batch.timestamps)
                 self.size = batch.images.shape[1:3]
@@ -129,8 +149,8 @@ class SmallFrames:
             np.rint(stills.luma).astype(np.uint8).tobytes()
             + np.clip(np.rint(stills.color / 2) + 128, 0, 255).astype(np.uint8).tobytes()
         )
-        data = zlib.compress(packed, 1)
         start = self._file.tell()
+        data = packed if start < _MAX_PLAIN else zlib.compress(packed, 1)
         self._file.write(data)
         self._starts.append((start, len(data)))
 
@@ -140,7 +160,8 @@ class SmallFrames:
             return self._held[number]
         start, length = self._starts[number]
         self._file.seek(start)
-        packed = np.frombuffer(zlib.decompress(self._file.read(length)), np.uint8)
+        data = self._file.read(length)
+        packed = np.frombuffer(data if start < _MAX_PLAIN else zlib.decompress(data), np.uint8)
         count = int(self._firsts[number + 1] - self._firsts[number])
         height, width = self.size
         luma = packed[: count * height * width].reshape(count, height, width)

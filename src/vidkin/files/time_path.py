@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vidkin.similarity import Segment
 
 # Seconds around a line of the match that are searched, and the step: a match is exact to about half a second.
-_REACH, _STEP = 1.5, 0.1
+_REACH, LAG_STEP = 1.5, 0.1
 # Cost of a cut from one lag to another, in mean differences of a moment, and of a lag of one second off the line: of
 # moments that look alike the expected one is meant.
 _CUT, _OFF_LINE = 4.0, 0.15
@@ -53,7 +53,7 @@ def lines_of(segments: Sequence[Segment], length: float) -> list[TimeLine]:
 
 def candidate_times(lines: Sequence[TimeLine], times: NDArray[np.float64]) -> NDArray[np.float64]:
     """[T, L] seconds of the kept file that each moment may show: the lines and the lags around them."""
-    lags = np.arange(-round(_REACH / _STEP), round(_REACH / _STEP) + 1) * _STEP
+    lags = np.arange(-round(_REACH / LAG_STEP), round(_REACH / LAG_STEP) + 1) * LAG_STEP
     return np.concatenate([line.at(times)[:, None] + lags for line in lines], axis=1)
 
 
@@ -66,19 +66,18 @@ def find_path(costs: NDArray[np.float32], lines: int) -> NDArray[np.intp]:
         lines: Number of lines; L is a multiple of it.
     """
     count = costs.shape[1] // lines
-    off = np.tile(np.abs(np.arange(count) - count // 2) * _STEP * _OFF_LINE, lines).astype(np.float32)
-    total = np.empty_like(costs)
+    off = np.tile(np.abs(np.arange(count) - count // 2) * LAG_STEP * _OFF_LINE, lines).astype(np.float32)
     came = np.empty(costs.shape, np.int16)
-    total[0] = costs[0] + off
+    total = costs[0] + off
     stay = np.arange(costs.shape[1])
     for row in range(1, len(costs)):
-        before = total[row - 1]
-        best = int(np.argmin(before))
-        cut = before[best] + _CUT > before
-        came[row] = np.where(cut, stay, best)
-        total[row] = np.where(cut, before, before[best] + _CUT) + costs[row] + off
+        best = int(np.argmin(total))
+        after_cut = total[best] + np.float32(_CUT)
+        stays = total <= after_cut
+        came[row] = np.where(stays, stay, best)
+        total = np.where(stays, total, after_cut) + costs[row] + off
     path = np.empty(len(costs), np.intp)
-    path[-1] = int(np.argmin(total[-1]))
+    path[-1] = int(np.argmin(total))
     for row in range(len(costs) - 1, 0, -1):
         path[row - 1] = came[row, path[row]]
     return path
