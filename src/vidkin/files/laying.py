@@ -24,6 +24,8 @@ _FLAT = 5.0
 # Blocks along each side that are correlated by themselves, so that a caption cannot decide, and the deviation from
 # which on a block tells anything.
 _BLOCKS, _TEXTURE = 4, 4.0
+# Share of a frame that has to lie inside the other one to tell anything.
+_LEAST_SHARED = 0.1
 # Scales at which a crop is searched for in the whole, and the share of a frame it covers at least.
 _SCALES = np.geomspace(0.3, 1.0, 15)
 
@@ -144,7 +146,7 @@ def lay_frames(ones: Images, others: Images) -> tuple[FramePlace, float]:
     box = find_borders(others)
     for guess in _guesses(ones, others):
         place = _refine(ones, others, guess, box)
-        value = float(np.nanmedian(agreement(ones, place.lay(others, ones.shape[1:])))) if len(ones) else np.nan
+        value = _agreement_inside(ones, others, place)
         if np.isnan(value):
             return FramePlace(), np.nan
         if value > found + 0.005:
@@ -152,6 +154,19 @@ def lay_frames(ones: Images, others: Images) -> tuple[FramePlace, float]:
         if found > 0.97:
             break
     return best, found
+
+
+def _agreement_inside(ones: Images, others: Images, place: FramePlace) -> float:
+    """How well frames agree where both show something; their borders and what one of them lacks do not count."""
+    height, width = ones.shape[1:]
+    left, top, right, bottom = place.shown
+    rows = slice(int(np.ceil(top * height - 0.25)), int(np.floor(bottom * height + 0.25)))
+    columns = slice(int(np.ceil(left * width - 0.25)), int(np.floor(right * width + 0.25)))
+    laid = place.lay(others, (height, width))[:, rows, columns]
+    if laid[:1].size < _LEAST_SHARED * height * width:
+        return -1.0
+    values = agreement(ones[:, rows, columns], laid)
+    return float(np.nanmedian(values)) if np.isfinite(values).any() else float("nan")
 
 
 def _guesses(ones: Images, others: Images) -> Iterator[FramePlace]:

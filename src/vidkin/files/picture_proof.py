@@ -51,6 +51,8 @@ _NOISE, _SLOPE = 0.7, 0.05
 _PLAIN = 2.5
 # Frames with less color than this have none, and so have those with less than this share of the color of a copy.
 _NO_COLOR, _FADED = 2.5, 0.3
+# Frames of the kept file that are on screen within so many seconds of a moment are its neighbors.
+_NEIGHBOR = 0.35
 # A kept file that goes back by more seconds shows something once that the removed one shows twice, or elsewhere.
 _BACK = 0.5
 # Share of the changes over time that the kept file must show as well: otherwise it is another recording of the scene.
@@ -130,37 +132,33 @@ class _Comparison:
         self.framed = False
         self.gain, self.lift = 1.0, 0.0
         self.at: NDArray[np.float64] = self.times
+        # How much each moment differs from the one it shows, in shares of what there is to see in it.
+        self.apart: NDArray[np.floating] = np.zeros(len(self.rows))
 
     def prove(self, segments: Sequence[Segment]) -> PictureProof:
         """All findings."""
         lines = lines_of(segments, self.length)
         self.at = lines[0].at(self.times)
-        agreement = np.nan
+        # A match can be wrong by half a second, in which frames move: the moments have to be found before the place.
+        found = self._lay()
+        guess = self.at
+        self._find_times(lines)
+        other = self._lay()
+        if not other[1] > found[1]:
+            self.at, other = guess, found
+        self.place, agreement = other
         for _ in range(2):
-            moments = np.linspace(0, len(self.rows) - 1, min(_MOMENTS, len(self.rows)) + 2)[1:-1]
-            picked = np.unique(np.rint(moments).astype(np.intp))
-            ones = self._turn(self.removed.read(self.rows[picked]).luma)
-            others = self.kept.read(self._shown(self.at[picked])).luma
-            self.place, agreement = lay_frames(ones, others)
-            box = find_borders(others)
-            self._set_size(self._common_size(), box)
-            left, top, right, bottom = self.place.seen
-            around = left, top, 1 - right, 1 - bottom
-            bars = box[0], box[1], 1 - box[2], 1 - box[3]
-            # Beyond the removed frame the kept one has nothing but a border, whose edge lies within two pixels.
-            self.framed = any(
-                beyond > _BORDER and bar > max(beyond / 2, beyond - 2 / min(self.kept.size))
-                for beyond, bar in zip(around, bars, strict=True)
-            )
+            self._set_place()
             before = self.at
             self._find_times(lines)
             if np.abs(self.at - before).max() < 1.5 * LAG_STEP:
                 break
+            self.place, agreement = self._lay()
         if agreement < _AGREE:
             return self._result((Finding("picture", "its frames do not lie on those of the kept file", certainty=0.9),))
         differ, changes, is_plain = self._measure()
         findings = [*self._outside(), *self._differing(differ, is_plain)]
-        if self._has_color(self.removed, self.rows) and not self._has_color(self.kept, self._shown(self.at)):
+        if self._has_color() and self._is_gray():
             findings.append(Finding("picture", "the kept file is gray, this one has colors", certainty=0.95))
         if self.framed:
             findings.append(Finding("borders", "the kept file has borders around the frame", certainty=0.9))
@@ -170,6 +168,27 @@ class _Comparison:
         if not findings and (doubt := self._doubt_moments(changes)):
             findings.append(doubt)
         return self._result(tuple(findings))
+
+    def _lay(self) -> tuple[FramePlace, float]:
+        """The place of the removed frames, and how well those agree there that agree best."""
+        moments = np.flatnonzero(self.apart <= np.median(self.apart))
+        picked = moments[np.unique(np.linspace(0, len(moments) - 1, _MOMENTS).astype(np.intp))]
+        ones = self._turn(self.removed.read(self.rows[picked]).luma)
+        return lay_frames(ones, self.kept.read(self._shown(self.at[picked])).luma)
+
+    def _set_place(self) -> None:
+        """Compare at the size of the place, and without borders of the kept frames."""
+        rows = self._shown(self.at[np.linspace(0, len(self.at) - 1, _MOMENTS).astype(np.intp)])
+        box = find_borders(self.kept.read(rows).luma)
+        self._set_size(self._common_size(), box)
+        left, top, right, bottom = self.place.seen
+        around = left, top, 1 - right, 1 - bottom
+        bars = box[0], box[1], 1 - box[2], 1 - box[3]
+        # Beyond the removed frame the kept one has nothing but a border, whose edge lies within two pixels.
+        self.framed = any(
+            beyond > _BORDER and bar > max(beyond / 2, beyond - 2 / min(self.kept.size))
+            for beyond, bar in zip(around, bars, strict=True)
+        )
 
     def _result(self, findings: tuple[Finding, ...]) -> PictureProof:
         return PictureProof(findings, self._stretches(), self.place, self.mirrored, self.turned)
@@ -214,12 +233,14 @@ class _Comparison:
         self.gain, self.lift = _fit_line(
             *(part.astype(np.float32).ravel() for part in _sampled(other[self._shown(self.at)], own))
         )
-        end = self._end()
         costs = np.concatenate([self._costs(own, other, lines, rows) for rows in _batches(np.arange(len(own)))])
-        costs /= np.median(costs.min(axis=1)) + 0.5
+        apart = costs.min(axis=1)
+        seen = own.astype(np.float32).std(axis=1)
+        self.apart = (apart + 1.0) / (seen + 1.0)
+        costs /= np.median(apart) + 0.5
         costs = np.minimum(costs, _MAX_COST)
         candidates = candidate_times(lines, self.times)
-        costs[(candidates < -_ENDS) | (candidates > end + _ENDS)] = _MAX_COST
+        costs[(candidates < -_ENDS) | (candidates > self._end() + _ENDS)] = _MAX_COST
         path = find_path(costs, len(lines))
         self.at = candidates[np.arange(len(path)), path]
 
@@ -275,22 +296,25 @@ class _Comparison:
     def _measure(self) -> tuple[NDArray[np.bool_], tuple[float, float], NDArray[np.bool_]]:
         """Which blocks [T, B] differ by more than this pair does elsewhere; how much changes over time, and how much of
         it the kept file does not show; which moments [T] show nothing."""
-        has_color = self._has_color(self.removed, self.rows)
+        has_color = self._has_color()
         count = self.blocks[0] * self.blocks[1]
         # Half precision, or the numbers of hours would not fit.
         levels, slopes, colors = (np.empty((len(self.rows), count), np.float16) for _ in range(3))
         plain = np.empty(len(self.rows), np.bool_)
         covered = self._covered_blocks().ravel()
         colored = self.colored.ravel() & covered
-        energy, before = np.zeros(2), None
+        energy, before, moving = np.zeros(2), None, 0
         for part in self._batched():
             found = self._compare_kept(self.rows[part], self.at[part], has_color)
             levels[part], slopes[part], colors[part], plain[part] = (*found[:3], found[4])
-            means = found[3][:, covered]
+            # From and to black nothing moves.
+            means = found[3][~found[4].astype(np.bool_)][:, covered]
             run = means if before is None else np.concatenate([before, means])
-            energy += np.square(np.diff(run, axis=0)).mean(axis=1).sum(axis=0) if covered.any() else 0.0
-            before = means[-1:]
-        energy /= max(len(self.rows) - 1, 1)
+            if len(run) > 1 and covered.any():
+                energy += np.square(np.diff(run, axis=0)).mean(axis=1).sum(axis=0)
+                moving += len(run) - 1
+            before = run[-1:]
+        energy /= max(moving, 1)
         usual, steep, tinted = (one.astype(np.float32) for one in _sampled(levels, slopes, colors))
         usual, steep, tinted = usual[:, covered], steep[:, covered], tinted[:, colored]
         noise = max(_NOISE, float(np.median(usual)) if usual.size else 0.0)
@@ -331,9 +355,14 @@ class _Comparison:
     def _compare_kept(self, rows: NDArray[np.intp], at: NDArray[np.float64], has_color: bool) -> tuple[Values, ...]:
         """Removed frames against the kept frames that were read at these seconds, see `_compare`."""
         shown = self._shown(at)
-        needed = np.unique(np.clip(shown[:, None] + np.arange(-1, 3), 0, len(self.kept) - 1))
-        near = np.clip(shown + np.arange(-1, 3)[:, None], 0, len(self.kept) - 1)
-        return self._compare(self.removed.read(rows), self.kept.read(needed), np.searchsorted(needed, near), has_color)
+        # The moment may lie between two frames, and be off by one; the next slide is no neighbor.
+        near = np.clip(shown[:, None] + np.arange(-1, 3), 0, len(self.kept) - 1)
+        is_near = self.kept.times[near] < at[:, None] + _NEIGHBOR
+        is_near[:, 0] = self.kept.times[shown] > at - _NEIGHBOR
+        near = np.where(is_near, near, shown[:, None])
+        needed = np.unique(near)
+        sides = np.searchsorted(needed, near).T
+        return self._compare(self.removed.read(rows), self.kept.read(needed), sides, has_color)
 
     def _compare_every(self, rows: NDArray[np.intp], at: NDArray[np.float64], has_color: bool) -> tuple[Values, ...]:
         """The same against every frame of the kept file around these seconds: the one that is most alike."""
@@ -400,14 +429,22 @@ class _Comparison:
         squared = np.maximum(self._pool(apart * apart) - 2 * along * shared + along * along * length, np.float32(0.0))
         return np.asarray(squared, np.float32), np.asarray(self._pool(apart) - along * self._pool(step), np.float32)
 
-    def _has_color(self, frames: SmallFrames, rows: NDArray[np.intp]) -> bool:
-        """Whether frames have colors at all, compared with those of the removed file."""
-        picked = np.linspace(0, len(rows) - 1, 32).astype(np.intp)
-        colors = [
-            float(np.abs(one.read(rows_of_it[picked]).color).mean())
-            for one, rows_of_it in ((frames, rows), (self.removed, self.rows))
-        ]
-        return colors[0] > max(_FADED * colors[1], _NO_COLOR)
+    def _has_color(self) -> bool:
+        """Whether the removed file has colors at all."""
+        return float(np.abs(self._colors()[0]).mean()) > _NO_COLOR
+
+    def _is_gray(self) -> bool:
+        """Whether the kept file has hardly any of the colors of the removed one."""
+        own, other = self._colors()
+        return bool(np.abs(other).mean() < _FADED * np.abs(own).mean())
+
+    def _colors(self) -> tuple[Values, Values]:
+        """Colors of some moments of the removed file, and those that the kept one has there."""
+        picked = np.linspace(0, len(self.rows) - 1, 32).astype(np.intp)
+        own = AS_IT_IS.lay(self._turn(self.removed.read(self.rows[picked]).color), self.blocks)
+        other = self.place.lay(self.kept.read(self._shown(self.at[picked])).color, self.blocks)
+        inside = self.colored if self.colored.any() else np.ones_like(self.colored)
+        return own[..., inside], other[..., inside]
 
     def _outside(self) -> Iterator[Finding]:
         """Footage around what the kept file shows; plain and blurred borders are nothing."""
