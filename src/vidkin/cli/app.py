@@ -105,7 +105,7 @@ class _Commands(LazyGroup):
         ),
         "apply": LazyCommand(
             "vidkin.cli.apply:apply",
-            "Move the spare files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.",
+            "Move the files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.",
         ),
         "decisions": LazyCommand(
             "vidkin.cli.apply:decisions",
