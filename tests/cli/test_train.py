@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import run
+from tests.support.folders import made_in
 from tests.support.training import recipe_for, write_pictures
 from vidkin.training import load_recipe, show_recipe
 
@@ -57,7 +58,7 @@ class TestTrain:
         assert "image on small" in found.out
         assert "16 of the 16 items of the first batch" in found.out
         assert "Nothing was trained" in found.err
-        assert [path.name for path in (work / "checked").iterdir()] == ["first-batch.png"]
+        assert [path.name for path in made_in(work / "checked")] == ["first-batch.png"]
         facts = run("train", work / "shades.toml", "--output", work / "checked", "--check", "--json").json
         assert facts["labels"][0] == {
             "category": "blue", "subcategory": "dark", "train": 4, "validation": 2, "test": 2

@@ -192,9 +192,10 @@ def test_whitening_is_applied(weights: Path, tmp_path: Path) -> None:
     values = opened(weights, whitening=path).extract(frames).whole
     np.testing.assert_allclose(values, whitening.apply(plain.extract(frames).whole), atol=1e-5, rtol=0)
     np.testing.assert_allclose(np.linalg.norm(values, axis=-1), 1, rtol=1e-5)
-    Whitening.fit([np.random.default_rng(0).normal(size=(50, 5))], dimension=2).save(path)
+    other = tmp_path / "other.safetensors"
+    Whitening.fit([np.random.default_rng(0).normal(size=(50, 5))], dimension=2).save(other)
     with pytest.raises(InvalidArgumentError, match=r"for descriptors of length 5, timm:test_resnet makes 368"):
-        opened(weights, whitening=path)
+        opened(weights, whitening=other)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.seasons import RATE, shots, write_season
 from tests.support.videos import encode
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import MediaError
 from vidkin.index import Occurrence, RecurringGroup
 from vidkin.media import read_frames
 from vidkin.rendering.recurring import (
@@ -152,7 +152,7 @@ def test_what_is_left_is_one_file_with_all_frames_but_those_of_the_opening(tmp_p
     assert images.shape == expected.shape
     assert np.abs(images - expected).mean(axis=(1, 2, 3)).max() < 8
     assert join_parts(str(film), [], tmp_path / "rest") is None
-    with pytest.raises(InvalidArgumentError, match="choose another folder for the pieces"):
+    with pytest.raises(MediaError, match="would be written over"):
         join_parts(left.path, parts, tmp_path / "rest", name="film")
 
 

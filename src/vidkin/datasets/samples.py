@@ -321,6 +321,8 @@ class _Builder:
         size = path.stat().st_size if path.is_file() else -1
         if noted is None or noted.get("recipe") != recipe or noted.get("size") != size:
             path.parent.mkdir(parents=True, exist_ok=True)
+            if noted is not None:  # made here by another recipe, or damaged since
+                path.unlink(missing_ok=True)
             truth = make()
             noted = {"recipe": recipe, "size": path.stat().st_size, "truth": truth}
             self._files[key] = noted
