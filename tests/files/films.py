@@ -18,6 +18,7 @@ from vidkin.similarity import Segment
 
 Image = NDArray[np.uint8]
 RATE = 10
+FILM_SECONDS = 5.0
 WIDTH, HEIGHT = 320, 180
 PHOTOGRAPHS = ("astronaut", "coffee", "chelsea", "rocket")
 

@@ -39,6 +39,8 @@ _SAME_PIXELS, _COARSER = 0.02, 0.67
 # Share of a side from which on something is around the kept frame, and the share of its gradient that blurred or plain
 # borders have at most.
 _BORDER, _BLURRED = 0.02, 0.2
+# Share of the moments that tells how both relate: more than half of a file may be its own.
+_ALIKE = 0.4
 # Frames agree at least this well where they are laid on each other, or they are not the same footage.
 _AGREE = 0.8
 # A block shows something else if it differs by more than this many times what blocks like it differ by in this pair,
@@ -59,6 +61,8 @@ _BACK = 0.5
 _EXPLAINED = 0.5
 # Below this many gray levels from one moment to another nothing changes at all, as in a slide.
 _STILL = 0.12
+# A still whose contrast differs by a larger share may be the same scene in another light.
+_OTHER_LIGHT = 0.05
 # A kept file may begin later or end earlier by less than half a second.
 _ENDS = 0.3
 # Share of the blocks from which on the whole frame shows something else.
@@ -82,6 +86,8 @@ class PictureProof:
         stretches: The moments of the removed file in the kept one, in order.
         place: Where its frames lie in those of the kept file, after it was turned and mirrored.
         mirrored, turned: The pose: degrees clockwise, then left to right.
+        is_still: Nothing moves in the removed file: where encoders have removed all noise, two recordings of one scene
+            look the same, and frames alone are no proof.
     """
 
     findings: tuple[Finding, ...]
@@ -89,6 +95,7 @@ class PictureProof:
     place: FramePlace = AS_IT_IS
     mirrored: bool = False
     turned: int = 0
+    is_still: bool = False
 
     def pose(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """A frame [H, W] or [H, W, 3] of the removed file, turned and mirrored like the kept one."""
@@ -131,6 +138,7 @@ class _Comparison:
         self._set_size(self.full, (0.0, 0.0, 1.0, 1.0))
         self.framed = False
         self.gain, self.lift = 1.0, 0.0
+        self.is_still = False
         self.at: NDArray[np.float64] = self.times
         # How much each moment differs from the one it shows, in shares of what there is to see in it.
         self.apart: NDArray[np.floating] = np.zeros(len(self.rows))
@@ -171,10 +179,14 @@ class _Comparison:
 
     def _lay(self) -> tuple[FramePlace, float]:
         """The place of the removed frames, and how well those agree there that agree best."""
-        moments = np.flatnonzero(self.apart <= np.median(self.apart))
+        moments = self._alike()
         picked = moments[np.unique(np.linspace(0, len(moments) - 1, _MOMENTS).astype(np.intp))]
         ones = self._turn(self.removed.read(self.rows[picked]).luma)
         return lay_frames(ones, self.kept.read(self._shown(self.at[picked])).luma)
+
+    def _alike(self) -> NDArray[np.intp]:
+        """The moments that agree best: footage that only one of both has decides nothing."""
+        return np.flatnonzero(self.apart <= np.quantile(self.apart, _ALIKE))
 
     def _set_place(self) -> None:
         """Compare at the size of the place, and without borders of the kept frames."""
@@ -191,7 +203,7 @@ class _Comparison:
         )
 
     def _result(self, findings: tuple[Finding, ...]) -> PictureProof:
-        return PictureProof(findings, self._stretches(), self.place, self.mirrored, self.turned)
+        return PictureProof(findings, self._stretches(), self.place, self.mirrored, self.turned, self.is_still)
 
     def _common_size(self) -> tuple[int, int]:
         """H, W at which both are compared: that of the removed frames where the kept ones have the same pixels.
@@ -230,14 +242,19 @@ class _Comparison:
             return
         own = self._means(self.removed, self.rows, AS_IT_IS, covered)
         other = self._means(self.kept, np.arange(len(self.kept)), self.place, covered)
-        self.gain, self.lift = _fit_line(
-            *(part.astype(np.float32).ravel() for part in _sampled(other[self._shown(self.at)], own))
-        )
+        if self.apart.any():
+            alike = self._alike()
+            pairs = _sampled(other[self._shown(self.at[alike])], own[alike])
+            self.gain, self.lift = _fit_line(*(part.astype(np.float32).ravel() for part in pairs))
+        else:
+            # Nothing is known of their brightness yet.
+            own -= own.mean(axis=1, keepdims=True)
+            other -= other.mean(axis=1, keepdims=True)
         costs = np.concatenate([self._costs(own, other, lines, rows) for rows in _batches(np.arange(len(own)))])
         apart = costs.min(axis=1)
         seen = own.astype(np.float32).std(axis=1)
         self.apart = (apart + 1.0) / (seen + 1.0)
-        costs /= np.median(apart) + 0.5
+        costs /= np.quantile(apart, _ALIKE) + 0.5
         costs = np.minimum(costs, _MAX_COST)
         candidates = candidate_times(lines, self.times)
         costs[(candidates < -_ENDS) | (candidates > self._end() + _ENDS)] = _MAX_COST
@@ -471,6 +488,8 @@ class _Comparison:
         lasting = _lasting(differ)
         # A frame that stays for as long as two moments needs no other one.
         stays = np.diff([*self.times.tolist(), self.length]) > 1.9 * _STEP
+        if len(stays) > 1:
+            stays[-1] |= stays[-2]  # how long the last slide stays is not known
         lasting[stays] = differ[stays]
         lasting[plain & (differ.mean(axis=1) > _MOST)] = False
         end = self._end()
@@ -495,7 +514,11 @@ class _Comparison:
     def _doubt_moments(self, changes: tuple[float, float]) -> Finding | None:
         """A finding where so little changes that the two may be different recordings of one scene."""
         energy, unexplained = changes
-        if len(self.rows) < 2 or energy < _STILL**2 or unexplained <= (1 - _EXPLAINED) * energy:
+        if len(self.rows) < 2:
+            return None
+        self.is_still = energy < _STILL**2
+        is_same = abs(self.gain - 1) < _OTHER_LIGHT if self.is_still else unexplained <= (1 - _EXPLAINED) * energy
+        if is_same:
             return None
         return Finding("picture", "too little moves to tell it from another recording of the same scene", certainty=0.6)
 

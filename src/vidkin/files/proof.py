@@ -143,6 +143,9 @@ class Prover:
         findings += [one for one in compare_facts(*facts, speed=speed) if one.kind != "resolution"]
         if not picture.stretches:
             return findings, ()
+        if picture.is_still and not facts[1].sounds:
+            text = "nothing moves or is heard in it that would tell it from another recording of the same scene"
+            findings.append(Finding("picture", text, certainty=0.5))
         findings += self._compare_detail(kept, removed, picture)
         findings += prove_subtitles(kept, removed, picture.stretches)
         findings += prove_sound(
