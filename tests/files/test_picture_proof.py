@@ -252,9 +252,14 @@ def test_a_gray_file_does_not_contain_the_film_in_color(source: Path, tmp_path: 
     assert "picture: the kept file is gray, this one has colors" in says(proof.findings)
 
 
-def test_a_crop_does_not_contain_the_whole_frame(source: Path, tmp_path: Path) -> None:
-    proof = compare(write(tmp_path / "crop.mp4", [f[18:-18, 32:-32] for f in FILM]), source, [segment(LENGTH)])
-    assert "more of the scene at" in says(proof.findings)
+@pytest.mark.parametrize("share", [0.03, 0.05, 0.1])
+@pytest.mark.parametrize("width", [WIDTH, HEIGHT])
+def test_a_crop_does_not_contain_the_whole_frame(tmp_path: Path, share: float, width: int) -> None:
+    whole = [frame[:, :width] for frame in FILM[:40]]
+    down, across = (round(share * side / 2) * 2 for side in (HEIGHT, width))
+    cropped = [frame[down:-down, across:-across] for frame in whole]
+    pair = write(tmp_path / "crop.mp4", cropped), write(tmp_path / "whole.mp4", whole)
+    assert "more of the scene at" in says(compare(*pair, [segment(4.0)]).findings)
 
 
 def test_borders_around_the_kept_frame_are_named(source: Path, tmp_path: Path) -> None:

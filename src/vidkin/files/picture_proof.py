@@ -37,8 +37,8 @@ _COVERED = 0.3
 # Frames whose sizes differ by less have the same pixels; others are compared with this share of the fewer ones.
 _SAME_PIXELS, _COARSER = 0.02, 0.67
 # Share of a side from which on something is around the kept frame, and the share of its gradient that blurred or plain
-# borders have at most.
-_BORDER, _BLURRED = 0.02, 0.2
+# borders have at most on average, and of its clearest edges.
+_BORDER, _BLURRED, _EDGE = 0.02, 0.2, 0.5
 # Share of the moments that tells how both relate: more than half of a file may be its own.
 _ALIKE = 0.4
 # Frames agree at least this well where they are laid on each other, or they are not the same footage.
@@ -466,21 +466,28 @@ class _Comparison:
     def _outside(self) -> Iterator[Finding]:
         """Footage around what the kept file shows; plain and blurred borders are nothing."""
         left, top, right, bottom = self.place.shown
-        shares = {"the left": left, "the top": top, "the right": 1 - right, "the bottom": 1 - bottom}
-        names = [name for name, share in shares.items() if share > _BORDER]
-        if not names:
-            return
+        height, width = self.full
+        strips = {
+            "the left": (2, left * width),
+            "the top": (1, top * height),
+            "the right": (-2, (1 - right) * width),
+            "the bottom": (-1, (1 - bottom) * height),
+        }
         rows = self.rows[np.unique(np.linspace(0, len(self.rows) - 1, _MOMENTS).astype(np.intp))]
         images = self._turn(self.removed.read(rows).luma)
-        down, across = np.gradient(images, axis=(1, 2))
-        slope = np.sqrt(down * down + across * across)
-        # The edge between the frame and what is around it belongs to neither, and is two pixels wide.
-        height, width = self.full
-        high, wide = np.arange(height)[:, None], np.arange(width)[None]
-        beyond = (wide + 3 < left * width) | (wide - 2 > right * width) | (high + 3 < top * height)
-        beyond |= high - 2 > bottom * height
-        inner = float(slope[:, self.place.covered(self.full, self.kept.size)].mean())
-        if beyond.any() and float(slope[:, beyond].mean()) > max(_BLURRED * inner, 0.5):
+        names = []
+        for name, (side, strip) in strips.items():
+            if strip <= _BORDER * self.full[abs(side) - 1]:
+                continue
+            # Along the side: across it is the edge between the frame and what is around it, two pixels wide.
+            lines = np.moveaxis(images if side > 0 else images[:, ::-1, ::-1], abs(side), 1)
+            slopes = np.abs(np.diff(lines, axis=2))
+            outer, inner = slopes[:, : max(1, int(strip - 2))], slopes[:, int(strip) + 1 :]
+            # A scene at night has little detail anywhere: its clearest edges count as well.
+            edge, edge_inside = (float(np.quantile(part, 0.99)) for part in (outer, inner))
+            if outer.mean() > max(_BLURRED * inner.mean(), 0.5) or edge > max(_EDGE * edge_inside, 4.0):
+                names.append(name)
+        if names:
             yield Finding("picture", f"more of the scene at {' and '.join(names)}", certainty=0.8)
 
     def _differing(self, differ: NDArray[np.bool_], plain: NDArray[np.bool_]) -> Iterator[Finding]:

@@ -1,0 +1,94 @@
+"""Where frames lie in others: crops, borders and other aspect ratios are found, and how far both agree there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image as PILImage
+
+from tests.support.videos import pan
+from vidkin.files.laying import Place, find_borders, lay_frames, turn
+
+Images = NDArray[np.float32]
+
+
+def frames(count: int = 6, width: int = 192, height: int = 108, seed: int = 0) -> Images:
+    images = pan("coffee", count * 10, width=width, height=height, seed=seed)
+    return np.stack([gray(image) for image in images])[::10]
+
+
+def gray(image: NDArray[np.uint8]) -> Images:
+    return np.asarray(PILImage.fromarray(image).convert("L"), np.float32)
+
+
+def resized(images: Images, width: int, height: int) -> Images:
+    return np.stack([
+        np.asarray(PILImage.fromarray(image).resize((width, height), PILImage.Resampling.BOX)) for image in images
+    ])  # fmt: skip
+
+
+WHOLE = frames()
+SMALL = resized(WHOLE, 96, 54)
+
+
+@pytest.mark.parametrize(
+    ("box", "scale"), [((0, 0, 192, 108), 1.0), ((20, 10, 180, 100), 160 / 192), ((60, 30, 156, 84), 0.5)]
+)
+def test_a_crop_lies_where_it_was_cut(box: tuple[int, int, int, int], scale: float) -> None:
+    left, top, right, bottom = box
+    cut = resized(WHOLE[:, top:bottom, left:right], 96, 54)
+    place, agreement = lay_frames(cut, SMALL)
+    assert agreement > 0.95
+    assert place.scale == pytest.approx((scale, (bottom - top) / 108), abs=0.015)
+    assert place.shift == pytest.approx((left / 192, top / 108), abs=0.015)
+    # And the whole one lies around the crop.
+    around, agreement = lay_frames(SMALL, cut)
+    assert agreement > 0.95
+    assert around.shown == pytest.approx((left / 192, top / 108, right / 192, bottom / 108), abs=0.02)
+
+
+@pytest.mark.parametrize(("down", "across"), [(12, 0), (0, 30), (9, 9)])
+def test_borders_are_outside_of_what_both_show(down: int, across: int) -> None:
+    boxed = np.pad(SMALL, ((0, 0), (down, down), (across, across)))
+    height, width = boxed.shape[1:]
+    inner = (across / width, down / height, 1 - across / width, 1 - down / height)
+    assert find_borders(boxed) == pytest.approx(inner, abs=0.02)
+    place, agreement = lay_frames(boxed, SMALL)
+    assert agreement > 0.95
+    assert place.shown == pytest.approx(inner, abs=0.02)
+    place, agreement = lay_frames(SMALL, boxed)
+    assert agreement > 0.95
+    assert place.seen == pytest.approx(inner, abs=0.02)
+
+
+def test_a_logo_does_not_move_the_place() -> None:
+    marked = SMALL.copy()
+    marked[:, 4:14, 70:90] = 255
+    place, agreement = lay_frames(marked, SMALL)
+    assert agreement > 0.95
+    assert (*place.scale, *place.shift) == pytest.approx((1, 1, 0, 0), abs=0.005)
+
+
+def test_other_footage_and_empty_frames_agree_nowhere() -> None:
+    other = np.stack([gray(image) for image in pan("astronaut", 6, width=96, height=54)])
+    assert lay_frames(other, SMALL)[1] < 0.8
+    assert np.isnan(lay_frames(np.zeros_like(SMALL), np.zeros_like(SMALL))[1])
+
+
+def test_nothing_is_bordered_where_everything_is_flat() -> None:
+    assert find_borders(np.full((3, 20, 30), 16.0, np.float32)) == (0.0, 0.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("turned", [0, 90, 180, 270])
+def test_frames_are_turned_clockwise_and_then_mirrored(turned: int) -> None:
+    upright = np.arange(6, dtype=np.float32).reshape(1, 2, 3)
+    expected = np.asarray(PILImage.fromarray(upright[0]).rotate(-turned, expand=True))
+    assert np.array_equal(turn(upright, mirrored=False, turned=turned)[0], expected)
+    assert np.array_equal(turn(upright, mirrored=True, turned=turned)[0], expected[:, ::-1])
+
+
+def test_the_edge_between_a_frame_and_its_border_is_left_out() -> None:
+    inside = Place((2.0, 1.0), (-0.5, 0.0)).covered((4, 16), (4, 8))
+    assert inside.all(axis=0).nonzero()[0].tolist() == [5, 6, 7, 8, 9, 10]
+    assert Place().covered((4, 16), (4, 16)).all()
