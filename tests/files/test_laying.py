@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 
 from tests.support.videos import pan
-from vidkin.files.laying import Place, find_borders, lay_frames, turn
+from vidkin.files.laying import FramePlace, find_borders, lay_frames, turn
 
 Images = NDArray[np.float32]
 
@@ -89,6 +89,6 @@ def test_frames_are_turned_clockwise_and_then_mirrored(turned: int) -> None:
 
 
 def test_the_edge_between_a_frame_and_its_border_is_left_out() -> None:
-    inside = Place((2.0, 1.0), (-0.5, 0.0)).covered((4, 16), (4, 8))
+    inside = FramePlace((2.0, 1.0), (-0.5, 0.0)).covered((4, 16), (4, 8))
     assert inside.all(axis=0).nonzero()[0].tolist() == [5, 6, 7, 8, 9, 10]
-    assert Place().covered((4, 16), (4, 16)).all()
+    assert FramePlace().covered((4, 16), (4, 16)).all()

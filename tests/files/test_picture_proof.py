@@ -45,6 +45,7 @@ def number(seconds: float) -> int:
 # Own footage
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("seconds", [0.5, 1.0, 2.0, 5.0])
 @pytest.mark.parametrize("start", [0.0, 4.3, 9.9])
 def test_footage_that_replaces_a_part_is_named_with_its_time(
@@ -62,6 +63,7 @@ def test_footage_that_replaces_a_part_is_named_with_its_time(
         assert "shows something else" in found[0].text or found[0].kind == "ends"
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("seconds", [0.5, 1.0, 2.0, 5.0])
 @pytest.mark.parametrize("edges", ["both lines", "hull", "first line", "second line"])
 def test_footage_put_in_between_is_found_however_coarse_the_match(
@@ -78,6 +80,7 @@ def test_footage_put_in_between_is_found_however_coarse_the_match(
     ), says(proof.findings)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("seconds", [0.5, 1.0, 2.0, 5.0, 10.0])
 def test_footage_before_and_after_is_at_the_ends(source: Path, tmp_path: Path, seconds: float) -> None:
     own = OWN[: number(seconds)]
@@ -164,6 +167,7 @@ MARKS: dict[str, Callable[[Sequence[Image]], list[Image]]] = {
 }
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("name", MARKS)
 def test_a_mark_in_only_one_of_two_copies_is_found_whichever_stays(source: Path, tmp_path: Path, name: str) -> None:
     marked = write(tmp_path / "marked.mp4", MARKS[name](FILM))
@@ -252,6 +256,7 @@ def test_a_gray_file_does_not_contain_the_film_in_color(source: Path, tmp_path: 
     assert "picture: the kept file is gray, this one has colors" in says(proof.findings)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("share", [0.03, 0.05, 0.1])
 @pytest.mark.parametrize("width", [WIDTH, HEIGHT])
 def test_a_crop_does_not_contain_the_whole_frame(tmp_path: Path, share: float, width: int) -> None:

@@ -165,6 +165,7 @@ def test_files_that_are_asked_for_again_are_not_decoded_again(source: Path, copy
     prover.close()
 
 
+@pytest.mark.large
 def test_a_pair_of_long_films_with_a_second_replaced_is_told(tmp_path: Path) -> None:
     frames = film(60.0, width=192, height=108)
     own = film(1.0, seed=9, width=192, height=108)

@@ -325,7 +325,7 @@ class _Comparison:
             found = self._compare_kept(self.rows[part], self.at[part], has_color)
             levels[part], slopes[part], colors[part], plain[part] = (*found[:3], found[4])
             # From and to black nothing moves.
-            means = found[3][~found[4].astype(np.bool_)][:, covered]
+            means = found[3][~plain[part]][:, covered]
             run = means if before is None else np.concatenate([before, means])
             if len(run) > 1 and covered.any():
                 energy += np.square(np.diff(run, axis=0)).mean(axis=1).sum(axis=0)
