@@ -26,7 +26,7 @@ REMOVED_RATE = 5.0
 _COLOR_CELL = 3
 # Frames of one block, some seconds, and the blocks that stay in memory.
 _BLOCK = 64
-_MAX_BLOCKS = 6
+_MAX_BLOCKS = 4
 # What comes after so many bytes, about a quarter of an hour, is compressed: time counts for short files, space for
 # long ones.
 _MAX_PLAIN = 64 * 2**20
