@@ -70,7 +70,9 @@ def test_no_cell_of_a_map_is_above_its_bound(cells: int, monkeypatch: pytest.Mon
         maps = compare(query, target)
         nearest = min(float(part.min()) for part in (maps.query_parts, maps.target_parts, np.ones(1)) if part.size)
         most = max(float(maps.whole.max()), 1 - nearest)
-        assert most <= bound <= (most + 2e-5 if cells == 1 << 18 else 1)
+        # Processors round products of matrices differently.
+        assert most <= bound + 1e-6
+        assert bound <= (most + 2e-5 if cells == 1 << 18 else 1 + 1e-6)
     assert bounds[3] == pytest.approx(1)
     assert (max(bounds[4:]) < 0.9) is (cells > 1)
 
