@@ -20,7 +20,7 @@ from vidkin.files.findings import Finding
 from vidkin.files.laying import AS_IT_IS, FramePlace, find_borders, lay_frames, turn
 from vidkin.files.small_frames import REMOVED_RATE, SmallFrames, Stills, pool, stretch
 from vidkin.files.stretches import TimeStretch
-from vidkin.files.time_path import LAG_STEP, TimeLine, candidate_times, find_path, lines_of
+from vidkin.files.time_path import LAG_STEP, MatchLine, candidate_times, find_path, lines_of
 from vidkin.similarity import Segment
 
 Values = NDArray[np.float32]
@@ -235,7 +235,7 @@ class _Comparison:
         rows = np.searchsorted(self.kept.times, times + 0.25 * max(self.kept.period, 0.01), side="right") - 1
         return np.clip(rows, 0, len(self.kept) - 1)
 
-    def _find_times(self, lines: Sequence[TimeLine]) -> None:
+    def _find_times(self, lines: Sequence[MatchLine]) -> None:
         """Find the moment of the kept file that each compared moment shows, and how its brightness relates."""
         covered = self._covered_blocks()
         if not covered.any():
@@ -281,7 +281,7 @@ class _Comparison:
         return means
 
     def _costs(
-        self, own: NDArray[np.float16], other: NDArray[np.float16], lines: Sequence[TimeLine], rows: NDArray[np.intp]
+        self, own: NDArray[np.float16], other: NDArray[np.float16], lines: Sequence[MatchLine], rows: NDArray[np.intp]
     ) -> Values:
         """[T, L] mean differences of some moments from each candidate, in gray levels."""
         wanted = own[rows].astype(np.float32)

@@ -26,7 +26,7 @@ _MAX_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class TimeLine:
+class MatchLine:
     """Times of the kept file along a line of the match: ``offset + speed * seconds of the removed file``."""
 
     offset: float
@@ -37,21 +37,21 @@ class TimeLine:
         return self.offset + self.speed * times
 
 
-def lines_of(segments: Sequence[Segment], length: float) -> list[TimeLine]:
+def lines_of(segments: Sequence[Segment], length: float) -> list[MatchLine]:
     """The different lines of a match, the longest first; the removed file is the query."""
-    lines: list[TimeLine] = []
+    lines: list[MatchLine] = []
     for segment in sorted(segments, key=lambda item: item.query_start - item.query_end):
         middle = (segment.query_start + segment.query_end) / 2
         # A match of a scene that hardly moves may state any speed.
         for speed in dict.fromkeys((segment.speed if abs(segment.speed - 1) > _OTHER_SPEED else 1.0, 1.0)):
-            line = TimeLine((segment.target_start + segment.target_end) / 2 - speed * middle, speed)
+            line = MatchLine((segment.target_start + segment.target_end) / 2 - speed * middle, speed)
             ends = np.array([0.0, length])
             if all(np.abs(line.at(ends) - other.at(ends)).max() > _SAME_LINE for other in lines):
                 lines.append(line)
     return lines[:_MAX_LINES]
 
 
-def candidate_times(lines: Sequence[TimeLine], times: NDArray[np.float64]) -> NDArray[np.float64]:
+def candidate_times(lines: Sequence[MatchLine], times: NDArray[np.float64]) -> NDArray[np.float64]:
     """[T, L] seconds of the kept file that each moment may show: the lines and the lags around them."""
     lags = np.arange(-round(_REACH / LAG_STEP), round(_REACH / LAG_STEP) + 1) * LAG_STEP
     return np.concatenate([line.at(times)[:, None] + lags for line in lines], axis=1)
