@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
+from tests.support.folders import made_in
 from tests.support.videos import encode, pan
 from tests.web.conftest import Connect, Library, finish_job, number_of
 from vidkin.index import Index, SerialExecutor
@@ -59,7 +60,7 @@ def test_each_shot_becomes_a_file_in_a_new_folder_and_nothing_is_replaced(
         client, client.post(f"/api/videos/{number}/clips", json={"folder": str(tmp_path / "shots")}).json()
     )
     assert ended["state"] == "done", ended
-    files = sorted((tmp_path / "shots").iterdir())
+    files = sorted(made_in(tmp_path / "shots"))
     assert [file.name for file in files] == ["film-001.mp4", "film-002.mp4", "film-003.mp4"]
     assert [round(probe(file).duration, 1) for file in files] == [2.0, 2.0, 2.0]
     again = client.post(f"/api/videos/{number}/clips", json={"folder": str(tmp_path / "shots")})
@@ -101,7 +102,7 @@ def test_all_shots_of_several_videos_become_files_in_a_folder_of_each(
     assert causes["still.png"] == "a photograph has no shots; select videos"
     assert "broken.mp4" in causes["broken.mp4"]
     second = f"film-{numbers[str(other / 'film.mp4')]}"
-    written = {each.name: sorted(file.name for file in each.iterdir()) for each in (tmp_path / "out").iterdir()}
+    written = {each.name: sorted(file.name for file in made_in(each)) for each in (tmp_path / "out").iterdir()}
     assert written == {
         "film": ["film-001.mp4", "film-002.mp4", "film-003.mp4"],
         second: ["film-001.mp4", "film-002.mp4"],
