@@ -145,7 +145,10 @@ def test_covering_takes_any_size_whatever_the_rounding() -> None:
     for width, height in ((263, 191), (320, 213), (479, 320)):
         image = np.full((height, width, 3), 9, np.uint8)
         for side in range(1, 400, 7):
-            assert picture_edits.covering(image, width + side, height + 2 * side).shape[:2] == (height + 2 * side, width + side)
+            assert picture_edits.covering(image, width + side, height + 2 * side).shape[:2] == (
+                height + 2 * side,
+                width + side,
+            )
 
 
 def test_surrounding_footage_comes_before_and_after() -> None:

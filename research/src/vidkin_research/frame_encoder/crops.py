@@ -76,9 +76,7 @@ def plan_shards(rounds: Sequence[Sequence[Picture]], seed: int) -> list[tuple[li
     return shards
 
 
-def write_shard(
-    work: Path, shard: int, numbers: Sequence[int], pictures: Sequence[Picture], seed: int
-) -> None:
+def write_shard(work: Path, shard: int, numbers: Sequence[int], pictures: Sequence[Picture], seed: int) -> None:
     """Write the crops of these pictures as one shard, unless it is there.
 
     Args:
@@ -105,9 +103,7 @@ def write_shard(
     partial.rename(index)
 
 
-def make_crops(
-    work: Path, number: int, pictures: Sequence[Picture], seed: int
-) -> list[tuple[Image, tuple[str, ...]]]:
+def make_crops(work: Path, number: int, pictures: Sequence[Picture], seed: int) -> list[tuple[Image, tuple[str, ...]]]:
     """The plain crop of a picture, [`SIDE`, `SIDE`, 3], and its edited ones, each with the kinds of edits."""
     picture = pictures[number]
     random = np.random.default_rng([seed, 2, number])
@@ -169,9 +165,7 @@ def _base(image: Image, random: np.random.Generator) -> Image:
     return scaled(np.ascontiguousarray(image), max(8, round(width * factor)), max(8, round(height * factor)))
 
 
-def _others(
-    work: Path, own: Picture, pictures: Sequence[Picture], random: np.random.Generator
-) -> Callable[[], Image]:
+def _others(work: Path, own: Picture, pictures: Sequence[Picture], random: np.random.Generator) -> Callable[[], Image]:
     """A supply of pictures of other groups."""
 
     def other() -> Image:

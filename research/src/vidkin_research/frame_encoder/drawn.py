@@ -14,16 +14,17 @@ __all__ = ["draw_page", "draw_text_line", "random_color", "random_words"]
 Image = NDArray[np.uint8]
 Color = tuple[int, int, int]
 
-_SYLLABLES = (
-    "ba be bo ca co da de di fa fi ga go ha he in ka ke la le li lo ma me mi mo na ne no or pa pe po ra re ri ro sa se "
-    "si so ta te ti to un va ve vi vo wa we za zo an er es et on th ing ly ver ter"
-).split()
+_CONSONANTS, _VOWELS = "bcdfghklmnprstvwz", "aeiou"
 _SIZES = ((640, 360), (480, 360), (360, 640), (400, 400), (560, 320))
 
 
 def random_words(random: np.random.Generator, count: int) -> str:
     """Words of no language."""
-    words = ["".join(random.choice(_SYLLABLES, int(random.integers(1, 4)))) for _ in range(count)]
+    words = []
+    for _ in range(count):
+        length = int(random.integers(1, 4))
+        starts, ends = random.choice(list(_CONSONANTS), length), random.choice(list(_VOWELS), length)
+        words.append("".join(start + end for start, end in zip(starts, ends, strict=True)))
     return " ".join(word.capitalize() if random.random() < 0.2 else word for word in words)
 
 

@@ -176,7 +176,9 @@ def _colors(image: Image, random: Random, others: Others) -> Image:
     far = random.random() < 0.4
     for enhance in (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color):
         if random.random() < 0.75:
-            picture = enhance(picture).enhance(math.exp(random.uniform(-0.9, 0.9) if far else random.uniform(-0.4, 0.4)))
+            picture = enhance(picture).enhance(
+                math.exp(random.uniform(-0.9, 0.9) if far else random.uniform(-0.4, 0.4))
+            )
     gamma = math.exp(random.uniform(-0.6, 0.6)) if random.random() < 0.4 else 1.0
     curve = np.rint(255 * (np.arange(256) / 255) ** gamma).astype(np.uint8)
     return curve[np.asarray(picture)]
@@ -264,7 +266,10 @@ def _cover(image: Image, random: Random, others: Others) -> Image:
     wide, tall = max(1, round(across * width)), max(1, min(height, round(area / across * height)))
     left, top = int(random.integers(width - wide + 1)), int(random.integers(height - tall + 1))
     if random.random() < 0.6:
-        left, top = (0 if left < (width - wide) / 2 else width - wide), (0 if top < (height - tall) / 2 else height - tall)
+        left, top = (
+            (0 if left < (width - wide) / 2 else width - wide),
+            (0 if top < (height - tall) / 2 else height - tall),
+        )
     result = image.copy()
     filled = random.random() < 0.8
     result[top : top + tall, left : left + wide] = covering(others(), wide, tall) if filled else random_color(random)
@@ -312,8 +317,8 @@ def _split(image: Image, random: Random, others: Others) -> Image:
     height, width = image.shape[:2]
     columns, rows = ((1, 2), (2, 1), (1, 2), (2, 1), (3, 1), (1, 3))[int(random.integers(6))]
     if random.random() < 0.5:  # cropped into its part instead of squeezed
-        image = covering(image, max(8, round(width * (1.0 if rows > 1 else 0.6))), max(8, round(height * (0.6 if rows > 1 else 1.0))))
-        height, width = image.shape[:2]
+        width, height = (width, round(0.6 * height)) if rows > 1 else (round(0.6 * width), height)
+        image = covering(image, width, height)
     canvas = (columns * width, rows * height)
     own = int(random.integers(columns * rows))
     result = np.empty((canvas[1], canvas[0], 3), dtype=np.uint8)
@@ -369,7 +374,9 @@ def _pixelate(image: Image, random: Random, others: Others) -> Image:
     height, width = image.shape[:2]
     factor = random.uniform(20, 70) / min(height, width)
     small = PILImage.fromarray(image).resize((max(4, round(width * factor)), max(4, round(height * factor))), _BILINEAR)
-    return np.asarray(small.resize((width, height), PILImage.Resampling.NEAREST if random.random() < 0.6 else _BILINEAR))
+    return np.asarray(
+        small.resize((width, height), PILImage.Resampling.NEAREST if random.random() < 0.6 else _BILINEAR)
+    )
 
 
 def _compress(image: Image, random: Random, others: Others) -> Image:

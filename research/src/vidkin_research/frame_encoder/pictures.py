@@ -226,7 +226,9 @@ def _opened(content: bytes) -> PILImage.Image | None:
             picture.load()
             if picture.mode == "RGBA":
                 random = np.random.default_rng(zlib.crc32(content))
-                color = (255, 255, 255) if random.random() < 0.4 else tuple(int(v) for v in random.integers(256, size=3))
+                color = (
+                    (255, 255, 255) if random.random() < 0.4 else tuple(int(v) for v in random.integers(256, size=3))
+                )
                 ground = PILImage.new("RGBA", picture.size, (*color, 255))
                 picture = PILImage.alpha_composite(ground, picture)
             picture = picture.convert("RGB")
