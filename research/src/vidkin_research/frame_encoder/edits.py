@@ -181,7 +181,8 @@ def _colors(image: Image, random: Random, others: Others) -> Image:
             )
     gamma = math.exp(random.uniform(-0.6, 0.6)) if random.random() < 0.4 else 1.0
     curve = np.rint(255 * (np.arange(256) / 255) ** gamma).astype(np.uint8)
-    return curve[np.asarray(picture)]
+    curved: Image = curve[np.asarray(picture)]
+    return curved
 
 
 def _without_color(image: Image, random: Random, others: Others) -> Image:
@@ -201,7 +202,8 @@ def _tint(image: Image, random: Random, others: Others) -> Image:
 
 
 def _negative(image: Image, random: Random, others: Others) -> Image:
-    return 255 - image
+    negative: Image = 255 - image
+    return negative
 
 
 def _dim(image: Image, random: Random, others: Others) -> Image:

@@ -101,6 +101,7 @@ class Student(nn.Module):
             before = maps
             for number, active in steps:
                 convolution = self.convolutions[number]
+                assert isinstance(convolution, nn.Conv2d)
                 maps = convolution(_padded(maps, convolution.kernel_size[0], convolution.stride[0]))
                 maps = functional.relu6(maps) if active else maps
             maps = maps + before if shortcut else maps
@@ -159,8 +160,8 @@ def _read(weights: Path) -> Mapping[str, torch.Tensor]:
     if weights.suffix == ".safetensors":
         from safetensors.torch import load_file
 
-        state = load_file(weights)
-        return {name: state[name] for name in sorted(state, key=_place_in_mobilenet) if state[name].ndim}
+        stored = load_file(weights)
+        return {name: stored[name] for name in sorted(stored, key=_place_in_mobilenet) if stored[name].ndim}
     state: dict[str, torch.Tensor] = torch.load(weights, map_location="cpu", weights_only=True)
     return {name: tensor for name, tensor in state.items() if not name.endswith("num_batches_tracked")}
 

@@ -31,6 +31,8 @@ Vectors = NDArray[np.float32]
 # Decoded frames have this shorter side, from which each network's square is made.
 _SHORT_SIDE = 288
 _BATCH = 8
+# Seconds of a single shot that its moments are measured on.
+_MAX_SHOT = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +76,14 @@ class VectorStore:
         self._encode: PixelEncoder | None = None
         self._threads = threads
 
-    def vectors(self, video: Path, *, start: float = 0.0, rate: float = 1.0) -> tuple[Vectors, list[float]]:
-        """[T, D] vectors of a video's frames, and the times of the frames in seconds."""
-        stat = video.stat()
-        made_of = f"{video.resolve()} {stat.st_size} {start} {rate}"
+    def vectors(self, video: Path, *, start: float = 0.0, end: float | None = None) -> tuple[Vectors, list[float]]:
+        """[T, D] vectors of a video's frames, one a second, and the times of the frames in seconds."""
+        made_of = f"{video.resolve()} {video.stat().st_size} {start} {end}"
         file = self._folder / f"{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.npz"
         if file.exists():
             with np.load(file) as stored:
                 return stored["vectors"], stored["times"].tolist()
-        frames = read_frames(video, rate=rate, start=start, short_side=_SHORT_SIDE, threads=1)
+        frames = read_frames(video, rate=1.0, start=start, end=end, short_side=_SHORT_SIDE, threads=1)
         vectors = self.encode(list(frames.images))
         self._folder.mkdir(parents=True, exist_ok=True)
         partial = file.with_suffix(".partial.npz")
@@ -147,8 +148,8 @@ def measure_moments(store: VectorStore, shots: Sequence[Path]) -> dict[str, floa
     """
     shares, precisions = [], []
     for shot in shots:
-        targets, times = store.vectors(shot)
-        queries, query_times = store.vectors(shot, start=0.5)
+        targets, times = store.vectors(shot, end=_MAX_SHOT)
+        queries, query_times = store.vectors(shot, start=0.5, end=_MAX_SHOT)
         shares.append(nearest_within(queries, query_times, targets, times, 1.0))
         apart = np.abs(np.asarray(query_times)[:, None] - np.asarray(times))
         precisions.append(_average_precision(queries @ targets.T, apart <= 1.0))
