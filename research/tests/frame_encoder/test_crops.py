@@ -66,7 +66,7 @@ def test_without_pictures_the_message_says_which_step_is_missing(tmp_path: Path)
     with pytest.raises(InvalidArgumentError, match="has no pictures; run `pictures` first"):
         read_rounds(tmp_path)
     with pytest.raises(InvalidArgumentError, match="has no shard with vectors; run `crops` and `teach` first"):
-        open_material(tmp_path, [], [])
+        open_material(tmp_path, [])
 
 
 def test_the_teacher_must_be_a_file(tmp_path: Path) -> None:
@@ -75,9 +75,8 @@ def test_the_teacher_must_be_a_file(tmp_path: Path) -> None:
 
 
 def test_a_batch_has_three_levels(work: Path) -> None:
-    (pictures,) = read_rounds(work)
     assert missing_files(work) == []
-    material = open_material(work, pictures, taught_shards(work))
+    material = open_material(work, taught_shards(work))
     batch = material.draw(np.random.default_rng(0), moments=8, paired=0.5, side=48)
     assert batch.images.shape == (16, 3, 48, 48)
     assert float(batch.images.min()) >= -1
@@ -95,8 +94,7 @@ def test_a_batch_has_three_levels(work: Path) -> None:
 
 
 def test_a_batch_carries_the_teachers_vectors_of_the_plain_and_of_the_same_edited_crop(work: Path) -> None:
-    (pictures,) = read_rounds(work)
-    material = open_material(work, pictures, taught_shards(work))
+    material = open_material(work, taught_shards(work), taught_shards(work, "edited"))
     batch = material.draw(np.random.default_rng(3), moments=6, paired=0.0, side=48)
     assert batch.known.all()
     assert torch.allclose(batch.plain.norm(dim=1), torch.ones(12), atol=1e-3)

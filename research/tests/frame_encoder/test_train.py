@@ -14,7 +14,6 @@ from vidkin_research.frame_encoder.export import export_student
 from vidkin_research.frame_encoder.material import to_input
 from vidkin_research.frame_encoder.network import Student, StudentSettings, load_pretrained
 from vidkin_research.frame_encoder.objective import ObjectiveSettings
-from vidkin_research.frame_encoder.pictures import read_rounds
 from vidkin_research.frame_encoder.raw_vectors import (
     Network,
     VectorStore,
@@ -42,14 +41,13 @@ def one_thread() -> None:
 
 
 def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(work: Path, tmp_path: Path) -> None:
-    (pictures,) = read_rounds(work)
     whole = open_run(tmp_path / "whole", SMALL)
-    train(whole, tmp_path / "whole", work, pictures)
+    train(whole, tmp_path / "whole", work)
     first = open_run(tmp_path / "parts", SMALL)
-    train(first, tmp_path / "parts", work, pictures, until=2)
+    train(first, tmp_path / "parts", work, until=2)
     second = open_run(tmp_path / "parts", SMALL)
     assert second.step == 2
-    train(second, tmp_path / "parts", work, pictures)
+    train(second, tmp_path / "parts", work)
     assert second.step == whole.step == 4
     losses = [[row["loss"] for row in run.curve if "loss" in row] for run in (whole, second)]
     assert losses[0] == losses[1]

@@ -36,7 +36,7 @@ _SIZES: dict[str, ClipSize] = {
     "small": SMALL,
 }
 # Seconds that a single shot must have for its moments to be told apart.
-_SHOT = 8.0
+_SHOT = 6.0
 
 
 def main() -> None:
@@ -91,8 +91,7 @@ def main() -> None:
         recipe = train.read_recipe(given.recipe)
         run = train.open_run(given.run, recipe, weights=given.weights)
         logging.info("from step %d", run.step)
-        found = [picture for each in pictures.read_rounds(given.work) for picture in each]
-        train.train(run, given.run, given.work, found, until=given.until, on_step=_log_step)
+        train.train(run, given.run, given.work, until=given.until, on_step=_log_step)
     elif given.step == "export":
         run = train.open_run(given.run, train.read_recipe(given.recipe))
         export.export_student(run, given.target, teacher=given.teacher)

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.frame_encoder.crops import CropRow, decode_crop, read_rows, shard_files
-from vidkin_research.frame_encoder.pictures import Picture
-from vidkin_research.frame_encoder.teacher import rows_of_part, vectors_file
+from vidkin_research.frame_encoder.pictures import Picture, read_rounds
+from vidkin_research.frame_encoder.teacher import Part, rows_of_part, vectors_file
 
 __all__ = ["Batch", "Material", "Moment", "open_material", "taught_shards"]
 
@@ -139,24 +139,30 @@ def to_input(images: NDArray[np.uint8]) -> torch.Tensor:
     return torch.from_numpy(images).permute(0, 3, 1, 2).float() / 127.5 - 1
 
 
-def taught_shards(work: Path) -> list[int]:
-    """Shards whose plain crops have the teacher's vectors."""
-    return sorted(int(file.name.split(".")[0]) for file in (work / "vectors").glob("*.plain.npy"))
+def taught_shards(work: Path, part: Part = "plain") -> list[int]:
+    """Shards whose crops of this part have the teacher's vectors."""
+    return sorted(int(file.name.split(".")[0]) for file in (work / "vectors").glob(f"*.{part}.npy"))
 
 
-def open_material(work: Path, pictures: Sequence[Picture], shards: Sequence[int]) -> Material:
+def open_material(work: Path, shards: Sequence[int], edited: Sequence[int] = ()) -> Material:
     """Read the lists and vectors of some shards; crops stay in their files until they are drawn.
+
+    Args:
+        work: The work folder.
+        shards: Shards to read.
+        edited: Those of them whose vectors of edited crops are read as well.
 
     Raises:
         InvalidArgumentError: There is no shard.
     """
     if not shards:
         raise InvalidArgumentError(f"{work} has no shard with vectors; run `crops` and `teach` first")
+    pictures = [picture for each in read_rounds(work) for picture in each]
     names: dict[str, int] = {}
     training: list[Moment] = []
     validation: list[Moment] = []
     for shard in shards:
-        for moment, group in _moments(work, shard, pictures, names):
+        for moment, group in _moments(work, shard, pictures, names, with_edited=shard in edited):
             held = zlib.crc32(group.encode()) % _VALIDATION == 0
             (validation if held else training).append(moment)
     by_group: dict[int, list[int]] = {}
@@ -173,13 +179,14 @@ def open_material(work: Path, pictures: Sequence[Picture], shards: Sequence[int]
     return Material(tuple(training), tuple(validation), pairs, torch.nn.functional.normalize(bank, dim=1), groups)
 
 
-def _moments(work: Path, shard: int, pictures: Sequence[Picture], names: dict[str, int]) -> list[tuple[Moment, str]]:
+def _moments(
+    work: Path, shard: int, pictures: Sequence[Picture], names: dict[str, int], *, with_edited: bool
+) -> list[tuple[Moment, str]]:
     index, content_file = shard_files(work, shard)
     rows = read_rows(index)
     content = np.memmap(content_file, dtype=np.uint8, mode="r")
     plain = np.load(vectors_file(work, shard, "plain"))
-    edited_file = vectors_file(work, shard, "edited")
-    edited = np.load(edited_file) if edited_file.exists() else None
+    edited = np.load(vectors_file(work, shard, "edited")) if with_edited else None
     own: dict[int, list[CropRow]] = {}
     for row in rows:
         own.setdefault(row.picture, []).append(row)

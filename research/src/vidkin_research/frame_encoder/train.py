@@ -22,7 +22,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin_research.frame_encoder.material import Material, Moment, open_material, taught_shards, to_input
 from vidkin_research.frame_encoder.network import Student, StudentSettings, load_pretrained
 from vidkin_research.frame_encoder.objective import ObjectiveSettings, objective_terms
-from vidkin_research.frame_encoder.pictures import Picture
 
 __all__ = ["Run", "TrainSettings", "open_run", "read_recipe", "train"]
 
@@ -91,6 +90,7 @@ class Run:
         step: Steps taken.
         seconds: Seconds that they took.
         shards: Shards that it trains on; refreshed at fixed steps.
+        edited: Those of them whose edited crops have the teacher's vectors, too.
         curve: A row for each ten steps and each validation.
     """
 
@@ -101,6 +101,7 @@ class Run:
     step: int = 0
     seconds: float = 0.0
     shards: list[int] = field(default_factory=list)
+    edited: list[int] = field(default_factory=list)
     curve: list[dict[str, float]] = field(default_factory=list)
 
     def save(self, folder: Path) -> None:
@@ -114,6 +115,7 @@ class Run:
             "step": self.step,
             "seconds": self.seconds,
             "shards": self.shards,
+            "edited": self.edited,
             "curve": self.curve,
         }
         partial = folder / f"{STATE_FILE}.partial"
@@ -154,7 +156,8 @@ def open_run(folder: Path, settings: TrainSettings, *, weights: Path | None = No
     student.load_state_dict(state["student"])
     averaged.load_state_dict(state["averaged"])
     optimizer.load_state_dict(state["optimizer"])
-    run.step, run.seconds, run.shards, run.curve = state["step"], state["seconds"], state["shards"], state["curve"]
+    run.step, run.seconds, run.curve = state["step"], state["seconds"], state["curve"]
+    run.shards, run.edited = state["shards"], state["edited"]
     return run
 
 
@@ -162,7 +165,6 @@ def train(
     run: Run,
     folder: Path,
     work: Path,
-    pictures: Sequence[Picture],
     *,
     until: int | None = None,
     save_every: float = 180.0,
@@ -173,8 +175,7 @@ def train(
     Args:
         run: The run.
         folder: Its folder.
-        work: The work folder with crops and vectors.
-        pictures: All pictures.
+        work: The work folder with pictures, crops and vectors, to which others may be added meanwhile.
         until: Step at which to stop; None is the end of the schedule.
         save_every: Seconds between two checkpoints.
         on_step: Callback that receives each step and its terms.
@@ -185,11 +186,11 @@ def train(
     saved = begun = time.monotonic()
     while run.step < last:
         if not run.shards or run.step % settings.refresh == 0:
-            found = taught_shards(work)
-            if found != run.shards or material is None:
-                run.shards, material = found, open_material(work, pictures, found)
+            found = taught_shards(work), taught_shards(work, "edited")
+            if found != (run.shards, run.edited):
+                (run.shards, run.edited), material = found, None
         if material is None:
-            material = open_material(work, pictures, run.shards)
+            material = open_material(work, run.shards, run.edited)
         terms = _take_step(run, material)
         run.step += 1
         if on_step is not None:
