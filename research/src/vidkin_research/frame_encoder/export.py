@@ -1,4 +1,4 @@
-"""A student as an ONNX file of float16 weights that takes uint8 frames, with its provenance in a file beside it."""
+"""A student as an ONNX file of small weights that takes uint8 frames, with its provenance in a file beside it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -36,8 +37,8 @@ class _OfPixels(nn.Module):
 def export_student(run: Run, target: Path, *, teacher: str) -> Path:
     """Write the averaged weights of a run, and ``TARGET.json`` with where they come from.
 
-    The input is ``image``, uint8 [N, side, side, 3] in RGB, the output ``embedding``, unit vectors [N, D]. Weights are
-    stored as float16 and computed with as float32.
+    The input is ``image``, uint8 [N, side, side, 3] in RGB, the output ``embedding``, unit vectors [N, D]. Kernels are
+    stored as float16 and the last layer as int8 with a scale for each row; all is computed in float32.
 
     Args:
         run: The run.
@@ -64,26 +65,40 @@ def export_student(run: Run, target: Path, *, teacher: str) -> Path:
             dynamo=False,
         )
     model = onnx.load(str(target))
-    _store_as_float16(onnx, model)
+    _store_small(onnx, model)
     onnx.save(model, str(target))
     target.with_suffix(".json").write_text(json.dumps(provenance(run, teacher), indent=1) + "\n")
     return target
 
 
-def _store_as_float16(onnx: Any, model: Any) -> None:
-    """Replace large float32 weights by float16 ones and a cast, which runtimes undo once when they open the file."""
+def _store_small(onnx: Any, model: Any) -> None:
+    """Replace large float32 weights by smaller ones and what undoes it, which runtimes do once when they open the file.
+
+    The file has to stay below 8 MB: float16 alone takes 8.2.
+    """
     graph = model.graph
-    casts = []
+    stored, undone = [], []
     for tensor in graph.initializer:
         values = onnx.numpy_helper.to_array(tensor)
-        if values.dtype != "float32" or values.size < 64:
-            continue
         name = tensor.name
-        tensor.CopyFrom(onnx.numpy_helper.from_array(values.astype("float16"), f"{name}.half"))
-        casts.append(onnx.helper.make_node("Cast", [f"{name}.half"], [name], to=onnx.TensorProto.FLOAT))
-    nodes = [*casts, *graph.node]
-    del graph.node[:]
+        if values.dtype != "float32" or values.size < 64:
+            stored.append(tensor)
+        elif values.ndim == 2:
+            scale = np.maximum(np.abs(values).max(axis=1), 1e-12) / 127
+            parts = {
+                f"{name}.rounded": np.rint(values / scale[:, None]).astype(np.int8),
+                f"{name}.scale": scale.astype(np.float32),
+                f"{name}.zero": np.zeros(len(values), np.int8),
+            }
+            stored += [onnx.numpy_helper.from_array(part, title) for title, part in parts.items()]
+            undone.append(onnx.helper.make_node("DequantizeLinear", list(parts), [name], axis=0))
+        else:
+            stored.append(onnx.numpy_helper.from_array(values.astype(np.float16), f"{name}.half"))
+            undone.append(onnx.helper.make_node("Cast", [f"{name}.half"], [name], to=onnx.TensorProto.FLOAT))
+    nodes = [*undone, *graph.node]
+    del graph.node[:], graph.initializer[:]
     graph.node.extend(nodes)
+    graph.initializer.extend(stored)
 
 
 def provenance(run: Run, teacher: str) -> dict[str, Any]:
