@@ -24,7 +24,8 @@ def means_of_cells(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     count, side = len(images), images.shape[1] // 8
     cells = images[:, : 8 * side, : 8 * side].reshape(count, 8, side, 8, side, 3).mean(axis=(2, 4))
     flat = cells.reshape(count, -1).astype(np.float32) - 128
-    return flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    vectors: NDArray[np.float32] = flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    return vectors
 
 
 @pytest.fixture(scope="session")

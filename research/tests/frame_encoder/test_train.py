@@ -102,6 +102,7 @@ def test_batch_norms_are_folded_into_the_convolutions_before_them(tmp_path: Path
     torch.manual_seed(0)
     state = {}
     for number, convolution in enumerate(student.convolutions):
+        assert isinstance(convolution, torch.nn.Conv2d)
         state[f"{number}.conv"] = torch.randn_like(convolution.weight) * 0.1
         channels = len(convolution.weight)
         for name in ("weight", "bias", "running_mean"):

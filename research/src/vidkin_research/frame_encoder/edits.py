@@ -210,7 +210,8 @@ def _dim(image: Image, random: Random, others: Others) -> Image:
     """Hardly any light, or almost white."""
     light = random.uniform(0.12, 0.4)
     dark = image * light
-    return np.clip(dark if random.random() < 0.7 else 255 - (255 - image) * light, 0, 255).astype(np.uint8)
+    dimmed: Image = np.clip(dark if random.random() < 0.7 else 255 - (255 - image) * light, 0, 255).astype(np.uint8)
+    return dimmed
 
 
 # Stage 2: what is laid over.
