@@ -141,14 +141,11 @@ def test_covering_fills_the_size_with_the_middle(size: tuple[int, int], shape: t
     assert int(filled[0, 0, 0]) == 0
 
 
-def test_covering_takes_any_size_whatever_the_rounding() -> None:
-    for width, height in ((263, 191), (320, 213), (479, 320)):
-        image = np.full((height, width, 3), 9, np.uint8)
-        for side in range(1, 400, 7):
-            assert picture_edits.covering(image, width + side, height + 2 * side).shape[:2] == (
-                height + 2 * side,
-                width + side,
-            )
+@pytest.mark.parametrize("size", [(5, 19), (7, 38)])
+def test_covering_fills_sizes_whose_factor_is_rounded(size: tuple[int, int]) -> None:
+    filled = picture_edits.covering(np.full((21, 32, 3), 9, np.uint8), *size)
+    assert filled.shape == (size[1], size[0], 3)
+    assert set(filled.flatten().tolist()) == {9}
 
 
 def test_surrounding_footage_comes_before_and_after() -> None:
