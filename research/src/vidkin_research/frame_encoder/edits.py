@@ -1,0 +1,426 @@
+"""Edits of training crops: everything that is done to pictures before they are shown again, mixed, all strengths drawn.
+
+An edit is a function of a picture, a generator and a supply of other pictures. `edit_crop` draws one to four kinds
+and applies them in the order of real life: the content is cut or turned, its colors are changed, something is laid
+over it, it is put somewhere, and the whole is encoded.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as PILImage
+from PIL import ImageDraw, ImageEnhance, ImageFilter
+
+from vidkin.media.layouts import homographies, split_parts
+from vidkin.media.picture_edits import covering, gray, mirrored, scaled, sepia
+from vidkin_research.frame_encoder.drawn import draw_page, draw_text_line, random_color, random_words
+
+__all__ = ["KINDS", "EditKind", "edit_crop"]
+
+Image = NDArray[np.uint8]
+Random = np.random.Generator
+Others = Callable[[], Image]
+Change = Callable[[Image, Random, Others], Image]
+
+_BILINEAR = PILImage.Resampling.BILINEAR
+# Sides of an edited picture that goes on to the next edit, in pixels.
+_LONGEST = 480
+# How many kinds are mixed, and how often: one alone must be known, and platforms stack them.
+_MIXED = (0.34, 0.36, 0.2, 0.1)
+
+
+@dataclass(frozen=True, slots=True)
+class EditKind:
+    """A kind of edit.
+
+    Attributes:
+        name: Name of the kind.
+        stage: Kinds of one stage come before those of the next.
+        share: How often it is drawn, relative to the others.
+        change: What it does.
+    """
+
+    name: str
+    stage: int
+    share: float
+    change: Change
+
+
+def edit_crop(image: Image, random: Random, others: Others) -> tuple[Image, tuple[str, ...]]:
+    """An edited picture and the names of the kinds that made it, in their order.
+
+    Args:
+        image: [H, W, 3] picture.
+        random: Source of everything random.
+        others: Function that returns another picture at each call.
+    """
+    count = 1 + int(random.choice(len(_MIXED), p=_MIXED))
+    chosen = random.choice(len(KINDS), size=count, replace=False, p=_SHARES)
+    kinds = sorted((KINDS[number] for number in chosen), key=lambda kind: kind.stage)
+    for kind in kinds:
+        image = _bounded(kind.change(image, random, others))
+    return image, tuple(kind.name for kind in kinds)
+
+
+def _bounded(image: Image) -> Image:
+    height, width = image.shape[:2]
+    factor = _LONGEST / max(height, width)
+    return image if factor >= 1 else scaled(image, max(8, round(width * factor)), max(8, round(height * factor)))
+
+
+# Stage 0: what of the content is seen, and how it lies.
+
+
+def _crop(image: Image, random: Random, others: Others) -> Image:
+    """A quarter to nine tenths of the area, anywhere, of a shape of its own."""
+    height, width = image.shape[:2]
+    area, stretch = random.uniform(0.22, 0.9), math.exp(random.uniform(-0.3, 0.3))
+    across, down = min(1.0, math.sqrt(area) * stretch), min(1.0, math.sqrt(area) / stretch)
+    wide, tall = max(8, round(across * width)), max(8, round(down * height))
+    left, top = int(random.integers(width - wide + 1)), int(random.integers(height - tall + 1))
+    return np.ascontiguousarray(image[top : top + tall, left : left + wide])
+
+
+def _reframe(image: Image, random: Random, others: Others) -> Image:
+    """The largest window of the other orientation, from 9:16 to 4:5, anywhere."""
+    height, width = image.shape[:2]
+    ratio = random.choice((9 / 16, 9 / 16, 3 / 4, 4 / 5))
+    if width >= height:
+        wide = max(8, min(width, round(height * ratio)))
+        left = int(random.integers(width - wide + 1))
+        return np.ascontiguousarray(image[:, left : left + wide])
+    tall = max(8, min(height, round(width * ratio)))
+    top = int(random.integers(height - tall + 1))
+    return np.ascontiguousarray(image[top : top + tall])
+
+
+def _mirror(image: Image, random: Random, others: Others) -> Image:
+    return mirrored(image)
+
+
+def _quarters(image: Image, random: Random, others: Others) -> Image:
+    """Turned by 90, 180 or 270 degrees, or upside down in a mirror."""
+    quarter = int(random.integers(1, 5))
+    return np.ascontiguousarray(image[::-1] if quarter == 4 else np.rot90(image, quarter))
+
+
+def _tilt(image: Image, random: Random, others: Others) -> Image:
+    """Turned by any angle, most by less than 30 degrees; corners of one color, or enlarged until none is seen."""
+    limit = 30.0 if random.random() < 0.7 else 180.0
+    angle = float(random.uniform(-limit, limit))
+    picture = PILImage.fromarray(image)
+    if random.random() < 0.35:
+        return np.asarray(picture.rotate(angle, _BILINEAR, expand=True, fillcolor=random_color(random)))
+    if abs(angle) < 30 and random.random() < 0.5:
+        cos, sin = math.cos(math.radians(angle)), abs(math.sin(math.radians(angle)))
+        zoom = cos + sin * max(picture.width / picture.height, picture.height / picture.width)
+        turned = picture.rotate(angle, _BILINEAR)
+        wide, tall = picture.width / zoom, picture.height / zoom
+        left, top = (picture.width - wide) / 2, (picture.height - tall) / 2
+        return np.asarray(turned.crop((round(left), round(top), round(left + wide), round(top + tall))))
+    fill = (0, 0, 0) if random.random() < 0.6 else random_color(random)
+    return np.asarray(picture.rotate(angle, _BILINEAR, fillcolor=fill))
+
+
+def _perspective(image: Image, random: Random, others: Others) -> Image:
+    """Each corner inside the frame by up to a third of the sides, on one color or on another picture."""
+    height, width = image.shape[:2]
+    depth = random.uniform(0.08, 0.36)
+    inside = random.uniform(0.0, depth, (4, 2))
+    edges = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], dtype=np.float64)
+    corners = np.where(edges == 0, inside, 1 - inside) * (width, height)
+    origins = edges * (width, height)
+    if random.random() < 0.3:  # seen from so near that parts are outside
+        corners = origins + (corners - origins) * random.choice((-0.6, 1.0), (4, 1))
+    matrix = homographies(corners[None], origins[None])
+    coefficients = tuple(float(value) for value in matrix.ravel()[:8])
+    transform = PILImage.Transform.PERSPECTIVE
+    picture = PILImage.fromarray(image)
+    seen = picture.transform((width, height), transform, coefficients, resample=_BILINEAR)
+    if random.random() < 0.45:
+        return np.asarray(seen)
+    mask = PILImage.new("L", (width, height), 255).transform((width, height), transform, coefficients)
+    ground = _ground(image, random, others, (width, height))
+    return np.asarray(PILImage.composite(seen, PILImage.fromarray(ground), mask))
+
+
+def _shift(image: Image, random: Random, others: Others) -> Image:
+    """Partly outside of the frame; what is left free has one color or is another picture."""
+    height, width = image.shape[:2]
+    x, y = (round(float(random.uniform(-0.45, 0.45)) * side) for side in (width, height))
+    canvas = _ground(image, random, others, (width, height)).copy()
+    canvas[max(0, y) : height + min(0, y), max(0, x) : width + min(0, x)] = image[
+        max(0, -y) : height - max(0, y), max(0, -x) : width - max(0, x)
+    ]
+    return canvas
+
+
+def _squeeze(image: Image, random: Random, others: Others) -> Image:
+    height, width = image.shape[:2]
+    factor = math.exp(random.uniform(0.15, 0.6) * random.choice((-1, 1)))
+    return scaled(image, max(8, round(width * factor)), height)
+
+
+# Stage 1: colors.
+
+
+def _colors(image: Image, random: Random, others: Others) -> Image:
+    """Brightness, contrast, saturation and gamma, from slightly to far off."""
+    picture = PILImage.fromarray(image)
+    far = random.random() < 0.4
+    for enhance in (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color):
+        if random.random() < 0.75:
+            picture = enhance(picture).enhance(
+                math.exp(random.uniform(-0.9, 0.9) if far else random.uniform(-0.4, 0.4))
+            )
+    gamma = math.exp(random.uniform(-0.6, 0.6)) if random.random() < 0.4 else 1.0
+    curve = np.rint(255 * (np.arange(256) / 255) ** gamma).astype(np.uint8)
+    curved: Image = curve[np.asarray(picture)]
+    return curved
+
+
+def _without_color(image: Image, random: Random, others: Others) -> Image:
+    return gray(image) if random.random() < 0.7 else sepia(image)
+
+
+def _tint(image: Image, random: Random, others: Others) -> Image:
+    """A cast of color, another hue, or channels exchanged."""
+    kind = random.random()
+    if kind < 0.5:
+        return np.clip(image * random.uniform(0.5, 1.4, 3), 0, 255).astype(np.uint8)
+    if kind < 0.85:
+        turned = np.array(PILImage.fromarray(image).convert("HSV"))
+        turned[..., 0] += np.uint8(random.integers(20, 236))
+        return np.asarray(PILImage.fromarray(turned, "HSV").convert("RGB"))
+    return np.ascontiguousarray(image[..., random.permutation(3)])
+
+
+def _negative(image: Image, random: Random, others: Others) -> Image:
+    negative: Image = 255 - image
+    return negative
+
+
+def _dim(image: Image, random: Random, others: Others) -> Image:
+    """Hardly any light, or almost white."""
+    light = random.uniform(0.12, 0.4)
+    dark = image * light
+    dimmed: Image = np.clip(dark if random.random() < 0.7 else 255 - (255 - image) * light, 0, 255).astype(np.uint8)
+    return dimmed
+
+
+# Stage 2: what is laid over.
+
+
+def _text(image: Image, random: Random, others: Others) -> Image:
+    """Captions, subtitles, the text of memes; with a band behind it or without."""
+    picture = PILImage.fromarray(image)
+    pen = ImageDraw.Draw(picture, "RGBA")
+    width, height = picture.size
+    for _ in range(int(random.integers(1, 5))):
+        tall = float(random.uniform(0.05, 0.17)) * height
+        y = float(random.choice((random.uniform(0, 0.15), random.uniform(0.7, 0.95), random.uniform(0, 0.95)))) * height
+        if random.random() < 0.5:
+            pen.rectangle((0, y, width, y + 1.25 * tall), fill=(*random_color(random), int(random.integers(90, 256))))
+        color = (255, 255, 255) if random.random() < 0.5 else random_color(random)
+        text = random_words(random, int(random.integers(1, 6)))
+        draw_text_line(pen, (width * float(random.uniform(0, 0.5)), y), text, tall, color)
+    return np.asarray(picture)
+
+
+def _sign(image: Image, random: Random, others: Others) -> Image:
+    """One to three stickers or logos: small other pictures, round or square, opaque or nearly so."""
+    picture = PILImage.fromarray(image)
+    for _ in range(int(random.integers(1, 4))):
+        share = float(random.uniform(0.12, 0.5 if random.random() < 0.6 else 0.68))
+        size = (max(8, round(share * picture.width)), max(8, round(share * picture.height)))
+        sticker = PILImage.fromarray(covering(_small_sign(random, others), *size))
+        mask = PILImage.new("L", size, 0)
+        pen = ImageDraw.Draw(mask)
+        opaque = int(random.integers(150, 256))
+        (pen.ellipse if random.random() < 0.6 else pen.rectangle)((0, 0, size[0] - 1, size[1] - 1), fill=opaque)
+        place = int(random.integers(picture.width - size[0] + 1)), int(random.integers(picture.height - size[1] + 1))
+        picture.paste(sticker, place, mask)
+    return np.asarray(picture)
+
+
+def _small_sign(random: Random, others: Others) -> Image:
+    if random.random() < 0.6:
+        return others()
+    picture = PILImage.new("RGB", (96, 96), random_color(random))
+    pen = ImageDraw.Draw(picture)
+    for _ in range(int(random.integers(1, 4))):
+        xs, ys = np.sort(random.uniform(0, 96, 2)), np.sort(random.uniform(0, 96, 2))
+        pen.ellipse((float(xs[0]), float(ys[0]), float(xs[1]), float(ys[1])), fill=random_color(random))
+    draw_text_line(pen, (48, 48), random_words(random, 1), 24, random_color(random), anchor="mm")
+    return np.asarray(picture)
+
+
+def _cover(image: Image, random: Random, others: Others) -> Image:
+    """Up to 62 % of the area under another picture or one color: in a corner, along an edge, or anywhere."""
+    height, width = image.shape[:2]
+    area = random.uniform(0.15, 0.62)
+    across = float(random.uniform(area, 1.0)) if random.random() < 0.7 else 1.0
+    wide, tall = max(1, round(across * width)), max(1, min(height, round(area / across * height)))
+    left, top = int(random.integers(width - wide + 1)), int(random.integers(height - tall + 1))
+    if random.random() < 0.6:
+        left, top = (
+            (0 if left < (width - wide) / 2 else width - wide),
+            (0 if top < (height - tall) / 2 else height - tall),
+        )
+    result = image.copy()
+    filled = random.random() < 0.8
+    result[top : top + tall, left : left + wide] = covering(others(), wide, tall) if filled else random_color(random)
+    return result
+
+
+def _blend(image: Image, random: Random, others: Others) -> Image:
+    """Another picture over it, 20 to 60 % of it seen."""
+    height, width = image.shape[:2]
+    share = random.uniform(0.2, 0.6)
+    return np.rint((1 - share) * image + share * covering(others(), width, height)).astype(np.uint8)
+
+
+# Stage 3: where it is put.
+
+
+def _borders(image: Image, random: Random, others: Others) -> Image:
+    """Bars on two sides or all around: one color, an enlarged blurred copy, or another picture."""
+    height, width = image.shape[:2]
+    wide, tall = (1 + random.exponential(0.45, 2)) * (random.random(2) < 0.6)
+    canvas = max(width, min(4 * width, round(width * wide))), max(height, min(4 * height, round(height * tall)))
+    if canvas == (width, height):
+        canvas = (width, round(1.6 * height)) if width > height else (round(1.6 * width), height)
+    result = _ground(image, random, others, canvas).copy()
+    x, y = (0.5, 0.5) if random.random() < 0.7 else random.random(2)
+    left, top = round(x * (canvas[0] - width)), round(y * (canvas[1] - height))
+    result[top : top + height, left : left + width] = image
+    return result
+
+
+def _inset(image: Image, random: Random, others: Others) -> Image:
+    """At 30 to 80 % of the sides anywhere in another picture."""
+    other = others()
+    height, width = other.shape[:2]
+    share = float(random.uniform(0.3, 0.8))
+    wide, tall = max(8, round(share * width)), max(8, round(share * height))
+    if random.random() < 0.5:  # in its own shape
+        factor = min(wide / image.shape[1], tall / image.shape[0])
+        wide, tall = max(8, round(image.shape[1] * factor)), max(8, round(image.shape[0] * factor))
+    return _pasted(other, image, (wide, tall), random)
+
+
+def _split(image: Image, random: Random, others: Others) -> Image:
+    """One part of a screen that is divided in two or three; the others show other pictures."""
+    height, width = image.shape[:2]
+    columns, rows = ((1, 2), (2, 1), (1, 2), (2, 1), (3, 1), (1, 3))[int(random.integers(6))]
+    if random.random() < 0.5:  # cropped into its part instead of squeezed
+        width, height = (width, round(0.6 * height)) if rows > 1 else (round(0.6 * width), height)
+        image = covering(image, width, height)
+    canvas = (columns * width, rows * height)
+    own = int(random.integers(columns * rows))
+    result = np.empty((canvas[1], canvas[0], 3), dtype=np.uint8)
+    for number, (left, top, right, bottom) in enumerate(split_parts((width, height), canvas, columns, rows)):
+        result[top:bottom, left:right] = image if number == own else covering(others(), width, height)
+    return result
+
+
+def _page(image: Image, random: Random, others: Others) -> Image:
+    """On a drawn page, or in the frame of a player or telephone, at 35 to 85 % of a side."""
+    page = draw_page(random).copy()
+    height, width = page.shape[:2]
+    share = float(random.uniform(0.35, 0.85))
+    factor = min(share * width / image.shape[1], share * height / image.shape[0] * 1.2, 0.98 * height / image.shape[0])
+    size = max(8, round(image.shape[1] * factor)), max(8, round(image.shape[0] * factor))
+    return _pasted(page, image, size, random)
+
+
+def _pasted(ground: Image, image: Image, size: tuple[int, int], random: Random) -> Image:
+    height, width = ground.shape[:2]
+    wide, tall = min(size[0], width), min(size[1], height)
+    left, top = int(random.integers(width - wide + 1)), int(random.integers(height - tall + 1))
+    result = ground.copy()
+    if random.random() < 0.3:
+        edge = int(random.integers(1, 6))
+        result[max(0, top - edge) : top + tall + edge, max(0, left - edge) : left + wide + edge] = random_color(random)
+    result[top : top + tall, left : left + wide] = scaled(image, wide, tall)
+    return result
+
+
+def _ground(image: Image, random: Random, others: Others, size: tuple[int, int]) -> Image:
+    """What is around a picture: black, one color, a blurred copy of it, or another picture."""
+    kind = random.random()
+    if kind < 0.6:
+        color = (0, 0, 0) if kind < 0.3 else (255, 255, 255) if kind < 0.38 else random_color(random)
+        return np.full((size[1], size[0], 3), color, dtype=np.uint8)
+    if kind < 0.8:
+        small = PILImage.fromarray(covering(image, max(8, size[0] // 8), max(8, size[1] // 8)))
+        return np.array(small.filter(ImageFilter.GaussianBlur(2.0)).resize(size, _BILINEAR))
+    return covering(others(), *size)
+
+
+# Stage 4: how it is stored.
+
+
+def _blur(image: Image, random: Random, others: Others) -> Image:
+    radius = random.uniform(0.006, 0.03) * min(image.shape[:2])
+    return np.asarray(PILImage.fromarray(image).filter(ImageFilter.GaussianBlur(radius)))
+
+
+def _pixelate(image: Image, random: Random, others: Others) -> Image:
+    """Scaled down to 20 to 70 pixels and up again, in squares or smoothly."""
+    height, width = image.shape[:2]
+    factor = random.uniform(20, 70) / min(height, width)
+    small = PILImage.fromarray(image).resize((max(4, round(width * factor)), max(4, round(height * factor))), _BILINEAR)
+    return np.asarray(
+        small.resize((width, height), PILImage.Resampling.NEAREST if random.random() < 0.6 else _BILINEAR)
+    )
+
+
+def _compress(image: Image, random: Random, others: Others) -> Image:
+    content = io.BytesIO()
+    PILImage.fromarray(image).save(content, "JPEG", quality=int(random.integers(3, 35)))
+    return np.asarray(PILImage.open(content).convert("RGB"))
+
+
+def _noise(image: Image, random: Random, others: Others) -> Image:
+    channels = 3 if random.random() < 0.7 else 1
+    noise = random.standard_normal((*image.shape[:2], channels), dtype=np.float32)
+    return np.clip(image + random.uniform(8, 45) * noise, 0, 255).astype(np.uint8)
+
+
+KINDS = (
+    EditKind("crop", 0, 2.2, _crop),
+    EditKind("reframe", 0, 1.2, _reframe),
+    EditKind("mirror", 0, 1.2, _mirror),
+    EditKind("quarters", 0, 1.4, _quarters),
+    EditKind("tilt", 0, 1.4, _tilt),
+    EditKind("perspective", 0, 1.6, _perspective),
+    EditKind("shift", 0, 1.0, _shift),
+    EditKind("squeeze", 0, 0.6, _squeeze),
+    EditKind("colors", 1, 1.6, _colors),
+    EditKind("without color", 1, 0.8, _without_color),
+    EditKind("tint", 1, 0.8, _tint),
+    EditKind("negative", 1, 0.4, _negative),
+    EditKind("dim", 1, 0.6, _dim),
+    EditKind("text", 2, 1.2, _text),
+    EditKind("sign", 2, 1.2, _sign),
+    EditKind("cover", 2, 1.2, _cover),
+    EditKind("blend", 2, 1.4, _blend),
+    EditKind("borders", 3, 1.4, _borders),
+    EditKind("inset", 3, 1.8, _inset),
+    EditKind("split", 3, 1.0, _split),
+    EditKind("page", 3, 1.2, _page),
+    EditKind("blur", 4, 0.7, _blur),
+    EditKind("pixelate", 4, 0.6, _pixelate),
+    EditKind("compress", 4, 0.9, _compress),
+    EditKind("noise", 4, 0.7, _noise),
+)
+"""The kinds of edits. Shares are larger for kinds that a public network or our own first tries found hard."""
+
+_SHARES = np.array([kind.share for kind in KINDS]) / sum(kind.share for kind in KINDS)

@@ -1,0 +1,117 @@
+"""The objective of a student: say what the teacher says, tell pictures apart, and keep three levels apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.losses import quad_linear_ap_loss, radial_loss
+from vidkin_research.frame_encoder.material import Batch
+
+__all__ = ["ObjectiveSettings", "Order", "objective_terms", "order_by_average_precision", "order_by_radius", "spread"]
+
+Order = Literal["quad_linear", "radial", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveSettings:
+    """Weights and constants of the objective.
+
+    Attributes:
+        order: Which order-preserving loss keeps the three levels apart.
+        plain: Weight of the cosine to the teacher's vector of the plain crop.
+        own: Weight of the cosine to its vector of the same edited crop, where that is known.
+        contrast: Weight of InfoNCE against the teacher's vectors of other pictures.
+        entropy: Weight of the term that spreads the vectors.
+        ordered: Weight of the order-preserving loss.
+        temperature: Of InfoNCE.
+    """
+
+    order: Order = "quad_linear"
+    plain: float = 1.0
+    own: float = 0.5
+    contrast: float = 0.25
+    entropy: float = 0.05
+    ordered: float = 0.5
+    temperature: float = 0.07
+
+    def __post_init__(self) -> None:
+        if self.order not in ("quad_linear", "radial", "none"):
+            raise InvalidArgumentError(f"order must be quad_linear, radial or none, got {self.order!r}")
+        if self.temperature <= 0:
+            raise InvalidArgumentError(f"temperature must be above 0, got {self.temperature}")
+
+
+def objective_terms(
+    vectors: Tensor, batch: Batch, bank: Tensor, bank_groups: Tensor, settings: ObjectiveSettings
+) -> dict[str, Tensor]:
+    """The terms, each times its weight; their sum is what is minimized.
+
+    Args:
+        vectors: [N, D] unit vectors of the student.
+        batch: The views that they are of.
+        bank: [M, D] the teacher's vectors of other pictures.
+        bank_groups: [M] their groups.
+        settings: Weights and constants.
+    """
+    plain = 1.0 - (vectors * batch.plain).sum(dim=1).mean()
+    agreement = (vectors * batch.own).sum(dim=1)
+    own = ((1.0 - agreement) * batch.known).sum() / batch.known.sum().clamp(min=1)
+    terms = {
+        "plain": settings.plain * plain,
+        "own": settings.own * own,
+        "contrast": settings.contrast * _contrast(vectors, batch, bank, bank_groups, settings.temperature),
+        "entropy": settings.entropy * spread(vectors, batch.moments),
+    }
+    if settings.order != "none":
+        order = order_by_average_precision if settings.order == "quad_linear" else order_by_radius
+        terms["ordered"] = settings.ordered * order(vectors, batch.moments, batch.groups)
+    return terms
+
+
+def _contrast(vectors: Tensor, batch: Batch, bank: Tensor, bank_groups: Tensor, temperature: float) -> Tensor:
+    """InfoNCE: the teacher's vector of the own picture against those of pictures of other groups."""
+    own = (vectors * batch.plain).sum(dim=1, keepdim=True)
+    others = (vectors @ bank.T).masked_fill(batch.groups[:, None] == bank_groups, -torch.inf)
+    logits = torch.cat([own, others], dim=1) / temperature
+    return (logits.logsumexp(dim=1) - logits[:, 0]).mean()
+
+
+def spread(vectors: Tensor, moments: Tensor) -> Tensor:
+    """The entropy term of SSCD (KoLeo): minus the logarithm of the distance to the nearest vector of another moment."""
+    same = moments[:, None] == moments
+    products = (vectors @ vectors.T).masked_fill(same, -1.0)
+    distances = (2.0 - 2.0 * products.max(dim=1).values).clamp(min=1e-6).sqrt()
+    return -distances.log().mean()
+
+
+def order_by_average_precision(vectors: Tensor, moments: Tensor, groups: Tensor) -> Tensor:
+    """QuadLinear-AP on both steps of the order: the same moment before all else, the same place before other places."""
+    scores = vectors @ vectors.T
+    same_moment = moments[:, None] == moments
+    same_place = groups[:, None] == groups
+    first = quad_linear_ap_loss(scores, same_moment.float())
+    # The same moment is left out of the second list: it would only push other moments down.
+    second = quad_linear_ap_loss(scores, same_place.float().masked_fill(same_moment, -1.0))
+    return first + second
+
+
+def order_by_radius(vectors: Tensor, moments: Tensor, groups: Tensor) -> Tensor:
+    """Radial on quadlets: two views of a moment, another moment of its place, and the nearest view of another place."""
+    same_moment = moments[:, None] == moments
+    same_place = groups[:, None] == groups
+    others = same_moment & ~torch.eye(len(moments), dtype=torch.bool)
+    middle = same_place & ~same_moment
+    usable = (others.any(dim=1) & middle.any(dim=1) & (~same_place).any(dim=1)).nonzero()[:, 0]
+    if not len(usable):
+        return vectors.sum() * 0.0
+    products = (vectors @ vectors.T).detach()
+    positive = others.float()[usable].argmax(dim=1)
+    intermediate = middle.float()[usable].argmax(dim=1)
+    negative = products.masked_fill(same_place, -2.0)[usable].argmax(dim=1)
+    # Without the gradient through the radius: with it, clusters shrink faster than negatives are pushed away.
+    return radial_loss(vectors[usable], vectors[positive], vectors[intermediate], vectors[negative], detach_radius=True)

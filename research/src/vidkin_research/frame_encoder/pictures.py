@@ -1,0 +1,265 @@
+"""Gather the pictures of training in one folder of JPEG files with one list, source by source."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+import struct
+import subprocess
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as PILImage
+
+from vidkin._base.files import VIDEO_EXTENSIONS
+from vidkin.errors import InvalidArgumentError
+from vidkin.media import iter_frames
+from vidkin_research.frame_encoder.drawn import draw_page
+from vidkin_research.frame_encoder.held_back import is_held_back_clip, is_held_back_photo, is_held_back_video
+from vidkin_research.frame_encoder.sources import FOLDERS, PACKAGES, Folder, Package
+
+__all__ = ["Picture", "close_round", "fetch_packages", "gather", "read_rounds"]
+
+logger = logging.getLogger(__name__)
+
+# Stored pictures have at most these sides; crops of 224 pixels are made of them.
+_SHORT, _LONG = 320, 720
+# Pixels of a side of a tile of a large picture, at least.
+_TILE = 360
+# Larger pictures, in pixels, are left out before they are decoded: drawings enlarged beyond use.
+_MAX_PIXELS = 40_000_000
+_SUFFIXES = {".png", ".jpg", ".jpeg", ".webp"}
+_DRAWN = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of training.
+
+    Attributes:
+        file: Path of the JPEG file in the work folder.
+        source: Name of the package or folder that it is from.
+        group: What it shows a moment of: frames of one scene have the same one, every other picture its own.
+        time: Seconds from the start of its video; 0 for a photograph.
+    """
+
+    file: str
+    source: str
+    group: str
+    time: float = 0.0
+
+
+def fetch_packages(work: Path) -> None:
+    """Download the packages with apt and unpack them below the work folder, without installing any."""
+    for package in PACKAGES:
+        target = work / "unpacked" / package.name
+        if target.exists():
+            continue
+        downloads = work / "packages"
+        downloads.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["apt-get", "download", "-q", package.name], cwd=downloads, check=True)
+        found = sorted(downloads.glob(f"{package.name}_*.deb"))
+        if not found:
+            raise InvalidArgumentError(f"apt-get downloaded no file of {package.name}; is the package list up to date?")
+        partial_folder = target.with_name(f"{package.name}.partial")
+        partial_folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["dpkg", "-x", str(found[-1]), str(partial_folder)], check=True)
+        partial_folder.rename(target)
+
+
+def gather(work: Path, data: Path) -> int:
+    """Write the pictures of every source that has no list yet, and return how many pictures there are.
+
+    Args:
+        work: Work folder, outside of the tree.
+        data: Folder of the shared data.
+    """
+    for package in PACKAGES:
+        _gather_source(work, package.name, partial(_package_pictures, work, package))
+    for folder in FOLDERS:
+        _gather_source(work, folder.name, partial(_folder_pictures, data, folder))
+    _gather_source(work, "drawn", _drawn_pictures)
+    close_round(work)
+    return sum(len(pictures) for pictures in read_rounds(work))
+
+
+def close_round(work: Path) -> None:
+    """Put the sources that came since the last call into a round of their own.
+
+    Crops are made round by round, so that sources can be added later without a change to the crops that are there.
+    """
+    file = work / "rounds.json"
+    rounds: list[list[str]] = json.loads(file.read_text()) if file.exists() else []
+    known = {name for names in rounds for name in names}
+    added = sorted(found.name for found in (work / "lists").glob("*.json") if found.name not in known)
+    if added:
+        rounds.append(added)
+        partial_file = file.with_suffix(".partial")
+        partial_file.write_text(json.dumps(rounds, indent=1))
+        partial_file.rename(file)
+
+
+def read_rounds(work: Path) -> list[list[Picture]]:
+    """The pictures of each round, in a fixed order."""
+    file = work / "rounds.json"
+    if not file.exists():
+        raise InvalidArgumentError(f"{work} has no pictures; run `pictures` first")
+    return [
+        [Picture(**row) for name in names for row in json.loads((work / "lists" / name).read_text())]
+        for names in json.loads(file.read_text())
+    ]
+
+
+_Found = Iterator[tuple[str, float, PILImage.Image]]  # group, seconds, picture
+
+
+def _gather_source(work: Path, name: str, read: Callable[[], _Found]) -> None:
+    label = name.replace("/", "-")
+    file = work / "lists" / f"{label}.json"
+    if file.exists():
+        return
+    folder = work / "pictures" / label
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for number, (group, time, picture) in enumerate(read()):
+        target = folder / f"{number:05d}.jpg"
+        picture.save(target, quality=92)
+        rows.append(asdict(Picture(target.relative_to(work).as_posix(), name, f"{name}/{group}", time)))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial_file = file.with_suffix(".partial")
+    partial_file.write_text(json.dumps(rows, indent=0))
+    partial_file.rename(file)
+    logger.info("%s: %d pictures", name, len(rows))
+
+
+def _package_pictures(work: Path, package: Package) -> _Found:
+    folder = work / "unpacked" / package.name
+    files = [
+        file
+        for file in folder.rglob("*")
+        if file.is_file()
+        and not file.is_symlink()
+        and file.suffix.lower() in _SUFFIXES
+        and not any(part in file.as_posix() for part in package.left_out)
+    ]
+    named = [(file.relative_to(folder).as_posix(), file.read_bytes) for file in files]
+    for file in folder.rglob("*.rcc"):
+        named += [(f"{file.stem}-{number}", partial(bytes, piece)) for number, piece in enumerate(_webp_in(file))]
+    # By checksum, so that a limit takes some of every part of the package.
+    named.sort(key=lambda pair: (zlib.crc32(pair[0].encode()), pair[0]))
+    seen: set[bytes] = set()
+    count = 0
+    for name, read in named:
+        picture = _opened(read())
+        if picture is None or min(picture.size) < package.short_side:
+            continue
+        look = _look(picture)
+        if look in seen:  # one drawing in several sizes or folders
+            continue
+        seen.add(look)
+        for number, tile in enumerate(_tiles(picture, package.tiles)):
+            yield f"{name}#{number}", 0.0, _fitted(tile)
+        count += 1
+        if count >= package.limit:
+            return
+
+
+def _webp_in(file: Path) -> Iterator[bytes]:
+    """Pictures inside a resource file of Qt, which stores them as they are."""
+    content = file.read_bytes()
+    for found in re.finditer(rb"RIFF(....)WEBP", content, re.DOTALL):
+        (length,) = struct.unpack("<I", found.group(1))
+        yield content[found.start() : found.start() + length + 8]
+
+
+def _folder_pictures(data: Path, folder: Folder) -> _Found:
+    root = data / folder.name
+    if not folder.frames:
+        for file in sorted(root.rglob("*.jpg")):
+            name = file.relative_to(root).as_posix()
+            picture = None if is_held_back_photo(name) else _opened(file.read_bytes())
+            if picture is not None:
+                yield name, 0.0, _fitted(picture)
+        return
+    scenes = json.loads((root / "clips.json").read_text()) if folder.name == "clips" else {}
+    for file in sorted(root.rglob("*")):
+        name = file.relative_to(root).as_posix()
+        if file.suffix.lower() not in VIDEO_EXTENSIONS:
+            continue
+        scene = scenes.get(file.name, {}).get("scene")
+        if (scene is not None and is_held_back_clip(scene)) or (folder.name == "videos" and is_held_back_video(name)):
+            continue
+        group = name if scene is None else f"scene-{scene}"
+        for time, image in _frames(file, folder):
+            yield group, time, _fitted(PILImage.fromarray(image))
+
+
+def _frames(file: Path, folder: Folder) -> Iterator[tuple[float, NDArray[np.uint8]]]:
+    count = 0
+    for piece in iter_frames(file, rate=folder.frames, short_side=_SHORT, threads=1):
+        for image, time in zip(piece.images, piece.timestamps, strict=True):
+            yield float(time), np.ascontiguousarray(image)
+            count += 1
+            if count >= folder.most:
+                return
+
+
+def _drawn_pictures() -> _Found:
+    for number in range(_DRAWN):
+        yield str(number), 0.0, _fitted(PILImage.fromarray(draw_page(np.random.default_rng([57, number]))))
+
+
+def _opened(content: bytes) -> PILImage.Image | None:
+    """A picture in RGB, on a ground of one color where it is transparent; None if it cannot be read or is empty."""
+    try:
+        with PILImage.open(io.BytesIO(content)) as file:
+            if file.width * file.height > _MAX_PIXELS:
+                return None
+            picture = file.convert("RGBA") if "A" in file.getbands() or "transparency" in file.info else file
+            picture.load()
+            if picture.mode == "RGBA":
+                random = np.random.default_rng(zlib.crc32(content))
+                color = (
+                    (255, 255, 255) if random.random() < 0.4 else tuple(int(v) for v in random.integers(256, size=3))
+                )
+                ground = PILImage.new("RGBA", picture.size, (*color, 255))
+                picture = PILImage.alpha_composite(ground, picture)
+            picture = picture.convert("RGB")
+    except (OSError, ValueError, SyntaxError, PILImage.DecompressionBombError) as error:
+        logger.info("left out: %s", error)
+        return None
+    # Plain pictures say nothing: every other plain picture is a copy of them.
+    small = np.asarray(picture.convert("L").resize((32, 32)), dtype=np.float32)
+    return None if small.std() < 6 or max(picture.size) > 5 * min(picture.size) else picture
+
+
+def _look(picture: PILImage.Image) -> bytes:
+    """The same for pictures that differ in size or color alone."""
+    small = np.asarray(picture.convert("L").resize((9, 8), PILImage.Resampling.BILINEAR), dtype=np.int16)
+    return np.packbits(np.diff(small, axis=1) > 2).tobytes() + np.packbits(np.diff(small, axis=1) < -2).tobytes()
+
+
+def _tiles(picture: PILImage.Image, most: int) -> Iterator[PILImage.Image]:
+    """The whole picture, and parts of a large one that do not overlap."""
+    yield picture
+    if most < 2:
+        return
+    side = max(_TILE, int(np.sqrt(picture.width * picture.height / most)))
+    for top in range(0, picture.height - side + 1, side):
+        for left in range(0, picture.width - side + 1, side):
+            tile = picture.crop((left, top, left + side, top + side))
+            if np.asarray(tile.convert("L").resize((32, 32)), dtype=np.float32).std() > 12:
+                yield tile
+
+
+def _fitted(picture: PILImage.Image) -> PILImage.Image:
+    factor = min(1.0, _SHORT / min(picture.size), _LONG / max(picture.size))
+    size = (max(1, round(picture.width * factor)), max(1, round(picture.height * factor)))
+    return picture if size == picture.size else picture.resize(size, PILImage.Resampling.LANCZOS, reducing_gap=3.0)

@@ -1,0 +1,184 @@
+"""Vectors of whole frames without any rule: one frame a second, and the mean of each query frame's best as the score.
+
+Any ONNX network that takes uint8 pixels [N, H, W, 3] is measured on copies of held-back sources in all edits of
+`vidkin.media.EDITS`, among them kinds that no training saw, and on moments of one shot.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as PILImage
+
+from vidkin.media import EDITS, read_frames
+from vidkin.media.frames import fit_to_square
+from vidkin.review.copy_material import CopyMaterial
+from vidkin.review.copy_scores import GroupFigures, PairScores, summarize_copies
+from vidkin_research.frame_encoder.held_back import HELD_BACK_EDITS
+from vidkin_research.frame_encoder.teacher import PixelEncoder, open_pixel_encoder
+
+__all__ = ["Network", "mean_of_best", "measure_copies", "measure_moments", "measure_speed", "nearest_within"]
+
+Vectors = NDArray[np.float32]
+
+# Decoded frames have this shorter side, from which each network's square is made.
+_SHORT_SIDE = 288
+_BATCH = 8
+# Seconds of a single shot that its moments are measured on.
+_MAX_SHOT = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network that is measured.
+
+    Attributes:
+        name: Its name in the tables.
+        file: Its ONNX file.
+        side: Side of its input, pixels.
+    """
+
+    name: str
+    file: Path
+    side: int
+
+    def key(self) -> str:
+        """Changes with the file and the side, so that stored vectors are never another network's."""
+        return hashlib.sha256(self.file.read_bytes() + str(self.side).encode()).hexdigest()[:12]
+
+
+def mean_of_best(query: Vectors, target: Vectors) -> float:
+    """The mean, over the query's frames, of the cosine to the best frame of the target."""
+    return float((query @ target.T).max(axis=1).mean())
+
+
+def nearest_within(
+    queries: Vectors, query_times: Sequence[float], targets: Vectors, target_times: Sequence[float], seconds: float
+) -> float:
+    """The share of query frames whose most similar frame lies within some seconds."""
+    nearest = np.asarray(target_times)[(queries @ targets.T).argmax(axis=1)]
+    return float((np.abs(nearest - np.asarray(query_times)) <= seconds).mean())
+
+
+class VectorStore:
+    """The vectors of videos by one network, computed once and kept in a folder."""
+
+    def __init__(self, network: Network, folder: Path, *, threads: int = 1) -> None:
+        self.network = network
+        self._folder = folder / network.key()
+        self._encode: PixelEncoder | None = None
+        self._threads = threads
+
+    def vectors(self, video: Path, *, start: float = 0.0, end: float | None = None) -> tuple[Vectors, list[float]]:
+        """[T, D] vectors of a video's frames, one a second, and the times of the frames in seconds."""
+        made_of = f"{video.resolve()} {video.stat().st_size} {start} {end}"
+        file = self._folder / f"{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.npz"
+        if file.exists():
+            with np.load(file) as stored:
+                return stored["vectors"], stored["times"].tolist()
+        frames = read_frames(video, rate=1.0, start=start, end=end, short_side=_SHORT_SIDE, threads=1)
+        vectors = self.encode(list(frames.images))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        partial = file.with_suffix(".partial.npz")
+        np.savez(partial, vectors=vectors, times=np.asarray(frames.timestamps))
+        partial.rename(file)
+        return vectors, [float(value) for value in frames.timestamps]
+
+    def encode(self, images: Sequence[NDArray[np.uint8]]) -> Vectors:
+        """[N, D] vectors of images of any size."""
+        if self._encode is None:
+            self._encode = open_pixel_encoder(f"onnx:{self.network.file}", threads=self._threads)
+        squares = np.stack([fit_to_square(image, self.network.side, "stretch") for image in images])
+        return np.concatenate(
+            [self._encode(squares[first : first + _BATCH]) for first in range(0, len(squares), _BATCH)]
+        )
+
+
+def measure_copies(
+    store: VectorStore, material: CopyMaterial, *, on_progress: Callable[[int, int], None] | None = None
+) -> dict[str, Any]:
+    """mAP and micro-AP of all copies together, of each family, of each edit, and of the kinds that were held back."""
+    videos = [query.path for query in material.queries] + [video.path for video in material.gallery]
+    vectors = []
+    for number, video in enumerate(videos):
+        vectors.append(store.vectors(video)[0])
+        if on_progress is not None:
+            on_progress(number + 1, len(videos))
+    queries, gallery = vectors[: len(material.queries)], vectors[len(material.queries) :]
+    scores = np.array([[mean_of_best(query, target) for target in gallery] for query in queries])
+    figures = summarize_copies(store.network.name, PairScores(scores), material)
+    held = np.array([video.edit in HELD_BACK_EDITS or video.edit not in EDITS for video in material.gallery])
+    only_held = CopyMaterial(
+        material.queries, tuple(video for video, is_held in zip(material.gallery, held, strict=True) if is_held)
+    )
+    unseen = summarize_copies(store.network.name, PairScores(scores[:, held]), only_held)
+    return {
+        "everything": _row(figures.everything),
+        "held-back kinds": _row(unseen.everything),
+        "families": {group.name: _row(group) for group in figures.families},
+        "edits": {group.name: _row(group) for group in figures.edits},
+        "unrelated": {kind.which: {"pairs": kind.pairs, "highest": kind.highest} for kind in figures.unrelated},
+    }
+
+
+def _row(group: GroupFigures) -> dict[str, float]:
+    return {
+        "copies": group.copies,
+        "map": round(group.strict.map, 4),
+        "micro_ap": round(group.strict.micro_ap, 4),
+        "neutral_map": round(group.neutral.map, 4),
+        "neutral_micro_ap": round(group.neutral.micro_ap, 4),
+        "lowest": round(group.lowest, 4),
+    }
+
+
+def measure_moments(store: VectorStore, shots: Sequence[Path]) -> dict[str, float]:
+    """How well the moments of one shot are told apart: frames half a second later against one frame a second.
+
+    Returns:
+        Share of frames whose nearest frame of the same shot lies within a second, and the micro-AP of all pairs of
+        frames of a shot, those within a second being right; the mean over the shots.
+    """
+    shares, precisions = [], []
+    for shot in shots:
+        targets, times = store.vectors(shot, end=_MAX_SHOT)
+        queries, query_times = store.vectors(shot, start=0.5, end=_MAX_SHOT)
+        shares.append(nearest_within(queries, query_times, targets, times, 1.0))
+        apart = np.abs(np.asarray(query_times)[:, None] - np.asarray(times))
+        precisions.append(_average_precision(queries @ targets.T, apart <= 1.0))
+    return {
+        "shots": len(shots),
+        "within a second": round(float(np.mean(shares)), 4),
+        "micro_ap of the right moment": round(float(np.mean(precisions)), 4),
+    }
+
+
+def _average_precision(scores: NDArray[np.float32], right: NDArray[np.bool_]) -> float:
+    ranked = right.ravel()[np.argsort(-scores.ravel(), kind="stable")]
+    hits = np.flatnonzero(ranked)
+    return float((np.arange(1, len(hits) + 1) / (hits + 1)).mean())
+
+
+def measure_speed(network: Network, *, frames: int = 24) -> dict[str, float]:
+    """Milliseconds of processor time a frame on one thread, from a frame of 640 x 360 to its vector."""
+    store = VectorStore(network, Path(), threads=1)
+    random = np.random.default_rng(0)
+    small = random.integers(256, size=(9, 16, 3), dtype=np.uint8)
+    image = np.asarray(PILImage.fromarray(small).resize((640, 360)))
+    store.encode([image] * _BATCH)
+    begun = time.process_time()
+    vectors = store.encode([image] * frames)
+    spent = time.process_time() - begun
+    return {
+        "milliseconds": round(1000 * spent / frames, 2),
+        "dimension": int(vectors.shape[1]),
+        "megabytes": round(network.file.stat().st_size / 1e6, 2),
+        "megabytes an hour at float16": round(vectors.shape[1] * 2 * 3600 / 1e6, 2),
+    }

@@ -1,0 +1,281 @@
+"""Training of a student in pieces: every batch follows from the seed and the number of its step, so a run that was
+stopped goes on as if it had not been."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from vidkin._base.toml import from_table, read_toml
+from vidkin.errors import InvalidArgumentError
+from vidkin_research.frame_encoder.material import Material, Moment, open_material, taught_shards, to_input
+from vidkin_research.frame_encoder.network import Student, StudentSettings, load_pretrained
+from vidkin_research.frame_encoder.objective import ObjectiveSettings, objective_terms
+
+__all__ = ["Run", "TrainSettings", "open_run", "read_recipe", "train"]
+
+logger = logging.getLogger(__name__)
+
+STATE_FILE, CURVE_FILE = "state.pt", "curve.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainSettings:
+    """A recipe.
+
+    Attributes:
+        student: Architecture.
+        objective: Weights of the terms.
+        seed: Source of everything random.
+        steps: Length of the schedule; a run can be stopped and resumed anywhere.
+        moments: Moments in a batch, with two views each.
+        paired: Share of them that are pairs of moments of one scene.
+        bank: Vectors of other pictures for InfoNCE.
+        learning_rate: Of the backbone, at its highest; it rises for ``warm_up`` steps and falls as a cosine.
+        head_rate: Of the last layer and the pooling.
+        warm_up: Steps.
+        weight_decay: Of AdamW.
+        average: Decay of the running mean of the weights, which is what is measured and exported.
+        refresh: Steps after which shards that came since are taken in.
+        validate: Steps between validations.
+        bfloat16: Whether to compute in bfloat16.
+    """
+
+    student: StudentSettings = field(default_factory=StudentSettings)
+    objective: ObjectiveSettings = field(default_factory=ObjectiveSettings)
+    seed: int = 57
+    steps: int = 60_000
+    moments: int = 24
+    paired: float = 0.34
+    bank: int = 2048
+    learning_rate: float = 4e-4
+    head_rate: float = 2e-3
+    warm_up: int = 200
+    weight_decay: float = 0.02
+    average: float = 0.998
+    refresh: int = 200
+    validate: int = 400
+    bfloat16: bool = False
+
+
+def read_recipe(file: Path) -> TrainSettings:
+    """The settings of a TOML file with the tables ``student`` and ``objective``.
+
+    Raises:
+        InvalidArgumentError: The file cannot be read, or names a setting that there is not.
+    """
+    return from_table(TrainSettings, read_toml(file), file.name)
+
+
+@dataclass(eq=False)
+class Run:
+    """A run: what is trained, and how far.
+
+    Attributes:
+        settings: Its recipe.
+        student: The network.
+        averaged: The running mean of its weights.
+        optimizer: AdamW.
+        step: Steps taken.
+        seconds: Seconds that they took.
+        shards: Shards that it trains on; refreshed at fixed steps.
+        edited: Those of them whose edited crops have the teacher's vectors, too.
+        curve: A row for each ten steps and each validation.
+    """
+
+    settings: TrainSettings
+    student: Student
+    averaged: Student
+    optimizer: torch.optim.Optimizer
+    step: int = 0
+    seconds: float = 0.0
+    shards: list[int] = field(default_factory=list)
+    edited: list[int] = field(default_factory=list)
+    curve: list[dict[str, float]] = field(default_factory=list)
+
+    def save(self, folder: Path) -> None:
+        """Write the state and the curve; a file is replaced as a whole or not at all."""
+        folder.mkdir(parents=True, exist_ok=True)
+        state = {
+            "settings": asdict(self.settings),
+            "student": self.student.state_dict(),
+            "averaged": self.averaged.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "step": self.step,
+            "seconds": self.seconds,
+            "shards": self.shards,
+            "edited": self.edited,
+            "curve": self.curve,
+        }
+        partial = folder / f"{STATE_FILE}.partial"
+        torch.save(state, partial)
+        partial.rename(folder / STATE_FILE)
+        (folder / CURVE_FILE).write_text(json.dumps(self.curve, indent=0))
+
+
+def open_run(folder: Path, settings: TrainSettings, *, weights: Path | None = None) -> Run:
+    """The run of a folder as it was stopped, or a new one, which starts from these ImageNet weights if given.
+
+    Raises:
+        InvalidArgumentError: The folder has a run with other settings; only its length may change.
+    """
+    torch.manual_seed(settings.seed)
+    student = Student(settings.student).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    fresh = not (folder / STATE_FILE).exists()
+    if fresh and weights is not None:
+        load_pretrained(student, weights)
+    ends = {id(parameter) for parameter in (*student.head.parameters(), student.power)}
+    groups = [
+        {"params": [each for each in student.parameters() if id(each) not in ends], "base": settings.learning_rate},
+        {"params": list(student.head.parameters()), "base": settings.head_rate},
+        {"params": [student.power], "base": settings.head_rate, "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    averaged = copy.deepcopy(student).requires_grad_(False)
+    run = Run(settings, student, averaged, optimizer)
+    if fresh:
+        return run
+    state: dict[str, Any] = torch.load(folder / STATE_FILE, map_location="cpu", weights_only=True)
+    told, kept = {**asdict(settings), "steps": 0}, {**state["settings"], "steps": 0}
+    if told != kept:
+        changed = sorted(name for name in told if told[name] != kept.get(name))
+        raise InvalidArgumentError(
+            f"{folder} has a run with other settings ({', '.join(changed)}); give another folder or its settings"
+        )
+    student.load_state_dict(state["student"])
+    averaged.load_state_dict(state["averaged"])
+    optimizer.load_state_dict(state["optimizer"])
+    run.step, run.seconds, run.curve = state["step"], state["seconds"], state["curve"]
+    run.shards, run.edited = state["shards"], state["edited"]
+    return run
+
+
+def train(
+    run: Run,
+    folder: Path,
+    work: Path,
+    *,
+    until: int | None = None,
+    save_every: float = 180.0,
+    on_step: Callable[[int, dict[str, float]], None] | None = None,
+) -> None:
+    """Take the steps that are left, or those up to ``until``, and keep the state in the folder.
+
+    Args:
+        run: The run.
+        folder: Its folder.
+        work: The work folder with pictures, crops and vectors, to which others may be added meanwhile.
+        until: Step at which to stop; None is the end of the schedule.
+        save_every: Seconds between two checkpoints.
+        on_step: Callback that receives each step and its terms.
+    """
+    settings = run.settings
+    material: Material | None = None
+    last = min(settings.steps, settings.steps if until is None else until)
+    saved = begun = time.monotonic()
+    while run.step < last:
+        if not run.shards or run.step % settings.refresh == 0:
+            found = taught_shards(work), taught_shards(work, "edited")
+            if found != (run.shards, run.edited):
+                (run.shards, run.edited), material = found, None
+        if material is None:
+            material = open_material(work, run.shards, run.edited)
+        terms = _take_step(run, material)
+        run.step += 1
+        if on_step is not None:
+            on_step(run.step, terms)
+        _note(run, terms)
+        if run.step % settings.validate == 0 or run.step == last:
+            row = validate(run.averaged, material.validation)
+            run.curve.append({"step": run.step, "training moments": len(material.training), **row})
+            logger.info("step %d: %s", run.step, row)
+        now = time.monotonic()
+        if now - saved >= save_every or run.step == last:
+            run.seconds += now - begun
+            begun = saved = now
+            run.save(folder)
+
+
+def _take_step(run: Run, material: Material) -> dict[str, float]:
+    settings = run.settings
+    random = np.random.default_rng([settings.seed, 4, run.step])
+    batch = material.draw(random, moments=settings.moments, paired=settings.paired, side=settings.student.side)
+    bank, bank_groups = material.draw_bank(random, settings.bank)
+    for group in run.optimizer.param_groups:
+        group["lr"] = group["base"] * _rate(run.step, settings)
+    run.student.train()
+    with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
+        vectors = run.student(batch.images)
+    terms = objective_terms(vectors.float(), batch, bank, bank_groups, settings.objective)
+    total = torch.stack(list(terms.values())).sum()
+    run.optimizer.zero_grad(set_to_none=True)
+    total.backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(run.student.parameters(), 5.0)
+    run.optimizer.step()
+    decay = min(settings.average, (1 + run.step) / (10 + run.step))
+    with torch.no_grad():
+        for mean, now in zip(run.averaged.parameters(), run.student.parameters(), strict=True):
+            mean.lerp_(now, 1 - decay)
+    return {"loss": float(total.detach()), **{name: float(term.detach()) for name, term in terms.items()}}
+
+
+def _rate(step: int, settings: TrainSettings) -> float:
+    rising = min(1.0, (step + 1) / max(1, settings.warm_up))
+    return rising * 0.5 * (1 + math.cos(math.pi * step / settings.steps))
+
+
+def _note(run: Run, terms: dict[str, float]) -> None:
+    """Keep the mean of each ten steps."""
+    first = (run.step - 1) % 10 == 0
+    if first:
+        run.curve.append({"step": run.step, **terms})
+        return
+    row = run.curve[-1]
+    if "loss" in row:
+        part = 1 / ((run.step - 1) % 10 + 1)
+        for name, value in terms.items():
+            row[name] += (value - row[name]) * part
+        row["step"] = run.step
+
+
+@torch.no_grad()
+def validate(student: Student, moments: Sequence[Moment], *, most: int = 120) -> dict[str, float]:
+    """How well edited crops of moments that were not trained on find their plain crops among all of them.
+
+    Returns:
+        Share whose best plain crop is the right one, of crops whose kinds of edits are any and of the second edits;
+        and the mean cosine to the teacher's vectors of plain crops, for plain and for edited crops.
+    """
+    chosen = moments[:most]
+    if len(chosen) < 2:
+        return {}
+    student.eval()
+    rows = [_encode(student, chosen, row) for row in (0, 1, 2)]
+    teacher = torch.nn.functional.normalize(torch.from_numpy(np.stack([each.plain for each in chosen])).float(), dim=1)
+    own = torch.arange(len(chosen))
+    found = [(edited @ rows[0].T).argmax(dim=1) == own for edited in rows[1:]]
+    return {
+        "recall": float(torch.cat(found).float().mean()),
+        "cosine plain": float((rows[0] * teacher).sum(dim=1).mean()),
+        "cosine edited": float((torch.cat(rows[1:]) * teacher.repeat(2, 1)).sum(dim=1).mean()),
+    }
+
+
+def _encode(student: Student, moments: Sequence[Moment], row: int) -> torch.Tensor:
+    side = student.settings.side
+    pieces = []
+    for first in range(0, len(moments), 40):
+        images = np.stack([moment.image(row, side) for moment in moments[first : first + 40]])
+        pieces.append(student(to_input(images)))
+    return torch.cat(pieces)

@@ -1,0 +1,59 @@
+"""A work folder with pictures, crops and vectors of a teacher that the tests make up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image as PILImage
+
+from vidkin_research.frame_encoder.crops import plan_shards, write_shard
+from vidkin_research.frame_encoder.drawn import draw_page
+from vidkin_research.frame_encoder.pictures import Picture, close_round, read_rounds
+from vidkin_research.frame_encoder.teacher import teach
+
+SEED = 1
+
+
+def means_of_cells(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """A teacher: the mean colors of eight by eight cells, as unit vectors."""
+    count, side = len(images), images.shape[1] // 8
+    cells = images[:, : 8 * side, : 8 * side].reshape(count, 8, side, 8, side, 3).mean(axis=(2, 4))
+    flat = cells.reshape(count, -1).astype(np.float32) - 128
+    vectors: NDArray[np.float32] = flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    return vectors
+
+
+@pytest.fixture(scope="session")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six drawn pages, and three scenes of three moments each."""
+    folder = tmp_path_factory.mktemp("work")
+    rows = []
+    (folder / "pictures").mkdir()
+    (folder / "lists").mkdir()
+    for number in range(6):
+        rows.append(_stored(folder, f"page-{number}", draw_page(np.random.default_rng(number)), f"pages/{number}", 0.0))
+    for scene in range(3):
+        page = draw_page(np.random.default_rng(100 + scene))
+        for moment in range(3):
+            moved = page.copy()
+            moved[20 + 60 * moment : 70 + 60 * moment, 30:90] = (255, 0, 60 * scene)
+            rows.append(_stored(folder, f"scene-{scene}-{moment}", moved, f"videos/{scene}", 2.0 * moment))
+    (folder / "lists" / "made.json").write_text(json.dumps([asdict(row) for row in rows]))
+    close_round(folder)
+    rounds = read_rounds(folder)
+    for shard, (numbers, known) in enumerate(plan_shards(rounds, SEED)):
+        write_shard(folder, shard, numbers, rounds[0][:known], SEED)
+    while teach(folder, means_of_cells):
+        pass
+    return folder
+
+
+def _stored(folder: Path, name: str, image: NDArray[np.uint8], group: str, time: float) -> Picture:
+    file = f"pictures/{name}.jpg"
+    PILImage.fromarray(image).save(folder / file, quality=92)
+    return Picture(file, "made", group, time)

@@ -1,0 +1,102 @@
+"""The terms that a student is trained for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from vidkin.errors import InvalidArgumentError
+from vidkin_research.frame_encoder.material import Batch
+from vidkin_research.frame_encoder.objective import (
+    ObjectiveSettings,
+    objective_terms,
+    order_by_average_precision,
+    order_by_radius,
+    spread,
+)
+
+Order = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+
+# Three moments with two views each; the first two are of one place.
+MOMENTS = torch.tensor([0, 0, 1, 1, 2, 2])
+GROUPS = torch.tensor([0, 0, 0, 0, 1, 1])
+
+
+def at(*degrees: float) -> torch.Tensor:
+    angles = torch.deg2rad(torch.tensor(degrees))
+    return torch.stack([angles.cos(), angles.sin()], dim=1)
+
+
+def batch(plain: torch.Tensor, known: bool = True) -> Batch:
+    own = plain if known else torch.zeros_like(plain)
+    return Batch(torch.zeros(6, 3, 8, 8), MOMENTS, GROUPS, plain, own, torch.full((6,), known))
+
+
+@pytest.mark.parametrize("order", [order_by_average_precision, order_by_radius])
+def test_vectors_in_the_order_of_the_three_levels_cost_nothing(order: Order) -> None:
+    assert float(order(at(0, 2, 35, 37, 175, 178), MOMENTS, GROUPS)) == pytest.approx(0.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("order", [order_by_average_precision, order_by_radius])
+def test_another_place_nearer_than_another_moment_costs(order: Order) -> None:
+    wrong = at(0, 2, 120, 122, 30, 33).requires_grad_()
+    loss = order(wrong, MOMENTS, GROUPS)
+    assert float(loss.detach()) > 0.2
+    (gradient,) = torch.autograd.grad(loss, wrong)
+    assert float(gradient.abs().sum()) > 0
+
+
+def test_another_moment_nearer_than_the_same_one_costs_average_precision() -> None:
+    right, wrong = at(0, 2, 35, 37, 175, 178), at(0, 30, 15, 45, 175, 178)
+    assert order_by_average_precision(wrong, MOMENTS, GROUPS) > order_by_average_precision(right, MOMENTS, GROUPS) + 0.1
+
+
+def test_without_another_moment_of_a_place_the_radial_term_is_nothing_with_a_gradient() -> None:
+    vectors = at(0, 2, 35, 37, 175, 178).requires_grad_()
+    loss = order_by_radius(vectors, MOMENTS, MOMENTS)
+    assert float(loss.detach()) == 0.0
+    (gradient,) = torch.autograd.grad(loss, vectors)
+    assert not gradient.any()
+
+
+def test_the_entropy_term_falls_when_moments_move_apart() -> None:
+    assert spread(at(0, 1, 120, 121, 240, 241), MOMENTS) < spread(at(0, 1, 10, 11, 20, 21), MOMENTS)
+    # Views of one moment may be equal.
+    assert torch.isfinite(spread(at(0, 0, 120, 120, 240, 240), MOMENTS))
+
+
+def test_the_teachers_vectors_cost_least() -> None:
+    plain = at(0, 0, 40, 40, 180, 180)
+    settings = ObjectiveSettings()
+    bank, bank_groups = at(90, 270), torch.tensor([7, 8])
+    right = objective_terms(plain, batch(plain), bank, bank_groups, settings)
+    wrong = objective_terms(at(90, 80, 200, 210, 20, 30), batch(plain), bank, bank_groups, settings)
+    assert set(right) == {"plain", "own", "contrast", "entropy", "ordered"}
+    assert float(right["plain"]) == pytest.approx(0.0, abs=1e-6)
+    assert all(right[name] < wrong[name] for name in ("plain", "own", "contrast"))
+
+
+def test_vectors_of_the_own_place_in_the_bank_are_no_negatives() -> None:
+    plain = at(0, 0, 40, 40, 180, 180)
+    settings = ObjectiveSettings(order="none")
+    alone = objective_terms(plain, batch(plain), at(90), torch.tensor([7]), settings)
+    joined = objective_terms(plain, batch(plain), at(90, 1, 179), torch.tensor([7, 0, 1]), settings)
+    others = objective_terms(plain, batch(plain), at(90, 1, 179), torch.tensor([7, 8, 9]), settings)
+    assert "ordered" not in alone
+    assert float(joined["contrast"]) < float(others["contrast"])
+
+
+def test_crops_whose_own_vector_is_not_known_do_not_count() -> None:
+    plain = at(0, 0, 40, 40, 180, 180)
+    terms = objective_terms(at(90, 80, 200, 210, 20, 30), batch(plain, known=False), at(90), torch.tensor([7]),
+                            ObjectiveSettings())  # fmt: skip
+    assert float(terms["own"]) == 0.0
+
+
+def test_unknown_orders_and_temperatures_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="order must be quad_linear, radial or none, got 'best'"):
+        ObjectiveSettings(order="best")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="temperature must be above 0, got 0"):
+        ObjectiveSettings(temperature=0)
