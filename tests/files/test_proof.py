@@ -12,7 +12,8 @@ import pytest
 from tests.files.films import FILM_SECONDS, film, says, scaled, segment, write
 from tests.support.sounds import noise, tune, write_sounds
 from tests.support.videos import broken_off, encode, pan
-from vidkin.files.proof import REVISION, Proof, Prover, prove
+from vidkin.files.proof import Prover, prove
+from vidkin.files.proof_record import REVISION, Proof
 from vidkin.similarity import Segment
 
 FILM = film(FILM_SECONDS)
