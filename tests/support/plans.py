@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vidkin._base.files import hash_file
-from vidkin.files.proof import REVISION, Proof
+from vidkin.files.proof_record import REVISION, Proof
 from vidkin.index import DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.plans import FileState, PlannedProof
 

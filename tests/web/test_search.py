@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -181,7 +182,12 @@ def test_two_searches_at_a_time_have_handles_of_their_own(library: Library, conn
     number = number_of(client, "coffee.mp4")
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: search(client, video=number, limit=3), range(2))
-    assert first["matches"] == second["matches"]
+
+    def rounded(answer: object) -> object:  # sums of two threads differ in their last digits
+        return json.loads(json.dumps(answer), parse_float=lambda digits: round(float(digits), 6))
+
+    assert first["matches"]
+    assert rounded(first["matches"]) == rounded(second["matches"])
 
 
 def test_fifty_readers_at_once_wait_for_their_turn_and_all_are_answered(

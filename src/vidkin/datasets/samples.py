@@ -307,7 +307,7 @@ class _Builder:
         recipe = {"source": source.stem, "edit": edit, "seconds": self._seconds, **self._flight}
 
         def make() -> dict[str, Any]:
-            result = apply_edit(source, path, edit, seed=self._flight["seed"], filler=filler)
+            result = apply_edit(source, path, edit, seed=self._flight["seed"], filler=filler, made_of=_MADE_OF)
             return {"segments": [list(_span(item)) for item in result.segments], "mirrored": result.mirrored}
 
         truth = self._build(path, recipe, make)

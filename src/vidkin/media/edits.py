@@ -438,6 +438,7 @@ def apply_edit(
     filler: PathLike | None = None,
     short_side: int | None = None,
     threads: int = 0,
+    made_of: str | None = None,
 ) -> EditResult:
     """Make an edited copy of a video, frame by frame, so that memory does not grow with its length.
 
@@ -453,6 +454,8 @@ def apply_edit(
         filler: Unrelated footage for the edits that need it (``Edit.needs_filler``); repeated if it is too short.
         short_side: Scale the source down to this many pixels at the shorter side first; None keeps its size.
         threads: Threads of the decoder and the encoder; 0 lets them choose.
+        made_of: What the copy is made of: an earlier one of the same text may be replaced, as by
+            :func:`~vidkin.media.write_video`. None is this edit of this source.
 
     Returns:
         The times that source and copy share, exact to a frame.
@@ -497,7 +500,7 @@ def apply_edit(
         rate=rate,
         crf=edit.crf,
         threads=threads,
-        made_of=describe_source(f"copy by {name}", source),
+        made_of=made_of or describe_source(f"copy by {name}", source),
     )
     return EditResult(
         path=os.fspath(target),
