@@ -104,6 +104,10 @@ def test_a_still_is_proven_by_its_music_and_never_alone(tmp_path: Path) -> None:
     silent = write(tmp_path / "silent.mp4", still, 20), write(tmp_path / "silent copy.mp4", still, 30)
     proof = prove(*silent, [segment(4.0)], threads=1)
     assert "nothing moves or is heard in it that would tell it from another recording" in says(proof.findings)
+    for name, rate in (("kept", 96_000), ("same", 48_000)):
+        write_sounds(files[name], [0 * sounds[name]], pictures="coffee", is_still=True, bit_rate=rate)
+    proof = prove(files["kept"], files["same"], [segment(6.0)], threads=1)
+    assert "nothing moves or is heard" in says(proof.findings)
 
 
 # Files that cannot be read

@@ -18,7 +18,7 @@ from vidkin.files.findings import Finding
 from vidkin.files.picture_proof import PictureProof, prove_picture
 from vidkin.files.proof_record import Proof
 from vidkin.files.small_frames import RATE, REMOVED_RATE, SmallFrames
-from vidkin.files.sound_proof import prove_sound
+from vidkin.files.sound_proof import is_audible, prove_sound
 from vidkin.files.stretches import TimeStretch
 from vidkin.files.subtitle_proof import prove_subtitles
 from vidkin.media.decode import iter_frames_at
@@ -143,7 +143,7 @@ class Prover:
         findings += [one for one in compare_facts(*facts, speed=speed) if one.kind != "resolution"]
         if not picture.stretches:
             return findings, ()
-        if picture.is_still and not facts[1].sounds:
+        if picture.is_still and not (facts[1].sounds and is_audible(removed)):
             text = "nothing moves or is heard in it that would tell it from another recording of the same scene"
             findings.append(Finding("picture", text, certainty=0.5))
         findings += self._compare_detail(kept, removed, picture)

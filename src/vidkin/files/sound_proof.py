@@ -128,6 +128,26 @@ def prove_sound(
         return tuple(findings)
 
 
+def is_audible(path: PathLike) -> bool:
+    """Whether any sound track of a file is louder than silence for half a second in all: what is compared of it.
+
+    Raises:
+        MediaError: The file cannot be read, or has no sound.
+    """
+    with TracksReader(path) as reader:
+        seconds = np.zeros(len(reader.tracks))
+        first = reader.first
+        while reader.has_more(first):
+            samples, _ = reader.read(first, _CHUNK_SAMPLES)
+            for number, (middle, side) in enumerate(map(_mix, samples)):
+                level = np.maximum(_levels(middle), _levels(side))[:_CHUNK_BLOCKS]
+                seconds[number] += (level > _SILENCE).sum() * STEP_SECONDS
+            if seconds.max() >= _MIN_SECONDS:
+                return True
+            first += _CHUNK_BLOCKS * _STEP
+    return False
+
+
 def _lost_languages(ours: Sequence[SoundTrack], theirs: Sequence[SoundTrack]) -> list[Finding]:
     """Languages that no kept track is marked with, where they tell several tracks apart.
 
