@@ -348,12 +348,12 @@ def test_a_copy_with_borders_is_planned_and_one_that_shows_more_of_the_picture_i
     kept.mkdir(parents=True)
     wide = list(pan("coffee", 64, width=400, height=300))
     film = [frame[30:270, 40:360] for frame in wide]
-    shade = 110 - 20 * np.hypot(*(np.mgrid[:256, :256] - 128)) / 181
+    shade = 110 - 20 * np.hypot(*(np.mgrid[:384, :384] - 192)) / 272
     page = np.stack([shade, 0.9 * shade, 1.2 * shade], axis=-1).astype(np.uint8)
 
     def bordered(frame: np.ndarray) -> np.ndarray:
         made = page.copy()
-        made[68:188, 48:208] = np.asarray(Image.fromarray(frame).resize((160, 120)))
+        made[72:312, 32:352] = frame
         return made
 
     good = {"preset": "medium", "crf": "18"}
@@ -362,13 +362,13 @@ def test_a_copy_with_borders_is_planned_and_one_that_shows_more_of_the_picture_i
     encode(folder / "bordered.mp4", map(bordered, film), rate=8, options={"preset": "medium", "crf": "26"})
     index = tmp_path / "i.vidkin"
     run("index", folder, "--index", index, "--no-sound", "--workers", "1")
-    words = ("duplicates", "--index", index, "--keep", kept, "--plan", tmp_path / "plan.json", "--json")
+    words = ("duplicates", "--index", index, "--prefer", kept, "--plan", tmp_path / "plan.json", "--json")
     (group,) = run(*words).json["groups"]
     found = {Path(member["path"]).stem: member for member in group["members"]}
     assert found["film"]["best"]
     kinds = {name: {each["kind"] for each in member["differences"]} for name, member in found.items()}
     assert "borders added" in kinds["bordered"]
     assert (found["bordered"]["doubt"], found["bordered"]["is_spare"]) == ("", True)
-    assert (found["wide"]["doubt"], found["wide"]["is_spare"]) == ("shows more of the picture", False)
+    assert (found["wide"]["doubt"], found["wide"]["is_spare"]) == ("more of the scene all around", False)
     (planned,) = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["groups"]
     assert [Path(file["path"]).name for file in planned["remove"]] == ["bordered.mp4"]

@@ -43,7 +43,7 @@ def made_home(tmp_path_factory: pytest.TempPathFactory, library: Library) -> Pat
     """Videos, photographs and labeled folders below one, with the names that the pages use."""
     home = tmp_path_factory.mktemp("home")
     shutil.copytree(library.folder, home / "Videos")
-    for name in ("Films", "Masters", "Photos", "Pictures"):
+    for name in ("Downloads", "Films", "Masters", "Photos", "Pictures"):
         (home / name).mkdir()
     shutil.copy(library.folder / "coffee.mp4", home / "Masters")
     shots = [frame for name in ("coffee", "rocket", "chelsea") for frame in pan(name, 20, width=96, height=64)]
@@ -105,6 +105,11 @@ def _make_film(home: Path) -> None:
     encode(Path("film.mp4"), frames, rate=2, options={"mbtree": "0"})
 
 
+def _make_copy(home: Path) -> None:
+    shutil.copy("a.mp4", "film.mp4")
+    shutil.copy(home / "Videos" / "rocket.mp4", "copy.mp4")
+
+
 def _make_recordings(home: Path) -> None:
     """Two recordings of one event, with its sound."""
     samples = tune(14, seed=3)
@@ -148,6 +153,7 @@ NEEDS: dict[tuple[str, str], list[Callable[[Path], None]]] = {
     ("copies.md", ""): [_index_videos],
     ("copies.md", "Choose the copy to keep"): [_index_videos],
     ("copies.md", "Compare folders"): [_index_videos],
+    ("copies.md", "Before anything is removed"): [_make_copy],
     ("recurring.md", ""): [_make_series],
     ("shots.md", ""): [_make_film],
     ("shots.md", "Labels"): [_label_films],

@@ -46,6 +46,7 @@ def test_another_sound_is_laid_over_it_as_loud_as_it_is(clip: Path, tmp_path: Pa
     assert min(scores) > 0.7
 
 
+@pytest.mark.large
 def test_the_benchmark_says_what_picture_and_sound_find(tmp_path: Path) -> None:
     """Per clip: two edits of the sound over other pictures, one of the picture without sound, one copy of both."""
     videos = tmp_path / "videos"

@@ -112,6 +112,7 @@ def test_damaged_files_are_errors(features: dict[str, ImageFeature], tmp_path: P
     save_file({"x": torch.zeros(2)}, path, {"format": "vidkin.image_feature", "feature": settings})
     with pytest.raises(InvalidArgumentError, match="damaged feature file"):
         load_feature(path)
+    path.unlink()
     save_feature(features["words"], path)
     tensors = load_file(path)
     broken = {"centers": tensors["centers"][:, :7].contiguous()}

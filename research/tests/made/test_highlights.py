@@ -38,7 +38,7 @@ def test_activities_are_apart_and_in_order() -> None:
 def test_labels_fit_the_files(recordings: Path, tmp_path: Path) -> None:
     labels = build_highlights(recordings, tmp_path, part="train", videos=3, shots=6, seed=2, rate=5)
     assert read_shot_annotations(tmp_path / "labels.json") == labels
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
+    assert sorted(path.name for path in tmp_path.glob("[!.]*")) == [
         "highlights-000.mp4",
         "highlights-001.mp4",
         "highlights-002.mp4",

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin._base.outputs import describe_source
 from vidkin.cli.commands import Status
 from vidkin.cli.console import meter, note, path_text, say, table
 from vidkin.cli.evaluate import measure_model, print_evaluation
@@ -467,7 +466,7 @@ def _draw(bar: Meter, recipe: Recipe, folder: Path) -> Path | None:
         part = labelled.part("train")
         if "test" in labelled.split_counts() and can_measure("qp", test := labelled.part("test"), part):
             part = test
-        path, source = folder / _PICTURE_FILE, describe_source("quadlets", folder)
+        path, source = folder / _PICTURE_FILE, "quadlets of the run in this folder"
         bar.update(0, None, detail="drawing quadlets")
         draw_quadlets(load_model(folder), part, path, cache=folder / "features", threads=data.threads, source=source)
     except VidkinError as error:

@@ -488,7 +488,8 @@ class _Comparison:
             if outer.mean() > max(_BLURRED * inner.mean(), 0.5) or edge > max(_EDGE * edge_inside, 4.0):
                 names.append(name)
         if names:
-            yield Finding("picture", f"more of the scene at {' and '.join(names)}", certainty=0.8)
+            where = "all around" if len(names) == len(strips) else f"at {' and '.join(names)}"
+            yield Finding("picture", f"more of the scene {where}", certainty=0.8)
 
     def _differing(self, differ: NDArray[np.bool_], plain: NDArray[np.bool_]) -> Iterator[Finding]:
         """Findings for runs of moments with blocks that differ at two moments in a row."""

@@ -168,8 +168,10 @@ class Prover:
             return [Finding("resolution", text)]
         if ratio >= 1 / _MORE_PIXELS:
             rates = [_video_bytes(path) / max(one.duration, 1e-3) for path, one in ((removed, here), (kept, there))]
-            if here.codec == there.codec and rates[0] > _MORE_BITS * rates[1]:
-                return [Finding("quality", f"{rates[0] / rates[1]:.1f} times the data for as many pixels")]
+            left, top, right, bottom = picture.place.shown
+            more = (right - left) * (bottom - top) * rates[0] / max(rates[1], 1e-9)
+            if here.codec == there.codec and more > _MORE_BITS:
+                return [Finding("quality", f"{more:.1f} times the data for as many pixels")]
             return []
         if picture.findings:
             return []

@@ -128,8 +128,9 @@ class SmallFrames:
         self._held.clear()
 
     def read_every(self, start: float, end: float) -> tuple[NDArray[np.float64], Stills]:
-        """Every frame between two seconds, decoded again; their times [T]."""
-        batches = list(iter_frames(self.path, rate=None, start=max(start, 0.0), end=end, short_side=SHORT_SIDE))
+        """Every frame between two seconds, decoded again, or the last ones of the file; their times [T]."""
+        start = min(max(start, 0.0), float(self.times[-1]))
+        batches = list(iter_frames(self.path, rate=None, start=start, end=max(end, start + 1.0), short_side=SHORT_SIDE))
         stills = [self._split(batch.images) for batch in batches]
         return np.concatenate([batch.timestamps for batch in batches]), Stills(
             np.concatenate([part.luma for part in stills]), np.concatenate([part.color for part in stills])

@@ -29,19 +29,19 @@ _WHOLE = (0.0, 0.0, 1.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class FramePair:
-    """Two moments that show the same thing.
+    """Two moments that show the same thing, or that a proof found to differ.
 
     Attributes:
         query_time: Seconds in the query.
         target_time: Seconds in the target.
-        similarity: Calibrated similarity of the two frames, in [0, 1].
+        similarity: Calibrated similarity of the two frames, in [0, 1]; None where they differ.
         mirrored: The query's frame must be flipped left to right.
         query_box, target_box: The parts of the pictures that match; for the query, before it is flipped.
     """
 
     query_time: float
     target_time: float
-    similarity: float
+    similarity: float | None
     mirrored: bool
     query_box: Box
     target_box: Box
@@ -56,7 +56,7 @@ def pairs_of_findings(proof: Proof, *, count: int = 6) -> tuple[FramePair, ...]:
         time = (finding.start + finding.end) / 2
         before = [stretch for stretch in proof.stretches if stretch.removed_start <= time]
         there = (before[-1] if before else proof.stretches[0]).kept_time(time)
-        pairs.append(FramePair(time, max(there, 0.0), 1.0 - finding.certainty, False, _WHOLE, _WHOLE))
+        pairs.append(FramePair(time, max(there, 0.0), None, False, _WHOLE, _WHOLE))
     return tuple(pairs)
 
 

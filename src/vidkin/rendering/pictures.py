@@ -170,7 +170,8 @@ def draw_pairs(
             axes.set_xticks([])
             axes.set_yticks([])
             set_text(axes.set_title("", size=9), clock(time) + (" (flipped)" if flipped else ""))
-        set_text(grid[1][column].set_xlabel("", size=9), f"{pair.similarity:.2f}")
+        words = "differs" if pair.similarity is None else f"{pair.similarity:.2f}"
+        set_text(grid[1][column].set_xlabel("", size=9), words)
     set_text(grid[0][0].set_ylabel("", size=9), short_name(query, room=_LETTERS_A_ROW))
     set_text(grid[1][0].set_ylabel("", size=9), short_name(target, room=_LETTERS_A_ROW))
     write_figure(figure, path, source=source or describe_source("matching frames", query, target))

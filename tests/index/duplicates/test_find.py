@@ -279,10 +279,10 @@ def test_a_second_run_reads_no_file(
 
 
 @pytest.mark.large
-def test_progress_rises_by_one_to_its_total(index: Index) -> None:
+def test_progress_rises_to_its_total(index: Index) -> None:
     steps: list[tuple[int, int]] = []
     Comparisons(open_place(index.path)).save()
     index.duplicates(on_progress=lambda done, total: steps.append((done, total)))
-    assert [done for done, _ in steps] == list(range(1, len(steps) + 1))
+    assert [done for done, _ in steps] == sorted(done for done, _ in steps)
     assert steps[-1][0] == steps[-1][1]
     assert all(done <= total for done, total in steps)

@@ -72,6 +72,7 @@ def build_composed(
             rate=rate,
             times=times.tolist() if variable else None,
             crf=int(random.integers(18, 34)),
+            made_of="composed videos",
         )
         labels[name] = {
             "frames": len(composition),

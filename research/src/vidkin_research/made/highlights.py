@@ -310,5 +310,5 @@ def _write(path: Path, takes: Sequence[_Take], rate: int, generator: np.random.G
                 pixels = np.clip(np.asarray(picture) * light + shift, 0, 255).astype(np.uint8)
                 yield np.ascontiguousarray(pixels[:, ::-1] if mirrored else pixels)
 
-    write_video(path, frames(), rate=rate, crf=20, threads=1)
+    write_video(path, frames(), rate=rate, crf=20, threads=1, made_of="made highlights")
     return VideoAnnotation(path, float(rate), tuple(shots))

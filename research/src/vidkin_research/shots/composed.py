@@ -114,7 +114,7 @@ def _compose(
         else:
             negative = make_negative(takes, family, seed=own)
             row["events"], pictures = negative.events, negative.pictures
-        write_video(folder / file, pictures, rate=rate, crf=crf)
+        write_video(folder / file, pictures, rate=rate, crf=crf, made_of="composed transitions")
         rows.append({**row, "seconds": len(pictures) / rate})
         on_progress(place + 1, len(jobs))
     return rows

@@ -164,8 +164,8 @@ class FoundGroup(Result):
     Attributes:
         id: Number of the group in this search: a later one with the same number replaces it.
         sequence: 1, 2, 3 and so on, in the order in which groups are told.
-        is_final: Whether it stays as it is. Until then no file was read for it: its best one is that with the most
-            pixels, what was not looked at is in doubt, and members come and go.
+        is_final: Whether it stays as it is. Until then no file was read for it: its best one is preferred by what the
+            index knows, nothing is proven, and members come and go.
         group: The group; None if its files are in none, or in another one, after all.
     """
 
