@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from tests.cli.conftest import Library, run
 from tests.support.videos import encode, pan
