@@ -29,7 +29,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str
     (tmp_path / "data").mkdir()
     library = make_library(tmp_path)
     encode(library.folder / "cat.mp4", pan("chelsea", 80))
-    encode(library.folder / "cat small.mp4", pan("chelsea", 80, width=144, height=96))
+    encode(library.folder / "cat small.mp4", pan("chelsea", 80), options={"crf": "34"})
     with Index.open(library.index) as index:
         index.add(library.folder, executor=SerialExecutor(index.worker_spec))
         assert len(index.duplicates()) == 2

@@ -193,7 +193,7 @@ def test_a_file_that_changed_is_proven_again(tmp_path: Path, monkeypatch: pytest
         index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
         decoded.clear()
         assert planned(index.duplicates(prove=True)) == {}
-        assert sorted(decoded) == ["copy", "film"]
+        assert set(decoded) == {"copy", "film"}
 
 
 def test_a_person_may_accept_what_is_missing_but_no_lost_footage(index: Index) -> None:
