@@ -152,6 +152,9 @@ def test_figures_are_written_to_the_output_and_printed_as_json(critical: Recorde
 @pytest.mark.parametrize("command", ["shots", "critical"])
 def test_an_output_that_cannot_be_written_is_reported_before_measuring(command: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    for output, message in ((tmp_path, "is a folder"), (tmp_path / "file" / "x.json", "choose an output folder that can be written")):
+    for output, message in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "file" / "x.json", "choose an output folder that can be written"),
+    ):
         outcome = run("benchmark", command, "--data", tmp_path, "-o", output, status=2)
         assert message in outcome.err
