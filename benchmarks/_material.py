@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from vidkin.review.copy_material import FULL, QUICK, Recording, find_recordings
-from vidkin_research.copy_halves import HALVES, SMALL, find_divided_recordings
+from vidkin_research.copies.halves import HALVES, SMALL, find_divided_recordings
+from vidkin_research.copies.material import FULL, QUICK, Recording, find_recordings
 
 SIZES = {"full": FULL, "small": SMALL, "quick": QUICK}
 

@@ -9,7 +9,7 @@ query, or a real copy of its recording. Two protocols: `strict` counts other mom
 same fixed camera) as wrong; `neutral` leaves them out. Unrelated footage around excerpts and beside insets is made of
 the videos shorter than 6 s.
 
-FOLDER is the collection that `vidkin_research.copy_halves.HALVES` divides: constants are chosen on the development
+FOLDER is the collection that `vidkin_research.copies.halves.HALVES` divides: constants are chosen on the development
 half, and the held-back half is for the end. --sources takes any folder of videos that show different things.
 
 Peers in the same run: pHash per frame (imagehash), and vPDQ where the package `vpdq` is installed.
@@ -24,9 +24,9 @@ from pathlib import Path
 from _material import SIZES, material_parser, open_material
 from vidkin._base.values import as_json
 from vidkin.rendering.machine import describe_machine
-from vidkin.review.copy_material import find_recordings
-from vidkin.review.copy_study import CopyStudy, as_picture_page, choose_extractors, run_copy_study
-from vidkin_research.copy_report import as_page
+from vidkin_research.copies.material import find_recordings
+from vidkin_research.copies.report import as_page
+from vidkin_research.copies.study import CopyStudy, as_picture_page, choose_extractors, run_copy_study
 
 
 def main() -> None:

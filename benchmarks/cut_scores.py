@@ -13,7 +13,7 @@ from vidkin.media import iter_planes
 from vidkin.shots.band import TransitionReader
 from vidkin.shots.cut_numbers import GRID
 from vidkin.shots.cuts import GradualModel, Proposal, ProposalMaker, ProposalScore
-from vidkin.shots.training.transitions import TransitionNetwork
+from vidkin_research.detectors.band_network import TransitionNetwork
 from vidkin_research.made import Film
 
 UNITS, STEPS, DECAY, SEEDS = 16, 1200, 2e-3, 3

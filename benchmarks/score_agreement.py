@@ -23,7 +23,7 @@ from _material import SIZES, material_parser, open_material
 from vidkin import Index, compare
 from vidkin.index.duplicates.comparisons import Comparisons, content_of
 from vidkin.rendering.machine import describe_machine
-from vidkin.review.copy_material import GalleryVideo, make_copies
+from vidkin_research.copies.material import GalleryVideo, make_copies
 
 MEDIAN, MOST = 0.01, 0.03
 

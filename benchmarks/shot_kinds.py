@@ -27,7 +27,7 @@ from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.media import write_video
 from vidkin.metric.measures import DetectionScores
 from vidkin.shots import Cut, detect
-from vidkin.shots.training.judging import BoundaryLabels, evaluate_cuts
+from vidkin_research.learned.judging import BoundaryLabels, evaluate_cuts
 from vidkin_research.made import GRADUAL_JOINS, HARD_JOINS, FilmRecipe, compose_film
 from vidkin_research.made.disturbances import DISTURBANCES
 from vidkin_research.made.edited_videos import rgb_pictures

@@ -1,7 +1,7 @@
-"""Train the network of the default shot detector, as it ships in the package.
+"""Train the network of the shot detector `band`, as it ships in vidkin-research.
 
     python benchmarks/train_band.py --clips FOLDER [FOLDER ...] --photographs FOLDER --hold-out NAME [NAME ...] \
-        --output src/vidkin/shots/data/band.safetensors
+        --output research/src/vidkin_research/detectors/data/band.safetensors
 
 Clips are videos of one shot each; those whose path in their folder starts with a held-out name are kept apart and make
 the test split that `vidkin benchmark shots` composes its videos of. Photographs add scenes. Sequences are composed of

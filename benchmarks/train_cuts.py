@@ -33,7 +33,7 @@ from vidkin.media import FramePlanes, write_video
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots.band import band_features
 from vidkin.shots.cuts import CutModel, CutRules
-from vidkin.shots.training.transitions import TransitionNetwork, read_network, write_network
+from vidkin_research.detectors.band_network import TransitionNetwork, read_network, write_network
 from vidkin_research.made import GRADUAL_JOINS, HARD_JOINS, Film, FilmRecipe, Join, compose_film
 from vidkin_research.made.edited_videos import rgb_pictures
 from vidkin_research.made.footage import Footage, read_footage

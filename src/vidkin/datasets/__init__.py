@@ -34,14 +34,6 @@ if TYPE_CHECKING:
         read_photographs,
         write_sample_film,
     )
-    from vidkin.datasets.shot_annotations import (
-        ShotAnnotation,
-        VideoAnnotation,
-        merge_annotators,
-        merge_critical,
-        read_shot_annotations,
-        write_shot_annotations,
-    )
     from vidkin.datasets.splits import check_split, make_split, read_split, write_split
     from vidkin.media.frames import Fit
 else:
@@ -60,8 +52,6 @@ __all__ = [
     "LabelledSet",
     "SampleCollection",
     "SampleCopy",
-    "ShotAnnotation",
-    "VideoAnnotation",
     "available_readers",
     "build_labelled_samples",
     "build_samples",
@@ -71,8 +61,6 @@ __all__ = [
     "make_excerpts",
     "make_frame_excerpts",
     "make_split",
-    "merge_annotators",
-    "merge_critical",
     "middle_excerpt",
     "open_labelled",
     "parse_strokes",
@@ -82,10 +70,8 @@ __all__ = [
     "read_item",
     "read_manifest",
     "read_photographs",
-    "read_shot_annotations",
     "read_split",
     "read_tree",
     "write_sample_film",
-    "write_shot_annotations",
     "write_split",
 ]

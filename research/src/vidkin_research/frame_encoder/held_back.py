@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from fnmatch import fnmatch
 
-from vidkin_research.copy_halves import HALVES
+from vidkin_research.copies.halves import HALVES
 
 __all__ = ["HELD_BACK_EDITS", "is_held_back_clip", "is_held_back_photo", "is_held_back_video"]
 

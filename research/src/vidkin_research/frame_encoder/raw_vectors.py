@@ -19,8 +19,8 @@ from PIL import Image as PILImage
 
 from vidkin.media import EDITS, read_frames
 from vidkin.media.frames import fit_to_square
-from vidkin.review.copy_material import CopyMaterial
-from vidkin.review.copy_scores import GroupFigures, PairScores, summarize_copies
+from vidkin_research.copies.material import CopyMaterial
+from vidkin_research.copies.scores import GroupFigures, PairScores, summarize_copies
 from vidkin_research.frame_encoder.held_back import HELD_BACK_EDITS
 from vidkin_research.frame_encoder.teacher import PixelEncoder, open_pixel_encoder
 
