@@ -23,10 +23,10 @@ import numpy as np
 
 from _halves import half_of, parse_arguments, write_figures
 from vidkin.index import Coverage, Index
-from vidkin.media import apply_edit, probe, write_clip
-from vidkin.media.edits import steady_frames
+from vidkin.media import probe, steady_frames, write_clip
 from vidkin.media.encode import write_video
-from vidkin.media.picture_edits import covering
+from vidkin_research.copies.edits import apply_edit
+from vidkin_research.copies.transforms import covering
 
 COMPILATIONS, FILMS, PIECES = 4, 2, 5
 SHORTEST, LONGEST, MOST = 2.5, 7.0, 60.0

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from start_up import run
-from vidkin.media import apply_edit, probe
-from vidkin.media.edits import steady_frames
+from vidkin.media import probe, steady_frames
 from vidkin.media.encode import write_video
-from vidkin.media.picture_edits import covering
 from vidkin.rendering.machine import describe_machine
+from vidkin_research.copies.edits import apply_edit
+from vidkin_research.copies.transforms import covering
 
 FILMS, STRETCHES, SECONDS, OTHERS = 28, 6, 2.0, 72
 MOST_OF_ONE = 9

@@ -23,11 +23,10 @@ import numpy as np
 from _halves import data_parser, half_of, resolve_data, write_figures
 from vidkin import compare
 from vidkin.index.query.exact_times import refine_segments
-from vidkin.media import probe
-from vidkin.media.edits import steady_frames
+from vidkin.media import probe, steady_frames
 from vidkin.media.encode import write_video
-from vidkin.media.picture_edits import covering
 from vidkin.similarity import Segment
+from vidkin_research.copies.transforms import covering
 
 RATE, WIDTH, HEIGHT = 25, 480, 270
 AROUND, SHORTEST, LONGEST = 3.0, 3.0, 7.0

@@ -36,10 +36,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from vidkin import Index
 from vidkin.index import RecurringGroup
-from vidkin.media import probe, write_video
-from vidkin.media.edits import steady_frames
-from vidkin.media.picture_edits import covering
+from vidkin.media import probe, steady_frames, write_video
 from vidkin.rendering.machine import describe_machine
+from vidkin_research.copies.transforms import covering
 
 Picture = NDArray[np.uint8]
 

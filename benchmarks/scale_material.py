@@ -36,8 +36,8 @@ from vidkin.index import Index, VideoRecord, window_vectors
 from vidkin.index.query.common import Calibration, CommonFrames
 from vidkin.index.query.query import Query, describe_query
 from vidkin.index.storage.records import WindowVectors, unit_vectors
-from vidkin.media import EDITS, apply_edit
 from vidkin.similarity import FrameFeatures
+from vidkin_research.copies.edits import EDITS, apply_edit
 from vidkin_research.copies.material import ClipSize, QueryClip, Recording, choose_queries, write_query
 
 HALVES = ("development", "held-back")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import run
-from vidkin.media import EDITS, EditedSegment
 from vidkin.similarity import Segment
+from vidkin_research.copies.edits import EDITS, EditedSegment
 from vidkin_research.copies.material import FULL, QUICK, CopyMaterial, GalleryVideo, QueryClip, Recording
 from vidkin_research.copies.scores import PairScores, summarize_copies
 from vidkin_research.copies.study import CopyReport, CopyResults, CopyStudy, ExtractorChoice

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vidkin.media import EditedSegment
+from vidkin_research.copies.edits import EditedSegment
 from vidkin_research.copies.material import CopyMaterial, GalleryVideo, QueryClip, Recording
 from vidkin_research.copies.scores import CopyFigures, PairScores, _precision, relevance_of, summarize_copies
 

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from vidkin.datasets.collections import available_readers, open_labelled
     from vidkin.datasets.folders import read_classes, read_tree
     from vidkin.datasets.labeled import SPLITS, Kind, LabelledItem, LabelledSet, LabelNames
+    from vidkin.datasets.labeled_photographs import LABELLED_PHOTOGRAPHS, build_labelled_samples, read_photographs
     from vidkin.datasets.listing import read_events, read_manifest
+    from vidkin.datasets.photographs import PHOTOGRAPHS, camera_flight, photograph
     from vidkin.datasets.reading import (
         Drawing,
         draw_strokes,
@@ -22,16 +24,11 @@ if TYPE_CHECKING:
         read_item,
     )
     from vidkin.datasets.samples import (
-        LABELLED_PHOTOGRAPHS,
-        PHOTOGRAPHS,
         SAMPLE_SHOTS,
         SampleCollection,
-        SampleCopy,
-        build_labelled_samples,
+        SampleQuery,
         build_samples,
-        camera_flight,
-        photograph,
-        read_photographs,
+        write_copy,
         write_sample_film,
     )
     from vidkin.datasets.splits import check_split, make_split, read_split, write_split
@@ -51,7 +48,7 @@ __all__ = [
     "LabelledItem",
     "LabelledSet",
     "SampleCollection",
-    "SampleCopy",
+    "SampleQuery",
     "available_readers",
     "build_labelled_samples",
     "build_samples",
@@ -72,6 +69,7 @@ __all__ = [
     "read_photographs",
     "read_split",
     "read_tree",
+    "write_copy",
     "write_sample_film",
     "write_split",
 ]

@@ -71,8 +71,8 @@ def copies(
     """
     from vidkin._base.outputs import describe_source, open_output
     from vidkin.cli.options import check_output_file
-    from vidkin.media import EDITS
     from vidkin.rendering.machine import describe_machine
+    from vidkin_research.copies.edits import EDITS
     from vidkin_research.copies.material import FULL, QUICK, SOUND_EDITS, find_recordings
     from vidkin_research.copies.study import CopyStudy, as_picture_page, choose_extractors, run_copy_study
 

@@ -23,8 +23,9 @@ from vidkin._base.files import VIDEO_EXTENSIONS, write_text
 from vidkin._base.values import read_json
 from vidkin.datasets import camera_flight
 from vidkin.errors import InvalidArgumentError
-from vidkin.media import EDITS, EditedSegment, apply_edit, probe, steady_frames, write_video
-from vidkin.media.picture_edits import covering
+from vidkin.media import probe, steady_frames, write_video
+from vidkin_research.copies.edits import EDITS, EditedSegment, apply_edit
+from vidkin_research.copies.transforms import covering
 
 REAL_COPY, DISTRACTOR = "real copy", "distractor"
 SOUND = "sound"

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from vidkin.errors import MediaError
 from vidkin.index import Index
 from vidkin.index.query.sound import By
-from vidkin.media import EDITS, EditedSegment
-from vidkin.media.edits import EditFamily
 from vidkin.similarity import UNRELATED, Segment
+from vidkin_research.copies.edits import EDITS, EditedSegment, EditFamily
 from vidkin_research.copies.material import BOTH_KEPT, REAL_COPY, SOUND, SOUND_EDITS, CopyMaterial
 
 # Pairs of unrelated videos should stay below this score.

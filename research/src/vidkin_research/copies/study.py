@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from vidkin.media import EDITS, read_frames
+from vidkin.media import read_frames
+from vidkin_research.copies.edits import EDITS
 from vidkin_research.copies.material import FULL, SOUND, ClipSize, CopyMaterial, GalleryVideo, Recording, make_copies
 from vidkin_research.copies.peers import PEERS
 from vidkin_research.copies.scores import (

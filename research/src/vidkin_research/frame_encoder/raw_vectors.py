@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PILImage
 
-from vidkin.media import EDITS, read_frames
+from vidkin.media import read_frames
 from vidkin.media.frames import fit_to_square
+from vidkin_research.copies.edits import EDITS
 from vidkin_research.copies.material import CopyMaterial
 from vidkin_research.copies.scores import GroupFigures, PairScores, summarize_copies
 from vidkin_research.frame_encoder.held_back import HELD_BACK_EDITS

@@ -1,6 +1,6 @@
 """Edits that hide more of the source than the usual ones: turned, covered, blended, halved or seen from the side.
 
-Functions from one iterator of frames to another, like those of `picture_edits`; what is random comes from the seed.
+Functions from one iterator of frames to another, like those of `transforms`; what is random comes from the seed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 from PIL import ImageDraw, ImageEnhance
 
-from vidkin.media.layouts import WHOLE, Box, Layout, Size, homographies
-from vidkin.media.picture_edits import EditSetting, Image, even, scaled
+from vidkin.media.layouts import Size, homographies
+from vidkin.media.picture_edits import Image, even, scaled
+from vidkin_research.copies.layouts import WHOLE, Box, Layout
+from vidkin_research.copies.transforms import EditSetting
 
 # Corners of a picture seen from the side lie this far inside the frame, in shares of its sides: two next to each other
 # far, the other two hardly.

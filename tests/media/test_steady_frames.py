@@ -1,15 +1,14 @@
-"""Frames at steady times: what is on screen at each, repeated where nothing is new, and videos without end."""
+"""Frames at steady times: what is on screen at each, repeated where nothing is new."""
 
 from __future__ import annotations
 
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.support.videos import Image, encode
-from vidkin.media.edits import endless_frames, steady_frames
+from vidkin.media import steady_frames
 
 WIDTH, HEIGHT = 64, 48
 
@@ -66,18 +65,3 @@ def test_what_was_shown_last_is_repeated_beyond_the_end(video: tuple[Path, list[
 def test_frames_are_scaled_down_on_request(video: tuple[Path, list[float]]) -> None:
     (image,) = steady_frames(video[0], 0.0, 0.1, 1, 24, 1)
     assert image.shape == (24, 32, 3)
-
-
-def test_an_endless_video_begins_again(tmp_path: Path) -> None:
-    path = encode(tmp_path / "film.mp4", [gray(20), gray(60), gray(100)], rate=2, options={"crf": "10"})
-    images = list(islice(endless_frames(path, 2, 1, WIDTH, HEIGHT), 8))
-    assert levels_of(images) == [20, 60, 100, 20, 60, 100, 20, 60]
-
-
-@pytest.mark.parametrize(("width", "height"), [(40, 40), (100, 20), (64, 48)])
-def test_it_fills_any_size(width: int, height: int, tmp_path: Path) -> None:
-    """The middle of the picture, without borders: black would show in the mean."""
-    path = encode(tmp_path / "film.mp4", [gray(200)] * 3, rate=2, options={"crf": "10"})
-    image = next(endless_frames(path, 2, 1, width, height))
-    assert image.shape == (height, width, 3)
-    assert image.min() > 180

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from vidkin.media import EDITS, EditedSegment
+from vidkin_research.copies.edits import EDITS, EditedSegment
 
 FAMILIES = {
     "pixels": "reencode resize logo caption grey sepia brighter darker contrast blur noise fade",

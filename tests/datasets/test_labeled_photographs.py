@@ -17,7 +17,7 @@ from vidkin.datasets import (
     photograph,
     read_item,
 )
-from vidkin.datasets import samples as module
+from vidkin.datasets import labeled_photographs as module
 from vidkin.errors import DatasetError, InvalidArgumentError
 
 pytestmark = pytest.mark.large

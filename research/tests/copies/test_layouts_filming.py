@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from tests.media.makers import flat
-from vidkin.media import EDITS, EditSetting, picture_edits
-from vidkin.media import layouts as filming
+from vidkin_research.copies import layouts as filming
+from vidkin_research.copies.edits import EDITS
+from vidkin_research.copies.transforms import EditSetting
 
 
 def setting(seed: int = 0, rate: float = 24.0, count: int = 24) -> EditSetting:
@@ -38,21 +39,6 @@ def test_filming_changes_the_exposure_and_adds_noise() -> None:
         assert not np.array_equal(first, second)
         levels.add(round(float(middle.mean())) > 128)
     assert levels == {True, False}
-
-
-def test_at_a_low_frame_rate_eight_pictures_a_second_are_shown() -> None:
-    frames = [flat(index) for index in range(24)]
-    shown = [int(image[0, 0, 0]) for image in picture_edits.held(iter(frames), setting())]
-    assert shown == [3 * (index // 3) for index in range(24)]
-    # Below eight a second every picture is shown.
-    slow = [int(image[0, 0, 0]) for image in picture_edits.held(iter(frames), setting(rate=5.0))]
-    assert slow == list(range(24))
-
-
-def test_transforms_follow_each_other() -> None:
-    chain = picture_edits.combine(picture_edits.values(lambda v: v + 10), picture_edits.values(lambda v: 2 * v))
-    (image,) = chain(iter([flat(20)]), setting())
-    assert int(image.max()) == 60
 
 
 def test_combined_is_cropped_captioned_gray_and_slow() -> None:

@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.media.makers import flat
-from vidkin.media import EDITS, EditSetting
+from vidkin_research.copies.edits import EDITS
+from vidkin_research.copies.transforms import EditSetting
 
 Image = NDArray[np.uint8]
 WIDTH, HEIGHT = 320, 180

@@ -16,10 +16,9 @@ import numpy as np
 from vidkin._base.files import PathLike
 from vidkin._base.outputs import describe_source
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.media.decode import iter_frames
-from vidkin.media.encode import write_video
-from vidkin.media.frames import is_before
-from vidkin.media.hard_edits import (
+from vidkin.media import probe, steady_frames, write_video
+from vidkin.media.picture_edits import PICTURE_EDITS, Image, captioned, each, gray, mirrored, unchanged
+from vidkin_research.copies.hard_edits import (
     at_night,
     black,
     blended,
@@ -33,7 +32,7 @@ from vidkin.media.hard_edits import (
     stickered,
     tilted,
 )
-from vidkin.media.layouts import (
+from vidkin_research.copies.layouts import (
     WHOLE,
     Arrangement,
     Background,
@@ -59,31 +58,16 @@ from vidkin.media.layouts import (
     turned_pan,
     whole_boxes,
 )
-from vidkin.media.picture_edits import (
+from vidkin_research.copies.transforms import (
     EditSetting,
-    Image,
     Transform,
-    barred,
-    blurred,
-    branded,
-    captioned,
+    by_seed,
     combine,
     covering,
-    each,
     faded,
-    gray,
     held,
-    mirrored,
-    noisy,
-    rotated,
-    sepia,
-    smaller,
-    squeezed,
     surrounded,
-    unchanged,
-    values,
 )
-from vidkin.media.probing import probe
 
 # What an edit changes: the values of the pixels; which part of the picture is shown, or where; when it is shown; or
 # the source is shown small inside other footage. Then the ones that hide most of it: turned by 90, 180 or 270 degrees,
@@ -249,6 +233,8 @@ def _other_order(count: int, random: np.random.Generator) -> list[tuple[int, int
 
 # All edits by name.
 
+_SAME = by_seed(unchanged)
+
 
 def _edit(family: EditFamily, name: str, description: str, transform: Transform, **more: object) -> Edit:
     return Edit(name=name, description=description, family=family, transform=transform, **more)  # type: ignore[arg-type]
@@ -261,8 +247,8 @@ def _arranged(
     arrange: Arrangement,
     background: Background | None = None,
     *,
-    before: Transform = unchanged,
-    after: Transform = unchanged,
+    before: Transform = _SAME,
+    after: Transform = _SAME,
     **more: object,
 ) -> Edit:
     """An edit whose transform and boxes come from an arrangement, with optional transforms before and after."""
@@ -272,7 +258,10 @@ def _arranged(
     return _edit(family, name, description, transform, boxes=boxes, needs_filler=filled, **more)
 
 
-_pixels = partial(_edit, "pixels")
+def _plain(family: EditFamily, name: str, description: str, **more: object) -> Edit:
+    """An edit of single pictures, which the product has under the same name."""
+    return _edit(family, name, description, by_seed(PICTURE_EDITS[name]), **more)
+
 
 _geometry = partial(_edit, "geometry")
 
@@ -285,36 +274,36 @@ _split = partial(_placed, background=other_parts)
 EDITS: dict[str, Edit] = {
     edit.name: edit
     for edit in (
-        _pixels("reencode", "re-encoded at a very low bit rate", unchanged, crf=39),
-        _pixels("resize", "360 pixels at the shorter side, or half the size", each(smaller)),
+        _plain("pixels", "reencode", "re-encoded at a very low bit rate", crf=39),
+        _plain("pixels", "resize", "360 pixels at the shorter side, or half the size"),
         _placed("crop", "70 % of the area, off the center", partial(off_center, share=math.sqrt(0.7))),
-        _geometry(
+        _plain(
+            "geometry",
             "letterbox",
             "black bars above and below",
-            each(partial(barred, across=True)),
             boxes=partial(barred_boxes, across=True),
         ),
-        _geometry(
+        _plain(
+            "geometry",
             "pillarbox",
             "black bars left and right",
-            each(partial(barred, across=False)),
             boxes=partial(barred_boxes, across=False),
         ),
-        _pixels("logo", "a large opaque logo and text", branded),
-        _pixels("caption", "two lines of text on a band", captioned),
-        _pixels("grey", "without color", each(gray)),
-        _pixels("sepia", "tinted brown", each(sepia)),
-        _pixels("brighter", "brighter by a fifth of the range", values(lambda v: v + 50)),
-        _pixels("darker", "at 60 % of the brightness", values(lambda v: 0.6 * v)),
-        _pixels("contrast", "contrast raised by 60 %", values(lambda v: 1.6 * (v - 128) + 128)),
-        _pixels("blur", "out of focus", each(blurred)),
-        _pixels("noise", "with strong noise", noisy),
-        _geometry("mirror", "left and right changed", each(mirrored), mirrored=True),
-        _time("faster", "1.25 times as fast", unchanged, speed=1.25),
-        _time("slower", "at 0.8 of the speed", unchanged, speed=0.8),
-        _geometry("rotate5", "turned by 5 degrees", rotated, boxes=rotated_boxes),
-        _pixels("fade", "faded in and out", faded),
-        _geometry("aspect", "squeezed to 4:3", each(squeezed)),
+        _plain("pixels", "logo", "a large opaque logo and text"),
+        _plain("pixels", "caption", "two lines of text on a band"),
+        _plain("pixels", "grey", "without color"),
+        _plain("pixels", "sepia", "tinted brown"),
+        _plain("pixels", "brighter", "brighter by a fifth of the range"),
+        _plain("pixels", "darker", "at 60 % of the brightness"),
+        _plain("pixels", "contrast", "contrast raised by 60 %"),
+        _plain("pixels", "blur", "out of focus"),
+        _plain("pixels", "noise", "with strong noise"),
+        _plain("geometry", "mirror", "left and right changed", mirrored=True),
+        _time("faster", "1.25 times as fast", _SAME, speed=1.25),
+        _time("slower", "at 0.8 of the speed", _SAME, speed=0.8),
+        _plain("geometry", "rotate5", "turned by 5 degrees", boxes=rotated_boxes),
+        _edit("pixels", "fade", "faded in and out", faded),
+        _plain("geometry", "aspect", "squeezed to 4:3"),
         _arranged(
             "inset",
             "picture_in_picture",
@@ -360,24 +349,24 @@ EDITS: dict[str, Edit] = {
             "combined",
             "cropped, with a caption, without color, at 8 frames a second",
             partial(off_center, share=0.8),
-            after=combine(captioned, each(gray), held),
+            after=combine(by_seed(captioned), by_seed(each(gray)), held),
         ),
         _placed(
             "mirror_crop",
             "left and right changed and 80 % of each side, off the center",
             partial(off_center, share=0.8),
-            after=each(mirrored),
+            after=by_seed(each(mirrored)),
             mirrored=True,
         ),
         _placed("tight_crop", "70 % of each side, off the center", partial(off_center, share=0.7)),
-        _time("double_speed", "twice as fast", unchanged, speed=2.0),
-        _time("reordered", "three or four pieces in another order", unchanged, reordered=True),
+        _time("double_speed", "twice as fast", _SAME, speed=2.0),
+        _time("reordered", "three or four pieces in another order", _SAME, reordered=True),
         *(
             _edit(
                 "turned",
                 f"turn_{90 * quarters}",
                 f"turned by {90 * quarters} degrees",
-                each(partial(quarter_turned, quarters=quarters)),
+                by_seed(each(partial(quarter_turned, quarters=quarters))),
                 turned=90 * quarters,
             )
             for quarters in (1, 2, 3)
@@ -412,7 +401,9 @@ EDITS: dict[str, Edit] = {
             )
             for name, share in (("third", 1 / 3), ("half", 1 / 2))
         ),
-        _edit("low information", "far_off_colors", "dark, strong contrast, garish colors", each(far_off_colors)),
+        _edit(
+            "low information", "far_off_colors", "dark, strong contrast, garish colors", by_seed(each(far_off_colors))
+        ),
         _edit("low information", "night", "gray, hardly any light, noise", at_night),
     )
 }
@@ -508,29 +499,6 @@ def apply_edit(
         mirrored=edit.mirrored,
         time_map=plan.stretches[0].time_map,
     )
-
-
-# Frames of a video at even distances, as edits take them in.
-
-
-def steady_frames(
-    path: PathLike, start: float, step: float, count: int, short_side: int | None, threads: int
-) -> Iterator[Image]:
-    """Exactly ``count`` frames: those on screen at start + k step seconds, repeated where none is new."""
-    index = 0
-    shown: Image | None = None
-    end = start + (count - 0.5) * step
-    for piece in iter_frames(
-        path, rate=1 / step, start=start, end=end, short_side=short_side, batch=8, threads=threads
-    ):
-        for image, time in zip(piece.images, piece.timestamps, strict=True):
-            while shown is not None and is_before(start + index * step, time):
-                yield shown
-                index += 1
-            shown = image
-    while shown is not None and index < count:
-        yield shown
-        index += 1
 
 
 def endless_frames(path: PathLike, rate: float, threads: int, width: int, height: int) -> Iterator[Image]:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from tests.media.makers import flat
 from tests.support.videos import pan
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.media import EditResult, apply_edit, probe, read_frames, write_video
+from vidkin.media import probe, read_frames, write_video
+from vidkin_research.copies.edits import EditResult, apply_edit
 
 pytestmark = pytest.mark.large
 

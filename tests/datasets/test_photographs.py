@@ -7,7 +7,7 @@ import socket
 import numpy as np
 import pytest
 
-from vidkin.datasets import PHOTOGRAPHS, camera_flight, photograph, samples
+from vidkin.datasets import PHOTOGRAPHS, camera_flight, photograph, photographs
 from vidkin.errors import InvalidArgumentError, MissingPartError
 
 
@@ -16,7 +16,7 @@ def test_all_photographs_are_there_without_a_network(monkeypatch: pytest.MonkeyP
         raise AssertionError("a photograph was looked for on the network")
 
     monkeypatch.setattr(socket, "socket", refuse)
-    samples._open_original.cache_clear()
+    photographs._open_original.cache_clear()
     for name in PHOTOGRAPHS:
         image = photograph(name)
         assert image.dtype == np.uint8
@@ -38,8 +38,8 @@ def test_an_unknown_photograph_is_refused() -> None:
 
 def test_without_scikit_image_the_shipped_photographs_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     originals = {name: photograph(name) for name in PHOTOGRAPHS}
-    samples._open_original.cache_clear()
-    monkeypatch.setattr(samples.importlib.util, "find_spec", lambda name: None)
+    photographs._open_original.cache_clear()
+    monkeypatch.setattr(photographs.importlib.util, "find_spec", lambda name: None)
     for name, original in originals.items():
         shipped = photograph(name)
         if shipped.shape == original.shape:
@@ -47,11 +47,11 @@ def test_without_scikit_image_the_shipped_photographs_serve(monkeypatch: pytest.
         else:  # the two large ones were reduced
             assert name in ("hubble", "retina")
             assert shipped.shape[1] / shipped.shape[0] == pytest.approx(original.shape[1] / original.shape[0], abs=0.01)
-    samples._open_original.cache_clear()
+    photographs._open_original.cache_clear()
 
 
 def test_a_missing_file_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(samples.PHOTOGRAPHS, "mona lisa", "mona_lisa.png")
+    monkeypatch.setitem(photographs.PHOTOGRAPHS, "mona lisa", "mona_lisa.png")
     with pytest.raises(MissingPartError, match=r"does not ship mona_lisa\.png"):
         photograph("mona lisa")
 
