@@ -99,7 +99,7 @@ def make_copies(
         recordings: Clips of the longest recording of each family are queries; the others are copies or distractors.
         work: Folder of the queries and copies.
         size: Number and size of the queries.
-        edits: Names in `vidkin.media.EDITS`; each query is edited in each of these ways.
+        edits: Names in `vidkin_research.copies.edits.EDITS`; each query is edited in each of these ways.
         sound_edits: Names in `SOUND_EDITS`; the sound of each query that has some is edited in each of these ways and
             laid over unrelated pictures, and once kept with its own.
         distractors: Additional unrelated videos.

@@ -201,7 +201,7 @@ class CopyStudy:
 
     Attributes:
         size: Number and size of the queries.
-        edits: Names in `vidkin.media.EDITS`.
+        edits: Names in `vidkin_research.copies.edits.EDITS`.
         sound_edits: Names in `vidkin_research.copies.material.SOUND_EDITS`, for recordings with sound.
         extractors: Extractors, each of which searches the same copies.
         peers: Also measure `PEERS`.

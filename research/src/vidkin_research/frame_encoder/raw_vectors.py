@@ -1,7 +1,7 @@
 """Vectors of whole frames without any rule: one frame a second, and the mean of each query frame's best as the score.
 
 Any ONNX network that takes uint8 pixels [N, H, W, 3] is measured on copies of held-back sources in all edits of
-`vidkin.media.EDITS`, among them kinds that no training saw, and on moments of one shot.
+`vidkin_research.copies.edits.EDITS`, among them kinds that no training saw, and on moments of one shot.
 """
 
 from __future__ import annotations
