@@ -12,7 +12,6 @@ import torch
 from typer.testing import CliRunner
 
 from tests.support.videos import encode, pan
-from vidkin._base.install import install_command
 from vidkin.cli.app import app
 from vidkin.shots import detect
 from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
@@ -121,22 +120,19 @@ def test_unusable_labels_are_reported_before_training(labels: Path, tmp_path: Pa
 
 def test_without_labels_the_recipes_are_listed() -> None:
     printed = run().stdout
-    for name in ("extended", "published", "stand-in"):
+    for name in ("deepsbd", "extended", "published"):
         assert name in printed
-    assert json.loads(run("--json").stdout) == {"recipes": ["extended", "published", "stand-in"]}
+    assert json.loads(run("--json").stdout) == {"recipes": ["deepsbd", "deepsbd-svm", "extended", "published"]}
 
 
-def test_recipes_have_a_default_and_settings_can_be_overridden(labels: Path) -> None:
+def test_recipes_have_a_default_and_settings_can_be_overridden() -> None:
     assert 'rule = "extended"' in run("--show").stdout
     shown = run("--show", "--recipe", "published", "--rate", "10", "--set", "shots.steps=7").stdout
     assert 'rule = "slope"' in shown
     assert "rate = 10.0" in shown
     assert "steps = 7" in shown
-    assert "steps = 2" in run("--show", "--method", "stand_in").stdout
     refused = run("--show", "--set", "steps=7", status=2)
     assert "the recipe has the tables shots, model; write it as shots.steps=100" in refused.stderr
-    assert "got method 'learned'" in run(labels, "--method", "learned", "-r", "stand-in", status=2).stderr
-    assert f"run {install_command(package='vidkin-research')}" in run(labels, "--method", "deepsbd", status=2).stderr
 
 
 def test_the_published_rule_makes_a_detector(labels: Path, tmp_path: Path) -> None:
@@ -164,15 +160,5 @@ def test_help_names_the_tables_of_a_recipe() -> None:
 
 
 def test_a_rate_is_refused_where_every_frame_is_read(labels: Path) -> None:
-    told = run(labels, "--method", "stand_in", "--rate", "10", status=2).stderr
-    assert "--rate is for recipes with [shots], this is of method stand_in" in told
-
-
-def test_a_method_of_another_package_trains(labels: Path, tmp_path: Path) -> None:
-    words = (labels, "--method", "stand_in", "--set", "stand_in.steps=4", "-o", tmp_path / "model")
-    assert json.loads(run(*words, "--json").stdout) == {
-        "model": str(tmp_path / "model"),
-        "output": str(tmp_path / "model"),
-        "steps": 4,
-    }
-    assert "use it with vidkin shots --detector" in run(*words).stdout
+    told = run(labels, "--method", "deepsbd", "--rate", "10", status=2).stderr
+    assert "--rate is for recipes with [shots], this is of method deepsbd" in told

@@ -43,7 +43,7 @@ def results(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> CopyResul
 def test_a_report_has_figures_of_every_system(results: CopyResults) -> None:
     report = results.report
     assert (report.queries, report.videos) == (1, 5)
-    assert [figures.system for figures in report.figures][:2] == ["vidkin classical", "gray levels"]
+    assert [figures.system for figures in report.figures][:2] == ["vidkin classical", "pHash per frame"]
     ours = report.figures[0]
     assert [group.name for group in ours.edits] == ["crop", "grey", "inset_30"]
     assert [group.name for group in ours.families] == ["pixels", "geometry", "inset"]

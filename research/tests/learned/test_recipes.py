@@ -67,7 +67,7 @@ def test_invalid_arguments_are_refused_with_the_accepted_values(content: dict[st
 
 
 def test_files_that_hold_no_recipe_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"none\.toml' is not a recipe; choose a TOML file, or one of ext"):
+    with pytest.raises(InvalidArgumentError, match=r"none\.toml' is not a recipe; choose a TOML file, or one of deep"):
         load_shot_recipe(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_text("[shots", encoding="utf-8")
     with pytest.raises(InvalidArgumentError, match=r"bad\.toml: not TOML"):
@@ -89,17 +89,13 @@ def test_the_published_recipe_has_the_settings_of_the_paper() -> None:
     assert (model.backbone, model.trainable, model.hidden, model.frames) == ("alexnet", "all", 512, 40)
 
 
-def test_a_method_of_another_package_brings_its_recipes() -> None:
-    assert list(available_shot_recipes()) == ["extended", "published", "stand-in"]
-    assert load_shot_recipe(method="stand_in") == load_shot_recipe("stand-in")
-    assert show_shot_recipe(load_shot_recipe({"stand_in": {"steps": 7}})).strip() == "[stand_in]\nsteps = 7"
+def test_recipes_of_all_methods_are_listed() -> None:
+    assert list(available_shot_recipes()) == ["deepsbd", "deepsbd-svm", "extended", "published"]
     assert load_shot_recipe(method="learned") == load_shot_recipe() == load_shot_recipe("extended")
 
 
-def test_a_recipe_of_another_method_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="the recipe is of method 'learned', got method 'stand_in'"):
-        load_shot_recipe("published", method="stand_in")
-    with pytest.raises(InvalidArgumentError, match=r"'deepsbd' is not a method .*: run pip install .*research"):
-        load_shot_recipe(method="deepsbd")
-    with pytest.raises(InvalidArgumentError, match=r"'deepsbd' is not a recipe; .* pip install .*research"):
-        load_shot_recipe("deepsbd")
+def test_an_unknown_method_or_recipe_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="'boosted' is not a method of training shots; choose from deepsbd"):
+        load_shot_recipe(method="boosted")
+    with pytest.raises(InvalidArgumentError, match="'boosted' is not a recipe; choose a TOML file, or one of deepsbd"):
+        load_shot_recipe("boosted")

@@ -17,7 +17,7 @@ from vidkin.models.runner import hold_training_folder
 from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin_research.learned.detector import ShotRules
 from vidkin_research.learned.recipes import ShotPlan, load_shot_recipe
-from vidkin_research.learned.train import ShotTrainingProgress, train_shots
+from vidkin_research.learned.train import ShotTrainingProgress, ShotTrainingReport, train_shots
 
 RECIPE: dict[str, dict[str, Any]] = {
     "shots": {
@@ -59,7 +59,7 @@ def annotations(tmp_path_factory: pytest.TempPathFactory) -> list[VideoAnnotatio
 def test_labels_become_a_detector_with_a_report(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     progress: list[ShotTrainingProgress] = []
     report = vidkin.train_shots(annotations, RECIPE, output=tmp_path / "model", on_progress=progress.append)
-    assert isinstance(report, vidkin.ShotTrainingReport)
+    assert isinstance(report, ShotTrainingReport)
     assert report.output == tmp_path / "model"
     assert (report.trained_videos, report.fitted_videos) == (3, 1)
     assert (report.has_critical, report.has_gradual) == (True, False)

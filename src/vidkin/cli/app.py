@@ -64,6 +64,9 @@ _ABANDONED = "vidkin abandoned reader"
 # Commands that cannot resume, although the files they have finished stay.
 _START_OVER = ("shots",)
 
+# Of vidkin, and of the packages beside it, whose commands say what they log in the same way.
+_LOGGERS = ("vidkin", "vidkin_research", "vidkin_scale")
+
 # The package vidkin-research brings them; while it is not installed, they say so.
 _OF_RESEARCH = ("benchmark", "fit", "labels", "train-shots")
 
@@ -302,12 +305,13 @@ def vidkin(
     if quiet and verbose:
         raise typer.BadParameter("use --quiet or --verbose, not both")
     set_verbosity(Verbosity.QUIET if quiet else Verbosity.VERBOSE if verbose else Verbosity.USUAL)
-    logger = logging.getLogger("vidkin")
-    logger.setLevel(logging.DEBUG if verbose else logging.NOTSET)
-    for handler in [handler for handler in logger.handlers if isinstance(handler, _LogLines)]:
-        logger.removeHandler(handler)
-    logger.addHandler(_LogLines())
-    logger.propagate = False
+    lines = _LogLines()
+    for logger in map(logging.getLogger, _LOGGERS):
+        logger.setLevel(logging.DEBUG if verbose else logging.NOTSET)
+        for handler in [handler for handler in logger.handlers if isinstance(handler, _LogLines)]:
+            logger.removeHandler(handler)
+        logger.addHandler(lines)
+        logger.propagate = False
 
 
 class _LogLines(logging.Handler):

@@ -23,14 +23,8 @@ if TYPE_CHECKING:
         parse_strokes,
         read_item,
     )
-    from vidkin.datasets.samples import (
-        SAMPLE_SHOTS,
-        SampleCollection,
-        SampleQuery,
-        build_samples,
-        write_copy,
-        write_sample_film,
-    )
+    from vidkin.datasets.sample_film import SAMPLE_SHOTS, write_sample_film
+    from vidkin.datasets.samples import SampleCollection, SampleQuery, build_samples, write_copy
     from vidkin.datasets.splits import check_split, make_split, read_split, write_split
     from vidkin.media.frames import Fit
 else:

@@ -409,9 +409,7 @@ EDITS: dict[str, Edit] = {
 }
 
 
-# Make an edited copy of a video, with the exact times and places of the copied material.
-#
-# Benchmarks, the demo and tests use it: the segments that `apply_edit` returns are ground truth by construction.
+# Make an edited copy of a video: the segments that `apply_edit` returns are ground truth by construction.
 
 
 # Copies have at most this many frames per second.
