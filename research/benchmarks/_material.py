@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from vidkin_research.copies.halves import HALVES, SMALL, find_divided_recordings
-from vidkin_research.copies.material import FULL, QUICK, Recording, find_recordings
+from vidkin_research.copies.recordings import FULL, QUICK, Recording, find_recordings
 
 SIZES = {"full": FULL, "small": SMALL, "quick": QUICK}
 

@@ -27,7 +27,8 @@ from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.differences import find_differences
 from vidkin.index.storage.records import VideoRecord
 from vidkin.media import probe, write_clip
-from vidkin_research.copies.edits import EDITS, apply_edit
+from vidkin_research.copies.applying import apply_edit
+from vidkin_research.copies.edits import EDITS
 
 SECONDS, LINES, MOST_SOURCES = 6.0, 288, 4
 # Edit -> kinds that must be said, kinds that may be said as well because the edit brings them along, and the amount.

@@ -24,9 +24,10 @@ from pathlib import Path
 from _material import SIZES, material_parser, open_material
 from vidkin._base.values import as_json
 from vidkin.rendering.machine import describe_machine
-from vidkin_research.copies.material import find_recordings
+from vidkin_research.copies.page import as_picture_page
+from vidkin_research.copies.recordings import find_recordings
 from vidkin_research.copies.report import as_page
-from vidkin_research.copies.study import CopyStudy, as_picture_page, choose_extractors, run_copy_study
+from vidkin_research.copies.study import CopyStudy, choose_extractors, run_copy_study
 
 
 def main() -> None:

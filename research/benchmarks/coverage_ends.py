@@ -26,7 +26,7 @@ from _halves import half_of, parse_arguments, write_figures
 from vidkin.index import Coverage, Index
 from vidkin.media import probe, steady_frames, write_clip
 from vidkin.media.encode import write_video
-from vidkin_research.copies.edits import apply_edit
+from vidkin_research.copies.applying import apply_edit
 from vidkin_research.copies.transforms import covering
 
 COMPILATIONS, FILMS, PIECES = 4, 2, 5

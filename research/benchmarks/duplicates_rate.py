@@ -28,7 +28,7 @@ from start_up import run
 from vidkin.media import probe, steady_frames
 from vidkin.media.encode import write_video
 from vidkin.rendering.machine import describe_machine
-from vidkin_research.copies.edits import apply_edit
+from vidkin_research.copies.applying import apply_edit
 from vidkin_research.copies.transforms import covering
 
 FILMS, STRETCHES, SECONDS, OTHERS = 28, 6, 2.0, 72

@@ -30,8 +30,8 @@ from vidkin.features.frame_encoder import (
 from vidkin.models import load_model
 from vidkin.rendering.machine import describe_machine
 from vidkin.training import load_recipe, show_recipe, train
+from vidkin_research.copies.figures import CopyFigures
 from vidkin_research.copies.halves import SMALL, find_divided_recordings
-from vidkin_research.copies.scores import CopyFigures
 from vidkin_research.copies.study import CopyStudy, ExtractorChoice, run_copy_study
 
 

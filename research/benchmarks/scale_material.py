@@ -38,8 +38,9 @@ from vidkin.index.query.common import Calibration, CommonFrames
 from vidkin.index.query.query import Query, describe_query
 from vidkin.index.storage.records import WindowVectors, unit_vectors
 from vidkin.similarity import FrameFeatures
-from vidkin_research.copies.edits import EDITS, apply_edit
-from vidkin_research.copies.material import ClipSize, QueryClip, Recording, choose_queries, write_query
+from vidkin_research.copies.applying import apply_edit
+from vidkin_research.copies.edits import EDITS
+from vidkin_research.copies.recordings import ClipSize, QueryClip, Recording, choose_queries, write_query
 
 HALVES = ("development", "held-back")
 # Sources of queries, as shares of paths below the data; the first of each half are those of the copy benchmark.

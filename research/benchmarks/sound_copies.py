@@ -39,7 +39,7 @@ from vidkin.index.storage.sound_files import SoundFiles, SoundSearch
 from vidkin.media.sound import Listener, SoundTrack, iter_sound
 from vidkin.similarity import UNRELATED
 from vidkin.similarity.sound import RATE, STEPS_A_SECOND, PairTable, SoundFeatures, SoundScore, compare_sounds
-from vidkin_research.copies.material import SOUND_EDITS, edit_sound
+from vidkin_research.copies.sound_edits import SOUND_EDITS, edit_sound
 
 # Seconds of a clip, and of a stretch that is compared or searched for.
 _CLIP, _LENGTH = 30.0, 10.0

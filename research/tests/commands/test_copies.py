@@ -11,8 +11,10 @@ import pytest
 from tests.cli.conftest import run
 from vidkin.similarity import Segment
 from vidkin_research.copies.edits import EDITS, EditedSegment
-from vidkin_research.copies.material import FULL, QUICK, CopyMaterial, GalleryVideo, QueryClip, Recording
-from vidkin_research.copies.scores import PairScores, summarize_copies
+from vidkin_research.copies.figures import summarize_copies
+from vidkin_research.copies.material import CopyMaterial, GalleryVideo
+from vidkin_research.copies.recordings import FULL, QUICK, QueryClip, Recording
+from vidkin_research.copies.scores import PairScores
 from vidkin_research.copies.study import CopyReport, CopyResults, CopyStudy, ExtractorChoice
 
 RECORDING = Recording(Path("a.mp4"), "a", "a", 9.0)
@@ -47,8 +49,8 @@ class Recorder:
 def experiment(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder()
     monkeypatch.setattr("vidkin_research.copies.study.run_copy_study", recorder)
-    monkeypatch.setattr("vidkin_research.copies.material.find_recordings", lambda folder: [RECORDING])
-    monkeypatch.setattr("vidkin_research.copies.study.as_picture_page", lambda results: "<html>pictures</html>")
+    monkeypatch.setattr("vidkin_research.copies.recordings.find_recordings", lambda folder: [RECORDING])
+    monkeypatch.setattr("vidkin_research.copies.page.as_picture_page", lambda results: "<html>pictures</html>")
     return recorder
 
 

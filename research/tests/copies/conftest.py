@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.videos import encode, pan
-from vidkin_research.copies.material import ClipSize, CopyMaterial, find_recordings, make_copies
+from vidkin_research.copies.material import CopyMaterial, make_copies
+from vidkin_research.copies.recordings import ClipSize, find_recordings
 
 SMALL = ClipSize(seconds=6.0, clips=1, short_side=64, rate=10.0)
 

@@ -12,7 +12,7 @@ from tests.media.makers import flat
 from tests.support.videos import pan
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import probe, read_frames, write_video
-from vidkin_research.copies.edits import EditResult, apply_edit
+from vidkin_research.copies.applying import EditResult, apply_edit
 
 pytestmark = pytest.mark.large
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.media.test_steady_frames import HEIGHT, WIDTH, gray, levels_of
 from tests.support.videos import encode
-from vidkin_research.copies.edits import endless_frames
+from vidkin_research.copies.applying import endless_frames
 
 
 def test_an_endless_video_begins_again(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 from research.tests.copies.conftest import SMALL, write_pan
 
 from vidkin.media import probe
-from vidkin_research.copies.material import CopyMaterial, find_recordings, make_copies
+from vidkin_research.copies.material import CopyMaterial, make_copies
+from vidkin_research.copies.recordings import find_recordings
 
 
 def test_each_query_is_edited_and_the_rest_are_distractors(material: CopyMaterial) -> None:

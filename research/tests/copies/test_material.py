@@ -9,14 +9,7 @@ from research.tests.copies.conftest import write_pan
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import probe
-from vidkin_research.copies.material import (
-    QUICK,
-    ClipSize,
-    Recording,
-    choose_queries,
-    find_recordings,
-    write_query,
-)
+from vidkin_research.copies.recordings import QUICK, ClipSize, Recording, choose_queries, find_recordings, write_query
 
 SIZE = ClipSize(seconds=10.0, clips=3, short_side=64, rate=10.0)
 

@@ -10,8 +10,9 @@ import pytest
 from research.tests.copies.conftest import SMALL
 
 from vidkin.errors import MissingPartError
-from vidkin_research.copies.material import CopyMaterial, find_recordings
+from vidkin_research.copies.material import CopyMaterial
 from vidkin_research.copies.peers import phash_scores
+from vidkin_research.copies.recordings import find_recordings
 from vidkin_research.copies.report import as_page
 from vidkin_research.copies.study import CopyStudy, ExtractorChoice, run_copy_study
 

@@ -9,14 +9,10 @@ import pytest
 
 from vidkin.similarity import Segment
 from vidkin_research.copies.edits import EditedSegment
-from vidkin_research.copies.material import CopyMaterial, GalleryVideo, QueryClip, Recording
-from vidkin_research.copies.scores import (
-    PairScores,
-    box_overlap,
-    place_segments,
-    summarize_boxes,
-    summarize_times,
-)
+from vidkin_research.copies.material import CopyMaterial, GalleryVideo
+from vidkin_research.copies.places import box_overlap, place_segments, summarize_boxes, summarize_times
+from vidkin_research.copies.recordings import QueryClip, Recording
+from vidkin_research.copies.scores import PairScores
 
 RECORDING = Recording(Path("a.mp4"), "a", "room", 20.0)
 QUERY = QueryClip("a-0", Path("a-0.mp4"), RECORDING, 0.0, 10.0)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
+from vidkin_research.copies.figures import AveragePrecisions, CopyFigures, GroupFigures, UnrelatedFigures
+from vidkin_research.copies.places import BoxOverlaps, TimeErrors
 from vidkin_research.copies.report import as_page
-from vidkin_research.copies.scores import (
-    AveragePrecisions,
-    BoxOverlaps,
-    CopyFigures,
-    GroupFigures,
-    SearchCosts,
-    TimeErrors,
-    UnrelatedFigures,
-)
+from vidkin_research.copies.scores import SearchCosts
 from vidkin_research.copies.study import CopyReport, CopyStudy
 
 

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from vidkin_research.copies.edits import EditedSegment
-from vidkin_research.copies.material import CopyMaterial, GalleryVideo, QueryClip, Recording
-from vidkin_research.copies.scores import CopyFigures, PairScores, _precision, relevance_of, summarize_copies
+from vidkin_research.copies.figures import CopyFigures, _precision, relevance_of, summarize_copies
+from vidkin_research.copies.material import CopyMaterial, GalleryVideo
+from vidkin_research.copies.recordings import QueryClip, Recording
+from vidkin_research.copies.scores import PairScores
 
 RECORDING = Recording(Path("a.mp4"), "a", "room", 20.0)
 FIRST = QueryClip("a-0", Path("a-0.mp4"), RECORDING, 0.0, 10.0)

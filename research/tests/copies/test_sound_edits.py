@@ -11,7 +11,8 @@ from tests.cli.conftest import run
 from tests.support.sounds import tune, write_sounds
 from vidkin.features.sound import describe_sound
 from vidkin.similarity.sound import compare_sounds
-from vidkin_research.copies.material import BOTH_KEPT, SOUND_EDITS, edit_sound, read_samples
+from vidkin_research.copies.material import BOTH_KEPT
+from vidkin_research.copies.sound_edits import SOUND_EDITS, edit_sound, read_samples
 
 
 @pytest.fixture(scope="module")

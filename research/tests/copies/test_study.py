@@ -13,8 +13,9 @@ from PIL import Image
 from research.tests.copies.conftest import SMALL
 
 from vidkin._base.values import as_json
-from vidkin_research.copies.material import find_recordings
-from vidkin_research.copies.study import CopyResults, CopyStudy, ExtractorChoice, as_picture_page, run_copy_study
+from vidkin_research.copies.page import as_picture_page
+from vidkin_research.copies.recordings import find_recordings
+from vidkin_research.copies.study import CopyResults, CopyStudy, ExtractorChoice, run_copy_study
 
 pytestmark = pytest.mark.large
 
@@ -72,7 +73,7 @@ def test_the_picture_page_stands_alone_and_shows_found_and_missed(results: CopyR
 
 
 def test_a_higher_threshold_finds_less(results: CopyResults) -> None:
-    from vidkin_research.copies.scores import summarize_copies
+    from vidkin_research.copies.figures import summarize_copies
 
     strict = summarize_copies("mine", results.scores["vidkin classical"], results.material, threshold=1.0)
     assert strict.everything.reported <= results.report.figures[0].everything.reported

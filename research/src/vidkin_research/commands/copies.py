@@ -16,7 +16,7 @@ from vidkin.rendering.text import print_json
 from vidkin.similarity.scale import UNRELATED
 
 if TYPE_CHECKING:
-    from vidkin_research.copies.scores import CopyFigures
+    from vidkin_research.copies.figures import CopyFigures
     from vidkin_research.copies.study import CopyReport
 
 
@@ -73,8 +73,10 @@ def copies(
     from vidkin.cli.options import check_output_file
     from vidkin.rendering.machine import describe_machine
     from vidkin_research.copies.edits import EDITS
-    from vidkin_research.copies.material import FULL, QUICK, SOUND_EDITS, find_recordings
-    from vidkin_research.copies.study import CopyStudy, as_picture_page, choose_extractors, run_copy_study
+    from vidkin_research.copies.page import as_picture_page
+    from vidkin_research.copies.recordings import FULL, QUICK, find_recordings
+    from vidkin_research.copies.sound_edits import SOUND_EDITS
+    from vidkin_research.copies.study import CopyStudy, choose_extractors, run_copy_study
 
     unknown = sorted(set(edits or ()) - {*EDITS, *SOUND_EDITS})
     if unknown:

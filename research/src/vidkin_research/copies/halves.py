@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from vidkin.errors import InvalidArgumentError
-from vidkin_research.copies.material import ClipSize, Recording, find_recordings
+from vidkin_research.copies.recordings import ClipSize, Recording, find_recordings
 
 __all__ = ["HALVES", "SMALL", "Half", "find_divided_recordings"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from vidkin_research.copies.scores import GroupFigures
+from vidkin_research.copies.figures import GroupFigures
 from vidkin_research.copies.study import CopyReport
 
 __all__ = ["as_page"]

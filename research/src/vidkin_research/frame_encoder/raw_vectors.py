@@ -20,8 +20,9 @@ from PIL import Image as PILImage
 from vidkin.media import read_frames
 from vidkin.media.frames import fit_to_square
 from vidkin_research.copies.edits import EDITS
+from vidkin_research.copies.figures import GroupFigures, summarize_copies
 from vidkin_research.copies.material import CopyMaterial
-from vidkin_research.copies.scores import GroupFigures, PairScores, summarize_copies
+from vidkin_research.copies.scores import PairScores
 from vidkin_research.frame_encoder.held_back import HELD_BACK_EDITS
 from vidkin_research.frame_encoder.teacher import PixelEncoder, open_pixel_encoder
 

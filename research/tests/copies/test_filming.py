@@ -1,4 +1,4 @@
-"""A filmed screen, a low frame rate, and transforms in a row."""
+"""A filmed screen, and a combined edit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.media.makers import flat
-from vidkin_research.copies import layouts as filming
+from vidkin_research.copies import filming
 from vidkin_research.copies.edits import EDITS
 from vidkin_research.copies.transforms import EditSetting
 
