@@ -104,3 +104,9 @@ def test_an_unknown_edit_is_reported_before_work_starts(experiment: Recorder, tm
     failed = run("benchmark", "copies", tmp_path, "--edit", "sparkle", status=2)
     assert "unknown edit 'sparkle'; choose from reencode, resize, crop" in " ".join(failed.err.split())
     assert experiment.study is None
+
+
+def test_a_device_that_is_not_there_is_refused_before_work_starts(experiment: Recorder, tmp_path: Path) -> None:
+    told = run("benchmark", "copies", tmp_path, "--device", "gpu", status=2).err
+    assert "device must be auto, cpu, cuda or cuda:N, got 'gpu'" in told
+    assert experiment.study is None
