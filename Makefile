@@ -44,7 +44,7 @@ soak: $(DEV_STAMP)
 	$(BIN)/python -m pytest tests/index/test_soak.py --soak-minutes $(SOAK_MINUTES) --log-cli-level INFO
 
 bench: $(DEV_STAMP)
-	$(BIN)/python benchmarks/run_all.py
+	$(BIN)/python research/benchmarks/run_all.py
 
 # The mkdocs-material of this series announces its successor at every call.
 docs: $(DEV_STAMP)

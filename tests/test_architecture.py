@@ -56,7 +56,7 @@ LEARNING = frozenset({
 })  # fmt: skip
 # Modules that learn, or train a part: they alone may import torch at the top. A folder counts with all that is in it.
 LEARNERS = (
-    *("vidkin.metric", "vidkin.models", "vidkin.datasets", "vidkin.training", "vidkin.shots.training"),
+    *("vidkin.metric", "vidkin.models", "vidkin.datasets", "vidkin.training"),
     *("vidkin.features.frame_encoder", "vidkin.features.backbone", "vidkin.features.pretrained"),
     *("vidkin.review.measure_head", "vidkin.rendering.classifier", "vidkin.rendering.training"),
 )

@@ -68,7 +68,7 @@ def test_the_source_archive_builds_and_tests_itself(built: Path) -> None:
         names = {name.partition("/")[2] for name in content.getnames()}
     assert names >= {"pyproject.toml", "README.md", "LICENSE", "Makefile", "constraints.txt", "CHANGELOG.md"}
     assert names >= {"mkdocs.yml", "docs/site/pages.py"}
-    assert names >= {"src/vidkin/py.typed", "tests/conftest.py", "docs/start.md", "benchmarks/run_all.py"}
+    assert names >= {"src/vidkin/py.typed", "tests/conftest.py", "docs/start.md", "research/benchmarks/run_all.py"}
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_the_wheel_of_the_archive_installs_into_an_empty_environment(version: st
     python = str(installed[-1]) if installed else shutil.which(f"python{version}")
     if python is None:
         pytest.skip(f"there is no Python {version} on this machine")
-    command = [sys.executable, "benchmarks/install_size.py", "--python", python]
+    command = [sys.executable, "research/benchmarks/install_size.py", "--python", python]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if missing := re.search(r"No matching distribution found for (\S+)", done.stderr):
         pytest.skip(f"this machine reaches no package index with {missing[1]} for Python {version}")

@@ -192,7 +192,7 @@ def test_what_is_missing_is_one_sentence_with_the_command(bare: Bare) -> None:
     assert parts["extra web"]["state"] == "ok"
     assert {part["state"] for part in parts.values()} == {"ok", "missing"}
     assert parts["extra train"]["detail"].endswith('pip install ".[train]" (in a clone of vidkin)')
-    for words in (("train", "clips", "--data", "videos"), ("evaluate", "model"), ("train-shots", "labels.json")):
+    for words in (("train", "clips", "--data", "videos"), ("evaluate", "model")):
         told = bare.run(*words, status=3).stderr
         assert 'pip install ".[train]"' in told, told
         assert "Traceback" not in told
@@ -201,7 +201,11 @@ def test_what_is_missing_is_one_sentence_with_the_command(bare: Bare) -> None:
         assert "needs the package vidkin-scale, which is not installed" in told, told
         assert 'pip install "./scale" (in a clone of vidkin)' in told
         assert len(told.splitlines()) == 1
+    for words in (("benchmark", "copies", "videos"), ("train-shots", "labels.json")):
+        told = bare.run(*words, status=3).stderr
+        assert f"vidkin {words[0]} needs the package vidkin-research, which is not installed" in told, told
+        assert 'pip install "./research" (in a clone of vidkin)' in told
     told = bare.run("match", "clip.mp4", "videos/coffee.mp4", "--picture", "map.png", status=3).stderr
     assert 'pip install ".[plots]"' in told
-    for command in ("train", "train-shots", "evaluate", "classify", "export", "import-model", "benchmark"):
+    for command in ("train", "evaluate", "classify", "export", "import-model"):
         assert "Usage: " in bare.run(command, "--help").stdout

@@ -22,7 +22,7 @@ def command_table() -> str:
         "# Commands",
         "",
         "`python docs/site/commands.py` writes this page. Every command explains its options with `--help`, and",
-        "`vidkin-research` adds more commands.",
+        "`vidkin-research` adds `vidkin benchmark`, `vidkin fit`, `vidkin labels` and `vidkin train-shots`.",
         "",
         "| command | description |",
         "|---|---|",

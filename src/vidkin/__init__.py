@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vidkin.media.notebook import Results
     from vidkin.rendering.notebook import show
     from vidkin.shots import Shot, ShotDetection, detect_shots
-    from vidkin.shots.training.train import ShotTrainingReport, train_shots
+    from vidkin.shots.train import train_shots
     from vidkin.similarity import Segment
     from vidkin.training import Evaluation, TrainingReport, evaluate, train
 
@@ -32,7 +32,6 @@ __all__ = [
     "Segment",
     "Shot",
     "ShotDetection",
-    "ShotTrainingReport",
     "TrainingReport",
     "VidkinError",
     "__version__",
@@ -61,7 +60,6 @@ _HOMES = {
     "Segment": "vidkin.similarity",
     "Shot": "vidkin.shots",
     "ShotDetection": "vidkin.shots",
-    "ShotTrainingReport": "vidkin.shots.training.train",
     "TrainingReport": "vidkin.training",
     "VidkinError": "vidkin.errors",
     "compare": "vidkin.index",
@@ -69,7 +67,7 @@ _HOMES = {
     "evaluate": "vidkin.training",
     "show": "vidkin.rendering.notebook",
     "train": "vidkin.training",
-    "train_shots": "vidkin.shots.training.train",
+    "train_shots": "vidkin.shots.train",
 }
 
 

@@ -33,7 +33,7 @@ def test_an_installed_wheel_asks_for_a_clone(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_no_hint_and_no_page_installs_vidkin_by_its_name_alone() -> None:
     tracked = subprocess.run(
-        ["git", "ls-files", "src", "research/src", "scale/src", "docs", "benchmarks", "*.md"],
+        ["git", "ls-files", "src", "research/src", "scale/src", "docs", "research/benchmarks", "*.md"],
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     if tracked.returncode:

@@ -87,7 +87,6 @@ def test_a_device_that_is_not_there_ends_the_command_before_it_works(tmp_path: P
         "embed": ["clip.mp4", "-o", "features.npz"],
         "whiten": [".", "-o", "whitening.safetensors"],
         "serve": [],
-        "benchmark": ["copies", "."],
     }
     for command, others in words.items():
         told = run(command, *others, "--device", "gpu", status=2).err

@@ -293,7 +293,7 @@ def test_detectors_that_mean_nothing(film: Path) -> None:
     assert "'canny' is not a shot detector; choose from" in outcome.err
     for nothing in ("", str(film.parent)):
         outcome = run(film, detector=nothing, status=2)
-        assert "choose from band, content" in outcome.err
+        assert "choose from content, cuts" in outcome.err
         assert "`vidkin train-shots` makes one" in outcome.err
     twice = run(film, detector="shotdetect?threshold=9&threshold=75", status=2)
     assert "has the setting threshold twice" in twice.err

@@ -83,7 +83,7 @@ def test_a_map_of_a_match_says_what_to_install(tmp_path: Path) -> None:
 def test_python_says_what_to_install() -> None:
     code = """
 import vidkin
-for name in ("train", "evaluate", "train_shots"):
+for name in ("train", "evaluate"):
     try:
         getattr(vidkin, name)
     except vidkin.VidkinError as error:
@@ -93,5 +93,5 @@ for name in ("train", "evaluate", "train_shots"):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         f"vidkin.{name} needs torch, which is not installed; install it with: {install_command('train')}"
-        for name in ("train", "evaluate", "train_shots")
+        for name in ("train", "evaluate")
     ]

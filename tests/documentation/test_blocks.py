@@ -24,11 +24,16 @@ from tests.support.sounds import RATE, tune, write_sounds
 from tests.support.training import write_pictures
 from tests.support.videos import encode, pan, photograph
 from vidkin._base.registry import research_hint
-from vidkin.datasets import ShotAnnotation, VideoAnnotation, read_shot_annotations, write_shot_annotations
 from vidkin.features.pretrained import import_timm
 from vidkin.index import Index
 from vidkin.models import EncoderConfig, build_model, save_model
 from vidkin.review import Labels
+from vidkin_research.learned.annotations import (
+    ShotAnnotation,
+    VideoAnnotation,
+    read_shot_annotations,
+    write_shot_annotations,
+)
 
 BLOCKS = [block for page in PAGES for block in read_blocks(page)]
 SECTIONS: dict[tuple[str, str], list[Block]] = defaultdict(list)

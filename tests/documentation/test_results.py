@@ -1,4 +1,4 @@
-"""research/results and benchmarks/results.toml name the same results, with commands that exist."""
+"""research/results and research/benchmarks/results.toml name the same results, with commands that exist."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RESULTS = ROOT / "research" / "results"
 @pytest.fixture(scope="module")
 def run_all() -> ModuleType:
     """The script, which is no part of a package."""
-    specification = importlib.util.spec_from_file_location("run_all", ROOT / "benchmarks" / "run_all.py")
+    specification = importlib.util.spec_from_file_location("run_all", ROOT / "research" / "benchmarks" / "run_all.py")
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
@@ -38,7 +38,7 @@ def test_every_file_of_results_has_one_row_and_every_row_that_was_run_its_files(
 def test_the_table_of_the_page_is_the_one_of_the_rows(run_all: ModuleType) -> None:
     page = (RESULTS / "README.md").read_text(encoding="utf-8")
     written = page.split(run_all.START)[1].split(run_all.END)[0]
-    assert written == run_all.table(run_all.read_results()), "python benchmarks/run_all.py --table"
+    assert written == run_all.table(run_all.read_results()), "python research/benchmarks/run_all.py --table"
 
 
 def test_every_command_is_a_script_with_these_options_or_a_study(run_all: ModuleType) -> None:
@@ -49,8 +49,10 @@ def test_every_command_is_a_script_with_these_options_or_a_study(run_all: Module
                 answer = CliRunner().invoke(app, [*words[:2], "--help"], env={"COLUMNS": "200"})
                 assert [option for option in options if option not in answer.output] == [], row.name
             else:
-                text = (ROOT / "benchmarks" / program).read_text(encoding="utf-8")
-                shared = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("_*.py"))
+                text = (ROOT / "research" / "benchmarks" / program).read_text(encoding="utf-8")
+                shared = "".join(
+                    path.read_text(encoding="utf-8") for path in (ROOT / "research" / "benchmarks").glob("_*.py")
+                )
                 assert [option for option in options if f'"{option}"' not in text + shared] == [], row.name
 
 
@@ -71,7 +73,7 @@ def test_words_of_a_command_are_filled_in(run_all: ModuleType, tmp_path: Path) -
     values = run_all.words_of(data, tmp_path / "work")
     command = run_all.filled(["walk.py", "{videos}/x", "{test_clips...}", "--work", "{work}/here"], values)
     assert command[1:] == [
-        str(ROOT / "benchmarks" / "walk.py"),
+        str(ROOT / "research" / "benchmarks" / "walk.py"),
         str(data / "videos" / "x"),
         str(data / "videos" / "x" / "c.mp4"),
         "--work",

@@ -44,7 +44,7 @@ def test_every_statement_names_a_test_or_a_command() -> None:
         statements += re.findall(r"^\| (?!A plan or log may).*\|$", section, re.MULTILINE)
     assert len(statements) > 30
     for statement in statements:
-        assert _REFERENCE.search(statement) or "python benchmarks/" in statement, statement
+        assert _REFERENCE.search(statement) or "python research/benchmarks/" in statement, statement
 
 
 def test_no_test_is_named_without_its_whole_name() -> None:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.media import picture_edits
-from vidkin.media.picture_edits import EditSetting
 
-SETTING = EditSetting(rate=10.0, count=40, seed=3)
+SEED = 3
 
 
 def picture(height: int = 24, width: int = 32, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-def edited(transform: picture_edits.Transform, *images: np.ndarray, setting: EditSetting = SETTING) -> list[np.ndarray]:
-    return list(transform(iter(images), setting))
+def edited(edit: picture_edits.PictureEdit, *images: np.ndarray, seed: int = SEED) -> list[np.ndarray]:
+    return list(edit(iter(images), seed))
 
 
 def test_a_curve_is_applied_to_every_sample_and_clipped() -> None:
@@ -31,7 +28,7 @@ def test_a_curve_is_applied_to_every_sample_and_clipped() -> None:
 
 def test_unchanged_is_the_same_iterator() -> None:
     frames = iter([picture()])
-    assert picture_edits.unchanged(frames, SETTING) is frames
+    assert picture_edits.unchanged(frames, SEED) is frames
 
 
 @given(st.floats(min_value=0, max_value=5000))
@@ -101,20 +98,6 @@ def test_noise_follows_from_the_seed_and_differs_from_frame_to_frame() -> None:
     assert float(first.std()) == pytest.approx(20, abs=1)
 
 
-def test_fading_starts_and_ends_black() -> None:
-    white = np.full((2, 2, 3), 200, np.uint8)
-    lights = [int(image[0, 0, 0]) for image in edited(picture_edits.faded, *[white] * 40)]
-    # A second of ten frames on either side.
-    assert lights[:11] == [0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200]
-    assert lights == lights[::-1]
-    assert set(lights[10:30]) == {200}
-
-
-def test_a_clip_of_one_frame_fades_to_black_without_an_error() -> None:
-    (only,) = edited(picture_edits.faded, picture(), setting=EditSetting(rate=10.0, count=1, seed=0))
-    assert not only.any()
-
-
 def test_a_rotation_turns_by_five_degrees_and_leaves_no_corner_empty() -> None:
     (turned,) = edited(picture_edits.rotated, np.full((60, 90, 3), 77, np.uint8))
     assert set(turned.flatten().tolist()) == {77}
@@ -122,44 +105,13 @@ def test_a_rotation_turns_by_five_degrees_and_leaves_no_corner_empty() -> None:
     columns = np.zeros((90, 90, 3), np.uint8)
     columns[:, 45:] = 250
     for seed in range(12):
-        (turned,) = edited(picture_edits.rotated, columns, setting=EditSetting(rate=1.0, count=1, seed=seed))
+        (turned,) = edited(picture_edits.rotated, columns, seed=seed)
         edge = [int((row < 125).sum()) for row in turned[..., 0]]
         slope = (edge[80] - edge[10]) / 70
         # The tangent of five degrees.
         assert abs(slope) == pytest.approx(0.0875, abs=0.03)
         ways.add(slope > 0)
     assert ways == {True, False}
-
-
-@pytest.mark.parametrize(("size", "shape"), [((30, 10), (10, 30, 3)), ((8, 40), (40, 8, 3))])
-def test_covering_fills_the_size_with_the_middle(size: tuple[int, int], shape: tuple[int, ...]) -> None:
-    image = np.zeros((20, 20, 3), np.uint8)
-    image[8:12, 8:12] = 255
-    filled = picture_edits.covering(image, *size)
-    assert filled.shape == shape
-    assert int(filled[shape[0] // 2, shape[1] // 2, 0]) == 255
-    assert int(filled[0, 0, 0]) == 0
-
-
-@pytest.mark.parametrize("size", [(5, 19), (7, 38)])
-def test_covering_fills_sizes_whose_factor_is_rounded(size: tuple[int, int]) -> None:
-    filled = picture_edits.covering(np.full((21, 32, 3), 9, np.uint8), *size)
-    assert filled.shape == (size[1], size[0], 3)
-    assert set(filled.flatten().tolist()) == {9}
-
-
-def test_surrounding_footage_comes_before_and_after() -> None:
-    def filler(width: int, height: int) -> Iterator[np.ndarray]:
-        number = 0
-        while True:
-            number += 1
-            yield np.full((height, width, 3), number, np.uint8)
-
-    setting = EditSetting(rate=5.0, count=2, seed=0, lead=2, trail=1, filler=filler)
-    own = [np.full((4, 6, 3), 100 + number, np.uint8) for number in range(2)]
-    frames = edited(picture_edits.surrounded, *own, setting=setting)
-    assert [int(frame[0, 0, 0]) for frame in frames] == [1, 2, 100, 101, 3]
-    assert {frame.shape for frame in frames} == {(4, 6, 3)}
 
 
 def test_a_caption_covers_the_lower_22_percent() -> None:
@@ -175,7 +127,7 @@ def test_a_logo_lies_in_a_corner_of_the_seed() -> None:
     corners = set()
     for seed in range(20):
         black = np.zeros((100, 140, 3), np.uint8)
-        (marked,) = edited(picture_edits.branded, black, setting=EditSetting(rate=1.0, count=1, seed=seed))
+        (marked,) = edited(picture_edits.branded, black, seed=seed)
         red = (marked == (210, 30, 60)).all(-1)
         rows, columns = np.nonzero(red)
         corners.add((bool(rows.mean() > 50), bool(columns.mean() > 70)))

@@ -37,13 +37,13 @@ def test_detected_cuts_are_in_order_with_one_score_a_shot() -> None:
 
 
 def test_detectors_take_images_or_planes() -> None:
-    assert isinstance(open_detector("band"), PlanesDetector)
-    assert not isinstance(open_detector("band"), ShotDetector)
+    assert isinstance(open_detector("cuts"), PlanesDetector)
+    assert not isinstance(open_detector("cuts"), ShotDetector)
     for detector in (open_detector("shotdetect"), open_detector("svd"), KnownCutsDetector()):
         assert isinstance(detector, ShotDetector)
         assert not isinstance(detector, PlanesDetector)
 
 
-@pytest.mark.parametrize("name", ["band", "shotdetect", "svd", "content"])
+@pytest.mark.parametrize("name", ["cuts", "shotdetect", "svd", "content"])
 def test_detectors_find_no_cuts_without_frames(name: str) -> None:
     assert open_detector(name).finish().cuts == ()

@@ -17,7 +17,6 @@ from vidkin.shots import cuts as cuts_module
 from vidkin.shots.band import BAND_CHANNELS
 from vidkin.shots.cut_numbers import GRADUAL_NUMBERS, HARD_NUMBERS, can_be_a_transition, measure_letters
 from vidkin.shots.cuts import CutDetector, CutModel, CutRules, Proposal, ProposalScore, decide
-from vidkin.shots.training.transitions import read_network, write_network
 
 GRADUAL = dict.fromkeys(GRADUAL_NUMBERS, 0.0)
 
@@ -238,16 +237,20 @@ def test_rules_must_fit_the_numbers() -> None:
 
 
 @pytest.mark.large
-def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
+def test_a_model_is_loaded_from_its_files(tmp_path: Path) -> None:
     model = CutModel.load()
-    network, _ = read_network(Path(cuts_module.__file__).with_name("data") / "cuts.safetensors")
-    write_network(network, tmp_path / "model.safetensors", model.notes())
+    for ending in (".safetensors", ".onnx"):
+        shipped = Path(cuts_module.__file__).with_name("data") / f"cuts{ending}"
+        (tmp_path / f"model{ending}").write_bytes(shipped.read_bytes())
     again = CutModel.load(tmp_path / "model.safetensors")
     assert again.rules == model.rules
     assert again.provenance == model.provenance
     assert again.provenance["made_by"] == "benchmarks/train_cuts.py"
     features = np.random.default_rng(0).random((200, BAND_CHANNELS), np.float32)
     assert np.array_equal(again.network.probabilities(features), model.network.probabilities(features))
+    (tmp_path / "model.onnx").rename(tmp_path / "away.onnx")
+    with pytest.raises(InvalidArgumentError, match=r"model\.onnx: is missing or of other weights than model\.safet"):
+        CutModel.load(tmp_path / "model.safetensors")
     (tmp_path / "other").write_text("x")
     with pytest.raises(InvalidArgumentError, match="must be a model of the detector 'cuts'"):
         CutModel.load(tmp_path / "other")

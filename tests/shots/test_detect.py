@@ -100,7 +100,7 @@ def test_cuts_in_frames_become_shots_in_seconds(tmp_path: Path) -> None:
     assert (dissolve.start_frame, dissolve.end_frame) == (43, 47)
 
 
-@pytest.mark.parametrize("name", ["shotdetect", "band"])
+@pytest.mark.parametrize("name", ["shotdetect", "cuts"])
 def test_a_part_of_a_video_has_the_frames_and_times_of_the_whole(tmp_path: Path, name: str) -> None:
     """Cuts at 2.0 and 4.5 s; from 1.45 to 5.05 s there are frames 15 to 50."""
     film = cut_video(tmp_path / "film.mp4")

@@ -6,14 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots import (
     KnownCutsDetector,
     available_detectors,
-    band,
     open_detector,
     register_detector,
     with_threshold,
@@ -26,17 +24,6 @@ from vidkin.shots import DetectedCut, KnownCutsDetector
 class Middle(KnownCutsDetector):
     def __init__(self, *, frame: int = 10):
         super().__init__([DetectedCut(frame)])
-"""
-READER = """
-import numpy as np
-from vidkin.shots.band import read_weights
-
-class Unsure:
-    def probabilities(self, features):
-        return np.full((len(features), 2), 0.25, np.float32)
-
-def read(path):
-    return Unsure(), read_weights(path)[1]
 """
 
 
@@ -68,11 +55,9 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_detectors_of_the_package() -> None:
     assert available_detectors() == (
-        "band",
         "content",
         "cuts",
         "default",
-        "learned:FOLDER",
         "shotdetect",
         "svd",
     )
@@ -90,7 +75,7 @@ def test_importing_the_registry_does_not_import_torch() -> None:
 def test_opening_the_default_detector_imports_nothing_that_trains_or_indexes() -> None:
     code = (
         "import sys; from vidkin.shots import open_detector; open_detector('cuts'); "
-        "rooms = ('training', 'datasets', 'index', 'metric.losses', 'shots.train', 'shots.learned'); "
+        "rooms = ('training', 'datasets', 'index', 'metric.losses', 'shots.train'); "
         "print([name for name in sys.modules if name.startswith(tuple(f'vidkin.{room}' for room in rooms))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -128,31 +113,12 @@ def test_a_detector_of_an_installed_package(plugin: Path) -> None:
         open_detector("center")
 
 
-def test_weights_without_an_onnx_file_run_with_a_reader_of_an_installed_package(
-    plugin: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With and without torch, whose reader is vidkin's own."""
-    weights = plugin / "own.safetensors"
-    weights.write_bytes(Path(band.__file__).with_name("data").joinpath("band.safetensors").read_bytes())
-    (plugin / "unsure_reader.py").write_text(READER)
-    points = plugin / "middle_detector-1.0.dist-info" / "entry_points.txt"
-    points.write_text(f"{points.read_text()}\n[vidkin.transition_readers]\nunsure = unsure_reader:read\n")
-    for has_torch in (True, False):
-        if not has_torch:
-            monkeypatch.setattr(band, "find_spec", lambda name: None)
-        network, metadata = band.open_network(weights, outputs=2)
-        assert network.probabilities(np.zeros((3, band.BAND_CHANNELS), np.float32)).tolist() == [[0.25, 0.25]] * 3
-        assert band.read_thresholds(metadata).hard > 0.25
-        assert open_detector(f"band?weights={weights}").name == f"band?weights={weights}"
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("canny", r"'canny' is not a shot detector; choose from .*shotdetect.*, or name the folder"),
-        ("", r"'' is not a shot detector; choose from band"),
+        ("", r"'' is not a shot detector; choose from content"),
         ("content:folder", r"content must be named without a folder, got 'content:folder'"),
-        ("learned", r"learned must be named with the folder of a model, learned:FOLDER, got 'learned'"),
         ("content?limit=3", r"has no setting 'limit'; choose from min_scene_len, threshold"),
         ("svd?threshold=3", r"has no setting 'threshold'; choose from none"),
         ("content?threshold=high", r"threshold must be a number, got 'high'"),
@@ -169,8 +135,8 @@ def test_names_of_no_detector(name: str, message: str) -> None:
 def test_a_threshold_is_a_setting_of_the_detector() -> None:
     assert with_threshold("shotdetect", 75.0) == "shotdetect?threshold=75"
     assert with_threshold("shotdetect?min_scene_len=3", 7.5) == "shotdetect?min_scene_len=3&threshold=7.5"
-    assert with_threshold("band", 0.25) == "band?hard=0.25&gradual=0.25"
-    open_detector(with_threshold("band", 0.25))
+    assert with_threshold("cuts", 0.25) == "cuts?hard=0.25&gradual=0.25"
+    open_detector(with_threshold("cuts", 0.25))
     with pytest.raises(InvalidArgumentError, match="detector 'svd' has no threshold"):
         with_threshold("svd", 1.0)
     with pytest.raises(InvalidArgumentError, match="'canny' is not a shot detector"):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vidkin._base.files import replace_file
 from vidkin.models import ClipEncoder, EncoderConfig, build_model
-from vidkin.shots.training.clips import video_features
+from vidkin_research.learned.clips import video_features
 from vidkin_research.runs import OnStudyProgress
 
 __all__ = ["FRAME_NETWORK", "HeadStore"]

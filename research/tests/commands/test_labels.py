@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.cli.conftest import run
 from tests.support.labelled import counting_clip
-from vidkin.datasets import ShotAnnotation, read_shot_annotations
+from vidkin_research.learned.annotations import ShotAnnotation, read_shot_annotations
 
 
 def test_soccernet_becomes_labels_and_unusable_halves_are_reported(tmp_path: Path) -> None:

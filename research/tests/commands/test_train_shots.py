@@ -1,27 +1,164 @@
-"""``vidkin train-shots --method deepsbd``."""
+"""``vidkin train-shots``: labels to a detector that `vidkin shots` takes."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from tests.cli.test_train_shots import labels, run
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from tests.support.videos import encode, pan
+from vidkin.cli.app import app
 from vidkin.shots import detect
+from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
+from vidkin_research.learned.detector import ShotRules
 
-__all__ = ["labels"]
+
+def run(*words: str | Path, status: int = 0) -> Any:
+    torch.set_num_threads(1)
+    result = CliRunner().invoke(app, ["train-shots", *map(str, words)], catch_exceptions=False)
+    assert result.exit_code == status, result.output
+    return result
 
 
-def test_deepsbd_becomes_a_detector(labels: Path, tmp_path: Path) -> None:
-    tiny = ("--set", "model.width=0.05", "--set", "model.size=16", "--set", "segments.steps=2")
-    tiny += ("--set", "segments.batch=4", "--set", "segments.classifier=svm")
-    printed = run(labels, "--method", "deepsbd", *tiny, "-o", tmp_path / "deep").stdout
-    assert "svm" in printed
+@pytest.fixture(scope="module")
+def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five films of three shots over photographs; the first shot of each is labeled critical at its end."""
+    folder = tmp_path_factory.mktemp("films")
+    names = ("astronaut", "coffee", "chelsea", "rocket")
+    annotations = []
+    for number in range(5):
+        three = [names[(number + place) % 4] for place in range(3)]
+        frames = [frame for name in three for frame in pan(name, 24, width=96, height=64, seed=number)]
+        path = encode(folder / f"{number}.mp4", frames, rate=25, options={"mbtree": "0", "preset": "medium"})
+        shots = (ShotAnnotation(0, 24, (16, 24)), ShotAnnotation(24, 48), ShotAnnotation(48, 72))
+        annotations.append(VideoAnnotation(path, 25.0, shots))
+    write_shot_annotations(folder / "labels.json", annotations)
+    (folder / "recipe.toml").write_text(
+        '[shots]\nloss = "quadlet"\nwindow = 6\nsteps = 20\nlearning_rate = 3e-3\nquadlets = 6\ntriplets = 6\n'
+        '[model]\nbackbone = "small"\nwidth = 0.5\nhidden = 32\nlstm = 32\nsize = 32\n',
+        encoding="utf-8",
+    )
+    return folder / "labels.json"
+
+
+@pytest.mark.large
+def test_labels_become_a_detector(labels: Path, tmp_path: Path) -> None:
+    recipe = labels.parent / "recipe.toml"
+    told = json.loads(run(labels, "--recipe", recipe, "-o", tmp_path / "model", "--json").stdout)
+    assert told["videos"] == {"trained": 4, "fitted": 1}
+    assert told["critical"] is True
+    assert told["gradual"] is False
+    rules = ShotRules.load(tmp_path / "model")
+    assert rules.window == 6
+    assert rules.fitted_on == "1 video kept from training"
+    detection = detect(labels.parent / "0.mp4", f"learned:{tmp_path / 'model'}")
+    assert len(detection.shots) >= 2
+    assert all(shot.critical is not None for shot in detection.shots)
+    printed = run(labels, "--recipe", recipe, "-o", tmp_path / "again").stdout
+    assert "4 videos" in printed
     assert "use it with vidkin shots --detector" in printed
-    assert detect(labels.parent / "0.mp4", str(tmp_path / "deep")).curve is not None
+    # The same labels and recipe give the same model.
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("model", "again"))
+    assert one == two
 
 
-def test_its_settings_are_checked(labels: Path) -> None:
-    assert "width = 1.0" in run("--show", "--method", "deepsbd").stdout
-    told = run("--show", "--method", "deepsbd", "--set", "segments.rate=9", status=2).stderr
-    assert "has no setting rate" in told
-    assert "got method 'learned'" in run(labels, "--method", "learned", "-r", "deepsbd", status=2).stderr
-    assert "deepsbd-svm" in run().stdout
+def test_show_prints_every_default(labels: Path, tmp_path: Path) -> None:
+    printed = run(labels, "--recipe", labels.parent / "recipe.toml", "-o", tmp_path / "m", "--show").stdout
+    assert "weight_decay = 0.001" in printed
+    assert 'fit = "stretch"' in printed
+    assert not (tmp_path / "m").exists()
+
+
+def test_training_needs_at_least_four_videos(labels: Path, tmp_path: Path) -> None:
+    few = VideoAnnotation(labels.parent / "0.mp4", 25.0, (ShotAnnotation(0, 24), ShotAnnotation(24, 48)))
+    write_shot_annotations(tmp_path / "few.json", [few])
+    result = run(tmp_path / "few.json", "--recipe", labels.parent / "recipe.toml", status=2)
+    assert (
+        "labels must be of at least 4 videos, as every fourth is held out to fit the thresholds on, got 1"
+        in result.stderr
+    )
+
+
+def test_an_output_that_cannot_be_a_folder_is_refused_before_training(labels: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = run(labels, "--recipe", labels.parent / "recipe.toml", "-o", tmp_path / "file" / "model", status=2)
+    assert "choose an output folder that can be written" in result.stderr
+    assert "training" not in result.stderr  # not one step of it
+
+
+def rewritten(labels: Path, target: Path, change: Callable[[list[dict[str, Any]]], object]) -> Path:
+    """The labels with something else in them, beside the same videos."""
+    document = json.loads(labels.read_text(encoding="utf-8"))
+    for video in document["videos"]:
+        video["video"] = str(labels.parent / video["video"])
+    change(document["videos"])
+    target.write_text(json.dumps(document), encoding="utf-8")
+    return target
+
+
+def test_labels_beyond_the_end_of_a_held_out_video_are_refused(labels: Path, tmp_path: Path) -> None:
+    changed = rewritten(labels, tmp_path / "labels.json", lambda videos: videos[3]["shots"][2].update(end=500))
+    result = run(changed, "--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model", status=2)
+    assert "3.mp4: a labeled shot ends at frame 500, but the video has 72 frames" in result.stderr
+
+
+def test_unusable_labels_are_reported_before_training(labels: Path, tmp_path: Path) -> None:
+    recipe = ("--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model")
+    uncut = rewritten(labels, tmp_path / "uncut.json", lambda videos: videos[3].update(shots=videos[3]["shots"][:1]))
+    assert "every fourth video (3.mp4) is held out to fit what counts as a cut" in run(uncut, *recipe, status=2).stderr
+    gone = rewritten(labels, tmp_path / "gone.json", lambda videos: videos[0].update(video="gone.mp4"))
+    assert "1 labeled video not found: gone.mp4" in run(gone, *recipe, status=2).stderr
+    assert not (tmp_path / "model").exists()
+    calm = rewritten(labels, tmp_path / "calm.json", lambda videos: videos[3]["shots"][0].update(critical=None))
+    assert "shots will get no critical score" in run(calm, *recipe).stderr
+
+
+def test_without_labels_the_recipes_are_listed() -> None:
+    printed = run().stdout
+    for name in ("deepsbd", "extended", "published"):
+        assert name in printed
+    assert json.loads(run("--json").stdout) == {"recipes": ["deepsbd", "deepsbd-svm", "extended", "published"]}
+
+
+def test_recipes_have_a_default_and_settings_can_be_overridden() -> None:
+    assert 'rule = "extended"' in run("--show").stdout
+    shown = run("--show", "--recipe", "published", "--rate", "10", "--set", "shots.steps=7").stdout
+    assert 'rule = "slope"' in shown
+    assert "rate = 10.0" in shown
+    assert "steps = 7" in shown
+    refused = run("--show", "--set", "steps=7", status=2)
+    assert "the recipe has the tables shots, model; write it as shots.steps=100" in refused.stderr
+
+
+def test_the_published_rule_makes_a_detector(labels: Path, tmp_path: Path) -> None:
+    small = ("--set", "shots.steps=3", "--set", "shots.quadlets=2", "--set", "shots.triplets=2")
+    small += ("--set", "shots.window=5", "--set", "model.frames=5", "--set", "model.backbone=small")
+    small += (
+        "--set",
+        "model.size=32",
+        "--set",
+        "model.width=0.34",
+        "--set",
+        "model.hidden=8",
+        "--set",
+        "model.lstm=8",
+    )
+    told = json.loads(run(labels, "--recipe", "published", *small, "-o", tmp_path / "slope", "--json").stdout)
+    assert told["gradual"] is False
+    rules = ShotRules.load(tmp_path / "slope")
+    assert (rules.method, rules.rate) == ("slope", 20.0)
+    assert detect(labels.parent / "0.mp4", str(tmp_path / "slope")).curve is not None
+
+
+def test_help_names_the_tables_of_a_recipe() -> None:
+    assert "[shots]" in run("--help").stdout
+
+
+def test_a_rate_is_refused_where_every_frame_is_read(labels: Path) -> None:
+    told = run(labels, "--method", "deepsbd", "--rate", "10", status=2).stderr
+    assert "--rate is for recipes with [shots], this is of method deepsbd" in told

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from vidkin.shots.learned import ShotRules
 from vidkin_research.critical import CriticalStudy, run_critical_study
+from vidkin_research.learned.detector import ShotRules
 
 SMALL = CriticalStudy(
     losses=("untrained", "quadlet", "radial_detached"),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vidkin.datasets.shot_annotations import ShotAnnotation, VideoAnnotation
 from vidkin_research.critical.study import HighlightPart, score_shot_length, summarize_critical
+from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation
 
 
 def part(*videos: list[tuple[int, bool]]) -> HighlightPart:

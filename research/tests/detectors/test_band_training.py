@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from tests.shots.test_band_detector import noise, planes_of
+from tests.shots.test_band import noise, planes_of
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.band import cuts_from_probabilities
-from vidkin.shots.training.judging import evaluate_cuts
-from vidkin.shots.training.transitions import TransitionNetwork
+from vidkin_research.detectors.band import cuts_from_probabilities
+from vidkin_research.detectors.band_network import TransitionNetwork
 from vidkin_research.detectors.band_training import LabeledSequence, fit_thresholds, train_transitions
+from vidkin_research.learned.judging import evaluate_cuts
 
 
 def sequences(count: int, length: int = 64) -> list[LabeledSequence]:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from research.tests.learned.test_processes import MEMBER, TOLERANCE
+from research.tests.learned.test_train import annotations
 
-from tests.shots.test_processes import MEMBER, TOLERANCE
-from tests.shots.training.test_train import annotations
 from tests.support.processes import difference, finish, start_processes
-from vidkin.datasets import VideoAnnotation, write_shot_annotations
-from vidkin.shots.training.recipes import load_shot_recipe
 from vidkin_research.detectors.deep_sbd_train import train_deep_sbd
+from vidkin_research.learned.annotations import VideoAnnotation, write_shot_annotations
+from vidkin_research.learned.recipes import load_shot_recipe
 
 __all__ = ["annotations"]
 

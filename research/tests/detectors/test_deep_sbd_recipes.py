@@ -7,8 +7,8 @@ import tomllib
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.training.recipes import load_shot_recipe, show_shot_recipe
 from vidkin_research.detectors.deep_sbd_train import SegmentPlan
+from vidkin_research.learned.recipes import load_shot_recipe, show_shot_recipe
 
 
 @pytest.mark.parametrize(

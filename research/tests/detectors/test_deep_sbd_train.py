@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from tests.support.detections import cut_video
-from vidkin.datasets import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import read_model_info
 from vidkin.models.runner import hold_training_folder
 from vidkin.shots import detect
-from vidkin.shots.training.recipes import load_shot_recipe
 from vidkin_research.detectors.deep_sbd_train import SegmentPlan, train_deep_sbd
+from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
+from vidkin_research.learned.recipes import load_shot_recipe
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ import torch
 from tests.support.detections import cut_video
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model
-from vidkin.shots.video_frames import read_video_frames
 from vidkin_research.detectors.deep_sbd_train import fit_svm
 from vidkin_research.detectors.deep_sbd_training import LabeledFrames, segment_class, train_on_segments
+from vidkin_research.learned.video_frames import read_video_frames
 
 CONFIG = EncoderConfig(kind="deep_sbd", width=0.1, size=16, frames=16, classes=3, batch_norm=True, fit="stretch")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from vidkin.media import EDITS
+from vidkin_research.copies.edits import EDITS
 from vidkin_research.frame_encoder.drawn import draw_page
 from vidkin_research.frame_encoder.edits import KINDS, EditKind, edit_crop
 from vidkin_research.frame_encoder.held_back import (

@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.recordings import LENGTHS
 from tests.support.videos import encode
-from vidkin.datasets.shot_annotations import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import read_frames
+from vidkin_research.learned.annotations import VideoAnnotation, read_shot_annotations
 from vidkin_research.made.highlights import ACTIVITIES, HIGHLIGHT_PLACES, build_highlights
 
 

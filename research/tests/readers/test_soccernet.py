@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from vidkin.datasets import ShotAnnotation
 from vidkin.errors import InvalidArgumentError
+from vidkin_research.learned.annotations import ShotAnnotation
 from vidkin_research.readers.soccernet import read_soccernet
 
 

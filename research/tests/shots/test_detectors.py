@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from tests.support.videos import encode, pan
-from vidkin.shots.training.judging import BoundaryLabels
+from vidkin_research.learned.judging import BoundaryLabels
 from vidkin_research.shots.detectors import train_and_detect_segments
 from vidkin_research.shots.material import LabelledVideo
 

@@ -10,7 +10,7 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import write_video
-from vidkin.shots.training.judging import BoundaryLabels
+from vidkin_research.learned.judging import BoundaryLabels
 from vidkin_research.shots.material import LabelledVideo, annotation_of, composed_part, edited_videos, with_whole_fades
 
 

@@ -11,7 +11,7 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.shots import detect
-from vidkin.shots.learned import ShotRules
+from vidkin_research.learned.detector import ShotRules
 from vidkin_research.shots import PublishedDetector, ShotStudy, run_shot_study
 
 pytest.importorskip("scenedetect")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vidkin.shots import DetectedCut
-from vidkin.shots.training.judging import BoundaryLabels
+from vidkin_research.learned.judging import BoundaryLabels
 from vidkin_research.shots.material import LabelledVideo
 from vidkin_research.shots.study import count_labels, counts_of_run, score_detector, summarize_shots
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 from urllib.parse import parse_qsl
 
 from vidkin._base.install import install_command
@@ -319,11 +319,24 @@ def missing_scale(subject: str) -> MissingPartError | None:
     Args:
         subject: What needs it, the first words of the message: ``"an index at an address"``.
     """
-    if importlib.util.find_spec("vidkin_scale") is not None:
+    return _missing_package("vidkin-scale", subject)
+
+
+def missing_research(subject: str) -> MissingPartError | None:
+    """What to say about what the package vidkin-research brings; None if it is installed.
+
+    Args:
+        subject: What needs it, the first words of the message: ``"vidkin benchmark"``.
+    """
+    return _missing_package("vidkin-research", subject)
+
+
+def _missing_package(package: Literal["vidkin-research", "vidkin-scale"], subject: str) -> MissingPartError | None:
+    if importlib.util.find_spec(package.replace("-", "_")) is not None:
         return None
     return MissingPartError(
-        f"{subject} needs the package vidkin-scale, which is not installed; install it with: "
-        f"{install_command(package='vidkin-scale')}"
+        f"{subject} needs the package {package}, which is not installed; install it with: "
+        f"{install_command(package=package)}"
     )
 
 

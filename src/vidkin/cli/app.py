@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer import _completion_shared
 
-from vidkin._base.registry import missing_part
+from vidkin._base.registry import missing_part, missing_research
 from vidkin._version import __version__
 from vidkin.cli.commands import (
     LazyCommand,
@@ -64,6 +64,12 @@ _ABANDONED = "vidkin abandoned reader"
 # Commands that cannot resume, although the files they have finished stay.
 _START_OVER = ("shots",)
 
+# Of vidkin, and of the packages beside it, whose commands say what they log in the same way.
+_LOGGERS = ("vidkin", "vidkin_research", "vidkin_scale")
+
+# The package vidkin-research brings them; while it is not installed, they say so.
+_OF_RESEARCH = ("benchmark", "fit", "labels", "train-shots")
+
 
 class _Sections(Collection[str]):
     """Names of the commands that are no groups, which a configuration file may have a section for.
@@ -88,6 +94,7 @@ class _Sections(Collection[str]):
 class _Commands(LazyGroup):
     """Turns what vidkin raises on purpose into one line and an exit status; bugs keep their traceback."""
 
+    entry_points = "vidkin.commands"
     built_in: ClassVar[Mapping[str, LazyCommand]] = {
         "index": LazyCommand("vidkin.cli.index:index", "Add videos to the index; only new and changed files are read."),
         "search": LazyCommand(
@@ -142,14 +149,6 @@ class _Commands(LazyGroup):
             "vidkin.cli.train:train",
             "Train a model from RECIPE, a TOML file with data, model, objective and schedule.",
         ),
-        "train-shots": LazyCommand(
-            "vidkin.cli.train_shots:train_shots",
-            "Train a detector on labeled shots: a metric with a rule on its curve, or DeepSBD.",
-        ),
-        "labels": LazyCommand(
-            "vidkin.cli.app:labels_app",
-            "Make labels of shots for `vidkin train-shots`: of several annotators, or from public collections.",
-        ),
         "evaluate": LazyCommand(
             "vidkin.cli.evaluate:evaluate",
             "Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.",
@@ -165,10 +164,6 @@ class _Commands(LazyGroup):
         "export": LazyCommand(
             "vidkin.cli.export:export",
             "Write MODEL as one file that runs without vidkin: images or clips in, unit vectors out.",
-        ),
-        "benchmark": LazyCommand(
-            "vidkin.cli.app:benchmark_app",
-            "Compare methods on the same data; each report states what they share and what was scaled down.",
         ),
         "doctor": LazyCommand(
             "vidkin.cli.doctor:doctor",
@@ -201,6 +196,10 @@ class _Commands(LazyGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
         """The command, with the defaults that configuration files give to its options."""
+        if args and args[0] in _OF_RESEARCH and args[0] not in self.commands and not ctx.resilient_parsing:
+            missing = missing_research(f"vidkin {args[0]}")
+            if missing is not None:
+                raise missing
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None and not hasattr(command, "commands"):
             try:
@@ -278,45 +277,6 @@ complete_at_first_tab()
 app = new_app("vidkin", _Commands, add_completion=True)
 
 
-class _Benchmarks(LazyGroup):
-    """Here, not beside its command, because the help of the group must not wait for what a command imports."""
-
-    built_in: ClassVar[Mapping[str, LazyCommand]] = {
-        "copies": LazyCommand(
-            "vidkin.cli.benchmark:copies",
-            "Edit your videos in many ways, search for the copies, and report which are found.",
-        ),
-    }
-    path = "benchmark."
-    researched = "comparisons"
-
-
-benchmark_app = new_app("benchmark", _Benchmarks)
-
-
-@benchmark_app.callback()
-def benchmark() -> None:
-    """Compare methods on the same data; each report states what they share and what was scaled down."""
-
-
-class _Labels(LazyGroup):
-    path = "labels."
-    researched = "formats of labels"
-    built_in: ClassVar[Mapping[str, LazyCommand]] = {
-        "merge": LazyCommand(
-            "vidkin.cli.train_shots:merge", "Make one file of labels from those of several annotators."
-        ),
-    }
-
-
-labels_app = new_app("labels", _Labels)
-
-
-@labels_app.callback()
-def labels() -> None:
-    """Make labels of shots for `vidkin train-shots`: of several annotators, or from public collections."""
-
-
 def _show_version(show: bool) -> None:
     if show:
         typer.echo(f"vidkin {__version__}")
@@ -345,12 +305,13 @@ def vidkin(
     if quiet and verbose:
         raise typer.BadParameter("use --quiet or --verbose, not both")
     set_verbosity(Verbosity.QUIET if quiet else Verbosity.VERBOSE if verbose else Verbosity.USUAL)
-    logger = logging.getLogger("vidkin")
-    logger.setLevel(logging.DEBUG if verbose else logging.NOTSET)
-    for handler in [handler for handler in logger.handlers if isinstance(handler, _LogLines)]:
-        logger.removeHandler(handler)
-    logger.addHandler(_LogLines())
-    logger.propagate = False
+    lines = _LogLines()
+    for logger in map(logging.getLogger, _LOGGERS):
+        logger.setLevel(logging.DEBUG if verbose else logging.NOTSET)
+        for handler in [handler for handler in logger.handlers if isinstance(handler, _LogLines)]:
+            logger.removeHandler(handler)
+        logger.addHandler(lines)
+        logger.propagate = False
 
 
 class _LogLines(logging.Handler):

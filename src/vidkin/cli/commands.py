@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, get_args, get_origin
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from vidkin._base.registry import missing_scale, research_hint
+from vidkin._base.registry import missing_scale
 from vidkin.cli.extra_options import (
     find_extra_options,
     find_missing_options,
@@ -41,28 +41,21 @@ class LazyCommand(NamedTuple):
         return self.place.endswith((":app", "_app"))
 
 
-_GROUP = "vidkin.commands"
-
-
 class LazyGroup(TyperGroup):
-    """A group whose commands are listed in a table, to which other packages add theirs.
-
-    An entry point of the group ``vidkin.commands`` is named as its command is called (``"benchmark.images"``, or
-    ``"images"`` for a command of `vidkin` itself) and leads to a `LazyCommand` in a module that is light to import.
+    """A group whose commands are listed in a table, to which other packages can add theirs.
 
     Attributes:
         built_in: Name of each command of a subclass, in the order of the help, and where it is.
-        path: What the name of an entry point has before the command's own: ``"benchmark."``.
-        researched: What vidkin-research brings more of, a plural: help and errors say so while it is not installed.
+        entry_points: Group of entry points of other packages, each named as its command is called, which lead to a
+            `LazyCommand` in a module that is light to import; empty: no package adds commands.
     """
 
     built_in: ClassVar[Mapping[str, LazyCommand]] = {}
-    path: ClassVar[str] = ""
-    researched: ClassVar[str] = ""
+    entry_points: ClassVar[str] = ""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands: Any = _Loaded(self.built_in, self.path)
+        self.commands: Any = _Loaded(self.built_in, self.entry_points)
 
     @property
     def table(self) -> Mapping[str, LazyCommand]:
@@ -78,21 +71,10 @@ class LazyGroup(TyperGroup):
         """Write the names and summaries; imports no command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.summary) for name, command in self.table.items()])
-        hint = research_hint(self.researched) if self.researched else ""
-        if hint:
-            formatter.write_paragraph()
-            formatter.write_text(f"{hint[0].upper()}{hint[1:]}.")
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The group's own options."""
         return read_plainly(super().get_params(ctx))
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """The command; one that is not there may come with a package that is not installed."""
-        hint = research_hint(self.researched) if self.researched else ""
-        if hint and args and not args[0].startswith("-") and args[0] not in self.commands:
-            ctx.fail(f"No such command {args[0]!r}; {hint}.")
-        return super().resolve_command(ctx, args)
 
 
 def new_app(name: str, group: type[LazyGroup], *, add_completion: bool = False) -> typer.Typer:
@@ -117,9 +99,9 @@ def new_app(name: str, group: type[LazyGroup], *, add_completion: bool = False) 
 class _Loaded(Mapping[str, Any]):
     """Commands by name; looking one up imports it."""
 
-    def __init__(self, built_in: Mapping[str, LazyCommand], path: str) -> None:
+    def __init__(self, built_in: Mapping[str, LazyCommand], group: str) -> None:
         self._built_in = built_in
-        self._path = path
+        self._group = group
         self._commands: dict[str, Any] = {}
 
     def table(self) -> Mapping[str, LazyCommand]:
@@ -143,14 +125,12 @@ class _Loaded(Mapping[str, Any]):
         return len(self.table())
 
     def _brought(self) -> dict[str, LazyCommand]:
+        if not self._group:
+            return {}
         from importlib.metadata import entry_points
 
-        named = {
-            point.name.removeprefix(self._path): point
-            for point in entry_points(group=_GROUP)
-            if point.name.startswith(self._path)
-        }
-        return {name: point.load() for name, point in named.items() if "." not in name and name not in self._built_in}
+        points = entry_points(group=self._group)
+        return {point.name: point.load() for point in points if point.name not in self._built_in}
 
 
 # Values of options. typer reads each with pydantic, which takes a fifth of `vidkin info` to import and to set up.

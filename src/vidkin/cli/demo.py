@@ -270,8 +270,9 @@ def _made_videos(folder: Path) -> _Scene:
     index = folder / "collection.vidkin"
     _index((samples.videos_folder, samples.copies_folder), index, _EXTRACTOR)
     query = samples.query
-    start, end, clip_start, clip_end = query.segments[0]
-    answers = {query.source, *(copy.path for copy in samples.copies if copy.source == query.source)}
+    start, clip_start = query.source_start, query.start
+    end, clip_end = start + query.seconds, clip_start + query.seconds
+    answers = {query.source, *(copy for copy, source in samples.copies if source == query.source)}
     return _Scene(
         index,
         query.path,
@@ -283,7 +284,7 @@ def _made_videos(folder: Path) -> _Scene:
 
 
 def _own_videos(folder: Path, videos: Path) -> _Scene:
-    from vidkin.media import apply_edit
+    from vidkin.datasets import write_copy
 
     name = re.sub(r"\W+", "-", printable(videos.resolve().name)).strip("-") or "videos"
     digest = hashlib.blake2b(os.fsencode(videos.resolve()), digest_size=4).hexdigest()
@@ -301,7 +302,7 @@ def _own_videos(folder: Path, videos: Path) -> _Scene:
     made_of = hashlib.blake2b(os.fsencode(describe_source("clip", source.path)), digest_size=4).hexdigest()
     clip = folder / f"clip-{made_of}.mp4"
     with meter("cutting a clip"):
-        apply_edit(source.path, clip, _CLIP_EDIT, start=start, end=end)
+        write_copy(source.path, clip, _CLIP_EDIT, start=start, end=end)
     answers = {record.path for record in records if record.content_hash == source.content_hash}
     return _Scene(
         index,

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from vidkin.datasets.collections import available_readers, open_labelled
     from vidkin.datasets.folders import read_classes, read_tree
     from vidkin.datasets.labeled import SPLITS, Kind, LabelledItem, LabelledSet, LabelNames
+    from vidkin.datasets.labeled_photographs import LABELLED_PHOTOGRAPHS, build_labelled_samples, read_photographs
     from vidkin.datasets.listing import read_events, read_manifest
+    from vidkin.datasets.photographs import PHOTOGRAPHS, camera_flight, photograph
     from vidkin.datasets.reading import (
         Drawing,
         draw_strokes,
@@ -21,27 +23,8 @@ if TYPE_CHECKING:
         parse_strokes,
         read_item,
     )
-    from vidkin.datasets.samples import (
-        LABELLED_PHOTOGRAPHS,
-        PHOTOGRAPHS,
-        SAMPLE_SHOTS,
-        SampleCollection,
-        SampleCopy,
-        build_labelled_samples,
-        build_samples,
-        camera_flight,
-        photograph,
-        read_photographs,
-        write_sample_film,
-    )
-    from vidkin.datasets.shot_annotations import (
-        ShotAnnotation,
-        VideoAnnotation,
-        merge_annotators,
-        merge_critical,
-        read_shot_annotations,
-        write_shot_annotations,
-    )
+    from vidkin.datasets.sample_film import SAMPLE_SHOTS, write_sample_film
+    from vidkin.datasets.samples import SampleCollection, SampleQuery, build_samples, write_copy
     from vidkin.datasets.splits import check_split, make_split, read_split, write_split
     from vidkin.media.frames import Fit
 else:
@@ -59,9 +42,7 @@ __all__ = [
     "LabelledItem",
     "LabelledSet",
     "SampleCollection",
-    "SampleCopy",
-    "ShotAnnotation",
-    "VideoAnnotation",
+    "SampleQuery",
     "available_readers",
     "build_labelled_samples",
     "build_samples",
@@ -71,8 +52,6 @@ __all__ = [
     "make_excerpts",
     "make_frame_excerpts",
     "make_split",
-    "merge_annotators",
-    "merge_critical",
     "middle_excerpt",
     "open_labelled",
     "parse_strokes",
@@ -82,10 +61,9 @@ __all__ = [
     "read_item",
     "read_manifest",
     "read_photographs",
-    "read_shot_annotations",
     "read_split",
     "read_tree",
+    "write_copy",
     "write_sample_film",
-    "write_shot_annotations",
     "write_split",
 ]

@@ -18,7 +18,7 @@ _READERS: Registry[Callable[..., LabelledSet]] = Registry(
         "classes": "vidkin.datasets.folders:read_classes",
         "events": "vidkin.datasets.listing:read_events",
         "manifest": "vidkin.datasets.listing:read_manifest",
-        "photographs": "vidkin.datasets.samples:read_photographs",
+        "photographs": "vidkin.datasets.labeled_photographs:read_photographs",
         "tree": "vidkin.datasets.folders:read_tree",
     },
     group="vidkin.readers",

@@ -15,7 +15,8 @@ from PIL import Image as PILImage
 from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.whitening import Whitening
-from vidkin.media import EDITS, EditSetting, probe, read_frames
+from vidkin.media import probe, read_frames
+from vidkin.media.picture_edits import PICTURE_EDITS
 
 Image = NDArray[np.uint8]
 
@@ -56,7 +57,7 @@ def fit_edit_whitening(
         extractor: Extractor of the descriptors to whiten.
         images: Pictures [H, W, 3] uint8 of any size, at least a few hundred: frames of your videos, photographs.
         dimension: Length of the whitened descriptors.
-        edits: Names in :data:`vidkin.media.EDITS`.
+        edits: Names in :data:`vidkin.media.picture_edits.PICTURE_EDITS`.
         copies: Edited copies per picture, at most as many as there are edits.
         shrinkage, power: As in :meth:`Whitening.fit_pairs`.
         seed: Seed of the choice and strength of edits.
@@ -79,8 +80,7 @@ def fit_edit_whitening(
             chosen = generator.choice(len(edits), copies, replace=False)
             edited = []
             for name in (edits[int(index)] for index in chosen):
-                setting = EditSetting(rate=1.0, count=1, seed=int(generator.integers(2**31)))
-                copy = next(iter(EDITS[name].transform(iter([image]), setting)))
+                copy = next(PICTURE_EDITS[name](iter([image]), int(generator.integers(2**31))))
                 # Artifacts of lossy compression (JPEG has the same blocks as video), at the size of the source.
                 buffer = io.BytesIO()
                 PILImage.fromarray(copy).save(buffer, "JPEG", quality=12 if name == "reencode" else 55)

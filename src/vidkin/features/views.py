@@ -63,7 +63,7 @@ _SAME_BOX = 0.8
 
 TURNS: tuple[Turn, ...] = get_args(Turn)
 TURNS_FILE = Path(__file__).with_name("data") / "frame_encoder_turns.safetensors"
-"""A matrix [D, D] for each turn, fitted by ``benchmarks/ship_turns.py``; its metadata names the encoder."""
+"""A matrix [D, D] for each turn, fitted by ``research/benchmarks/ship_turns.py``; its metadata names the encoder."""
 
 _Number = TypeVar("_Number", bound=np.generic)
 

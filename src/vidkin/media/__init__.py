@@ -1,4 +1,4 @@
-"""Times, probing, decoding, encoding, edits and splitting of video files.
+"""Times, probing, decoding, encoding and splitting of video files.
 
 Everything is imported when it is first used: times need no decoder.
 """
@@ -10,39 +10,21 @@ from vidkin._base.registry import lazy_names
 if TYPE_CHECKING:
     from vidkin.media.damage import find_damage
     from vidkin.media.decode import iter_frames, iter_frames_at, read_frames, thumbnail
-    from vidkin.media.edits import (
-        EDITS,
-        Edit,
-        EditedSegment,
-        EditFamily,
-        EditPlan,
-        EditResult,
-        TimeMap,
-        apply_edit,
-        steady_frames,
-    )
     from vidkin.media.encode import write_clip, write_thumbnail, write_video
     from vidkin.media.frames import Frames, Time
     from vidkin.media.joining import join_spans
-    from vidkin.media.picture_edits import EditSetting
     from vidkin.media.pieces import Piece, SplitReport
     from vidkin.media.planes import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes, iter_planes
     from vidkin.media.probing import ProbedVideo, VideoInfo, open_probed, probe, time_in
     from vidkin.media.split_at_keys import split_video
     from vidkin.media.split_exactly import Span, split_exactly
+    from vidkin.media.steady import steady_frames
 else:
     __getattr__ = lazy_names(__name__)
 
 __all__ = [
-    "EDITS",
     "PLANE_HEIGHT",
     "PLANE_WIDTH",
-    "Edit",
-    "EditFamily",
-    "EditPlan",
-    "EditResult",
-    "EditSetting",
-    "EditedSegment",
     "FramePlanes",
     "Frames",
     "Piece",
@@ -50,9 +32,7 @@ __all__ = [
     "Span",
     "SplitReport",
     "Time",
-    "TimeMap",
     "VideoInfo",
-    "apply_edit",
     "find_damage",
     "iter_frames",
     "iter_frames_at",

@@ -1,25 +1,27 @@
-"""Picture edits: functions from one iterator of frames to another, with constants drawn from the seed."""
+"""Edits of pictures as copies have them: a whitening is fitted on them, and the demonstration makes copies by them.
+
+Each takes an iterator of frames and a seed, and returns an iterator of frames; what is random comes from the seed.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PILImage
 from PIL import ImageDraw, ImageFilter, ImageFont
 
-from vidkin.media.frames import Time
-
 Image = NDArray[np.uint8]
+
+# Frames and a seed in, frames out.
+PictureEdit = Callable[[Iterator[Image], int], Iterator[Image]]
 
 # Angle of turned pictures in radians, either way.
 ROTATION = math.radians(5.0)
 
-# Pictures per second of a copy at a low frame rate.
-_LOW_RATE = 8
 
 SENTENCES = (
     "Breaking: nobody saw it coming",
@@ -33,68 +35,24 @@ SENTENCES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EditSetting:
-    """The video that an edit is applied to, as the edit sees it.
+def each(function: Callable[[Image], Image]) -> PictureEdit:
+    """An edit that applies the same function to every picture."""
 
-    Attributes:
-        rate: Frames per second.
-        count: Number of input frames.
-        seed: Seed of everything random.
-        lead: Frames of filler before the source, for edits that surround it.
-        trail: Frames of filler after it.
-        filler: Function that returns an endless supply of unrelated frames of a given width and height.
-    """
-
-    rate: float
-    count: int
-    seed: int
-    lead: int = 0
-    trail: int = 0
-    filler: Callable[[int, int], Iterator[Image]] | None = None
-
-    def random(self) -> np.random.Generator:
-        """A new generator with this seed."""
-        return np.random.default_rng(self.seed)
-
-    def footage(self, width: int, height: int) -> Iterator[Image]:
-        """The filler, which the caller provides to every edit that needs one."""
-        assert self.filler is not None
-        return self.filler(width, height)
-
-
-Transform = Callable[[Iterator[Image], EditSetting], Iterator[Image]]
-
-
-def each(function: Callable[[Image], Image]) -> Transform:
-    """A transform that applies the same function to every picture."""
-
-    def transform(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    def edit(frames: Iterator[Image], seed: int) -> Iterator[Image]:
         return (function(image) for image in frames)
 
-    return transform
+    return edit
 
 
-def values(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Transform:
-    """A transform that maps every sample through a curve over 0..255."""
+def values(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> PictureEdit:
+    """An edit that maps every sample through a curve over 0..255."""
     curve = np.rint(np.clip(function(np.arange(256, dtype=np.float64)), 0, 255)).astype(np.uint8)
     return each(lambda image: curve[image])
 
 
-def unchanged(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+def unchanged(frames: Iterator[Image], seed: int) -> Iterator[Image]:
     """The frames themselves: only the encoding differs."""
     return frames
-
-
-def combine(*transforms: Transform) -> Transform:
-    """Apply one transform after another."""
-
-    def transform(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-        for step in transforms:
-            frames = step(frames, setting)
-        return frames
-
-    return transform
 
 
 def scaled(image: Image, width: int, height: int) -> Image:
@@ -105,6 +63,23 @@ def scaled(image: Image, width: int, height: int) -> Image:
 def even(value: float) -> int:
     """The nearest even number of pixels, at least 2."""
     return max(2, 2 * round(value / 2))
+
+
+def off_center_window(size: tuple[int, int], random: np.random.Generator, share: float) -> tuple[int, int, int, int]:
+    """The window (left, top, right, bottom), in pixels, with this share of each side of a picture of this width and
+    height; along each side it lies in one of the outer thirds of the room it has."""
+    x, y = (float(random.choice([random.uniform(0, 1 / 3), random.uniform(2 / 3, 1)])) for _ in range(2))
+    width, height = even(size[0] * share), even(size[1] * share)
+    left, top = round(x * (size[0] - width)), round(y * (size[1] - height))
+    return (left, top, left + width, top + height)
+
+
+def cropped(frames: Iterator[Image], seed: int) -> Iterator[Image]:
+    """70 % of the area, off the center."""
+    for image in frames:
+        size = (image.shape[1], image.shape[0])
+        left, top, right, bottom = off_center_window(size, np.random.default_rng(seed), math.sqrt(0.7))
+        yield image[top:bottom, left:right]
 
 
 def smaller(image: Image) -> Image:
@@ -154,9 +129,9 @@ def blurred(image: Image) -> Image:
     return np.asarray(PILImage.fromarray(image).filter(ImageFilter.GaussianBlur(radius)))
 
 
-def noisy(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+def noisy(frames: Iterator[Image], seed: int) -> Iterator[Image]:
     """Gaussian noise, standard deviation 20."""
-    random = setting.random()
+    random = np.random.default_rng(seed)
     for image in frames:
         noise = random.standard_normal(image.shape, dtype=np.float32)
         yield np.clip(image + 20 * noise, 0, 255).astype(np.uint8)
@@ -172,9 +147,9 @@ def rotation_zoom(width: int, height: int) -> float:
     return math.cos(ROTATION) + math.sin(ROTATION) * max(width / height, height / width)
 
 
-def rotated(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+def rotated(frames: Iterator[Image], seed: int) -> Iterator[Image]:
     """Rotate by 5 degrees to either side, enlarged so that no corner is empty."""
-    angle = ROTATION * (1 if setting.random().random() < 0.5 else -1)
+    angle = ROTATION * (1 if np.random.default_rng(seed).random() < 0.5 else -1)
     cos, sin = math.cos(angle), math.sin(angle)
     for image in frames:
         height, width = image.shape[:2]
@@ -187,58 +162,16 @@ def rotated(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
         )
 
 
-def faded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """Fade in from black over the first second and out over the last."""
-    length = max(1.0, min(setting.rate, setting.count / 2))
-    for index, image in enumerate(frames):
-        light = min(1.0, index / length, (setting.count - 1 - index) / length)
-        yield image if light >= 1 else np.rint(image * light).astype(np.uint8)
-
-
-def captioned(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+def captioned(frames: Iterator[Image], seed: int) -> Iterator[Image]:
     """Two lines of text on a dark band at the bottom, 22 % of the height."""
-    lines = setting.random().choice(len(SENTENCES), 2, replace=False)
+    lines = np.random.default_rng(seed).choice(len(SENTENCES), 2, replace=False)
     return _overlaid(frames, lambda size: _caption(size, [SENTENCES[line] for line in lines]))
 
 
-def branded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+def branded(frames: Iterator[Image], seed: int) -> Iterator[Image]:
     """A large opaque logo in a corner, and text in the corner across from it."""
-    corner = int(setting.random().integers(4))
+    corner = int(np.random.default_rng(seed).integers(4))
     return _overlaid(frames, lambda size: _logo(size, corner))
-
-
-def held(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """A low frame rate: each picture shown stays until the next one, eight per second."""
-    shown: Image | None = None
-    slot = -1
-    for index, image in enumerate(frames):
-        now = math.floor(Time.of_frame(index, setting.rate).seconds * _LOW_RATE)
-        if now > slot or shown is None:
-            slot, shown = now, image
-        yield shown
-
-
-def surrounded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """Unrelated footage before and after."""
-    first = next(frames)
-    footage = setting.footage(first.shape[1], first.shape[0])
-    for _ in range(setting.lead):
-        yield next(footage)
-    yield first
-    yield from frames
-    for _ in range(setting.trail):
-        yield next(footage)
-
-
-def covering(image: Image, width: int, height: int) -> Image:
-    """Scale and crop around the center to fill this size."""
-    own_height, own_width = image.shape[:2]
-    factor = min(own_width / width, own_height / height)
-    box_width, box_height = width * factor, height * factor
-    # Rounding may put the box outside of the image by less than a billionth of a pixel, which Pillow refuses.
-    left, top = max(0.0, (own_width - box_width) / 2), max(0.0, (own_height - box_height) / 2)
-    box = (left, top, min(own_width, left + box_width), min(own_height, top + box_height))
-    return np.asarray(PILImage.fromarray(image).resize((width, height), PILImage.Resampling.BILINEAR, box=box))
 
 
 def _overlaid(frames: Iterator[Image], draw: Callable[[tuple[int, int]], PILImage.Image]) -> Iterator[Image]:
@@ -301,3 +234,25 @@ def _font(text: str, width: float, height: float) -> ImageFont.FreeTypeFont | Im
     while size > 6 and ImageFont.load_default(size).getlength(text) > width:
         size *= 0.9
     return ImageFont.load_default(size)
+
+
+PICTURE_EDITS: Mapping[str, PictureEdit] = {
+    "reencode": unchanged,
+    "resize": each(smaller),
+    "crop": cropped,
+    "letterbox": each(partial(barred, across=True)),
+    "pillarbox": each(partial(barred, across=False)),
+    "logo": branded,
+    "caption": captioned,
+    "grey": each(gray),
+    "sepia": each(sepia),
+    "brighter": values(lambda v: v + 50),
+    "darker": values(lambda v: 0.6 * v),
+    "contrast": values(lambda v: 1.6 * (v - 128) + 128),
+    "blur": each(blurred),
+    "noise": noisy,
+    "mirror": each(mirrored),
+    "rotate5": rotated,
+    "aspect": each(squeezed),
+}
+"""All edits by name."""

@@ -1,4 +1,4 @@
-"""Cuts, shots, critical clips and curves of a video; detectors, and files made from their results.
+"""Cuts, shots and curves of a video; detectors, and files made from their results.
 
 The contract of detectors, and functions with the name of their module, are imported here; the rest is imported when it
 is first used.
@@ -32,21 +32,8 @@ from vidkin.shots.detect import (
 from vidkin.shots.timecode import timecode, timeline_rate
 
 if TYPE_CHECKING:
-    from vidkin.shots.critical import (
-        TREND_TESTS,
-        FittedRule,
-        MannKendall,
-        TrendTest,
-        critical_score,
-        end_rise,
-        fit_rule,
-        fit_trend,
-        mann_kendall,
-        rise_moment,
-        theil_sen,
-        trend_numbers,
-    )
     from vidkin.shots.exporter import ExportedShots, ExportSettings, ShotExporter, copy_shots, split_shots
+    from vidkin.shots.fitted_rule import FittedRule, fit_rule
     from vidkin.shots.formats import (
         SHOT_FORMATS,
         ShotFormat,
@@ -79,7 +66,6 @@ __all__ = [
     "NAME_FIELDS",
     "SHOT_FORMATS",
     "TRANSITIONS",
-    "TREND_TESTS",
     "Curve",
     "Cut",
     "DetectedCut",
@@ -89,7 +75,6 @@ __all__ = [
     "FittedRule",
     "ImageFormat",
     "KnownCutsDetector",
-    "MannKendall",
     "NameTemplate",
     "PlanesDetector",
     "RgbFrame",
@@ -100,33 +85,25 @@ __all__ = [
     "ShotFormat",
     "ShotTable",
     "Transition",
-    "TrendTest",
     "available_detectors",
     "build_detection",
     "copy_shots",
-    "critical_score",
     "detect",
     "detect_many",
     "detect_shots",
     "drop_short_shots",
-    "end_rise",
     "find_shot_format",
     "find_shot_formats",
     "fit_rule",
-    "fit_trend",
     "import_otio",
-    "mann_kendall",
     "match_shot_format",
     "merge_short_shots",
     "open_detector",
     "register_detector",
-    "rise_moment",
     "shot_format_names",
     "split_shots",
-    "theil_sen",
     "timecode",
     "timeline_rate",
-    "trend_numbers",
     "with_threshold",
     "write_chapters",
     "write_contact_sheet",

@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from functools import cache
-from importlib.metadata import entry_points
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
@@ -16,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
-from vidkin._base.values import parse_json
-from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.errors import InvalidArgumentError
 from vidkin.features.sessions import open_session, weights_digest
-from vidkin.media import PLANE_HEIGHT, PLANE_WIDTH, FramePlanes
-from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts
+from vidkin.media import FramePlanes
 
 BAND_LAGS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 
@@ -51,9 +46,6 @@ _BLOCK = 64
 Rows = NDArray[np.float32]
 
 """[T, D], one row per frame."""
-
-# Entry points that run weights which have no ONNX file: a function from the file to a network and its metadata.
-_READERS, _WITH_TORCH = "vidkin.transition_readers", "torch"
 
 
 class BandFeatures:
@@ -262,7 +254,7 @@ Probabilities = NDArray[np.float32]
 class TransitionReader(Protocol):
     """A network that reads transitions from band features.
 
-    `TransitionSession` runs one; :class:`vidkin.shots.training.transitions.TransitionNetwork` is what is trained.
+    `TransitionSession` runs one; what is trained is another, in a package of its own.
     """
 
     def probabilities(self, features: Rows) -> Probabilities:
@@ -298,41 +290,17 @@ class TransitionSession:
         return np.concatenate(parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransitionThresholds:
-    """Least probabilities that count, fitted on composed videos and stored with the weights.
-
-    Attributes:
-        hard: Least probability of a hard cut at its frame.
-        gradual: Least probability of a frame inside a gradual transition.
-    """
-
-    hard: float = 0.5
-    gradual: float = 0.5
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if not 0 < value < 1:
-                raise InvalidArgumentError(f"threshold {name} must be above 0 and below 1, got {value}")
-
-
-def read_thresholds(metadata: Mapping[str, str]) -> TransitionThresholds:
-    """The thresholds in the metadata of a file of weights; use it in `refuse_unreadable`."""
-    return TransitionThresholds(**parse_json(metadata["thresholds"]))
-
-
 def open_network(path: PathLike, *, outputs: int) -> tuple[TransitionReader, Mapping[str, str]]:
     """The network whose weights are in a safetensors file, and the file's metadata; use it in `refuse_unreadable`.
 
-    FILE.onnx beside FILE.safetensors is run. Where it is missing or of other weights, what an entry point of the group
-    ``vidkin.transition_readers`` brings runs the network: that of another package, else torch.
+    FILE.onnx beside FILE.safetensors is run.
 
     Args:
         path: The file of weights.
         outputs: Number of probabilities per frame that it must have.
 
     Raises:
-        MissingPartError: There is no such ONNX file, and neither another reader nor torch is installed.
+        InvalidArgumentError: There is no such ONNX file, or it is of other weights or answers.
     """
     weights, metadata = read_weights(path)
     if len(weights["leave.weight"]) != outputs:
@@ -342,16 +310,7 @@ def open_network(path: PathLike, *, outputs: int) -> tuple[TransitionReader, Map
         session = TransitionSession(exported)
         if session.digest == weights_digest({}, weights):
             return session, metadata
-    # Training stands above detection, so it is found by name. Others come before it, and need no torch.
-    for reader in sorted(entry_points(group=_READERS), key=lambda point: point.name == _WITH_TORCH):
-        if reader.name == _WITH_TORCH and find_spec("torch") is None:
-            continue
-        network: TransitionReader = reader.load()(path)[0]
-        return network, metadata
-    raise MissingPartError(
-        f"{exported}: is missing or of other weights than {Path(path).name}; write it where torch is installed, with: "
-        f"python -m vidkin.shots.training.transitions {os.fspath(path)}"
-    )
+    raise InvalidArgumentError(f"{exported}: is missing or of other weights than {Path(path).name}; train it again")
 
 
 def read_weights(path: PathLike) -> tuple[dict[str, NDArray[np.float32]], Mapping[str, str]]:
@@ -376,133 +335,3 @@ def refuse_unreadable(message: str) -> Iterator[None]:
         yield
     except (OSError, SafetensorError, RuntimeError, KeyError, TypeError, ValueError) as error:
         raise InvalidArgumentError(f"{message}: {' '.join(str(error).split())}") from error
-
-
-# From probabilities per frame to cuts: peaks become hard cuts, stretches become gradual transitions.
-
-
-# No second hard cut within this many frames of a stronger one.
-_NEIGHBORS = 2
-
-# Shorter stretches are noise, or the uncertain edge of a hard cut.
-_MIN_FRAMES = 3
-
-# Gaps of up to this many frames do not divide a transition.
-_GAP = 2
-
-# A stretch no longer than this with a hard cut in it is that cut, blurred by encoding; in a longer one only a certain
-# cut counts by itself.
-_BLURRED = 8
-
-_SURE = 0.8
-
-
-def cuts_from_probabilities(probabilities: Probabilities, thresholds: TransitionThresholds) -> tuple[DetectedCut, ...]:
-    """Cuts in order of frames.
-
-    Args:
-        probabilities: [T, 2] probabilities from a network.
-        thresholds: Least probabilities that count.
-
-    Returns:
-        The cuts. The confidence of a hard cut is its probability; the confidence of a gradual transition is the mean
-        over its frames, and its frame is the middle one. A video does not start with a cut, or with a transition that
-        leaves it no first frame.
-    """
-    hard, gradual = probabilities[:, 0], probabilities[:, 1]
-    # Frames from 1 on that are above the threshold and the largest, or first of equals, of their neighborhood.
-    peaks: list[int] = []
-    for frame in (np.flatnonzero(hard[1:] > thresholds.hard) + 1).tolist():
-        start = max(0, frame - _NEIGHBORS)
-        around = hard[start : frame + _NEIGHBORS + 1]
-        if hard[frame] >= around.max() and not (peaks and frame - peaks[-1] <= _NEIGHBORS):
-            peaks.append(frame)
-    hard_cuts = set(peaks)
-    cuts: list[DetectedCut] = []
-    for first, last in find_stretches(gradual > thresholds.gradual):
-        inside = [peak for peak in peaks if first - 1 <= peak <= last + 1]
-        if inside and last - first <= _BLURRED:
-            continue
-        hard_cuts -= {peak for peak in inside if hard[peak] < _SURE}
-        if hard_cuts.isdisjoint(inside) and last >= 1:
-            cuts.append(
-                DetectedCut(
-                    max(1, (first + last + 1) // 2),
-                    "gradual",
-                    float(gradual[first : last + 1].mean()),
-                    start_frame=first,
-                    end_frame=last,
-                )
-            )
-    cuts += [DetectedCut(peak, "hard", float(hard[peak])) for peak in hard_cuts]
-    return tuple(sorted(cuts, key=lambda cut: cut.frame))
-
-
-def find_stretches(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """First and last frames of the stretches that are long enough, across small gaps."""
-    frames = np.flatnonzero(inside)
-    if not len(frames):
-        return []
-    breaks = np.flatnonzero(np.diff(frames) > _GAP + 1)
-    firsts = frames[np.concatenate([[0], breaks + 1])]
-    lasts = frames[np.concatenate([breaks, [len(frames) - 1]])]
-    return [
-        (int(first), int(last)) for first, last in zip(firsts, lasts, strict=True) if last - first + 1 >= _MIN_FRAMES
-    ]
-
-
-# The detector ``band``: the band of the video's self-similarity, read by a small network, without an image network.
-
-
-class BandDetector:
-    """Finds hard cuts and gradual transitions from the distances of every frame to the 32 before it.
-
-    Each frame becomes 3,500 samples of its decoded planes; their distances at ten lags in four views (structure without
-    brightness, color, histograms, layout) are the band of the self-similarity matrix. A network of 29,000 parameters,
-    trained only on composed videos, tells for every frame whether a shot begins there and whether it is inside a
-    transition: it has learned that a scene that returns after a flash, moves or shakes is not a cut.
-
-    Args:
-        weights: A file written by `TransitionNetwork.save` of `vidkin.shots.training`; None is the bundled network.
-        hard: Least probability of a hard cut, in (0, 1); None uses the value stored with the weights. Raise it for
-            fewer false cuts.
-        gradual: Least probability of a frame inside a gradual transition, in (0, 1).
-
-    The curve is the larger of both probabilities. Memory: about 200 bytes per frame. Shots get no critical score,
-    which requires a learned distance.
-    """
-
-    def __init__(
-        self, *, weights: PathLike | None = None, hard: float | None = None, gradual: float | None = None
-    ) -> None:
-        self.name = "band"
-        self.grid = (PLANE_HEIGHT, PLANE_WIDTH)
-        self._network, stored = _shipped_network() if weights is None else _load(weights)
-        self._thresholds = TransitionThresholds(
-            hard=stored.hard if hard is None else hard,
-            gradual=stored.gradual if gradual is None else gradual,
-        )
-        self._features = BandFeatures()
-        self._times: list[float] = []
-
-    def push_planes(self, planes: FramePlanes) -> None:
-        """Process the next frames."""
-        self._features.push(planes)
-        self._times += planes.timestamps.tolist()
-
-    def finish(self) -> DetectedCuts:
-        """The cuts of all frames pushed."""
-        probabilities = self._network.probabilities(self._features.take())
-        cuts = cuts_from_probabilities(probabilities, self._thresholds)
-        curve = Curve(np.array(self._times), probabilities.max(1).astype(np.float64), "transition probability")
-        return DetectedCuts(cuts, curve)
-
-
-def _load(path: PathLike) -> tuple[TransitionReader, TransitionThresholds]:
-    with refuse_unreadable(f"{os.fspath(path)}: not a network of transitions"):
-        network, metadata = open_network(path, outputs=2)
-        return network, read_thresholds(metadata)
-
-
-# Shared by all detectors, which never change it.
-_shipped_network = cache(lambda: _load(Path(__file__).with_name("data") / "band.safetensors"))

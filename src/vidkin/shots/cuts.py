@@ -527,7 +527,7 @@ class GradualModel:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def notes(self) -> dict[str, Any]:
-        """What a file of weights tells beside them, for `vidkin.shots.training.transitions.write_network`."""
+        """What a file of weights tells beside them, for what writes such files."""
         rules = {"score": asdict(self.score), "threshold": self.threshold}
         return {"gradual": rules, "provenance": dict(self.provenance)}
 
@@ -561,7 +561,7 @@ class CutModel:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def notes(self) -> dict[str, Any]:
-        """What a file of weights tells beside them, for `vidkin.shots.training.transitions.write_network`."""
+        """What a file of weights tells beside them, for what writes such files."""
         return {"rules": asdict(self.rules), "provenance": dict(self.provenance)}
 
     @classmethod

@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.shots.band import find_stretches
 from vidkin.shots.contract import DetectedCut
 
 # Stretches classified by the network as transitions, divided where one ends and the next begins.
@@ -29,6 +28,25 @@ _POSSIBLE, _SURELY = 0.25, 0.9
 # first and last frames belong to them. A picture that is there at once has this share of the contrast that follows;
 # one that comes and goes is there while it has the last share of its largest contrast.
 _GROUND, _ONE_FADE, _AT_ONCE, _FULL = 1.0, 10, 0.75, 0.9
+
+# Shorter stretches are noise, or the uncertain edge of a hard cut.
+_MIN_FRAMES = 3
+
+# Gaps of up to this many frames do not divide a transition.
+_GAP = 2
+
+
+def find_stretches(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """First and last frames of the stretches that are long enough, across small gaps."""
+    frames = np.flatnonzero(inside)
+    if not len(frames):
+        return []
+    breaks = np.flatnonzero(np.diff(frames) > _GAP + 1)
+    firsts = frames[np.concatenate([[0], breaks + 1])]
+    lasts = frames[np.concatenate([breaks, [len(frames) - 1]])]
+    return [
+        (int(first), int(last)) for first, last in zip(firsts, lasts, strict=True) if last - first + 1 >= _MIN_FRAMES
+    ]
 
 
 def propose_stretches(answers: NDArray[np.float32], contrasts: NDArray[np.float32]) -> list[tuple[int, int]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
-from vidkin._base.registry import Registry, parse_name
+from vidkin._base.registry import Registry, missing_research, parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import read_model_info
 from vidkin.shots.contract import PlanesDetector, ShotDetector
@@ -19,19 +19,15 @@ Keyword-only parameters of type int, float or str are its settings. With a param
 model, ``prefix:FOLDER``.
 """
 
-_BAND = "vidkin.shots.band:BandDetector"
 _CUTS = "vidkin.shots.cuts:CutDetector"
 _MODEL_FILE = "config.toml"
 # Other packages list their detectors in their metadata: prefix = "module:factory".
 _DETECTORS: Registry[DetectorFactory] = Registry(
     "shot detector",
     {
-        "band": _BAND,
         "cuts": _CUTS,
         "default": _CUTS,
-        "learned": "vidkin.shots.learned:open_learned",
     },
-    usages={"learned": "learned:FOLDER"},
     group="vidkin.shot_detectors",
     researched=True,
 )
@@ -66,8 +62,8 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
 def with_threshold(name: str, threshold: float) -> str:
     """The name of the same detector with another threshold: a higher one finds fewer transitions.
 
-    Its meaning depends on the detector: for ``default``, ``cuts`` and ``band`` it is the least probability, in (0, 1),
-    at which a transition counts, hard or gradual; for ``content``, ``adaptive`` and ``shotdetect`` it is a difference.
+    Its meaning depends on the detector: for ``default`` and ``cuts`` it is the least probability, in (0, 1), at which a
+    transition counts, hard or gradual; for ``content``, ``adaptive`` and ``shotdetect`` it is a difference.
 
     Raises:
         InvalidArgumentError: No detector has this name, it has no threshold, or the probability is out of range.
@@ -111,6 +107,9 @@ def _find(name: str) -> tuple[DetectorFactory, str, str | None]:
         if read_model_info(folder).config.kind == "deep_sbd":
             prefix = "deepsbd"
         factory = _DETECTORS.find(prefix)
+        missing = missing_research(f"{name}: a trained model as a detector of shots") if factory is None else None
+        if missing is not None:
+            raise missing
     if factory is None:
         raise InvalidArgumentError(
             f"{_DETECTORS.unknown(name)}, or name the folder of a trained model (`vidkin train-shots` makes one)"

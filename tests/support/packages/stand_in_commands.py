@@ -1,4 +1,4 @@
-"""A command for `vidkin benchmark` and an option; the module is light, what it names need not be."""
+"""A command and an option; the module is light, what it names need not be."""
 
 import re
 from typing import Annotated

@@ -1,17 +1,21 @@
-"""``vidkin labels soccernet``: labels of SoccerNet-v2 as labels of shots."""
+"""``vidkin labels``: labels of shots from several annotators, or from SoccerNet-v2."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vidkin._base.outputs import check_outputs, describe_source
 from vidkin.cli.commands import Status
 from vidkin.cli.console import error_line, meter, path_text, say
 from vidkin.cli.options import JsonOption
-from vidkin.cli.train_shots import summarize_labels
 from vidkin.rendering.text import number, print_json
+
+if TYPE_CHECKING:
+    from vidkin_research.learned.annotations import VideoAnnotation
 
 
 def soccernet(
@@ -49,8 +53,8 @@ def soccernet(
     Every half below FOLDER that has a video (1_224p.mkv, 1_720p.mkv...) and Labels-v2.json becomes a labeled video:
     its shots are those between camera changes, and a shot with an event in it is critical up to the event.
     """
-    from vidkin.datasets import write_shot_annotations
     from vidkin.errors import DatasetError, VidkinError
+    from vidkin_research.learned.annotations import write_shot_annotations
     from vidkin_research.readers.soccernet import SOCCERNET_EVENTS, find_soccernet_halves, read_soccernet_half
 
     def find_shots(video: Path) -> list[tuple[int, int]]:
@@ -87,3 +91,37 @@ def soccernet(
         say(path_text(output).append(f": {words}"))
     if failed:
         raise typer.Exit(Status.SOME_FAILED)
+
+
+def merge(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Labels of each annotator.", metavar="LABELS.json...", exists=True, dir_okay=False),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File of the merged labels.", dir_okay=False)],
+    json: JsonOption = False,
+) -> None:
+    """Make one file of labels from those of several annotators.
+
+    All label the same shots of the same videos. A shot is critical if more than half of them say so; where they
+    disagree about its critical frames, only the frames of the greatest agreement are.
+    """
+    from vidkin_research.learned.annotations import merge_annotators, read_shot_annotations, write_shot_annotations
+
+    merged = merge_annotators([read_shot_annotations(file) for file in files])
+    source = describe_source("labels", *(annotation.video for annotation in merged))
+    check_outputs({"--output": (output, source)}, inputs=files)
+    write_shot_annotations(output, merged)
+    words, counts = summarize_labels(merged)
+    if json:
+        print_json({"labels": output, "annotators": len(files), **counts})
+    else:
+        say(path_text(output).append(f": {words}, by {number(len(files), 'annotator')}"))
+
+
+def summarize_labels(annotations: Sequence[VideoAnnotation]) -> tuple[str, dict[str, int]]:
+    """How many videos, shots and critical shots there are, in words and as numbers."""
+    shots = [shot for annotation in annotations for shot in annotation.shots]
+    critical = sum(shot.critical is not None for shot in shots)
+    words = f"{number(len(annotations), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"
+    return words, {"videos": len(annotations), "shots": len(shots), "critical": critical}

@@ -16,16 +16,15 @@ from numpy.typing import NDArray
 
 from vidkin._base.files import write_text
 from vidkin._base.values import as_json, read_json
-from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.metric.measures import DetectionScores, boundary_scores, clip_scores
 from vidkin.models import ClipEncoder, save_model
 from vidkin.rendering.machine import describe_machine
-from vidkin.shots import TREND_TESTS, fit_rule, fit_trend, rise_moment
-from vidkin.shots.learned import ShotRules, find_shots, fit_shot_rules
-from vidkin.shots.shot_windows import CUT_NUMBERS, Encode, ShotWindows
-from vidkin.shots.training.clips import ShotClips, encode_with
-from vidkin.shots.training.head import ShotRecipe, train_on_shots
-from vidkin.shots.training.judging import (
+from vidkin.shots import fit_rule
+from vidkin_research.heads import FRAME_NETWORK, HeadStore
+from vidkin_research.learned.annotations import VideoAnnotation, read_shot_annotations
+from vidkin_research.learned.clips import ShotClips, encode_with
+from vidkin_research.learned.detector import ShotRules, find_shots, fit_shot_rules
+from vidkin_research.learned.judging import (
     CriticalScores,
     JudgedShot,
     TrueShot,
@@ -33,7 +32,9 @@ from vidkin.shots.training.judging import (
     score_critical,
     score_detected_critical,
 )
-from vidkin_research.heads import FRAME_NETWORK, HeadStore
+from vidkin_research.learned.objective import ShotRecipe, train_on_shots
+from vidkin_research.learned.trend import TREND_TESTS, fit_trend, rise_moment
+from vidkin_research.learned.windows import CUT_NUMBERS, Encode, ShotWindows
 from vidkin_research.made.highlights import HIGHLIGHT_PLACES, Part, build_highlights
 from vidkin_research.runs import OnStudyProgress, Report, check_same_data, load_or_run, run_path
 from vidkin_research.spread import spread

@@ -13,15 +13,10 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes
 from vidkin.metric.measures import DetectionScores, boundary_scores
 from vidkin.models.engine import OneCycle, read_terms, take_steps
-from vidkin.shots.band import (
-    Probabilities,
-    Rows,
-    TransitionThresholds,
-    band_features,
-    cuts_from_probabilities,
-)
-from vidkin.shots.training.judging import BoundaryLabels, cut_boundaries
-from vidkin.shots.training.transitions import TransitionNetwork
+from vidkin.shots.band import Probabilities, Rows, band_features
+from vidkin_research.detectors.band import TransitionThresholds, cuts_from_probabilities
+from vidkin_research.detectors.band_network import TransitionNetwork
+from vidkin_research.learned.judging import BoundaryLabels, cut_boundaries
 
 __all__ = ["LabeledSequence", "fit_thresholds", "sequence_scores", "train_transitions"]
 

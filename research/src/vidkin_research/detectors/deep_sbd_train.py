@@ -20,18 +20,18 @@ from vidkin._base.files import create_output_folder
 from vidkin._base.registry import import_part
 from vidkin._base.toml import check_names, from_table
 from vidkin._base.values import Result, check_at_least, check_choice
-from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model, save_model
 from vidkin.models.processes import any_process, is_first, join_processes
 from vidkin.models.randomness import seeded
 from vidkin.models.runner import StepStore, hold_training_folder
 from vidkin.rendering.text import number
-from vidkin.shots.training.clips import check_labels_fit
-from vidkin.shots.training.recipes import ShotMethod
-from vidkin.shots.video_frames import read_video_frames
 from vidkin_research.detectors.deep_sbd_rules import CLASSES, SEGMENT
 from vidkin_research.detectors.deep_sbd_training import LabeledFrames, segments_by_class, train_on_segments
+from vidkin_research.learned.annotations import VideoAnnotation, read_shot_annotations
+from vidkin_research.learned.clips import check_labels_fit
+from vidkin_research.learned.recipes import ShotMethod
+from vidkin_research.learned.video_frames import read_video_frames
 
 __all__ = ["SegmentPlan", "fit_svm", "train_deep_sbd"]
 

@@ -16,8 +16,8 @@ from vidkin.models import DeepSBDNetwork
 from vidkin.models.engine import OneCycle, take_steps
 from vidkin.models.processes import average_gradients, compute_in_shares, share_steps
 from vidkin.models.runner import StepStore
-from vidkin.shots.video_frames import VideoFrames
 from vidkin_research.detectors.deep_sbd_rules import CLASSES
+from vidkin_research.learned.video_frames import VideoFrames
 
 __all__ = ["LabeledFrames", "SegmentTraining", "segment_class", "segments_by_class", "train_on_segments"]
 

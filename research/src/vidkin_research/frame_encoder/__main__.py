@@ -23,8 +23,9 @@ import torch
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.machine import describe_machine
-from vidkin.review.copy_material import QUICK, ClipSize, find_recordings, make_copies
-from vidkin_research.copy_halves import SMALL, find_divided_recordings
+from vidkin_research.copies.halves import SMALL, find_divided_recordings
+from vidkin_research.copies.material import make_copies
+from vidkin_research.copies.recordings import QUICK, ClipSize, find_recordings
 from vidkin_research.frame_encoder import crops, export, pictures, raw_vectors, teacher, train
 
 _SEED = 57

@@ -18,7 +18,8 @@ from PIL import Image as PILImage
 from PIL import ImageDraw, ImageEnhance, ImageFilter
 
 from vidkin.media.layouts import homographies, split_parts
-from vidkin.media.picture_edits import covering, gray, mirrored, scaled, sepia
+from vidkin.media.picture_edits import gray, mirrored, scaled, sepia
+from vidkin_research.copies.transforms import covering
 from vidkin_research.frame_encoder.drawn import draw_page, draw_text_line, random_color, random_words
 
 __all__ = ["KINDS", "EditKind", "edit_crop"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import zlib
 from fnmatch import fnmatch
 
-from vidkin_research.copy_halves import HALVES
+from vidkin_research.copies.halves import HALVES
 
 __all__ = ["HELD_BACK_EDITS", "is_held_back_clip", "is_held_back_photo", "is_held_back_video"]
 
 HELD_BACK_EDITS = ("filmed_screen", "split_four", "sticker_45", "night")
-"""Names in `vidkin.media.EDITS` that no edit of training imitates. The other kinds of training have strengths, places
-and combinations of their own, and call none of those transforms."""
+"""Names in `EDITS` of the copy benchmark that no edit of training imitates. The other kinds of training have strengths,
+places and combinations of their own, and call none of those transforms."""
 
 # Of the scenes of `clips`, every sixth; of photographs without a split of their own, one in ten by the checksum of
 # the name. Of `videos` the held-back half of the copy benchmark, and all of `shots`, the edited films.

@@ -1,7 +1,7 @@
 """Vectors of whole frames without any rule: one frame a second, and the mean of each query frame's best as the score.
 
 Any ONNX network that takes uint8 pixels [N, H, W, 3] is measured on copies of held-back sources in all edits of
-`vidkin.media.EDITS`, among them kinds that no training saw, and on moments of one shot.
+`vidkin_research.copies.edits.EDITS`, among them kinds that no training saw, and on moments of one shot.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PILImage
 
-from vidkin.media import EDITS, read_frames
+from vidkin.media import read_frames
 from vidkin.media.frames import fit_to_square
-from vidkin.review.copy_material import CopyMaterial
-from vidkin.review.copy_scores import GroupFigures, PairScores, summarize_copies
+from vidkin_research.copies.edits import EDITS
+from vidkin_research.copies.figures import GroupFigures, summarize_copies
+from vidkin_research.copies.material import CopyMaterial
+from vidkin_research.copies.scores import PairScores
 from vidkin_research.frame_encoder.held_back import HELD_BACK_EDITS
 from vidkin_research.frame_encoder.teacher import PixelEncoder, open_pixel_encoder
 

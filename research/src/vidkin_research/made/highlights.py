@@ -29,10 +29,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.datasets.shot_annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import read_frames, write_video
 from vidkin.media.frames import first_at
+from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
 
 __all__ = ["ACTIVITIES", "HIGHLIGHT_PLACES", "Activity", "Part", "build_highlights"]
 

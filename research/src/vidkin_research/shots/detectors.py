@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from vidkin.datasets import VideoAnnotation
 from vidkin.media import iter_frames
 from vidkin.media.frames import fit_to_square
 from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model, save_model
 from vidkin.shots import DetectedCut, detect
-from vidkin.shots.learned import find_shots, fit_shot_rules
-from vidkin.shots.training.clips import ShotClips, encode_with
-from vidkin.shots.training.head import ShotRecipe, train_on_shots
 from vidkin_research.detectors.deep_sbd_detector import DeepSbdBaseline
 from vidkin_research.detectors.deep_sbd_train import fit_svm
 from vidkin_research.detectors.deep_sbd_training import LabeledFrames, train_on_segments
 from vidkin_research.heads import HeadStore
+from vidkin_research.learned.annotations import VideoAnnotation
+from vidkin_research.learned.clips import ShotClips, encode_with
+from vidkin_research.learned.detector import find_shots, fit_shot_rules
+from vidkin_research.learned.objective import ShotRecipe, train_on_shots
 from vidkin_research.runs import OnStudyProgress
 from vidkin_research.shots.material import LabelledVideo, annotation_of
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, write_text
 from vidkin._base.values import read_json
-from vidkin.datasets import ShotAnnotation, VideoAnnotation
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_planes
 from vidkin.shots import Transition
 from vidkin.shots.contract import SUDDEN
 from vidkin.shots.fades import FADE_GAP, PLAIN
-from vidkin.shots.training.judging import BoundaryLabels, read_boundary_labels
+from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation
+from vidkin_research.learned.judging import BoundaryLabels, read_boundary_labels
 from vidkin_research.made.edited_videos import COMPOSED_LABELS, build_composed
 from vidkin_research.made.footage import read_footage
 from vidkin_research.runs import OnStudyProgress

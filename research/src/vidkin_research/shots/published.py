@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vidkin.datasets import VideoAnnotation
 from vidkin.models import ClipEncoder, build_model, save_model
-from vidkin.shots.learned import find_shots, fit_shot_rules
-from vidkin.shots.training.clips import ShotClips, count_in, encode_with, video_features
-from vidkin.shots.training.head import ShotLoss, train_on_shots
-from vidkin.shots.training.recipes import ShotPlan, parse_shot_recipe, read_shot_recipe
-from vidkin.shots.video_frames import read_video_frames
+from vidkin_research.learned.annotations import VideoAnnotation
+from vidkin_research.learned.clips import ShotClips, count_in, encode_with, video_features
+from vidkin_research.learned.detector import find_shots, fit_shot_rules
+from vidkin_research.learned.objective import ShotLoss, train_on_shots
+from vidkin_research.learned.recipes import ShotPlan, parse_shot_recipe, read_shot_recipe
+from vidkin_research.learned.video_frames import read_video_frames
 from vidkin_research.runs import OnStudyProgress
 from vidkin_research.shots.detectors import TrainedCuts
 from vidkin_research.shots.material import LabelledVideo, annotation_of

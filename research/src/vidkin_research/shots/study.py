@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from vidkin._base.values import as_json
-from vidkin.datasets import VideoAnnotation, read_shot_annotations
 from vidkin.metric.measures import DetectionScores
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots import DetectedCut
-from vidkin.shots.shot_windows import CUT_NUMBERS
-from vidkin.shots.training.head import ShotRecipe
-from vidkin.shots.training.judging import BoundaryLabels, evaluate_cuts
 from vidkin_research.heads import FRAME_NETWORK, HeadStore
+from vidkin_research.learned.annotations import VideoAnnotation, read_shot_annotations
+from vidkin_research.learned.judging import BoundaryLabels, evaluate_cuts
+from vidkin_research.learned.objective import ShotRecipe
+from vidkin_research.learned.windows import CUT_NUMBERS
 from vidkin_research.made.highlights import build_highlights
 from vidkin_research.made.negatives import NEGATIVE_FAMILIES
 from vidkin_research.made.transitions import TRANSITION_FAMILIES

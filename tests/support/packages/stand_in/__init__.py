@@ -6,8 +6,7 @@ published ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -156,59 +155,13 @@ class StandInSearch:
         StandInCluster.asked.append("close")
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A recipe with one number."""
-
-    steps: int
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a training of nothing gives."""
-
-    output: Path
-    steps: int
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"output": str(self.output), "steps": self.steps}
-
-
-def _parse(content: Mapping[str, Any]) -> Plan:
-    return Plan(int(content["stand_in"].get("steps", 3)))
-
-
-def _train(labels: Any, plan: Plan, *, output: Any, resume: bool, on_progress: Any = None) -> Report:
-    for step in range(plan.steps):
-        if on_progress is not None:
-            on_progress("a step", step + 1, plan.steps)
-    return Report(Path(output), plan.steps)
+def train_nothing(labels: Any, recipe: Any = None, *, output: Any, resume: bool, on_progress: Any = None) -> Any:
+    """The training of a shot detector that is done at once: what it was asked for."""
+    return [labels, recipe, output, resume]
 
 
 def __getattr__(name: str) -> Any:
     # Made on first use: their modules are heavy.
-    if name == "GRAY":
-        from vidkin.review.copy_scores import CopyPeer, PairScores
-
-        def measure(material: Any) -> PairScores:
-            return PairScores(np.ones((len(material.queries), len(material.gallery))))
-
-        return CopyPeer(name="gray levels", measure=measure, missing="")
-    if name == "METHOD":
-        from vidkin.shots.training.recipes import ShotMethod
-
-        return ShotMethod(
-            name="stand_in",
-            title="training nothing",
-            table="stand_in",
-            default="stand-in",
-            package="stand_in",
-            plan=Plan,
-            parse=_parse,
-            tables=lambda plan: {"stand_in": {"steps": plan.steps}},
-            train=_train,
-            row=lambda report: {"steps": str(report.steps)},
-        )
     if name == "STORE":
         from vidkin.index.storage.lance import LanceStore
         from vidkin.index.storage.stores import StoreKind

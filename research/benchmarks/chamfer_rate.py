@@ -1,0 +1,229 @@
+"""How near the TopK-Chamfer kernel and the alignment come to what the processor can do.
+
+    python research/benchmarks/chamfer_rate.py [--output FILE.json] [--rounds 30] [--threads 2]
+
+Every round runs every form once, in an order that turns from round to round; ratios are medians over rounds of the
+ratio within a round. The pair is measured twice, by the clock with --threads and by processor time with one thread: on
+a machine that others use, threads wait for each other and only the second says something. Targets on [120, 9, 512] x
+[120, 9, 512]: float32 at .9 of the arithmetic rate of one matmul of the same product; bfloat16 at twice the float32
+einsum form, candidates in the same order; 100 candidates of 120 frames ranked exactly in .4 s; two videos of an hour in
+bounded memory; alignment of a 4 s query with 20 minutes in 20 ms and of two hours in 5 s. Exit status 1 when a target
+is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from _measure import machine
+from vidkin.similarity import align, frame_similarity, video_similarity_pairwise
+
+FRAMES, REGIONS, DIMENSION, CANDIDATES, HOUR = 120, 9, 512, 100, 3600
+MEBIBYTE = 1 << 20
+
+
+def unit(frames: int, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.nn.functional.normalize(torch.randn(frames, REGIONS, DIMENSION, generator=generator), dim=-1)
+
+
+def einsum_form(query: Tensor, target: Tensor) -> Tensor:
+    return torch.einsum("trd,sed->trse", query, target).amax(-1).mean(1)
+
+
+def interleaved(
+    forms: dict[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, list[float]]:
+    """Seconds of every form in every round."""
+    names = list(forms)
+    for name in names:
+        forms[name]()
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(rounds):
+        for place in range(len(names)):
+            name = names[(turn + place) % len(names)]
+            start = clock()
+            forms[name]()
+            seconds[name].append(clock() - start)
+    return seconds
+
+
+def ratio(seconds: dict[str, list[float]], one: str, other: str) -> float:
+    """Median over rounds of how many times as long ``one`` takes as ``other``."""
+    return statistics.median(a / b for a, b in zip(seconds[one], seconds[other], strict=True))
+
+
+def pair_rates(rounds: int, clock: Callable[[], float] = time.perf_counter) -> dict[str, Any]:
+    query, target = unit(FRAMES, 0), unit(FRAMES, 1)
+    rows, columns = query.flatten(0, 1), target.flatten(0, 1).T
+    query_half, target_half = query.bfloat16(), target.bfloat16()
+    seconds = interleaved(
+        {
+            "matmul float32": lambda: torch.matmul(rows, columns),
+            "einsum float32": lambda: einsum_form(query, target),
+            "kernel float32": lambda: frame_similarity(query, target),
+            "kernel float32, symmetric": lambda: frame_similarity(query, target, symmetric=True),
+            "kernel float32, 3 of 9 regions": lambda: frame_similarity(query, target, spatial_share=0.35),
+            "kernel bfloat16": lambda: frame_similarity(query_half, target_half),
+        },
+        rounds,
+        clock,
+    )
+    difference = (frame_similarity(query, target) - einsum_form(query, target)).abs().max()
+    return {
+        "median ms": {name: 1e3 * statistics.median(values) for name, values in seconds.items()},
+        "least ms": {name: 1e3 * min(values) for name, values in seconds.items()},
+        "float32 rate / matmul rate": ratio(seconds, "matmul float32", "kernel float32"),
+        "float32 einsum time / bfloat16 time": ratio(seconds, "einsum float32", "kernel bfloat16"),
+        "largest difference from einsum": float(difference),
+    }
+
+
+def one_thread(rounds: int) -> dict[str, Any]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return pair_rates(rounds, time.thread_time)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def ranking(rounds: int) -> dict[str, Any]:
+    """Candidates are the query under more and more noise, so that they have one right order."""
+    query = unit(FRAMES, 0)
+    candidates = [
+        torch.nn.functional.normalize(query + (0.2 + 0.02 * number) * unit(FRAMES, 10 + number), dim=-1)
+        for number in range(CANDIDATES)
+    ]
+    half, halves = query.bfloat16(), [candidate.bfloat16() for candidate in candidates]
+    seconds = interleaved(
+        {
+            "float32": lambda: video_similarity_pairwise([query], candidates),
+            "bfloat16": lambda: video_similarity_pairwise([half], halves),
+            "float32, products in bfloat16": lambda: video_similarity_pairwise(
+                [query], candidates, precision=torch.bfloat16
+            ),
+        },
+        rounds,
+    )
+    exact = video_similarity_pairwise([query], candidates)[0]
+    rough = video_similarity_pairwise([half], halves)[0]
+    return {
+        "median s": {name: statistics.median(values) for name, values in seconds.items()},
+        "least s": {name: min(values) for name, values in seconds.items()},
+        "same order": exact.argsort().tolist() == rough.argsort().tolist(),
+        "largest score difference": float((exact - rough).abs().max()),
+    }
+
+
+def two_hours() -> dict[str, Any]:
+    """In a process of its own, as the peak of memory is that of a whole process."""
+    command = [sys.executable, __file__, "--hours", "--threads", str(torch.get_num_threads())]
+    found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return found
+
+
+def hours() -> dict[str, Any]:
+    query, target = unit(HOUR, 0), unit(HOUR, 1)
+    frame_similarity(query[:4], target[:4])  # what the libraries take once
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts again from here
+    before = resident("VmRSS")
+    start = time.perf_counter()
+    frame_similarity(query, target)
+    return {
+        "seconds": time.perf_counter() - start,
+        "peak above inputs MiB": (resident("VmHWM") - before) / 1024,
+        "map MiB": 4 * HOUR * HOUR / MEBIBYTE,
+        "whole product MiB": 4 * (HOUR * REGIONS) ** 2 / MEBIBYTE,
+    }
+
+
+def resident(name: str) -> int:
+    """A line of Linux's account of this process, KiB: VmRSS now, VmHWM at most."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name + ":"))
+
+
+def alignment(rounds: int) -> dict[str, float]:
+    generator = torch.Generator().manual_seed(0)
+    short = 0.2 * torch.rand(16, 4800, generator=generator)
+    short[torch.arange(16), 2400 + torch.arange(16)] = 0.8
+    unrelated = 0.2 * torch.rand(120, 120, generator=generator)
+    related = unrelated.clone().fill_diagonal_(0.8)
+    long = 0.2 * torch.rand(HOUR, HOUR, generator=generator)
+    long[torch.arange(HOUR - 500), 500 + torch.arange(HOUR - 500)] = 0.8
+    full = 0.6 * torch.rand(HOUR, HOUR, generator=generator)
+    maps = [drawn.numpy() for drawn in (short, unrelated, related, long, full)]
+    short, unrelated, related, long, full = maps
+    quarters, seconds = np.arange(4800) / 4, np.arange(HOUR, dtype=np.float64)
+    quick = interleaved(
+        {
+            "4 s in 20 min, 4 frames a second, ms": lambda: align(short, quarters[:16], quarters),
+            "120 x 120 frames, unrelated, ms": lambda: align(unrelated, seconds[:120], seconds[:120]),
+            "120 x 120 frames, a copy, ms": lambda: align(related, seconds[:120], seconds[:120]),
+        },
+        rounds,
+    )
+    slow = interleaved(
+        {
+            "two hours, s": lambda: align(long, seconds, seconds),
+            "two hours of noise up to twice the threshold, s": lambda: align(full, seconds, seconds),
+        },
+        3,
+    )
+    result = {name: 1e3 * statistics.median(values) for name, values in quick.items()}
+    return result | {name: statistics.median(values) for name, values in slow.items()}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, help="write the figures here as JSON")
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--hours", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    if given.hours:
+        print(json.dumps(hours()))
+        return 0
+    pair, many = pair_rates(given.rounds), ranking(max(3, given.rounds // 4))
+    long, lines = two_hours(), alignment(given.rounds)
+    targets = {
+        "float32 at .9 of the matmul rate": pair["float32 rate / matmul rate"] >= 0.9,
+        "bfloat16 at twice the einsum form": pair["float32 einsum time / bfloat16 time"] >= 2.0,
+        "bfloat16 keeps the order": many["same order"],
+        "100 candidates in .4 s": min(many["median s"].values()) < 0.4,
+        "two hours within the map and 128 MiB": long["peak above inputs MiB"] < long["map MiB"] + 128,
+        "4 s aligned with 20 min in 20 ms": lines["4 s in 20 min, 4 frames a second, ms"] < 20,
+        "two hours aligned in 5 s": lines["two hours, s"] < 5,
+    }
+    report = {
+        "machine": machine(),
+        "pair": pair,
+        "pair, one thread, processor time": one_thread(given.rounds),
+        "re-ranking": many,
+        "two hours": long,
+        "alignment": lines,
+        "targets": targets,
+    }
+    text = json.dumps(report, indent=1)
+    print(text)
+    if given.output:
+        given.output.write_text(text + "\n", encoding="utf-8")
+    return 0 if all(targets.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

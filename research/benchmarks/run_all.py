@@ -1,0 +1,229 @@
+"""Every measurement of this project that needs no hand, one after the other; what `make bench` runs.
+
+    python research/benchmarks/run_all.py [--data FOLDER] [--work FOLDER] [--only NAME...] [--quick] [--list]
+
+`results.toml` beside this script names every result: its files, command, minutes, seeds, and the day of the last run.
+All of it takes a night on two cores; with --quick what fits into an hour, the short ones first. Results go to
+research/results/. Measurements on real videos need the data (VIDKIN_DATA or --data); without it they are left out
+with a note. After a run, minutes, day and the table of research/results/README.md are written again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE.parent / "results"
+TABLE = HERE / "results.toml"
+PAGE = RESULTS / "README.md"
+# Of the page, what this script writes.
+START, END = "<!-- results.toml -->\n", "<!-- end -->\n"
+QUICK_MINUTES = 60
+# Words of a command that stand for a folder of the measurement data.
+FOLDERS = {
+    "videos": "videos", "edited": "shots", "labelled": "labelled", "photos": "photos", "fruit": "labelled/fruit",
+    "weights": "weights/mobilenetv2_100.same.safetensors", "data": "",
+}  # fmt: skip
+LISTS = {"photographs...", "test_clips...", "unrelated..."}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A row of results.toml; see there."""
+
+    name: str
+    files: Sequence[str]
+    what: str
+    commands: Sequence[Sequence[str]]
+    minutes: int
+    seeds: int | None = None
+    last: datetime.date | None = None
+    by_hand: str | None = None
+    publish: Sequence[str] = ()
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether a command names something of the measurement data."""
+        words = [word for command in self.commands for word in command]
+        names = [f"{{{name}}}" for name in FOLDERS] + [f"{{{name}}}" for name in LISTS]
+        return any(name in word for word in words for name in names)
+
+
+def read_results() -> list[Result]:
+    """The rows, in the order in which they are run."""
+    return [Result(**row) for row in tomlkit.parse(TABLE.read_text(encoding="utf-8")).unwrap()["result"]]
+
+
+def table(results: Sequence[Result]) -> str:
+    """The rows as the table of research/results/README.md."""
+    lines = ["| files | what | minutes | seeds | last run | command |", "|---|---|---|---|---|---|"]
+    for result in results:
+        files = ", ".join(f"`{name}`" for name in result.files)
+        command = (
+            f"`--only {result.name}`" if result.by_hand is None else f"{_shown(result)}; by hand: {result.by_hand}"
+        )
+        last = result.last or "not run"
+        lines.append(f"| {files} | {result.what} | {result.minutes} | {result.seeds or '-'} | {last} | {command} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(result: Result) -> str:
+    """The commands as a person types them, with capital letters for what differs from machine to machine."""
+    words = [[word.replace("{", "").replace("}", "").replace("...", "") for word in each] for each in result.commands]
+    for command in words:
+        command[0] = command[0] if command[0] == "vidkin" else f"python research/benchmarks/{command[0]}"
+    return ", ".join(f"`{' '.join(command)}`" for command in words)
+
+
+def filled(command: Sequence[str], values: Mapping[str, str | list[str]]) -> list[str]:
+    """A command of results.toml with its words filled in."""
+    start = [sys.executable, "-m", "vidkin"] if command[0] == "vidkin" else [sys.executable, str(HERE / command[0])]
+    words: list[str] = []
+    for word in command[1:]:
+        value = values[word[1:-1]] if word.endswith("...}") else word.format_map(values)
+        words += [value] if isinstance(value, str) else value
+    return start + words
+
+
+def words_of(data: Path | None, work: Path) -> dict[str, str | list[str]]:
+    """What the words of a command stand for on this machine."""
+    values: dict[str, str | list[str]] = {"work": str(work), "results": str(RESULTS)}
+    images = Path(_skimage_folder())
+    values |= {"images": str(images), "photographs...": list(map(str, sorted(images.glob("*.[jp][pn]g"))))}
+    if data is not None:
+        values |= {name: str(data / place) for name, place in FOLDERS.items()}
+        values["test_clips..."] = list(map(str, second_halves(data / "videos")))
+        names = (HERE / "unrelated_videos.txt").read_text(encoding="utf-8").split()
+        values["unrelated..."] = [str(data / name) for name in names]
+    return values
+
+
+def second_halves(folder: Path) -> list[Path]:
+    """The second half of the files of each folder: those that the default shot detector was not developed on."""
+    found = []
+    for part in sorted(path for path in folder.iterdir() if path.is_dir()):
+        paths = sorted(part.iterdir())
+        found += paths[(len(paths) + 1) // 2 :]
+    return found
+
+
+def _skimage_folder() -> str:
+    import skimage
+
+    return os.path.join(os.path.dirname(skimage.__file__), "data")
+
+
+def choose(results: Sequence[Result], only: Sequence[str] | None, *, quick: bool, has_data: bool) -> list[Result]:
+    """What is run: the named ones; otherwise all that need no hand, with ``quick`` only what fits into an hour."""
+    if only:
+        unknown = set(only) - {result.name for result in results}
+        if unknown:
+            raise SystemExit(f"no such result: {', '.join(sorted(unknown))}; --list names them")
+        chosen = [result for result in results if result.name in only]
+    else:
+        chosen = [result for result in results if result.by_hand is None]
+    if not has_data and any(result.needs_data for result in chosen):
+        print("the measurement data is not there (VIDKIN_DATA): measurements on real videos are left out")
+        chosen = [result for result in chosen if not result.needs_data]
+    if not quick:
+        return chosen
+    minutes = 0
+    short = set()
+    for result in sorted(chosen, key=lambda result: result.minutes):
+        minutes += result.minutes
+        if minutes <= QUICK_MINUTES:
+            short.add(result.name)
+    return [result for result in chosen if result.name in short]
+
+
+def run(result: Result, values: Mapping[str, str | list[str]]) -> bool:
+    """Run the commands of a row, and keep its day and minutes if they wrote figures; whether all of them ended well."""
+    start, day = time.monotonic(), time.time()
+    ended = [subprocess.run(filled(command, values), check=False).returncode == 0 for command in result.commands]
+    files = list(result.files)
+    if result.publish and all(ended):
+        folder, name = (word.format_map(values) for word in result.publish)
+        files = publish(Path(folder), name)
+    # A script that ends below its target has written its figures, too.
+    if any((RESULTS / name).stat().st_mtime >= day for name in files if (RESULTS / name).exists()):
+        note_run(result.name, max(1, round((time.monotonic() - start) / 60)), files)
+    return all(ended)
+
+
+def publish(folder: Path, name: str) -> list[str]:
+    """Copy the reports of a study to the results under another name, and return their names, the pages first; without
+    pictures of what ranks first, which show photographs of the measurement data."""
+    published = []
+    for path in folder.iterdir():
+        if path.suffix in (".md", ".json", ".png") and not path.stem.startswith("rankings"):
+            published.append(path.name.replace(path.stem.split("-")[0], name, 1))
+            (RESULTS / published[-1]).write_bytes(path.read_bytes())
+    return sorted(published, key=lambda own: ((".md", ".json", ".png").index(Path(own).suffix), own))
+
+
+def note_run(name: str, minutes: int, files: Sequence[str]) -> None:
+    """Write the day, the minutes and the files of a run into results.toml, and the table of the page again."""
+    document = tomlkit.parse(TABLE.read_text(encoding="utf-8"))
+    rows: Any = document["result"]
+    row = next(row for row in rows if row["name"] == name)
+    row["minutes"], row["last"] = minutes, datetime.date.today()
+    if sorted(files) != sorted(row["files"]):
+        row["files"] = list(files)
+    TABLE.write_text(tomlkit.dumps(document), encoding="utf-8")
+    write_table()
+
+
+def write_table() -> None:
+    """Put the table into research/results/README.md."""
+    before, rest = PAGE.read_text(encoding="utf-8").split(START)
+    _, after = rest.split(END)
+    PAGE.write_text(before + START + table(read_results()) + END + after, encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = Path(os.environ.get("VIDKIN_DATA", HERE.parent.parent / "shared" / "data"))
+    parser.add_argument("--data", type=Path, default=default if default.is_dir() else None)
+    parser.add_argument("--work", type=Path, help="where copies and indexes are kept; default a temporary folder")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="names of results, also of those done by hand")
+    parser.add_argument("--quick", action="store_true", help=f"only what fits into {QUICK_MINUTES} minutes")
+    parser.add_argument("--list", action="store_true", help="print what would be run, and run nothing")
+    parser.add_argument(
+        "--table", action="store_true", help="write the table of research/results/README.md, and run nothing"
+    )
+    arguments = parser.parse_args()
+    if arguments.table:
+        write_table()
+        return 0
+    with tempfile.TemporaryDirectory() as temporary:
+        work = arguments.work or Path(temporary)
+        work.mkdir(parents=True, exist_ok=True)
+        values = words_of(arguments.data, work)
+        chosen = choose(read_results(), arguments.only, quick=arguments.quick, has_data=arguments.data is not None)
+        missed = []
+        for result in chosen:
+            print(f"== {result.name}, about {result.minutes} min", flush=True)
+            if arguments.list:
+                print(*(shlex.join(filled(command, values)) for command in result.commands), sep="\n")
+            elif not run(result, values):
+                missed.append(result.name)
+    if missed:
+        print(f"failed, or below target: {', '.join(missed)}")
+    return bool(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

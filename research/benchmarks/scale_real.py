@@ -1,0 +1,362 @@
+"""Indexes of 10^3 to 10^6 videos composed of real footage, as the package makes and searches them, and edited queries.
+
+    python research/benchmarks/scale_material.py --work /tmp/million                                     # once
+    python research/benchmarks/scale_real.py --work /tmp/million --index /tmp/million/4.vidkin --shards 4 \
+        --videos 1000 10000
+    python research/benchmarks/scale_real.py --work /tmp/million --index /tmp/million/4.vidkin --shards 4 \
+        --videos 10000 \\
+        --only-ask --half held-back
+
+Videos and queries are those of `scale_material.py`. Their features are appended to an index through its store, in
+batches, up to each of these sizes; then the store is optimized, which builds the index of its windows, and the queries
+of a half are asked. What is there already stays, so a run that was stopped goes on, and a second half needs no second
+index. The videos to find, of both halves, are in each index. Each step runs in a process of its own.
+
+Printed for each size: seconds by the clock and of processors to compose videos, to make windows, to append and to
+build; peak memory of each step; bytes; of the queries, how often the right video is among the first 100 candidates
+(recall@100), the first candidate, and the first match after exact scoring; seconds of the first stage and of a search
+whose query is described already, with refreshing the index and looking for files of the same bytes (median, 99th
+percentile), the first query, which loads what is loaded once, apart. Recalls are also those of clips outside of skies,
+and of clips that score at least .2 with the video to find: no others can be results, whatever the first stage finds.
+With --ways also recall of candidates chosen by the sum of all vectors alone, and half of them by what the others leave
+open, from lists of several lengths.
+
+With --windows-only videos have windows and no features, so that the first stage of a million fits on a disk (some 40
+GB, not 170). Their windows are mixed as those of `scale_recall.py` are, and nothing can be scored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import resource
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scale_material import (
+    BLOCK,
+    HALVES,
+    SKY,
+    Footage,
+    blocks,
+    compose_many,
+    compose_windows,
+    open_cases,
+    open_footage,
+    open_targets,
+)
+from vidkin.index import Entry, Index, Match, VideoRecord, window_vectors
+from vidkin.index.query.candidates import find_candidates, query_vectors, rank_candidates, ways_of
+from vidkin.index.query.query import SearchParts
+from vidkin.index.query.sound import SearchLimits, search_file
+from vidkin.index.query.stages import score_candidates
+from vidkin.index.storage.contract import NearestWindows, VectorStore
+from vidkin.index.storage.records import WindowVectors, to_stored
+from vidkin.rendering.machine import describe_machine
+from vidkin.similarity import FrameFeatures
+
+BATCH = 256
+# Score from which on two videos are one result; a video that scores less is none, whatever the first stage finds.
+SURE = 0.2
+LOOKED_UP = (400, 200, 100, 50, 25, 12)
+TURNED = "turned"  # found by other vectors, `find_turned`, which needs the file of the query
+
+
+class Clock:
+    """Seconds by the clock and of processors, by the name of what took them."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        wall, processor = time.perf_counter(), time.process_time()
+        yield
+        for key, value in (
+            (f"{name}_seconds", time.perf_counter() - wall),
+            (f"{name}_processor_seconds", time.process_time() - processor),
+        ):
+            self.seconds[key] = self.seconds.get(key, 0.0) + value
+
+
+def peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def entry(path: str, features: FrameFeatures) -> Entry:
+    """What `vidkin index` writes of a video with these features."""
+    windows = window_vectors(features)
+    record = VideoRecord(
+        path=path, size=1, mtime_ns=1, content_hash=path, duration=features.end or 0.0,
+        frames=len(features), sampling_rate=1.0, windows=len(windows), width=640, height=360, frame_rate=25.0,
+        codec="h264", bit_depth=8, added_at=1.0,
+    )  # fmt: skip
+    return Entry(record, features, windows)
+
+
+def of_windows(path: str, features: FrameFeatures, windows: WindowVectors) -> Entry:
+    """A video with these windows, which are not those of its features."""
+    made = entry(path, features)
+    record = replace(made.record, duration=float(windows.ends.max(initial=0.0)), windows=len(windows))
+    return Entry(record, features, windows)
+
+
+def path_of(number: int) -> str:
+    return f"/composed/{number // 1000:04d}/{number:07d}.mp4"
+
+
+def target_path(source: str) -> str:
+    return f"/targets/{Path(source).name}"
+
+
+def append(work: Path, folder: Path, shards: int, videos: int, windows_only: bool) -> dict[str, Any]:
+    """Append what is missing of so many videos, and of those to find."""
+    footage, clock = open_footage(work), Clock()
+    with (
+        Index.open(folder, create=True, store=f"shards:{shards}" if shards else None) as index,
+        index.place.exclusive(),
+    ):
+        store = index.store
+        store.recover()
+        targets = {target_path(path): one for half in HALVES for path, one in open_targets(work, half, footage).items()}
+        new = {path: to_stored(one) for path, one in targets.items() if store.find(path) is None}
+        store.append_many([entry(path, one) for path, one in new.items()])
+        append_composed = append_windows if windows_only else append_videos
+        done = append_composed(store, footage, videos, clock)
+    return {"appended": done, **clock.seconds, "append_peak_mib": peak_mib()}
+
+
+def append_videos(store: VectorStore, footage: Footage, videos: int, clock: Clock) -> int:
+    """Append those that are missing, with their features, and return their number."""
+    missing = [number for number in range(videos) if store.find(path_of(number)) is None]
+    made = compose_many(footage, missing)
+    for first in range(0, len(missing), BATCH):
+        numbers = missing[first : first + BATCH]
+        with clock.of("compose"):
+            features = [to_stored(next(made)) for _ in numbers]
+        with clock.of("windows"):
+            entries = [entry(path_of(number), one) for number, one in zip(numbers, features, strict=True)]
+        with clock.of("append"):
+            store.append_many(entries)
+        done = first + len(numbers)
+        if done % (32 * BATCH) == 0 or done == len(missing):
+            print(f"{done} of {len(missing)}: {json.dumps(clock.seconds)}, {peak_mib():.0f} MiB", flush=True)
+    return len(missing)
+
+
+def append_windows(store: VectorStore, footage: Footage, videos: int, clock: Clock) -> int:
+    """The same of whole blocks of videos, with their windows and one frame without content as their features."""
+    views, dimension = footage.means.shape
+    nothing = to_stored(
+        FrameFeatures(
+            np.zeros((1, views, 1, dimension), np.float32), np.zeros(1), np.zeros(1), "",
+            np.zeros((1, views), np.float32), footage.boxes[None],
+        )
+    )  # fmt: skip
+    # A block is appended whole, so its last video tells whether it is there.
+    missing = [block for block in blocks(videos) if store.find(path_of(BLOCK * block + BLOCK - 1)) is None]
+    for done, block in enumerate(missing, 1):
+        with clock.of("compose"):
+            made = compose_windows(footage, block).by_video()
+        with clock.of("append"):
+            store.append_many([of_windows(path_of(BLOCK * block + at), nothing, one) for at, one in enumerate(made)])
+        if done % 32 == 0 or done == len(missing):
+            print(f"{BLOCK * done} appended: {json.dumps(clock.seconds)}, {peak_mib():.0f} MiB", flush=True)
+    return BLOCK * len(missing)
+
+
+def build(folder: Path) -> dict[str, Any]:
+    """Build the index of the windows."""
+    clock = Clock()
+    with Index.open(folder) as index, index.place.exclusive(), clock.of("build"):
+        index.store.optimize()
+    return {**clock.seconds, "build_peak_mib": peak_mib()}
+
+
+def ask(work: Path, folder: Path, half: str, candidates: int, windows_only: bool) -> dict[str, Any]:
+    """The queries of a half, one after the other in one process; the first stage alone where there are no features."""
+    clock = Clock()
+    with clock.of("open"):
+        index = Index.open(folder, read_only=True)
+        parts = SearchParts(index.place, index.manifest, index.store, lambda: index.extractor)
+        parts.refresh()
+    opened_mib, rows = peak_mib(), []
+    for case in open_cases(work, half):
+        if case.family == TURNED:
+            continue
+        target = index.store.find(target_path(case.source))
+        if target is None:
+            raise SystemExit(f"{folder} lacks the video to find {case.source}; append again")
+        of_case = Clock()
+        with of_case.of("first_stage"):
+            found = find_candidates(index.store, case.query, 100)
+        matches: list[Match] = []
+        with of_case.of("search"):
+            if not windows_only:
+                parts.refresh()
+                words = parts, index.manifest, SearchLimits(None, None, 10, 0.0, candidates), "picture", None
+                # A file of which no video has the bytes.
+                matches = search_file(work / "queries" / f"{half}.json", partial(attrgetter("query"), case), *words)
+        sides = (case.query.plain, case.query.mirrored)
+        right = score_candidates(index.store, case.query, [target.id], parts.common, parts.scorer)
+        rows.append(
+            {
+                "query": f"{case.name} {case.edit}",
+                "sky": SKY in case.source,
+                "vectors": sum(len(query_vectors(side)[0]) for side in sides if side is not None),
+                "score_of_target": max((pair.score for _, pair in right), default=0.0),
+                "candidate": found.index(target.id) if target.id in found else None,
+                "match": next((place for place, one in enumerate(matches) if one.video_id == target.id), None),
+                "score": next((one.score for one in matches if one.video_id == target.id), 0.0),
+                **of_case.seconds,
+            }
+        )
+    counts = {"records": len(index), "windows": index.store.window_count()}
+    index.close()
+    return {
+        **counts,
+        **clock.seconds,
+        "opened_mib": opened_mib,
+        "ask_peak_mib": peak_mib(),
+        **summary(rows, windows_only),
+        "queries": rows,
+    }
+
+
+def compare_ways(work: Path, folder: Path, half: str) -> dict[str, Any]:
+    """Recall of ways to choose 100 candidates, by the number of nearest windows of each vector."""
+    index = Index.open(folder, read_only=True)
+    places: dict[str, list[int | None]] = {}
+    skies = []
+    for case in open_cases(work, half):
+        if case.family == TURNED:
+            continue
+        target = index.store.find(target_path(case.source))
+        skies.append(SKY in case.source)
+        sides = [query_vectors(side)[0] for side in (case.query.plain, case.query.mirrored) if side is not None]
+        found = [index.store.nearest(vectors, LOOKED_UP[0]) for vectors in sides if len(vectors)]
+        for windows in LOOKED_UP:
+            told = [ways_of(first_of(nearest, windows)) for nearest in found]
+            chosen = rank_candidates(told, 100)
+            promise: dict[int, float] = {}
+            for ids, ways in told:
+                for video, value in zip(ids.tolist(), ways.sum(axis=0).tolist(), strict=True):
+                    promise[video] = max(value, promise.get(video, 0.0))
+            for name, ids in (("sum", sorted(promise, key=lambda one: -promise[one])[:100]), ("half unlike", chosen)):
+                place = ids.index(target.id) if target is not None and target.id in ids else None
+                places.setdefault(f"{name}, nearest {windows}", []).append(place)
+    index.close()
+    return {
+        "ways": {
+            name: {
+                f"among {most}{kind}": sum(place is not None and place < most for place in chosen) / len(chosen)
+                for kind, chosen in (
+                    ("", found),
+                    (" without skies", [p for p, sky in zip(found, skies, strict=True) if not sky]),
+                )
+                for most in (1, 10, 100)
+            }
+            for name, found in places.items()
+        }
+    }
+
+
+def first_of(nearest: NearestWindows, windows: int) -> NearestWindows:
+    """The first of the nearest windows."""
+    return NearestWindows(**{name: getattr(nearest, name)[:, :windows] for name in NearestWindows.__dataclass_fields__})
+
+
+def summary(rows: Sequence[dict[str, Any]], windows_only: bool) -> dict[str, Any]:
+    """Recalls and times of the queries; of the first stage alone with ``windows_only``."""
+    result: dict[str, Any] = {"vectors_median": float(np.median([row["vectors"] for row in rows]))}
+    for name, chosen in (
+        ("", rows),
+        ("_without_skies", [row for row in rows if not row["sky"]]),
+        ("_of_scored", [row for row in rows if row["score_of_target"] >= SURE]),
+    ):
+        result[f"queries{name}"] = len(chosen)
+        for key, is_met in (
+            ("recall_at_100", lambda row: row["candidate"] is not None),
+            ("candidate_first", lambda row: row["candidate"] == 0),
+            ("among_10_matches", lambda row: row["match"] is not None),
+            ("first", lambda row: row["match"] == 0),
+        )[: 2 if windows_only else 4]:
+            result[f"{key}{name}"] = sum(map(is_met, chosen)) / len(chosen)
+    for stage in ("first_stage", "search")[: 1 if windows_only else 2]:
+        for kind in ("seconds", "processor_seconds"):
+            values = [row[f"{stage}_{kind}"] for row in rows]
+            result[f"{stage}_{kind}_first"] = values[0]
+            result[f"{stage}_{kind}_median"] = float(np.median(values[1:]))
+            result[f"{stage}_{kind}_p99"] = float(np.quantile(values[1:], 0.99))
+    return result
+
+
+def sizes(folder: Path) -> dict[str, float]:
+    """MiB of the parts of an index: features, windows and their index, records, the copy of these."""
+    total = dict.fromkeys(("features", "windows", "window_index", "videos", "snapshot", "other"), 0)
+    for parent, _, files in os.walk(folder):
+        inside = parent + os.sep
+        if "windows.lance" in inside:
+            part = "window_index" if "_indices" in inside else "windows"
+        else:
+            names = (("features", f"{os.sep}features{os.sep}"), ("videos", "videos.lance"))
+            part = next((name for name, text in names if text in inside), "other")
+        for file in files:
+            size = os.stat(inside + file).st_size
+            total["snapshot" if file == "tables.snapshot" else part] += size
+    return {f"{name}_mib": size / 2**20 for name, size in total.items()}
+
+
+def apart(function: Callable[..., dict[str, Any]], *words: Any) -> dict[str, Any]:
+    """What a function returns in a process of its own, so that its peak of memory is its own."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *words).result()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True, help="the folder of scale_material.py")
+    parser.add_argument("--index", type=Path, required=True, help="folder of the index; kept unless --delete")
+    parser.add_argument("--videos", type=int, nargs="+", default=[1000], help="sizes, the smallest first")
+    parser.add_argument("--shards", type=int, default=0, help="of a new index; 0: one store")
+    parser.add_argument("--half", choices=HALVES, default=HALVES[0])
+    parser.add_argument("--candidates", type=int, default=100, help="scored exactly")
+    parser.add_argument("--only-ask", action="store_true", help="ask an index as it is")
+    parser.add_argument("--ways", action="store_true", help="also other ways to choose candidates")
+    parser.add_argument("--windows-only", action="store_true", help="no features: the first stage alone")
+    parser.add_argument("--delete", action="store_true", help="delete the index in the end")
+    parser.add_argument("--output", type=Path)
+    given = parser.parse_args()
+    rows = []
+    for videos in given.videos:
+        row = {"videos": videos, "shards": given.shards}
+        if not given.only_ask:
+            row |= apart(append, given.work, given.index, given.shards, videos, given.windows_only)
+            row |= apart(build, given.index)
+        row |= sizes(given.index)
+        row |= apart(ask, given.work, given.index, given.half, given.candidates, given.windows_only)
+        if given.ways:
+            row |= apart(compare_ways, given.work, given.index, given.half)
+        rows.append(row)
+        print(json.dumps({name: value for name, value in row.items() if name != "queries"}), flush=True)
+    if given.delete:
+        shutil.rmtree(given.index)
+    if given.output:
+        document = {"machine": describe_machine(), "half": given.half, "candidates": given.candidates, "rows": rows}
+        given.output.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,319 @@
+"""How high unrelated videos score: every video of some folders searched for in an index of others.
+
+    python research/benchmarks/unrelated_pairs.py --queries FOLDER... --videos FOLDER... --work FOLDER \
+        [--extractor NAME] [--output research/results/unrelated_pairs.json]
+
+The two sides must have nothing in common. Every pair is scored (the first stage lets all candidates pass), plain and
+mirrored. The work folder keeps the index and what was searched, so that a run that was killed goes on.
+
+    python research/benchmarks/unrelated_pairs.py --groups FOLDER... [--pages 60] [--photographs FOLDER] --work FOLDER \
+        [--seconds 900] [--output research/results/unrelated_groups.json]
+
+Hundreds of thousands of pairs: every video of a folder with every one of the other folders, by what an index stores of
+both. Each is described once. As in a search, the first stage chooses the hundred most promising of the other videos,
+which are scored exactly, parts with parts for a fifth of them; the rest never gets a score. --pages draws clips of web
+pages with a player, dark and light, of slides and of menus, no two with the same picture in them, and compares these
+with each other, too. --photographs makes a clip of a camera that moves over each of so many photographs. The run ends
+after --seconds of processor time and says how far it went; queries are taken in a random order (seed 0).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from vidkin._base.blas import one_blas_thread
+from vidkin._base.files import VIDEO_EXTENSIONS
+from vidkin.index import Index
+from vidkin.index.query.candidates import find_candidates
+from vidkin.index.query.query import Query, weigh_features
+from vidkin.media import write_video
+from vidkin.rendering.machine import describe_machine
+from vidkin.similarity import CopyScorer
+
+# A match is believed from this score on.
+BELIEVED = 0.2
+STEPS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
+LISTED = 10
+# As in a search: videos that are scored exactly, the share of them whose parts are compared with parts, and at least so
+# many. As the first stage also finds videos of the query's own group, it is asked for several times as many.
+CANDIDATES, SHARE_BY_PARTS, LEAST_BY_PARTS, LOOKED_AT = 100, 5, 16, 4
+# Clips that are drawn: seconds, frames a second, size. Slides and menus change every so many seconds.
+SECONDS, RATE, WIDTH, HEIGHT, SLIDE = 9, 4, 480, 270, 3
+Picture = NDArray[np.uint8]
+Scored = tuple[float, str, str, str]  # by what, last
+
+
+def videos_in(folders: list[Path]) -> list[Path]:
+    """The videos of some folders and their subfolders, in the order of their paths."""
+    return sorted(path for folder in folders for path in folder.rglob("*") if path.suffix.lower() in VIDEO_EXTENSIONS)
+
+
+def search_all(index: Index, queries: list[Path], log: Path) -> list[dict[str, object]]:
+    """A line for each query, with the scores above zero by name; lines of an earlier run are not made again."""
+    rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    known = {row["query"] for row in rows}
+    with log.open("a", encoding="utf-8") as lines:
+        for query in queries:
+            if str(query) in known:
+                continue
+            started = time.process_time()
+            matches = index.search(query, limit=len(index), candidates=len(index))
+            scores = {match.path: round(match.score, 4) for match in matches if match.score > 0}
+            row = {"query": str(query), "seconds": time.process_time() - started, "scores": scores}
+            lines.write(json.dumps(row) + "\n")
+            lines.flush()
+            rows.append(row)
+    return rows
+
+
+def write_lines(
+    pen: ImageDraw.ImageDraw, box: tuple[int, int, int, int], ink: int, random: np.random.Generator
+) -> None:
+    """Words as bars of random lengths, as small writing looks to an encoder."""
+    left, top, right, bottom = box
+    for row in range(top, bottom, 9):
+        at = left
+        while at < right - 6:
+            word = int(random.integers(6, 30))
+            pen.rectangle((at, row, min(at + word, right), row + 4), fill=(ink,) * 3)
+            at += word + 4
+
+
+def page(shown: Picture | None, random: np.random.Generator, *, dark: bool) -> Picture:
+    """A page with a heading, writing, a column of thumbnails of one color, and a player with a picture in it."""
+    ground, ink = (24, 200) if dark else (250, 40)
+    picture = Image.new("RGB", (WIDTH, HEIGHT), (ground,) * 3)
+    pen = ImageDraw.Draw(picture)
+    pen.rectangle((0, 0, WIDTH, 22), fill=tuple(int(v) for v in random.integers(0, 255, 3)))
+    for number in range(4):
+        top = 34 + 56 * number
+        pen.rectangle((372, top, 466, top + 46), fill=tuple(int(v) for v in random.integers(0, 255, 3)))
+    write_lines(pen, (16, 212, 350, 264), ink, random)
+    pen.rectangle((16, 34, 350, 202), fill=(0, 0, 0))
+    if shown is not None:
+        share = float(random.uniform(0.5, 1.0))
+        size = int(334 * share), int(160 * share)
+        small = Image.fromarray(shown).resize(size)
+        picture.paste(small, (16 + (334 - size[0]) // 2, 34 + (160 - size[1]) // 2))
+    pen.rectangle((20, 196, 20 + int(random.integers(10, 320)), 199), fill=(220, 30, 30))
+    return np.asarray(picture)
+
+
+def slide(random: np.random.Generator, *, dark: bool) -> Picture:
+    """A heading and lines of writing, some beside a chart; a menu is dark."""
+    ground, ink = (30, 220) if dark else (245, 30)
+    picture = Image.new("RGB", (WIDTH, HEIGHT), (ground,) * 3)
+    pen = ImageDraw.Draw(picture)
+    pen.rectangle((30, 20, int(random.integers(200, 440)), 44), fill=(ink,) * 3)
+    for number in range(int(random.integers(2, 6))):
+        top = 66 + 34 * number
+        write_lines(pen, (40, top, int(random.integers(160, 300)), top + 18), ink, random)
+    for number in range(int(random.integers(0, 6))):
+        left, height = 310 + 24 * number, int(random.integers(20, 150))
+        pen.rectangle((left, 230 - height, left + 16, 230), fill=tuple(int(v) for v in random.integers(0, 255, 3)))
+    return np.asarray(picture)
+
+
+def flight(photograph: Path, random: np.random.Generator) -> list[Picture]:
+    """A camera that moves over a photograph."""
+    image = Image.open(photograph).convert("RGB")
+    width, height = image.size
+    first, last = random.uniform(0.55, 0.9, 2)
+    starts, ends = random.uniform(0, 1, 2), random.uniform(0, 1, 2)
+    frames = []
+    for share in np.linspace(0, 1, SECONDS * RATE):
+        side, place = first + (last - first) * share, starts + (ends - starts) * share
+        left, top = place * (1 - side) * [width, height]
+        box = (left, top, left + side * width, top + side * height)
+        frames.append(np.asarray(image.resize((WIDTH, HEIGHT), Image.Resampling.BILINEAR, box=box)))
+    return frames
+
+
+def draw_clips(pages: int, photographs: list[Path], folder: Path) -> None:
+    """Write clips of pages, slides and menus, and flights over the photographs, unless an earlier run did."""
+    shown, left = photographs[:pages], photographs[pages:]
+    for number in range(pages):
+        target = folder / "pages" / f"{number:04d}.mp4"
+        random = np.random.default_rng([1, number])
+        dark = number % 2 == 1
+        if target.exists():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        count = SECONDS * RATE
+        if number % 3 == 2 or number >= len(shown):
+            kinds = [slide(random, dark=dark) for _ in range(SECONDS // SLIDE)]
+            frames = [kinds[at // (SLIDE * RATE)] for at in range(count)]
+        else:
+            # The same page around every frame of the player.
+            state = random.bit_generator.state
+            frames = []
+            for inner in flight(shown[number], random):
+                again = np.random.default_rng()
+                again.bit_generator.state = state
+                frames.append(page(inner, again, dark=dark))
+        write_video(target, iter(frames), rate=RATE, preset="ultrafast", threads=1)
+    for number, photograph in enumerate(left):
+        target = folder / "flights" / f"{number:04d}.mp4"
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            frames = flight(photograph, np.random.default_rng([2, number]))
+            write_video(target, iter(frames), rate=RATE, preset="ultrafast", threads=1)
+
+
+@one_blas_thread()
+def score_groups(
+    index: Index, groups: list[tuple[list[Path], bool]], seconds: float
+) -> tuple[list[Scored], int, int, int]:
+    """Scores above 0 of the pairs of videos of different groups, and within those that say so, until the processor
+    time is over; the number of pairs of the queries that were searched for, of those of them that were scored, and of
+    all."""
+    records = {record.path: record for record in index.store.videos() if record.frames > 0}
+    listed = [
+        (str(path.absolute()), group, apart)
+        for group, (paths, apart) in enumerate(groups)
+        for path in paths
+        if str(path.absolute()) in records
+    ]
+    ids = [records[path].id for path, _, _ in listed]
+    common = index._parts.common
+    features = [
+        weigh_features(each, common, records[path].duration)
+        for each, (path, _, _) in zip(index.store.read_many(ids), listed, strict=True)
+    ]
+    scorer = index.scorer
+    assert isinstance(scorer, CopyScorer)
+    places = {video: place for place, video in enumerate(ids)}
+    numbers = np.array([group for _, group, _ in listed])
+    scored: list[Scored] = []
+    done, exact, whole = 0, 0, 0
+    started = time.process_time()
+    for place in np.random.default_rng(0).permutation(len(listed)).tolist():
+        path, group, apart = listed[place]
+        others = np.flatnonzero((numbers != group) | (apart & (np.arange(len(listed)) != place)))
+        whole += len(others)
+        if time.process_time() - started > seconds:
+            continue
+        done += len(others)
+        ranked = find_candidates(index.store, Query(features[place]), LOOKED_AT * CANDIDATES)
+        chosen = [places[video] for video in ranked if video in places]
+        others = np.array([other for other in chosen if other in set(others.tolist())][:CANDIDATES], np.int64)
+        if not len(others):
+            continue
+        targets = [features[other] for other in others]
+        best = np.array([pair.score for pair in scorer.score(features[place], targets)])
+        by = np.full(len(best), "picture")
+        most = max(LEAST_BY_PARTS, len(targets) // SHARE_BY_PARTS)
+        for what, found in (
+            ("parts", scorer.score_parts(features[place], targets[:most])),
+            ("changes", scorer.score_changes(features[place], targets)),
+        ):
+            for at, pair in enumerate(found):
+                if pair is not None and pair.score > best[at]:
+                    best[at], by[at] = pair.score, what
+        exact += len(targets)
+        scored += [
+            (float(score), "/".join(Path(path).parts[-2:]), "/".join(Path(listed[other][0]).parts[-2:]), str(what))
+            for score, other, what in zip(best, others, by, strict=True)
+            if score > 0
+        ]
+    return scored, done, exact, whole
+
+
+def measure_groups(given: argparse.Namespace) -> dict[str, object]:
+    """Draw, describe once, score."""
+    photographs = sorted(given.photographs.rglob("*.jpg"))[:: given.every] if given.photographs else []
+    draw_clips(given.pages, photographs, given.work / "drawn")
+    folders = [
+        *given.groups,
+        *(each for name in ("pages", "flights") if (each := given.work / "drawn" / name).exists()),
+    ]
+    # Of pages and flights, no two show the same; a folder of recordings has several of one place.
+    groups = [(videos_in([folder]), folder.parent == given.work / "drawn") for folder in folders]
+    with Index.open(given.work / f"{given.extractor}.vidkin", extractor=given.extractor, create=True) as index:
+        index.add([path for paths, _ in groups for path in paths])
+        described = time.process_time()
+        scored, done, exact, whole = score_groups(index, groups, given.seconds)
+        minutes = (time.process_time() - described) / 60
+    scored.sort(reverse=True)
+    return {
+        "machine": describe_machine(),
+        "extractor": given.extractor,
+        "videos": {folder.name: len(paths) for folder, (paths, _) in zip(folders, groups, strict=True)},
+        "pairs": done,
+        "of these scored exactly": exact,
+        "pairs of all": whole,
+        "at or above": {str(step): sum(score >= step for score, *_ in scored) for step in STEPS},
+        "believed, by folders and what was compared": dict(
+            Counter(
+                f"{Path(one).parent} in {Path(two).parent}, {what}"
+                for score, one, two, what in scored
+                if score >= BELIEVED
+            ).most_common()
+        ),
+        "highest": [
+            {"score": round(score, 3), "query": one, "video": two, "by": what}
+            for score, one, two, what in scored[:LISTED]
+        ],
+        "processor minutes of scoring": round(minutes, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--queries", type=Path, nargs="+", default=[])
+    parser.add_argument("--videos", type=Path, nargs="+", default=[])
+    parser.add_argument("--groups", type=Path, nargs="+", default=[])
+    parser.add_argument("--pages", type=int, default=0)
+    parser.add_argument("--photographs", type=Path)
+    parser.add_argument("--every", type=int, default=1, help="take every so many of the photographs")
+    parser.add_argument("--seconds", type=float, default=900.0, help="processor time of scoring")
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--extractor", default="vidkin")
+    parser.add_argument("--output", type=Path)
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    if given.groups:
+        write_report(given, measure_groups(given))
+        return
+    if not given.queries or not given.videos:
+        parser.error("name the folders of --queries and --videos, or --groups")
+    queries, videos = videos_in(given.queries), videos_in(given.videos)
+    with Index.open(given.work / f"{given.extractor}.vidkin", extractor=given.extractor, create=True) as index:
+        index.add(videos)
+        rows = search_all(index, queries, given.work / f"{given.extractor}.jsonl")
+        size = len(index)
+    scored = [
+        (score, Path(row["query"]).name, Path(name).name) for row in rows for name, score in row["scores"].items()
+    ]
+    scored.sort(reverse=True)
+    pairs = len(rows) * size
+    report = {
+        "machine": describe_machine(),
+        "extractor": given.extractor,
+        "queries": len(rows),
+        "videos": size,
+        "pairs": pairs,
+        "at or above": {str(step): sum(score >= step for score, _, _ in scored) for step in STEPS},
+        "highest": [{"score": score, "query": query, "video": video} for score, query, video in scored[:LISTED]],
+        "seconds a query": sorted(row["seconds"] for row in rows)[len(rows) // 2],
+    }
+    write_report(given, report)
+
+
+def write_report(given: argparse.Namespace, report: dict[str, object]) -> None:
+    """Print the figures, and write them where --output says."""
+    print(json.dumps(report, indent=1))
+    if given.output:
+        given.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

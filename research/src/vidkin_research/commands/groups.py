@@ -1,0 +1,71 @@
+"""The groups `vidkin benchmark` and `vidkin labels`: their commands, none of which is imported to print their help."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from vidkin.cli.commands import LazyCommand, LazyGroup, new_app
+
+
+class _Benchmarks(LazyGroup):
+    built_in: ClassVar[Mapping[str, LazyCommand]] = {
+        "copies": LazyCommand(
+            "vidkin_research.commands.copies:copies",
+            "Edit your videos in many ways, search for the copies, and report which are found.",
+        ),
+        "fgvr": LazyCommand(
+            "vidkin_research.commands.retrieval:fgvr",
+            "Compare retrieval losses on labeled videos: QP, NDCG, TP and MAP.",
+        ),
+        "fgir": LazyCommand(
+            "vidkin_research.commands.retrieval:fgir",
+            "Compare retrieval losses on labeled images: QP, NDCG, TP and MAP.",
+        ),
+        "retrieval": LazyCommand(
+            "vidkin_research.commands.public:retrieval",
+            "Measure retrieval on a public benchmark, next to published figures.",
+        ),
+        "losses": LazyCommand(
+            "vidkin_research.commands.losses:losses",
+            "Train video comparators without labels, one per loss, and measure them on other videos.",
+        ),
+        "images": LazyCommand(
+            "vidkin_research.commands.images:images",
+            "Compare classical features, network features and trained models on labeled images.",
+        ),
+        "shots": LazyCommand(
+            "vidkin_research.commands.shots:shots",
+            "Compare shot detectors: published peers, the default, and detectors trained with each loss.",
+        ),
+        "critical": LazyCommand(
+            "vidkin_research.commands.critical:critical",
+            "Measure how well the trend of a learned distance tells shots in which something happens.",
+        ),
+    }
+
+
+benchmark_app = new_app("benchmark", _Benchmarks)
+
+
+@benchmark_app.callback()
+def benchmark() -> None:
+    """Compare methods on the same data; each report states what they share and what was scaled down."""
+
+
+class _Labels(LazyGroup):
+    built_in: ClassVar[Mapping[str, LazyCommand]] = {
+        "merge": LazyCommand(
+            "vidkin_research.commands.labels:merge", "Make one file of labels from those of several annotators."
+        ),
+        "soccernet": LazyCommand(
+            "vidkin_research.commands.labels:soccernet",
+            "Turn the labels of SoccerNet-v2 games into labels for `vidkin train-shots`.",
+        ),
+    }
+
+
+labels_app = new_app("labels", _Labels)
+
+
+@labels_app.callback()
+def labels() -> None:
+    """Make labels of shots for `vidkin train-shots`: of several annotators, or from public collections."""

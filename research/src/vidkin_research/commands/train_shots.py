@@ -1,0 +1,180 @@
+"""``vidkin train-shots``: a detector of cuts from labeled shots."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vidkin.cli.console import meter, note, path_text, say, table
+from vidkin.cli.options import JsonOption, parse_setting, toml_or_text
+from vidkin.cli.train import is_helper, list_recipes
+from vidkin.errors import InvalidArgumentError
+from vidkin.rendering.text import number, print_json
+
+if TYPE_CHECKING:
+    from vidkin_research.learned.recipes import ShotMethod
+    from vidkin_research.learned.train import ShotTrainingProgress, ShotTrainingReport
+
+_EXAMPLE = "shots.steps=100"
+
+
+def train_shots(
+    labels: Annotated[
+        Path | None,
+        typer.Argument(help="Labeled shots: JSON with video, fps, shots, critical.", metavar="[LABELS.json]"),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            "--recipe",
+            "-r",
+            help="A TOML file with [shots] or [segments] and [model], or the name of a recipe that comes with vidkin.",
+            show_default="extended; deepsbd for that method",
+        ),
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            "-m",
+            help="What to train: learned, or a method of an installed package, such as deepsbd.",
+            show_default="that of the recipe",
+        ),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the model.", file_okay=False)] = Path(
+        "shots-model"
+    ),
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", help="Frames per second to use.", show_default="that of the recipe"),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Override a setting, for example shots.steps=100; repeatable."
+        ),
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Print the recipe with every default and exit.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume/--restart", help="Resume from the checkpoint in the folder, or start over."),
+    ] = True,
+    json: JsonOption = False,
+) -> None:
+    """Train a detector on labeled shots: a metric with a rule on its curve, or DeepSBD.
+
+    The folder is a detector for `vidkin shots VIDEO --detector FOLDER`. Of a metric every fourth video is held out from
+    training, and the thresholds are fitted on these. Run the same command again to resume after an interruption.
+    Without LABELS.json the recipes that come with vidkin are listed.
+    """
+    from vidkin_research.learned.recipes import (
+        LEARNED,
+        available_shot_recipes,
+        load_shot_recipe,
+        shot_method_of,
+        shot_recipe_tables,
+        show_shot_recipe,
+    )
+
+    if labels is None and not show:
+        hint = "`vidkin train-shots LABELS.json --recipe NAME` trains one; `--show` prints it as a file to edit."
+        list_recipes(available_shot_recipes(), hint, json=json)
+        return
+    plan = load_shot_recipe(recipe, method=method)
+    trained = shot_method_of(plan)
+    if rate is not None and trained is not LEARNED:
+        raise InvalidArgumentError(
+            f"--rate is for recipes with [shots], this is of method {trained.name}, which reads every frame: leave out "
+            "--rate, or choose another recipe"
+        )
+    changes = [*(settings or []), *([f"shots.rate={rate}"] if rate is not None else [])]
+    if changes:
+        plan = load_shot_recipe(_changed(shot_recipe_tables(plan), changes), method=method)
+    if show or labels is None:
+        say(show_shot_recipe(plan).rstrip("\n"))
+        return
+    from vidkin_research.learned.train import train_shots as train
+
+    if is_helper():
+        with suppress(KeyboardInterrupt):
+            (trained.train or train)(labels, plan, output=output, resume=resume)
+        return
+    if trained.train is not None:
+        _train_other(trained, labels, plan, output, resume, json)
+        return
+    with meter("training") as bar:
+
+        def show_progress(progress: ShotTrainingProgress) -> None:
+            terms = (f"{name} {value:.3f}" for name, value in progress.terms.items() if name != "gradient")
+            bar.update(progress.done, progress.total, detail=progress.video or "  ".join(terms))
+
+        report = train(labels, plan, output=output, resume=resume, on_progress=show_progress)
+    _print(report, json)
+
+
+def _print(report: ShotTrainingReport, json: bool) -> None:
+    if report.collapsed:
+        note(
+            "All embeddings are nearly equal, so the model is of no use: choose another loss (radial_detached, "
+            "quadlet) or a lower learning rate.",
+            style="yellow",
+        )
+    if json:
+        print_json(
+            {
+                "model": report.output,
+                "videos": {"trained": report.trained_videos, "fitted": report.fitted_videos},
+                "critical": report.has_critical,
+                "gradual": report.has_gradual,
+                **report.to_dict(),
+            }
+        )
+        return
+    row = [
+        number(report.trained_videos, "video"),
+        number(report.fitted_videos, "video"),
+        f"{report.loss:.4f}",
+        "yes" if report.has_gradual else "not fitted",
+        "yes" if report.has_critical else "not fitted",
+    ]
+    columns = [(title, "right") for title in ("trained on", "fitted on", "loss")]
+    columns += [(title, "left") for title in ("gradual", "critical")]
+    table(None, columns, [row])
+    say(path_text(report.output).append(": use it with vidkin shots --detector"))
+
+
+def _train_other(method: ShotMethod, labels: Path, plan: Any, output: Path, resume: bool, json: bool) -> None:
+    """Train by a method of another package, and print its report."""
+    assert method.train is not None
+    with meter(method.title) as bar:
+        report = method.train(
+            labels,
+            plan,
+            output=output,
+            resume=resume,
+            on_progress=lambda what, done, total: bar.update(done, total, detail=what),
+        )
+    if json:
+        print_json({"model": report.output, **report.to_dict()})
+        return
+    row = method.row(report) if method.row is not None else {}
+    if row:
+        columns = [(title, "left" if cell.isalpha() else "right") for title, cell in row.items()]
+        table(None, columns, [list(row.values())])
+    say(path_text(report.output).append(": use it with vidkin shots --detector"))
+
+
+def _changed(content: dict[str, dict[str, Any]], settings: list[str]) -> dict[str, Any]:
+    """The content of a recipe with some settings overridden."""
+    for setting in settings:
+        name, value = parse_setting(setting, "--set", _EXAMPLE)
+        where, _, field = name.partition(".")
+        if not field or where not in content:
+            raise InvalidArgumentError(
+                f"--set {setting}: the recipe has the tables {', '.join(content)}; write it as {_EXAMPLE}"
+            )
+        content[where][field] = toml_or_text(value)
+    return content

@@ -1,0 +1,383 @@
+"""Edits, their plans for a video, and the ground truth about the resulting copies."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from vidkin.media.picture_edits import PICTURE_EDITS, captioned, each, gray, mirrored, unchanged
+from vidkin_research.copies.filming import filmed, screen_boxes
+from vidkin_research.copies.hard_edits import (
+    at_night,
+    black,
+    blended,
+    covered,
+    far_off_colors,
+    half_of,
+    quarter_turned,
+    seen_from_the_side,
+    shifted,
+    side_boxes,
+    stickered,
+    tilted,
+)
+from vidkin_research.copies.layouts import (
+    WHOLE,
+    Arrangement,
+    Background,
+    Box,
+    BoxPair,
+    arranged,
+    barred_boxes,
+    blurred_copy,
+    boxes_of,
+    corner_inset,
+    inset,
+    off_center,
+    one_color,
+    other_footage,
+    other_parts,
+    part_of,
+    rotated_boxes,
+    square_borders,
+    turned_borders,
+    turned_center,
+    turned_pan,
+    whole_boxes,
+)
+from vidkin_research.copies.transforms import (
+    Transform,
+    by_seed,
+    combine,
+    faded,
+    held,
+    surrounded,
+)
+
+# What an edit changes: the values of the pixels; which part of the picture is shown, or where; when it is shown; or
+# the source is shown small inside other footage. Then the ones that hide most of it: turned by 90, 180 or 270 degrees,
+# seen from the side or tilted, a quarter of the area, under other footage, and with hardly any light.
+EditFamily = Literal[
+    "pixels", "geometry", "time", "inset", "turned", "perspective", "halves", "covered", "blended", "low information"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeMap:
+    """Where a moment of the source is in the copy: edited = edited_start + (source - source_start) / speed.
+
+    Attributes:
+        source_start: Time in the source in seconds.
+        edited_start: Time in the copy, in seconds, at which that moment is shown.
+        speed: Seconds of the source per second of the copy.
+    """
+
+    source_start: float
+    edited_start: float
+    speed: float
+
+    def to_edited(self, time: float) -> float:
+        """Time in the copy of a moment in the source, in seconds."""
+        return self.edited_start + (time - self.source_start) / self.speed
+
+    def to_source(self, time: float) -> float:
+        """Time in the source of a moment in the copy, in seconds."""
+        return self.source_start + (time - self.edited_start) * self.speed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A way to change a video.
+
+    Attributes:
+        name: Name in `EDITS`.
+        description: One-line description for users.
+        family: What the edit changes.
+        transform: Pure function from frames [H, W, 3] and an `EditSetting` to frames, one at a time.
+        boxes: Function that returns which box of the source's picture is shown in which box of the copy's.
+        speed: Seconds of the source per second of the copy.
+        mirrored: Whether left and right are exchanged.
+        turned: Degrees, clockwise, by which the picture is turned.
+        crf: Constant quality at which the copy is encoded, from 0 (best) to 51.
+        excerpt: Seconds taken from a random place of the source; None takes the whole source.
+        surround: Seconds of unrelated footage around the source, split at random between before and after.
+        reordered: Whether the source is cut into three or four pieces that are shown in another order.
+        needs_filler: Whether the edit needs unrelated footage.
+    """
+
+    name: str
+    description: str
+    family: EditFamily
+    transform: Transform
+    boxes: BoxPair = whole_boxes
+    speed: float = 1.0
+    mirrored: bool = False
+    turned: int = 0
+    crf: int = 23
+    excerpt: float | None = None
+    surround: float = 0.0
+    reordered: bool = False
+    needs_filler: bool = False
+
+    def plan(self, rate: float, start: float, end: float, seed: int) -> EditPlan:
+        """Plan which frames are taken and where they go, for a source between start and end at this frame rate."""
+        random = np.random.default_rng([seed, 1])
+        if self.excerpt is not None and end - start > self.excerpt:
+            start = float(random.uniform(start, end - self.excerpt))
+            end = start + self.excerpt
+        count = max(1, round((end - start) / self.speed * rate))
+        around = round(self.surround * rate)
+        # Some footage on either side, at least a tenth of it.
+        lead = round(float(random.uniform(0.1, 0.9)) * around)
+        pieces = _other_order(count, random) if self.reordered else [(0, count)]
+        stretches = []
+        shown = lead
+        for first, length in pieces:
+            time_map = TimeMap(start + first * self.speed / rate, shown / rate, self.speed)
+            stretches.append(Stretch(time_map, length))
+            shown += length
+        return EditPlan(stretches=tuple(stretches), rate=rate, lead=lead, trail=around - lead)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Consecutive frames of the source in the copy: where they go, and how many there are."""
+
+    time_map: TimeMap
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class EditPlan:
+    """The result of `Edit.plan`: stretches in the order of the copy, and frames of filler before and after them."""
+
+    stretches: tuple[Stretch, ...]
+    rate: float
+    lead: int
+    trail: int
+
+    @property
+    def count(self) -> int:
+        """Number of source frames shown."""
+        return sum(stretch.count for stretch in self.stretches)
+
+    def segments(self, source_box: Box = WHOLE, edited_box: Box = WHOLE) -> tuple[EditedSegment, ...]:
+        """The times shared by the source and the copy, in the order of the copy, with these boxes."""
+        result = []
+        for stretch in self.stretches:
+            time_map = stretch.time_map
+            end = time_map.edited_start + stretch.count / self.rate
+            times = (time_map.source_start, time_map.to_source(end), time_map.edited_start, end)
+            result.append(EditedSegment(*times, source_box, edited_box))
+        return tuple(result)
+
+
+class EditedSegment(NamedTuple):
+    """A stretch of the source and the stretch of the copy that shows it, in seconds, with the parts of the pictures.
+
+    The boxes are (left, top, right, bottom) in shares of the picture: the part of the source in `source_box` is shown
+    in `edited_box` of the copy. For a moving window they are the mean.
+    """
+
+    source_start: float
+    source_end: float
+    edited_start: float
+    edited_end: float
+    source_box: Box = WHOLE
+    edited_box: Box = WHOLE
+
+
+def _other_order(count: int, random: np.random.Generator) -> list[tuple[int, int]]:
+    """(first frame, number of frames) of three or four pieces, none of which follows the piece that it followed."""
+    number = min(count, int(random.integers(3, 5)))
+    # Each cut is up to a fifth of a piece away from an even division.
+    shifts = random.uniform(-0.2, 0.2, number - 1)
+    cuts = [0, *(round(count * (k + 1 + shift) / number) for k, shift in enumerate(shifts)), count]
+    order = list(range(number))
+    while any(after == before + 1 for before, after in zip([-1, *order], order, strict=False)) and number > 1:
+        order = [int(piece) for piece in random.permutation(number)]
+    return [(cuts[piece], cuts[piece + 1] - cuts[piece]) for piece in order]
+
+
+_SAME = by_seed(unchanged)
+
+
+def _edit(family: EditFamily, name: str, description: str, transform: Transform, **more: object) -> Edit:
+    return Edit(name=name, description=description, family=family, transform=transform, **more)  # type: ignore[arg-type]
+
+
+def _arranged(
+    family: EditFamily,
+    name: str,
+    description: str,
+    arrange: Arrangement,
+    background: Background | None = None,
+    *,
+    before: Transform = _SAME,
+    after: Transform = _SAME,
+    **more: object,
+) -> Edit:
+    """An edit whose transform and boxes come from an arrangement, with optional transforms before and after."""
+    filled = background in (other_footage, other_parts)
+    transform = combine(before, arranged(arrange, background), after)
+    boxes = boxes_of(arrange)
+    return _edit(family, name, description, transform, boxes=boxes, needs_filler=filled, **more)
+
+
+def _plain(family: EditFamily, name: str, description: str, **more: object) -> Edit:
+    """An edit of single pictures, which the product has under the same name."""
+    return _edit(family, name, description, by_seed(PICTURE_EDITS[name]), **more)
+
+
+_geometry = partial(_edit, "geometry")
+
+
+_time = partial(_edit, "time")
+
+
+_placed = partial(_arranged, "geometry")
+
+
+_split = partial(_placed, background=other_parts)
+
+
+EDITS: dict[str, Edit] = {
+    edit.name: edit
+    for edit in (
+        _plain("pixels", "reencode", "re-encoded at a very low bit rate", crf=39),
+        _plain("pixels", "resize", "360 pixels at the shorter side, or half the size"),
+        _placed("crop", "70 % of the area, off the center", partial(off_center, share=math.sqrt(0.7))),
+        _plain(
+            "geometry",
+            "letterbox",
+            "black bars above and below",
+            boxes=partial(barred_boxes, across=True),
+        ),
+        _plain(
+            "geometry",
+            "pillarbox",
+            "black bars left and right",
+            boxes=partial(barred_boxes, across=False),
+        ),
+        _plain("pixels", "logo", "a large opaque logo and text"),
+        _plain("pixels", "caption", "two lines of text on a band"),
+        _plain("pixels", "grey", "without color"),
+        _plain("pixels", "sepia", "tinted brown"),
+        _plain("pixels", "brighter", "brighter by a fifth of the range"),
+        _plain("pixels", "darker", "at 60 % of the brightness"),
+        _plain("pixels", "contrast", "contrast raised by 60 %"),
+        _plain("pixels", "blur", "out of focus"),
+        _plain("pixels", "noise", "with strong noise"),
+        _plain("geometry", "mirror", "left and right changed", mirrored=True),
+        _time("faster", "1.25 times as fast", _SAME, speed=1.25),
+        _time("slower", "at 0.8 of the speed", _SAME, speed=0.8),
+        _plain("geometry", "rotate5", "turned by 5 degrees", boxes=rotated_boxes),
+        _edit("pixels", "fade", "faded in and out", faded),
+        _plain("geometry", "aspect", "squeezed to 4:3"),
+        _arranged(
+            "inset",
+            "picture_in_picture",
+            "small in a corner of unrelated footage",
+            corner_inset,
+            other_footage,
+        ),
+        _time(
+            "excerpt",
+            "5 seconds inside 20 seconds of unrelated footage",
+            surrounded,
+            excerpt=5.0,
+            surround=20.0,
+            needs_filler=True,
+        ),
+        _placed("vertical_crop", "9:16 out of the center", turned_center),
+        _placed("vertical_pan", "a 9:16 window that moves across", turned_pan),
+        _placed("blurred_borders", "inside 9:16, an enlarged blurred copy around it", turned_borders, blurred_copy),
+        _placed("colored_borders", "inside a square of one color", square_borders, one_color),
+        _split(
+            "split_upper_lower",
+            "one half of a split screen, above or below other footage",
+            partial(part_of, columns=1, rows=2),
+        ),
+        _split(
+            "split_left_right",
+            "one half of a split screen, beside other footage",
+            partial(part_of, columns=2, rows=1),
+        ),
+        _split("split_four", "one quarter of a split screen", partial(part_of, columns=2, rows=2)),
+        *(
+            _arranged(
+                "inset",
+                f"inset_{size}",
+                f"at {size} % of the sides anywhere in other footage",
+                partial(inset, share=size / 100),
+                other_footage,
+            )
+            for size in (30, 45, 60)
+        ),
+        _geometry("filmed_screen", "filmed from a screen", filmed, boxes=screen_boxes),
+        _placed(
+            "combined",
+            "cropped, with a caption, without color, at 8 frames a second",
+            partial(off_center, share=0.8),
+            after=combine(by_seed(captioned), by_seed(each(gray)), held),
+        ),
+        _placed(
+            "mirror_crop",
+            "left and right changed and 80 % of each side, off the center",
+            partial(off_center, share=0.8),
+            after=by_seed(each(mirrored)),
+            mirrored=True,
+        ),
+        _placed("tight_crop", "70 % of each side, off the center", partial(off_center, share=0.7)),
+        _time("double_speed", "twice as fast", _SAME, speed=2.0),
+        _time("reordered", "three or four pieces in another order", _SAME, reordered=True),
+        *(
+            _edit(
+                "turned",
+                f"turn_{90 * quarters}",
+                f"turned by {90 * quarters} degrees",
+                by_seed(each(partial(quarter_turned, quarters=quarters))),
+                turned=90 * quarters,
+            )
+            for quarters in (1, 2, 3)
+        ),
+        _edit("perspective", "rotate15", "turned by 15 degrees, black corners", partial(tilted, degrees=15.0)),
+        _edit(
+            "perspective",
+            "perspective",
+            "seen from the side",
+            partial(seen_from_the_side, shaking=False),
+            boxes=side_boxes,
+        ),
+        _edit(
+            "perspective",
+            "perspective_shaken",
+            "seen from the side by a shaking camera",
+            partial(seen_from_the_side, shaking=True),
+            boxes=side_boxes,
+        ),
+        _arranged("halves", "half_center", "half of each side, the center", partial(half_of, corner=False)),
+        _arranged("halves", "half_corner", "half of each side, a corner", partial(half_of, corner=True)),
+        _arranged("halves", "shifted", "a third outside, an L of black beside it", shifted, black),
+        _edit("covered", "covered_60", "60 % covered by other footage", covered, needs_filler=True),
+        _edit("covered", "sticker_45", "a sticker over 45 % of it", stickered),
+        *(
+            _edit(
+                "blended",
+                f"blend_{name}",
+                f"other footage blended over it, {name}",
+                partial(blended, share=share),
+                needs_filler=True,
+            )
+            for name, share in (("third", 1 / 3), ("half", 1 / 2))
+        ),
+        _edit(
+            "low information", "far_off_colors", "dark, strong contrast, garish colors", by_seed(each(far_off_colors))
+        ),
+        _edit("low information", "night", "gray, hardly any light, noise", at_night),
+    )
+}

@@ -1,0 +1,272 @@
+"""Where the source's picture goes in the picture of a copy: crops, borders, split screens, insets and perspective.
+
+An `Arrangement` decides in pixels, and both the transform and the ground truth follow its decision. Augmentations of
+training clips share `centered`, `split_parts` and `homographies` with these edits, and differ in what they draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from PIL import Image as PILImage
+from PIL import ImageFilter
+
+from vidkin.media.layouts import Rectangle, Size, centered, split_parts
+from vidkin.media.picture_edits import ROTATION, Image, bar_width, even, off_center_window, rotation_zoom, scaled
+from vidkin_research.copies.transforms import EditSetting, Transform, covering
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom, in shares of the picture
+
+
+WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
+
+
+# The other parts of a split screen start this many frames apart in the filler.
+_FILLER_STEP = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A part of the source's picture and where it goes, in pixels.
+
+    Attributes:
+        size: Width and height of the source's picture.
+        crop: The part of the source's picture that is shown.
+        canvas: Width and height of the copy's picture.
+        place: Where the part goes in the copy's picture, scaled to fit.
+    """
+
+    size: Size
+    crop: Rectangle
+    canvas: Size
+    place: Rectangle
+
+    @property
+    def source_box(self) -> Box:
+        """The crop in shares of the source's picture."""
+        return _shares(self.crop, self.size)
+
+    @property
+    def edited_box(self) -> Box:
+        """The place in shares of the copy's picture."""
+        return _shares(self.place, self.canvas)
+
+
+# From the size of the source's picture, the setting and the share of the video that has passed, 0 to 1.
+Arrangement = Callable[[Size, EditSetting, float], Layout]
+
+
+# From the size of the source's picture and the setting: what of it is shown, and where in the copy.
+BoxPair = Callable[[Size, EditSetting], tuple[Box, Box]]
+
+
+# What is around the place: gives a fresh canvas for each picture of the source.
+Background = Callable[[Layout, EditSetting], Callable[[Image], Image]]
+
+
+def arranged(arrange: Arrangement, background: Background | None = None) -> Transform:
+    """A transform that crops, scales and places every picture as the arrangement decides.
+
+    Args:
+        arrange: The arrangement; its canvas does not change over the video.
+        background: Function that draws the surroundings of the place; None if the place fills the canvas.
+    """
+
+    def transform(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+        canvas_for: Callable[[Image], Image] | None = None
+        for index, image in enumerate(frames):
+            size = (image.shape[1], image.shape[0])
+            layout = arrange(size, setting, index / max(1, setting.count - 1))
+            left, top, right, bottom = layout.crop
+            part = image[top:bottom, left:right]
+            left, top, right, bottom = layout.place
+            if part.shape[:2] != (bottom - top, right - left):
+                part = scaled(part, right - left, bottom - top)
+            if background is None:
+                yield part
+                continue
+            canvas_for = canvas_for or background(layout, setting)
+            canvas = canvas_for(image)
+            canvas[top:bottom, left:right] = part
+            yield canvas
+
+    return transform
+
+
+def boxes_of(arrange: Arrangement) -> BoxPair:
+    """The boxes of an arrangement, or their mean if it moves, which it does steadily."""
+
+    def boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
+        first, last = (arrange(size, setting, part) for part in (0.0, 1.0))
+        return _mean(first.source_box, last.source_box), _mean(first.edited_box, last.edited_box)
+
+    return boxes
+
+
+def off_center(size: Size, setting: EditSetting, passed: float, *, share: float) -> Layout:
+    """Keep this share of each side; along each side the kept part lies in one of the outer thirds of the room it
+    has."""
+    return _cropped(size, off_center_window(size, setting.random(), share))
+
+
+def turned_center(size: Size, setting: EditSetting, passed: float) -> Layout:
+    """The largest 9:16 window in the center; for upright video the largest 16:9 window."""
+    return _cropped(size, _turned_window(size, 0.5))
+
+
+def turned_pan(size: Size, setting: EditSetting, passed: float) -> Layout:
+    """A window like that of `turned_center` that moves steadily from one side to the other."""
+    random = setting.random()
+    ends = [float(random.uniform(0, 0.3)), float(random.uniform(0.7, 1))]
+    first, last = ends if random.random() < 0.5 else ends[::-1]
+    return _cropped(size, _turned_window(size, first + passed * (last - first)))
+
+
+def turned_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
+    """The whole picture, as wide as a 9:16 picture and in its middle; upright video is as high as a 16:9 picture."""
+    short = even(min(size))
+    long = even(short * 16 / 9)
+    canvas = (short, long) if size[0] >= size[1] else (long, short)
+    return _centered(size, canvas, 1.0)
+
+
+def square_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
+    """The whole picture in the middle of a square, with at least 4 % on either side."""
+    side = even(min(size))
+    return _centered(size, (side, side), 0.92)
+
+
+def part_of(size: Size, setting: EditSetting, passed: float, *, columns: int, rows: int) -> Layout:
+    """The whole picture in one part of a split screen of this many columns and rows; the seed decides which part."""
+    random = setting.random()
+    column, row = int(random.integers(columns)), int(random.integers(rows))
+    # The copy's shorter side is not longer than the source's.
+    factor = min(size) / min(size[0] * columns, size[1] * rows)
+    width, height = even(size[0] * factor), even(size[1] * factor)
+    canvas = (columns * width, rows * height)
+    place = split_parts((width, height), canvas, columns, rows)[row * columns + column]
+    return Layout(size, (0, 0, *size), canvas, place)
+
+
+def corner_inset(size: Size, setting: EditSetting, passed: float) -> Layout:
+    """The whole picture at 45 % of width and height in a corner, 4 % away from the edges."""
+    right, bottom = setting.random().integers(2, size=2)
+    width, height = even(0.45 * size[0]), even(0.45 * size[1])
+    gap_x, gap_y = round(0.04 * size[0]), round(0.04 * size[1])
+    left = size[0] - gap_x - width if right else gap_x
+    top = size[1] - gap_y - height if bottom else gap_y
+    return Layout(size, (0, 0, *size), size, (left, top, left + width, top + height))
+
+
+def inset(size: Size, setting: EditSetting, passed: float, *, share: float) -> Layout:
+    """The whole picture at this share of width and height, anywhere."""
+    random = setting.random()
+    width, height = even(share * size[0]), even(share * size[1])
+    left = int(random.integers(size[0] - width + 1))
+    top = int(random.integers(size[1] - height + 1))
+    return Layout(size, (0, 0, *size), size, (left, top, left + width, top + height))
+
+
+def one_color(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
+    """A background of one color chosen by the seed."""
+    color = np.random.default_rng([setting.seed, 2]).integers(256, size=3).astype(np.uint8)
+    width, height = layout.canvas
+    return lambda image: np.tile(color, (height, width, 1))
+
+
+def blurred_copy(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
+    """A background of the picture itself, enlarged to fill the canvas and blurred."""
+    width, height = layout.canvas
+    # Blurring a small picture gives the same result in a fraction of the time.
+    small = (max(8, width // 8), max(8, height // 8))
+
+    def canvas(image: Image) -> Image:
+        picture = PILImage.fromarray(covering(image, *small)).filter(ImageFilter.GaussianBlur(2.5))
+        return np.array(picture.resize((width, height), PILImage.Resampling.BILINEAR))
+
+    return canvas
+
+
+def other_footage(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
+    """A background of unrelated footage that fills the canvas."""
+    footage = setting.footage(*layout.canvas)
+    return lambda image: next(footage).copy()
+
+
+def other_parts(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
+    """Unrelated footage in each other part of a split screen."""
+    left, top, right, bottom = layout.place
+    width, height = right - left, bottom - top
+    columns, rows = layout.canvas[0] // width, layout.canvas[1] // height
+    others = split_parts((width, height), layout.canvas, columns, rows)
+    others.remove(layout.place)
+    streams = [islice(setting.footage(width, height), number * _FILLER_STEP, None) for number in range(len(others))]
+
+    def canvas(image: Image) -> Image:
+        result = np.empty((layout.canvas[1], layout.canvas[0], 3), dtype=np.uint8)
+        for (left, top, right, bottom), stream in zip(others, streams, strict=True):
+            result[top:bottom, left:right] = next(stream)
+        return result
+
+    return canvas
+
+
+def whole_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
+    """The whole source fills the copy."""
+    return WHOLE, WHOLE
+
+
+def barred_boxes(size: Size, setting: EditSetting, *, across: bool) -> tuple[Box, Box]:
+    """The boxes of `barred`: bars of 12 % on two sides, rounded to pixels."""
+    side = size[1 if across else 0]
+    bar = bar_width(side)
+    share = bar / (side + 2 * bar)
+    return WHOLE, (0.0, share, 1.0, 1.0 - share) if across else (share, 0.0, 1.0 - share, 1.0)
+
+
+def rotated_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
+    """The boxes of `rotated`: the smallest upright box around the part that remains in the picture."""
+    cos, sin = math.cos(ROTATION), math.sin(ROTATION)
+    wide, high = size[0] / size[1], size[1] / size[0]
+    zoom = rotation_zoom(*size)
+    across, down = (cos + sin * high) / zoom / 2, (cos + sin * wide) / zoom / 2
+    return (0.5 - across, 0.5 - down, 0.5 + across, 0.5 + down), WHOLE
+
+
+def _turned_window(size: Size, position: float) -> Rectangle:
+    """The largest window of the other orientation, at this share of its room."""
+    width, height = size
+    if width >= height:
+        side = min(width, even(height * 9 / 16))
+        left = round(position * (width - side))
+        return (left, 0, left + side, height)
+    side = min(height, even(width * 9 / 16))
+    top = round(position * (height - side))
+    return (0, top, width, top + side)
+
+
+def _cropped(size: Size, window: Rectangle) -> Layout:
+    left, top, right, bottom = window
+    canvas = (right - left, bottom - top)
+    return Layout(size, window, canvas, (0, 0, *canvas))
+
+
+def _centered(size: Size, canvas: Size, share: float) -> Layout:
+    """The whole picture, as large as fits in this share of the canvas."""
+    factor = share * min(canvas[0] / size[0], canvas[1] / size[1])
+    width, height = (min(side, even(own * factor)) for own, side in zip(size, canvas, strict=True))
+    return Layout(size, (0, 0, *size), canvas, centered((width, height), canvas))
+
+
+def _shares(box: Rectangle, size: Size) -> Box:
+    width, height = size
+    return (box[0] / width, box[1] / height, box[2] / width, box[3] / height)
+
+
+def _mean(first: Box, second: Box) -> Box:
+    left, top, right, bottom = ((a + b) / 2 for a, b in zip(first, second, strict=True))
+    return (left, top, right, bottom)

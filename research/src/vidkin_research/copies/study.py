@@ -1,0 +1,202 @@
+"""Copy retrieval from material to report: edit, index, search, and compare with what is true."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from vidkin_research.copies.edits import EDITS
+from vidkin_research.copies.figures import THRESHOLD, CopyFigures, summarize_copies, summarize_witnesses
+from vidkin_research.copies.material import SOUND, CopyMaterial, make_copies
+from vidkin_research.copies.peers import PEERS
+from vidkin_research.copies.recordings import FULL, ClipSize, Recording
+from vidkin_research.copies.scores import CopyPeer, PairScores, search_scores
+
+OnStudyProgress = Callable[[int, int, str], None]
+
+"""Called with the steps done, all steps (0 where unknown), and the current step."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractorChoice:
+    """An extractor to measure.
+
+    Attributes:
+        name: Name as for `vidkin index --extractor`; None takes the default.
+        weights: File with the extractor's weights.
+        whitening: File with the extractor's whitening.
+    """
+
+    name: str | None = None
+    weights: Path | None = None
+    whitening: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyStudy:
+    """Settings of the study.
+
+    Attributes:
+        size: Number and size of the queries.
+        edits: Names in `vidkin_research.copies.edits.EDITS`.
+        sound_edits: Names in `vidkin_research.copies.sound_edits.SOUND_EDITS`, for recordings with sound.
+        extractors: Extractors, each of which searches the same copies.
+        peers: Also measure `PEERS`.
+        threshold: Least score at which a copy counts as found.
+        threads: Number of copies made at the same time.
+    """
+
+    size: ClipSize = FULL
+    edits: tuple[str, ...] = tuple(EDITS)
+    sound_edits: tuple[str, ...] = ()
+    extractors: tuple[ExtractorChoice, ...] = (ExtractorChoice(),)
+    peers: bool = False
+    threshold: float = THRESHOLD
+    threads: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyReport:
+    """Figures of all systems.
+
+    Attributes:
+        machine: The machine it ran on.
+        study: Settings of the study.
+        queries: Number of queries.
+        videos: Number of videos searched.
+        minutes: Wall-clock time in minutes.
+        figures: Figures of each system.
+        notes: Notes on what was left out.
+        witnesses: Figures of the queries with sound, copies by picture and by sound together, as the first extractor
+            tells them by the picture, by the sound, by either and by both; empty without sound.
+    """
+
+    machine: str
+    study: CopyStudy
+    queries: int
+    videos: int
+    minutes: float
+    figures: tuple[CopyFigures, ...]
+    notes: tuple[str, ...] = ()
+    witnesses: tuple[CopyFigures, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyResults:
+    """A report, and the data that a page with pictures needs in addition.
+
+    Attributes:
+        report: The figures.
+        material: Queries and gallery.
+        scores: Scores by name of the system.
+    """
+
+    report: CopyReport
+    material: CopyMaterial
+    scores: dict[str, PairScores] = field(default_factory=dict)
+
+
+def choose_extractors(
+    names: Sequence[str], *, weights: Path | None = None, whitening: Path | None = None
+) -> tuple[ExtractorChoice, ...]:
+    """The named extractors, of which the last has these files; the default one for ``"default"`` and no name."""
+    choices = [ExtractorChoice(None if name == "default" else name) for name in names or ["default"]]
+    choices[-1] = replace(choices[-1], weights=weights, whitening=whitening)
+    return tuple(choices)
+
+
+def run_copy_study(
+    study: CopyStudy,
+    recordings: Sequence[Recording],
+    work: Path,
+    *,
+    distractors: Iterable[Recording] = (),
+    machine: str = "",
+    on_progress: OnStudyProgress | None = None,
+) -> CopyResults:
+    """Make the copies, search them with every system, and compare.
+
+    Args:
+        study: Settings of the study.
+        recordings: See `make_copies`.
+        work: Folder of copies and indexes. Copies made by an earlier run are reused.
+        distractors: See `make_copies`.
+        machine: Description of this machine for the report.
+        on_progress: Callback that receives the steps done, the total number of steps of this part, and the current
+            step.
+
+    Raises:
+        InvalidArgumentError: No recording is long enough.
+        MediaError: A video cannot be read.
+        MissingPartError: A peer is not installed.
+    """
+    started = time.perf_counter()
+    peers = PEERS if study.peers else ()
+    report_step = on_progress or (lambda done, total, what: None)
+    material = make_copies(
+        recordings,
+        work,
+        study.size,
+        edits=study.edits,
+        sound_edits=study.sound_edits,
+        distractors=distractors,
+        threads=study.threads,
+        on_progress=lambda done, total, name: report_step(done, total, f"edit {name}"),
+    )
+    scores = {name: measure() for name, measure in _systems(study, peers, material, work, report_step)}
+    witnesses: tuple[CopyFigures, ...] = ()
+    for found in scores.values():
+        witnesses = witnesses or summarize_witnesses(found, material, threshold=study.threshold)
+    # What is only heard is no copy by the picture: it has figures of its own.
+    seen = np.array([video.edit_family != SOUND for video in material.gallery])
+    if not seen.all():
+        pictures = tuple(video for video, is_seen in zip(material.gallery, seen, strict=True) if is_seen)
+        material = CopyMaterial(material.queries, pictures)
+        scores = {name: found.only(seen) for name, found in scores.items()}
+    figures = tuple(
+        summarize_copies(name, pair_scores, material, threshold=study.threshold) for name, pair_scores in scores.items()
+    )
+    report = CopyReport(
+        machine=machine,
+        study=study,
+        queries=len(material.queries),
+        videos=len(material.gallery),
+        minutes=(time.perf_counter() - started) / 60,
+        figures=figures,
+        notes=tuple(peer.missing for peer in peers if peer.missing),
+        witnesses=witnesses,
+    )
+    return CopyResults(report=report, material=material, scores=scores)
+
+
+def _systems(
+    study: CopyStudy,
+    peers: Sequence[CopyPeer],
+    material: CopyMaterial,
+    work: Path,
+    report_step: OnStudyProgress,
+) -> Iterator[tuple[str, Callable[[], PairScores]]]:
+    """Names of the systems, and the function that measures each."""
+    for choice in study.extractors:
+        name = "vidkin" if choice.name is None else f"vidkin {choice.name.partition('?')[0]}"
+        folder = work / "indexes" / f"{name.replace(' ', '-').replace(':', '-').replace('/', '-')}.vidkin"
+
+        def measure(choice: ExtractorChoice = choice, folder: Path = folder, name: str = name) -> PairScores:
+            return search_scores(
+                material,
+                folder,
+                extractor=choice.name,
+                weights=choice.weights,
+                whitening=choice.whitening,
+                on_progress=lambda done, total, file: report_step(done, total, f"{name}: {file}"),
+            )
+
+        yield name, measure
+    for peer in peers:
+        if not peer.missing:
+            yield peer.name, partial(peer.measure, material)

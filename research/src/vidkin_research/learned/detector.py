@@ -1,0 +1,409 @@
+"""Settings for cutting video with a trained clip encoder: its window, and rules fitted on labeled videos."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.files import PathLike, write_text
+from vidkin._base.values import check_at_least, check_choice, check_positive, read_json
+from vidkin.errors import InvalidArgumentError
+from vidkin.media.frames import fit_to_square, is_before
+from vidkin.models import open_encoder, read_model_info
+from vidkin.shots import FittedRule, fit_rule
+from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
+from vidkin_research.learned.trend import TrendTest, critical_score, fit_trend
+from vidkin_research.learned.windows import (
+    CUT_NUMBERS,
+    SIDE_NUMBERS,
+    SLOPE_NUMBERS,
+    Encode,
+    GradualTransition,
+    ShotWindows,
+    cut_examples,
+    find_cuts,
+    find_gradual,
+    find_slope_cuts,
+    gradual_examples,
+    slope_examples,
+)
+
+if TYPE_CHECKING:
+    from vidkin.media.frames import Fit
+
+CutRule = Literal["extended", "slope"]
+
+"""How cuts are found. ``slope``, the published rule: a sudden change in the slope of the curve, over full windows.
+``extended``, ours: the novelty of neighboring windows, the frames themselves and both sides count as well, shots
+shorter than a window have a curve, and gradual transitions are found."""
+
+CUT_RULES: tuple[CutRule, ...] = get_args(CutRule)
+
+RULES_FILE = "shots.json"
+
+"""Name of the file of rules in a model's folder."""
+
+_FORMAT = "vidkin-shot-rules-1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShotRules:
+    """Thresholds of the learned detector, fitted on labeled videos other than the test videos.
+
+    Attributes:
+        window: Number of frames per window, at least 2; the sources use 40.
+        rate: Frames per second to examine, above 0; None uses every frame.
+        cut: Rule for cuts: when the slope of the curve changes suddenly.
+        method: How the rule is used.
+        gradual: Rule for gradual transitions: when two sides without a sudden change are two shots; None finds only
+            hard cuts.
+        critical: Rule for critical shots: when the curve of a shot increases; None gives shots no critical score.
+        fitted_on: Description of the data the rules were fitted on.
+    """
+
+    window: int
+    cut: FittedRule
+    method: CutRule = "extended"
+    rate: float | None = None
+    gradual: FittedRule | None = None
+    critical: FittedRule | None = None
+    fitted_on: str = ""
+
+    def __post_init__(self) -> None:
+        check_at_least(2, window=self.window)
+        check_choice("method", self.method, CUT_RULES)
+        if self.rate is not None:
+            check_positive(rate=self.rate)
+
+    def save(self, folder: PathLike) -> Path:
+        """Write ``shots.json`` into a model's folder, and return its path."""
+        document = {
+            "format": _FORMAT,
+            "window": self.window,
+            "rate": self.rate,
+            "method": self.method,
+            "cut": self.cut.as_dict(),
+            "gradual": None if self.gradual is None else self.gradual.as_dict(),
+            "critical": None if self.critical is None else self.critical.as_dict(),
+            "fitted_on": self.fitted_on,
+        }
+        path = Path(folder) / RULES_FILE
+        write_text(path, json.dumps(document, indent=1) + "\n")
+        return path
+
+    @classmethod
+    def load(cls, folder: PathLike) -> ShotRules:
+        """Read ``shots.json`` from a model's folder.
+
+        Raises:
+            InvalidArgumentError: The file is missing or damaged.
+        """
+        path = Path(folder) / RULES_FILE
+        try:
+            document = read_json(path)
+        except OSError as error:
+            raise InvalidArgumentError(
+                f"{path}: cannot be read ({error.strerror}), so this model does not detect shots; "
+                "train one that does with `vidkin train-shots`"
+            ) from error
+        except ValueError as error:
+            raise InvalidArgumentError(f"{path}: not JSON: {error}") from error
+        if not isinstance(document, dict) or document.get("format") != _FORMAT:
+            raise InvalidArgumentError(f"{path}: must hold rules of the format {_FORMAT!r}")
+        try:
+            rate = document["rate"]
+            gradual, critical = (
+                None if document[name] is None else FittedRule.from_dict(document[name])
+                for name in ("gradual", "critical")
+            )
+            return cls(
+                window=int(document["window"]),
+                rate=None if rate is None else float(rate),
+                cut=FittedRule.from_dict(document["cut"]),
+                method=document.get("method", "extended"),
+                gradual=gradual,
+                critical=critical,
+                fitted_on=str(document["fitted_on"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"{path}: damaged: {type(error).__name__}: {error}") from error
+
+
+def fit_shot_rules(
+    videos: Sequence[NDArray[np.float32]],
+    labels: Sequence[Sequence[tuple[int, int]]],
+    encode: Encode,
+    *,
+    window: int,
+    rate: float | None = None,
+    method: CutRule = "extended",
+    gradual: bool = True,
+    critical: Sequence[Sequence[bool]] | None = None,
+    trend: TrendTest = "combined",
+    fitted_on: str = "",
+) -> ShotRules:
+    """Fit all rules on videos with labeled shots.
+
+    Args:
+        videos: Features [T, F] of the frames of each video.
+        labels: Shots of each video as [start, end) frames in order; frames between two are a gradual transition.
+        encode: Encoder, as in `find_shots`.
+        window: Number of frames per window.
+        rate: Rate to store in the rules.
+        method: ``slope`` is the published rule, which knows only hard cuts.
+        gradual: Also fit a rule for gradual transitions, if the labels have any and the method knows them.
+        critical: For each video, whether each of its shots is critical; None fits no such rule.
+        trend: The test for an increasing curve.
+        fitted_on: Description of the data, to store in the rules.
+
+    Raises:
+        InvalidArgumentError: There is nothing to fit on: no cut, or no difference in whether shots are critical.
+    """
+    if len(videos) != len(labels) or (critical is not None and len(critical) != len(videos)):
+        raise InvalidArgumentError(
+            f"labels and critical must have one entry per video, got {len(labels)} labels"
+            f"{'' if critical is None else f' and {len(critical)} critical'} for {len(videos)} videos"
+        )
+    cuts: list[Mapping[str, float]] = []
+    is_cut: list[bool] = []
+    sides: list[Mapping[str, float]] = []
+    is_gradual: list[bool] = []
+    missed = missed_cuts = 0
+    curves: list[NDArray[np.float64]] = []
+    for features, shots in zip(videos, labels, strict=True):
+        windows = ShotWindows(features, window, encode)
+        curves += [windows.curve(start, end) for start, end in shots]
+        if method == "slope":
+            examples, answers, unreached = slope_examples(windows, shots)
+            cuts += examples
+            is_cut += answers
+            missed_cuts += unreached
+            continue
+        examples, answers = cut_examples(windows, shots)
+        cuts += examples
+        is_cut += answers
+        examples, answers, without_candidate = gradual_examples(windows, *_transitions(shots))
+        sides += examples
+        is_gradual += answers
+        missed += without_candidate
+    names = SLOPE_NUMBERS if method == "slope" else CUT_NUMBERS
+    cut_rule = fit_rule(cuts, is_cut, names=names, missed=missed_cuts)
+    gradual_rule = critical_rule = None
+    if gradual and any(is_gradual):
+        gradual_rule = fit_rule(sides, is_gradual, names=SIDE_NUMBERS, missed=missed)
+    if critical is not None:
+        critical_rule = fit_trend(curves, [label for video in critical for label in video], test=trend)
+    return ShotRules(
+        window=window,
+        rate=rate,
+        method=method,
+        cut=cut_rule,
+        gradual=gradual_rule,
+        critical=critical_rule,
+        fitted_on=fitted_on,
+    )
+
+
+def _transitions(shots: Sequence[tuple[int, int]]) -> tuple[list[int], list[tuple[int, int]]]:
+    """Hard cuts and gradual transitions ([first, last]) between labeled shots; also before the first shot."""
+    cuts: list[int] = []
+    transitions: list[tuple[int, int]] = []
+    before = 0
+    for number, (start, end) in enumerate(shots):
+        if start > before:
+            transitions.append((before, start - 1))
+        elif number:
+            cuts.append(start)
+        before = end
+    return cuts, transitions
+
+
+# Detections by a trained clip encoder in one video: cuts, gradual transitions, shots and critical scores.
+
+
+@dataclass(frozen=True, slots=True)
+class ShotAnalysis:
+    """The result of the learned detector for one video.
+
+    Attributes:
+        cuts: First frames of new shots after hard cuts, with confidences.
+        gradual: Gradual transitions.
+        stretches: [start, end) frames of the shots between transitions, one more than there are transitions; empty if
+            a transition is at an end of the video.
+        critical: Critical score of each stretch in [0, 1]; None without a rule for it.
+        curve: [T] c at the last frame of each window: the distance to the first window of its shot. At the frame of a
+            hard cut it is the distance of the window that saw the cut; 0 before the first full window of a shot.
+    """
+
+    cuts: tuple[tuple[int, float], ...]
+    gradual: tuple[GradualTransition, ...]
+    stretches: tuple[tuple[int, int], ...]
+    critical: tuple[float, ...] | None
+    curve: NDArray[np.float64] = field(repr=False)
+
+    def detected_cuts(self, frames: Sequence[int], curve: Curve | None = None) -> DetectedCuts:
+        """The cuts in the form of the detector contract.
+
+        Args:
+            frames: [T] numbers, in the video, of the frames with features.
+            curve: The curve to include in the result.
+        """
+        cuts = [DetectedCut(frames[frame], "hard", confidence) for frame, confidence in self.cuts]
+        cuts += [
+            DetectedCut(
+                max(1, frames[(transition.first + transition.last) // 2]),
+                "gradual",
+                transition.confidence,
+                frames[transition.first],
+                frames[transition.last],
+            )
+            for transition in self.gradual
+        ]
+        return DetectedCuts(tuple(sorted(cuts, key=lambda cut: cut.frame)), curve, self.critical)
+
+
+def find_shots(features: NDArray[np.float32], encode: Encode, rules: ShotRules) -> ShotAnalysis:
+    """Find cuts, gradual transitions, shots and their critical scores from features of frames [T, F].
+
+    Args:
+        features: Features of all frames in order (or of the frames at the rules' rate).
+        encode: Function from clips of features [B, W, F] to embeddings [B, D] of unit length.
+        rules: Rules fitted for this encoder.
+    """
+    windows = ShotWindows(features, rules.window, encode)
+    find = find_slope_cuts if rules.method == "slope" else find_cuts
+    cuts = find(windows, rules.cut)
+    starts = [cut.frame for cut in cuts]
+    gradual = [] if rules.gradual is None else find_gradual(windows, starts, rules.gradual)
+    # [start, end) of the stretches before, between and after transitions, one more than transitions; some can be
+    # empty.
+    edges = sorted([(cut, cut) for cut in starts] + [(one.first, one.last + 1) for one in gradual])
+    begins = [0, *(following for _, following in edges)]
+    ends = [*(end for end, _ in edges), len(windows)]
+    stretches = [(start, max(start, end)) for start, end in zip(begins, ends, strict=True)]
+    curves = [windows.curve(start, end) for start, end in stretches]
+    critical = None
+    if rules.critical is not None:
+        critical = tuple(critical_score(curve, rules.critical) for curve in curves)
+    whole = np.zeros(len(windows))
+    for (start, end), curve in zip(stretches, curves, strict=True):
+        if len(curve):
+            whole[end - len(curve) : end] = curve
+            if end in starts:
+                whole[end] = windows.curve(start, end + 1)[-1]
+    return ShotAnalysis(
+        cuts=tuple((cut.frame, cut.confidence) for cut in cuts),
+        gradual=tuple(gradual),
+        stretches=tuple(stretches),
+        critical=critical,
+        curve=whole,
+    )
+
+
+# The learned detector: a trained clip encoder with the interface of shot detectors.
+
+
+_BATCH = 16
+
+
+class ShotModel(Protocol):
+    """The clip encoder that the learned detector needs (:class:`vidkin.models.EncoderNetwork`)."""
+
+    def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Features [N, F] of square images [N, 3, S, S] with values from 0 to 1."""
+        ...
+
+    def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Unit vectors [B, D] of clips of features [B, W, F]."""
+        ...
+
+
+class LearnedDetector:
+    """Finds cuts where the slope of c(n) = ||f_1 - f_n|| changes suddenly, and critical shots where c increases.
+
+    f_n is the embedding of window n, f_1 the embedding of the first window of the shot. Each frame goes through the
+    frame network once, as it arrives; windows of features are embedded in batches at the end. Memory holds the
+    features: about 5 KB per frame.
+
+    Args:
+        model: The clip encoder.
+        rules: Rules fitted for this model.
+        size: S, side of the square images the model takes, at least 8 pixels.
+        fit: How frames are made square, see `fit_to_square`; the same as when the rules were fitted.
+        name: The name under which `open_detector` opens it.
+
+    Source: Radial loss for learning fine-grained video similarity metric, section Testing.
+    """
+
+    def __init__(
+        self,
+        model: ShotModel,
+        rules: ShotRules,
+        *,
+        size: int,
+        fit: Fit = "stretch",
+        name: str = "learned",
+    ) -> None:
+        check_at_least(8, size=size)
+        self.name = name
+        self.short_side: int | None = size
+        self._model, self._rules, self._size, self._fit = model, rules, size, fit
+        self._waiting: list[NDArray[np.uint8]] = []
+        self._features: list[NDArray[np.float32]] = []
+        self._frames: list[int] = []
+        self._times: list[float] = []
+
+    def push(self, frame: RgbFrame) -> None:
+        """Process the next frame; if the rules state a rate, most frames are skipped."""
+        rate = self._rules.rate
+        if rate is not None and is_before(frame.time, len(self._frames) / rate):
+            return
+        self._frames.append(frame.index)
+        self._times.append(frame.time)
+        self._waiting.append(fit_to_square(frame.image, self._size, self._fit))
+        if len(self._waiting) == _BATCH:
+            self._encode_waiting()
+
+    def finish(self) -> DetectedCuts:
+        """Cuts, the curve, and a critical score for each shot if the rules have one."""
+        if not self._frames:
+            return DetectedCuts(())
+        self._encode_waiting()
+        analysis = find_shots(np.concatenate(self._features), self._model.head, self._rules)
+        curve = Curve(np.array(self._times), analysis.curve, "distance to the first window of the shot")
+        return analysis.detected_cuts(self._frames, curve)
+
+    def _encode_waiting(self) -> None:
+        if self._waiting:
+            self._features.append(self._model.frame_features(network_input(np.stack(self._waiting))))
+            self._waiting.clear()
+
+
+def open_learned(model: PathLike) -> LearnedDetector:
+    """Open the detector of a model's folder with rules (``shots.json``).
+
+    Raises:
+        InvalidArgumentError: The folder holds no rules, or no clip encoder.
+        UnknownExtractorError: The folder holds no model.
+        MissingPartError: The folder was written before models ran without torch, and torch is not installed.
+    """
+    config = read_model_info(model).config
+    if config.kind != "clip":
+        raise InvalidArgumentError(
+            f"{os.fspath(model)}: the model must be of kind 'clip' to detect shots, got {config.kind!r}"
+        )
+    rules = ShotRules.load(model)
+    network = open_encoder(model)
+    return LearnedDetector(network, rules, size=config.size, fit=config.fit, name=f"learned:{os.fspath(model)}")
+
+
+def network_input(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Square images [N, S, S, 3] as a network takes them: [N, 3, S, S] with values from 0 to 1."""
+    return np.ascontiguousarray(images.transpose(0, 3, 1, 2)).astype(np.float32) / np.float32(255)

@@ -1,0 +1,221 @@
+"""Recipes of shot detectors by name, file or content, for every method of `vidkin train-shots`."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from vidkin._base.files import PathLike
+from vidkin._base.registry import Registry
+from vidkin._base.toml import check_names, format_toml, parse_toml, read_toml
+from vidkin.errors import InvalidArgumentError
+from vidkin.models import EncoderConfig
+from vidkin_research.learned.objective import ShotRecipe
+
+_DEFAULTS: Mapping[str, Any] = {"kind": "clip", "trainable": "head", "fit": "stretch"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShotPlan:
+    """A whole recipe: training and network.
+
+    Attributes:
+        shots: Loss, batches and number of steps, and the rule for cuts.
+        model: Configuration of the clip encoder; ``trainable`` says whether its frame network is trained, too, and
+            ``frames`` is the window.
+        weights: File with the weights of the frame network, see :func:`vidkin.models.build_model`; empty: weights from
+            the hub, or random ones for ``small``.
+    """
+
+    shots: ShotRecipe
+    model: EncoderConfig
+    weights: str = ""
+
+
+def parse_shot_recipe(content: Mapping[str, Any]) -> ShotPlan:
+    """Parse and check the content of a TOML recipe.
+
+    Args:
+        content: ``[shots]`` holds the fields of `ShotRecipe`; ``[model]`` those of
+            :class:`vidkin.models.EncoderConfig` (``kind`` is ``clip``, ``frames`` the window) and ``weights``.
+
+    Raises:
+        InvalidArgumentError: A setting is unknown or out of range.
+    """
+    check_names(content, ("shots", "model"), "recipe")
+    shots = ShotRecipe.from_mapping(content.get("shots", {}))
+    given = content.get("model", {})
+    if not isinstance(given, Mapping):
+        raise InvalidArgumentError(f"[model] must be a table of settings, got {given!r}")
+    model = {**_DEFAULTS, "frames": shots.window, **given}
+    weights = model.pop("weights", "")
+    if not isinstance(weights, str):
+        raise InvalidArgumentError(f"model.weights must be text, got {weights!r}")
+    for name, needed in (("kind", "clip"), ("frames", shots.window)):
+        if model[name] != needed:
+            raise InvalidArgumentError(
+                f"model.{name} must be {needed!r} to train on windows of {shots.window} frames, got {model[name]!r}"
+            )
+    return ShotPlan(shots=shots, model=EncoderConfig.from_mapping(model), weights=weights)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShotMethod:
+    """A way to train a detector from labeled shots.
+
+    Attributes:
+        name: Name for `vidkin train-shots --method`.
+        title: What is trained, as progress names it.
+        table: The table of a recipe that is this method's own, beside ``[model]``.
+        default: Name of its recipe that is used when none is named.
+        package: Package whose folder ``data`` holds its recipes.
+        plan: Class of its parsed recipes.
+        parse: Function that checks the content of a recipe and returns a plan.
+        tables: Function that returns the tables of a plan, from which ``parse`` makes an equal one.
+        train: Function of (labels, plan, output=, resume=, on_progress=) that trains and returns a report, a
+            `Result` with ``output``; ``on_progress`` receives (current phase, number done, total number). None:
+            `vidkin.train_shots`.
+        row: Function that returns the cells of a report's table by their titles; numbers are texts, too.
+    """
+
+    name: str
+    title: str
+    table: str
+    default: str
+    package: str
+    plan: type[Any]
+    parse: Callable[[Mapping[str, Any]], Any]
+    tables: Callable[[Any], dict[str, dict[str, Any]]]
+    train: Callable[..., Any] | None = None
+    row: Callable[[Any], Mapping[str, str]] | None = None
+
+    def recipes(self) -> dict[str, Traversable]:
+        """The files of the recipes that come with the package, by name."""
+        folder = resources.files(self.package) / "data"
+        return {file.name.removesuffix(".toml"): file for file in folder.iterdir() if file.name.endswith(".toml")}
+
+
+def _shot_tables(plan: ShotPlan) -> dict[str, dict[str, Any]]:
+    shots = {entry.name: getattr(plan.shots, entry.name) for entry in fields(plan.shots)}
+    model = {entry.name: getattr(plan.model, entry.name) for entry in fields(plan.model)}
+    return {"shots": shots, "model": {**model, "weights": plan.weights}}
+
+
+LEARNED = ShotMethod(
+    name="learned",
+    title="training",
+    table="shots",
+    default="extended",
+    package="vidkin_research.learned",
+    plan=ShotPlan,
+    parse=parse_shot_recipe,
+    tables=_shot_tables,
+)
+
+"""A metric on labeled shots, and a rule on its curve."""
+
+_METHODS: Registry[ShotMethod] = Registry(
+    "method of training shots",
+    {LEARNED.name: LEARNED, "deepsbd": "vidkin_research.detectors.deep_sbd_train:DEEP_SBD"},
+)
+
+
+def available_shot_methods() -> tuple[str, ...]:
+    """Names of the methods, sorted."""
+    return _METHODS.usages()
+
+
+def find_shot_method(name: str) -> ShotMethod:
+    """The method with a name.
+
+    Raises:
+        InvalidArgumentError: There is none.
+    """
+    method = _METHODS.find(name)
+    if method is None:
+        raise _METHODS.unknown(name)
+    return method
+
+
+def available_shot_recipes() -> dict[str, Traversable]:
+    """The recipes of all methods, sorted by name, and their files."""
+    return dict(sorted((name, file) for method in _methods() for name, file in method.recipes().items()))
+
+
+def load_shot_recipe(source: PathLike | Mapping[str, Any] | None = None, *, method: str | None = None) -> Any:
+    """Load a recipe, checked and with all defaults filled in: a `ShotPlan`, or the plan of another method.
+
+    Args:
+        source: A TOML file, the name of a recipe that comes with a package, or its content as a mapping; None: the
+            default recipe of the method.
+        method: One of `available_shot_methods`; None: the method of the recipe, or ``learned`` if it names none.
+
+    Raises:
+        InvalidArgumentError: The recipe does not exist, belongs to another method or is not TOML, or a setting is
+            unknown or out of range.
+    """
+    chosen = LEARNED if method is None else find_shot_method(method)
+    content = read_shot_recipe(chosen.default if source is None else source)
+    own = next((each for each in _methods() if each is not LEARNED and each.table in content), LEARNED)
+    if method is not None and chosen.name != own.name:
+        raise InvalidArgumentError(
+            f"the recipe is of method {own.name!r}, got method {method!r}; choose one of the recipes "
+            f"{', '.join(available_shot_recipes())}, or leave out one of the two"
+        )
+    return own.parse(content)
+
+
+def read_shot_recipe(source: PathLike | Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a recipe as written, not checked.
+
+    Raises:
+        InvalidArgumentError: There is no such recipe, or it is not TOML.
+    """
+    if isinstance(source, Mapping):
+        return dict(source)
+    path = Path(source).expanduser()
+    shipped = available_shot_recipes()
+    try:
+        if path.is_file():
+            return read_toml(path)
+        if os.fspath(source) in shipped:
+            return parse_toml(shipped[os.fspath(source)].read_text("utf-8"))
+    except OSError as error:
+        raise InvalidArgumentError(f"{path}: the recipe cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidArgumentError(f"{path}: not TOML: {error}") from error
+    raise InvalidArgumentError(
+        f"{os.fspath(source)!r} is not a recipe; choose a TOML file, or one of {', '.join(shipped)}"
+    )
+
+
+def shot_method_of(plan: Any) -> ShotMethod:
+    """The method that a plan is of."""
+    return next(method for method in _methods() if isinstance(plan, method.plan))
+
+
+def shot_recipe_tables(plan: Any) -> dict[str, dict[str, Any]]:
+    """The tables of a recipe with every default; :func:`load_shot_recipe` makes an equal plan of them."""
+    return {
+        table: {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in settings.items()
+            if value is not None
+        }
+        for table, settings in shot_method_of(plan).tables(plan).items()
+    }
+
+
+def show_shot_recipe(plan: Any) -> str:
+    """The recipe as TOML with every default visible; :func:`load_shot_recipe` reads it back to an equal plan."""
+    return format_toml(shot_recipe_tables(plan))
+
+
+def _methods() -> list[ShotMethod]:
+    return [find_shot_method(name) for name in available_shot_methods()]

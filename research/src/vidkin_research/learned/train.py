@@ -1,0 +1,289 @@
+"""Train a detector from labeled shots: train the metric, fit the rules for cuts and critical shots, and store both."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vidkin._base.files import PathLike, create_output_folder
+from vidkin._base.values import Result
+from vidkin.errors import InvalidArgumentError
+from vidkin.models import ClipEncoder, build_model, save_model
+from vidkin.models.processes import any_process, is_first, join_processes
+from vidkin.models.randomness import seeded
+from vidkin.models.runner import StepStore, hold_training_folder
+from vidkin.models.weights import add_weights
+from vidkin_research.learned.annotations import VideoAnnotation, read_shot_annotations
+from vidkin_research.learned.clips import ShotClips, check_labels_fit, count_in, encode_with, video_features
+from vidkin_research.learned.detector import fit_shot_rules
+from vidkin_research.learned.objective import ShotTraining, train_on_shots
+from vidkin_research.learned.recipes import ShotPlan, load_shot_recipe
+from vidkin_research.learned.video_frames import VideoFrames, read_video_frames
+
+_log = logging.getLogger(__name__)
+
+# Every n-th video is held out from training to fit the thresholds on.
+_FIT_EVERY = 4
+# Number of last steps whose mean loss is reported.
+_LAST_STEPS = 20
+_REORDER = "put the videos into another order, or label more of them"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShotTrainingProgress:
+    """A sign of progress.
+
+    Attributes:
+        phase: ``reading``: features of videos are computed; ``training``: a step is done.
+        done: Number of videos or steps done.
+        total: Total number of videos or steps.
+        video: Name of the video being read.
+        terms: Terms of the loss of the step.
+    """
+
+    phase: Literal["reading", "training"]
+    done: int
+    total: int
+    video: str = ""
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShotTrainingReport(Result):
+    """The result of a training.
+
+    Attributes:
+        output: Folder of the detector.
+        trained_videos: Videos the metric was trained on.
+        fitted_videos: Videos the thresholds were fitted on.
+        loss: Mean loss over the last 20 steps.
+        distance: Mean distance of pairs of embeddings at the end, in [0, 2].
+        collapsed: Whether all embeddings are nearly equal, so that the model is useless.
+        has_critical: Whether the detector judges which shots are critical.
+        has_gradual: Whether the detector finds gradual transitions.
+        seconds: Wall-clock time of the training steps.
+    """
+
+    output: Path
+    trained_videos: int
+    fitted_videos: int
+    loss: float
+    distance: float
+    collapsed: bool
+    has_critical: bool
+    has_gradual: bool
+    seconds: float
+
+
+def train_shots(
+    labels: PathLike | Sequence[VideoAnnotation],
+    recipe: PathLike | Mapping[str, Any] | ShotPlan | None = None,
+    *,
+    output: PathLike = "shots-model",
+    resume: bool = True,
+    on_progress: Callable[[ShotTrainingProgress], None] | None = None,
+) -> ShotTrainingReport:
+    """Train a metric on labeled shots, fit the rules for cuts and critical shots, and store both as a detector.
+
+    Every fourth video is held out from training, and the thresholds are fitted on these. The folder is a detector for
+    `vidkin.detect_shots` and ``vidkin shots --detector``. It is written at the end: an interrupted training leaves only
+    a checkpoint there, from which the same call resumes; it ends with the same weights. Processes that `torchrun`
+    started take common steps; every one reads the videos, and the first one writes.
+
+    Args:
+        labels: At least four videos with their shots, or a JSON file of them (`vidkin.datasets.read_shot_annotations`).
+        recipe: A TOML file, the name of a recipe that comes with the package (``extended``, ``published``), or its
+            content; None: ``extended``. See `vidkin_research.learned.recipes.load_shot_recipe`.
+        output: Folder of the detector; created if it does not exist.
+        resume: Continue from the folder's checkpoint; False starts over.
+        on_progress: Callback before each video and after each step.
+
+    Raises:
+        InvalidArgumentError: The recipe or the labels cannot be used, the output cannot be written to, another training
+            writes there, or it holds an
+            unfinished training with other settings.
+        MediaError: A video cannot be read.
+        TrainingError: The loss is no longer a finite number.
+    """
+    plan: ShotPlan = recipe if isinstance(recipe, ShotPlan) else load_shot_recipe(recipe, method="learned")
+    source = os.path.basename(labels) if isinstance(labels, str | os.PathLike) else ""
+    annotations = list(read_shot_annotations(labels) if isinstance(labels, str | os.PathLike) else labels)
+    held_out = annotations[_FIT_EVERY - 1 :: _FIT_EVERY]
+    judges_critical = _check_labels(annotations, held_out)
+    folder = create_output_folder(output)
+    with join_processes("cpu"), hold_training_folder(folder) if is_first() else nullcontext():
+        model = build_model(plan.model, weights=plan.weights or None, seed=plan.shots.seed)
+        assert isinstance(model, ClipEncoder)
+        model.eval()
+        notify = on_progress if on_progress and is_first() else (lambda _: None)
+        videos = _read(model, plan, annotations, notify)
+        labeled = [video.annotation for video in videos]
+        store = StepStore(folder, _fingerprint(plan, model, annotations))
+        if not resume:
+            store.finish()
+        # The first process has removed the checkpoint before the others look for it.
+        any_process(False)
+        with seeded(plan.shots.seed):
+            training = _train(model, plan, videos, store, notify)
+        fitted = range(_FIT_EVERY - 1, len(videos), _FIT_EVERY)
+        rules = fit_shot_rules(
+            [_features(model, plan, videos[place]) for place in fitted],
+            [[(shot.start, shot.end) for shot in labeled[place].shots] for place in fitted],
+            encode_with(model),
+            window=plan.shots.window,
+            rate=plan.shots.rate,
+            method=plan.shots.rule,
+            critical=[[shot.critical is not None for shot in labeled[place].shots] for place in fitted]
+            if judges_critical
+            else None,
+            fitted_on=f"{len(held_out)} video{'s' if len(held_out) > 1 else ''} kept from training",
+        )
+        if is_first():
+            # Write all files first and then move them into place, so that an error leaves an older detector intact.
+            with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
+                notes = {"loss": plan.shots.loss, "seed": plan.shots.seed, "labels": source}
+                save_model(model, temporary, notes=notes)
+                rules.save(temporary)
+                for file in sorted(Path(temporary).iterdir()):
+                    file.replace(folder / file.name)
+        store.finish()
+    last = training.losses[-_LAST_STEPS:]
+    return ShotTrainingReport(
+        output=folder,
+        trained_videos=len(annotations) - len(held_out),
+        fitted_videos=len(held_out),
+        loss=sum(last) / max(1, len(last)),
+        distance=training.distance,
+        collapsed=training.collapsed,
+        has_critical=rules.critical is not None,
+        has_gradual=rules.gradual is not None,
+        seconds=training.seconds,
+    )
+
+
+def _check_labels(annotations: Sequence[VideoAnnotation], held_out: Sequence[VideoAnnotation]) -> bool:
+    """Raise an error, before anything is read, for problems that would otherwise appear after training; True if the
+    held-out videos have critical and other shots, so that a rule for them can be fitted."""
+    if len(annotations) < _FIT_EVERY:
+        raise InvalidArgumentError(
+            f"labels must be of at least {_FIT_EVERY} videos, as every fourth is held out to fit the thresholds on, "
+            f"got {len(annotations)}"
+        )
+    missing = [annotation.video.name for annotation in annotations if not annotation.video.is_file()]
+    if missing:
+        raise InvalidArgumentError(
+            f"{len(missing)} labeled video{'s' if len(missing) > 1 else ''} not found: {', '.join(missing[:5])}; "
+            "names are relative to the file of labels"
+        )
+    names = f"({', '.join(one.video.name for one in held_out[:5])}{', ...' if len(held_out) > 5 else ''})"
+    if all(len(annotation.shots) < 2 for annotation in held_out):
+        raise InvalidArgumentError(
+            f"every fourth video {names} is held out to fit what counts as a cut, but none of these has a labeled cut; "
+            f"{_REORDER}"
+        )
+    judges_critical = len({shot.critical is not None for one in held_out for shot in one.shots}) == 2
+    if not judges_critical and any(shot.critical for one in annotations for shot in one.shots):
+        _log.warning(
+            "every fourth video %s is held out to fit what counts as critical, but these do not have both critical and "
+            "other shots, so shots will get no critical score; %s",
+            names,
+            _REORDER,
+        )
+    return judges_critical
+
+
+@dataclass(frozen=True, slots=True)
+class _Video:
+    """A labeled video as read: its features, or frames if the frame network is trained, with labels counted in
+    them."""
+
+    annotation: VideoAnnotation
+    features: NDArray[np.float32] | None
+    frames: VideoFrames | None
+
+
+def _read(
+    model: ClipEncoder,
+    plan: ShotPlan,
+    annotations: Sequence[VideoAnnotation],
+    notify: Callable[[ShotTrainingProgress], None],
+) -> list[_Video]:
+    size, fit, rate = plan.model.size, plan.model.fit, plan.shots.rate
+    left = round(plan.shots.memory * 2**30)
+    videos = []
+    for done, annotation in enumerate(annotations):
+        name = annotation.video.name
+        notify(ShotTrainingProgress(phase="reading", done=done, total=len(annotations), video=name))
+        if plan.model.trainable == "all":
+            frames, count = read_video_frames(annotation.video, size=size, fit=fit, rate=rate, most_bytes=left)
+            left -= frames.nbytes
+            features, numbers = None, frames.numbers
+        else:
+            described = video_features(model, annotation.video, size=size, fit=fit, rate=rate)
+            features, frames = described.rows, None
+            numbers, count = described.numbers, described.frames
+        check_labels_fit(annotation, count)
+        if rate is not None:
+            annotation = count_in(annotation, numbers, fps=min(rate, annotation.fps))
+        videos.append(_Video(annotation, features, frames))
+    return videos
+
+
+def _features(model: ClipEncoder, plan: ShotPlan, video: _Video) -> NDArray[np.float32]:
+    """Features of the frames of a video, computed by the current model."""
+    if video.features is not None:
+        return video.features
+    return video_features(
+        model,
+        video.annotation.video,
+        size=plan.model.size,
+        fit=plan.model.fit,
+        rate=plan.shots.rate,
+    ).rows
+
+
+def _train(
+    model: ClipEncoder,
+    plan: ShotPlan,
+    videos: Sequence[_Video],
+    store: StepStore,
+    notify: Callable[[ShotTrainingProgress], None],
+) -> ShotTraining:
+    """Train on all videos not held out."""
+    chosen = [video for place, video in enumerate(videos) if place % _FIT_EVERY != _FIT_EVERY - 1]
+    sources: list[torch.Tensor | VideoFrames] = []
+    for video in chosen:
+        if video.features is not None:
+            sources.append(torch.from_numpy(video.features))
+        elif video.frames is not None:
+            sources.append(video.frames)
+    clips = ShotClips(sources, [video.annotation for video in chosen], window=plan.shots.window)
+    return train_on_shots(
+        model,
+        clips,
+        plan.shots,
+        store=store,
+        on_progress=lambda step, terms: notify(
+            ShotTrainingProgress(phase="training", done=step, total=plan.shots.steps, terms=terms)
+        ),
+    )
+
+
+def _fingerprint(plan: ShotPlan, model: ClipEncoder, annotations: Sequence[VideoAnnotation]) -> str:
+    """Hash of everything that decides the weights: recipe, labels and initial weights."""
+    labels = [(annotation.video.name, annotation.shots) for annotation in annotations]
+    deciding = replace(plan, weights="", shots=replace(plan.shots, memory=0.0))
+    digest = hashlib.sha256(repr((deciding, labels)).encode())
+    add_weights(digest, model)
+    return digest.hexdigest()

@@ -1,0 +1,93 @@
+"""Errors in time and overlaps of boxes, on numbers that can be checked by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vidkin.similarity import Segment
+from vidkin_research.copies.edits import EditedSegment
+from vidkin_research.copies.material import CopyMaterial, GalleryVideo
+from vidkin_research.copies.places import box_overlap, place_segments, summarize_boxes, summarize_times
+from vidkin_research.copies.recordings import QueryClip, Recording
+from vidkin_research.copies.scores import PairScores
+
+RECORDING = Recording(Path("a.mp4"), "a", "room", 20.0)
+QUERY = QueryClip("a-0", Path("a-0.mp4"), RECORDING, 0.0, 10.0)
+
+
+def video(edit: str, *segments: EditedSegment) -> GalleryVideo:
+    return GalleryVideo(Path(f"a-0.{edit}.mp4"), "a", "room", edit, QUERY, segments)
+
+
+def matching(query: tuple[float, float], target: tuple[float, float]) -> Segment:
+    return Segment(*query, *target, score=0.5, speed=1.0, mirrored=False)
+
+
+def placed(found: list[Segment], copy: GalleryVideo) -> list[tuple[float, float] | None]:
+    scores = PairScores(np.ones((1, 1)), [[tuple(found)]])
+    places = place_segments(scores, CopyMaterial((QUERY,), (copy,)))
+    return [None if p.segment is None else (p.segment.target_start, p.segment.target_end) for p in places]
+
+
+def test_each_stretch_gets_the_segment_that_overlaps_it_most_in_both_videos() -> None:
+    copy = video("reordered", EditedSegment(5, 10, 0, 5), EditedSegment(0, 5, 5, 10))
+    first, second = matching((5, 10), (0.1, 5)), matching((0, 4.5), (5, 9.5))
+    assert placed([second, first], copy) == [(0.1, 5), (5, 9.5)]
+    # What overlaps in the copy but shows other seconds of the query is not the stretch.
+    assert placed([matching((0, 5), (0, 5))], copy) == [None, None]
+    assert placed([], copy) == [None, None]
+
+
+def test_of_several_segments_the_nearest_counts() -> None:
+    copy = video("crop", EditedSegment(0, 6, 2, 8))
+    assert placed([matching((0, 2), (2, 4)), matching((0, 6), (2, 8))], copy) == [(2, 8)]
+
+
+def test_distractors_and_other_sources_have_no_stretches() -> None:
+    other = GalleryVideo(Path("b.mp4"), "b", "b", "distractor")
+    scores = PairScores(np.ones((1, 1)), [[(matching((0, 1), (0, 1)),)]])
+    assert place_segments(scores, CopyMaterial((QUERY,), (other,))) == []
+
+
+def test_errors_are_of_starts_and_ends_in_the_copy() -> None:
+    copies = (video("crop", EditedSegment(0, 6, 0, 6)), video("grey", EditedSegment(0, 10, 0, 10)))
+    scores = PairScores(np.ones((1, 2)), [[(matching((0, 5), (0.5, 5)),), ()]])
+    times = summarize_times(place_segments(scores, CopyMaterial((QUERY,), copies)))
+    # One copy is .5 s off at its start and 1 s at its end, the other is not found: 30 s.
+    assert times is not None
+    assert (times.stretches, times.missed) == (2, 1)
+    assert (times.start_median, times.end_median) == pytest.approx((15.25, 15.5))
+    assert (times.start_90th, times.end_90th) == pytest.approx((27.05, 27.1))
+    assert summarize_times([]) is None
+    assert summarize_boxes([]) is None
+
+
+def test_boxes_of_geometric_and_inset_edits_count() -> None:
+    right_half, lower_right = (0.5, 0.0, 1.0, 1.0), (0.5, 0.5, 1.0, 1.0)
+    copies = (
+        video("crop", EditedSegment(0, 6, 0, 6, source_box=right_half)),
+        video("inset_45", EditedSegment(0, 6, 0, 6, edited_box=lower_right)),
+        video("grey", EditedSegment(0, 6, 0, 6)),
+        video("mirror", EditedSegment(0, 6, 0, 6)),
+    )
+    found = [
+        (Segment(0, 6, 0, 6, 0.5, query_box=right_half),),
+        # Half of the picture instead of a quarter.
+        (Segment(0, 6, 0, 6, 0.5, target_box=right_half),),
+        (Segment(0, 6, 0, 6, 0.5, query_box=right_half),),
+        (),
+    ]
+    scores = PairScores(np.ones((1, 4)), [found])
+    boxes = summarize_boxes(place_segments(scores, CopyMaterial((QUERY,), copies)))
+    assert boxes is not None
+    assert (boxes.stretches, boxes.query, boxes.copy, boxes.both) == (2, 1.0, 0.75, 0.75)
+
+
+def test_overlap_of_boxes() -> None:
+    assert box_overlap((0, 0, 1, 1), (0, 0, 1, 1)) == 1
+    assert box_overlap((0, 0, 0.5, 1), (0.25, 0, 0.75, 1)) == pytest.approx(1 / 3)
+    assert box_overlap((0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1)) == 0
+    assert box_overlap((0, 0, 0, 0), (0, 0, 0, 0)) == 0

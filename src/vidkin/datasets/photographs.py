@@ -1,0 +1,120 @@
+"""Photographs that ship inside scikit-image, and a camera that flies over them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.features import background
+
+PHOTOGRAPHS: Mapping[str, str] = {
+    "astronaut": "astronaut.png",
+    "brick": "brick.png",
+    "camera": "camera.png",
+    "chelsea": "chelsea.png",
+    "coffee": "coffee.png",
+    "coins": "coins.png",
+    "grass": "grass.png",
+    "gravel": "gravel.png",
+    "hubble": "hubble_deep_field.jpg",
+    "ihc": "ihc.png",
+    "moon": "moon.png",
+    "motorcycle": "motorcycle_left.png",
+    "retina": "retina.jpg",
+    "rocket": "rocket.jpg",
+}
+"""The photographs that come with scikit-image, and their files in its wheel."""
+
+# How slowly a flight goes: about eleven seconds from one turning point to the next.
+_SECONDS_PER_RADIAN = 3.5
+
+
+def photograph(name: str) -> NDArray[np.uint8]:
+    """A photograph [H, W, 3] RGB; gray ones have three equal channels.
+
+    The original where scikit-image is installed (extra ``train``), else the compressed one of the background
+    photographs, which looks the same.
+
+    Raises:
+        InvalidArgumentError: ``name`` is not in :data:`PHOTOGRAPHS`.
+        MissingPartError: The wheel of scikit-image lacks the file.
+    """
+    if name not in PHOTOGRAPHS:
+        raise InvalidArgumentError(f"name must be one of {', '.join(sorted(PHOTOGRAPHS))}, got {name!r}")
+    return np.array(_open_original(name) or background.open_photograph(name))
+
+
+@cache
+def _open_original(name: str) -> Image.Image | None:
+    """A photograph of scikit-image in RGB, read as a file: its own functions download what its wheel lacks; None
+    without scikit-image."""
+    spec = importlib.util.find_spec("skimage")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    file = PHOTOGRAPHS[name]
+    path = Path(spec.submodule_search_locations[0]) / "data" / file
+    if not path.is_file():
+        raise MissingPartError(
+            f"this scikit-image does not ship {file}; another version does: pip install 'scikit-image>=0.25'"
+        )
+    with Image.open(path) as image:
+        return image.convert("RGB")
+
+
+def camera_flight(
+    name: str,
+    *,
+    seconds: float = 10.0,
+    rate: int = 15,
+    width: int = 320,
+    height: int = 240,
+    seed: int = 0,
+) -> Iterator[NDArray[np.uint8]]:
+    """Frames [height, width, 3] of a camera that wanders over a photograph and zooms.
+
+    The window's center and size follow sine waves of different periods, so that no two seconds of a clip
+    show the same cut-out. The same arguments give the same frames; another seed is another flight.
+
+    Args:
+        name: A photograph of :data:`PHOTOGRAPHS`.
+        seconds: Length of the clip; ``round(seconds * rate)`` frames, at least one.
+        rate: Frames per second.
+        width: Width of the frames, pixels.
+        height: Height of the frames, pixels.
+        seed: Seed of the flight.
+    """
+    for argument, value in (("seconds", seconds), ("rate", rate), ("width", width), ("height", height)):
+        if not value > 0:
+            raise InvalidArgumentError(f"{argument} must be above 0, got {value}")
+    source = Image.fromarray(photograph(name))
+    generator = np.random.default_rng([seed, *name.encode()])
+    phases = generator.uniform(0.0, 2 * np.pi, 3)
+    turns = generator.uniform(0.7, 1.4, 3) / _SECONDS_PER_RADIAN
+    return _fly_photographs(source, round(seconds * rate) or 1, rate, (width, height), phases, turns)
+
+
+def _fly_photographs(
+    source: Image.Image,
+    count: int,
+    rate: int,
+    size: tuple[int, int],
+    phases: NDArray[np.float64],
+    turns: NDArray[np.float64],
+) -> Iterator[NDArray[np.uint8]]:
+    width, height = size
+    largest = min(source.height, source.width * height / width)
+    for index in range(count):
+        zoom, x, y = np.sin(turns * (index / rate) + phases)
+        window_height = largest * (0.55 + 0.2 * zoom)
+        window_width = window_height * width / height
+        left = (source.width - window_width) * (0.5 + 0.5 * x)
+        top = (source.height - window_height) * (0.5 + 0.5 * y)
+        box = (left, top, left + window_width, top + window_height)
+        yield np.asarray(source.resize(size, Image.Resampling.BILINEAR, box=box))

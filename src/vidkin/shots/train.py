@@ -1,0 +1,51 @@
+"""Training of a shot detector from labeled shots, which another package brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+from vidkin._base.files import PathLike
+from vidkin._base.registry import missing_research, name_missing_parts
+from vidkin.errors import MissingPartError
+
+_GROUP = "vidkin.shot_training"
+
+
+def train_shots(
+    labels: PathLike | Sequence[Any],
+    recipe: PathLike | Mapping[str, Any] | None = None,
+    *,
+    output: PathLike = "shots-model",
+    resume: bool = True,
+    on_progress: Callable[[Any], None] | None = None,
+) -> Any:
+    """Train a detector from labeled shots, by the function that an entry point of ``vidkin.shot_training`` names.
+
+    The package vidkin-research brings it. The folder is a detector for `vidkin.detect_shots` and
+    ``vidkin shots --detector``.
+
+    Args:
+        labels: Videos with their shots, or a JSON file of them.
+        recipe: A TOML file, the name of a recipe that comes with the package, or its content; None: its default.
+        output: Folder of the detector; created if it does not exist.
+        resume: Continue from the folder's checkpoint; False starts over.
+        on_progress: Callback before each video and after each step.
+
+    Returns:
+        The report of the training: a result with ``output``.
+
+    Raises:
+        MissingPartError: No installed package trains detectors, or it needs one that is not installed.
+        VidkinError: Labels, recipe or output cannot be used; a video cannot be read; the training failed.
+    """
+    trainers = tuple(entry_points(group=_GROUP))
+    if not trainers:
+        raise missing_research("vidkin.train_shots") or MissingPartError(
+            "vidkin.train_shots needs a package with an entry point of the group vidkin.shot_training, and none is "
+            "installed"
+        )
+    with name_missing_parts("vidkin.train_shots"):
+        train = trainers[0].load()
+    return train(labels, recipe, output=output, resume=resume, on_progress=on_progress)
