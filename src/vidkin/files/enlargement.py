@@ -69,8 +69,8 @@ _MIN_BEYOND, _MIN_LOST, _MAX_LOST, _MAX_SHARPENED = -4.0, -0.5, 1.0, 0.5
 # look like enlargements: it needs odds of more than fifty to one.
 _MIN_SCORE, _MAX_SCORE_OF_ENLARGED = 1.5, -4.0
 
-# Evidence for "more" that is confirmed where the smaller copy is stiller by this much: odds of one to one, and a tenth of
-# the detail.
+# Weaker evidence for "more" that counts where the smaller copy is stiller by this much: odds of one to one, and a tenth
+# of the detail.
 _MIN_CONFIRMED_SCORE, _MIN_STILLNESS, _MIN_CONFIRMED_DETAIL = 0.0, 0.25, 5.0
 
 # Shares of white and black at which a sensor or a sharpening filter clips.
