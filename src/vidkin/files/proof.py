@@ -19,7 +19,7 @@ from vidkin.files.picture_proof import PictureProof, prove_picture
 from vidkin.files.proof_record import Proof
 from vidkin.files.small_frames import RATE, REMOVED_RATE, SmallFrames
 from vidkin.files.sound_proof import is_audible, prove_sound
-from vidkin.files.stillness import Moment
+from vidkin.files.stillness import NeighborFrames
 from vidkin.files.stretches import TimeStretch
 from vidkin.files.subtitle_proof import prove_subtitles
 from vidkin.media.decode import iter_frames_at
@@ -185,7 +185,9 @@ class Prover:
         text = f"the kept file {words} an enlargement: it has more pixels than this one, but no more detail"
         return [Finding("enlargement", text, certainty=verdict.certainty)]
 
-    def _full_moments(self, kept: str, removed: str, picture: PictureProof) -> tuple[list[Moment], list[Moment]]:
+    def _full_moments(
+        self, kept: str, removed: str, picture: PictureProof
+    ) -> tuple[list[NeighborFrames], list[NeighborFrames]]:
         """Frames of some moments at full size and the ones after them, of the kept and of the removed file, cut to what
         both show."""
         longest = max(picture.stretches, key=lambda one: one.removed_end - one.removed_start)

@@ -25,11 +25,11 @@ _REPEATED = 0.98
 # So many blocks are as good as none: a share of a few blocks says little.
 _FEW = 30.0
 
-Moment = tuple[NDArray[np.uint8], NDArray[np.uint8]]
+NeighborFrames = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 """A frame [H, W] or [H, W, 3], and the one after it."""
 
 
-def compare_stillness(large: Sequence[Moment], small: Sequence[Moment], *, gain: float = 1.0) -> float:
+def compare_stillness(large: Sequence[NeighborFrames], small: Sequence[NeighborFrames], *, gain: float = 1.0) -> float:
     """The logarithm of the odds that a block of the smaller copy is still, less that of the larger one.
 
     About 0 for an enlargement of the smaller copy, above 0 if the larger one has changes that the smaller one lacks.
@@ -60,7 +60,7 @@ def compare_stillness(large: Sequence[Moment], small: Sequence[Moment], *, gain:
     return float(odds[1] - odds[0])
 
 
-def _changes(pair: Moment, size: tuple[int, int], blocks: tuple[int, int]) -> NDArray[np.float32]:
+def _changes(pair: NeighborFrames, size: tuple[int, int], blocks: tuple[int, int]) -> NDArray[np.float32]:
     """[rows, columns] mean absolute change of the pixels of each block, at a common size."""
     first, second = (_gray(image) for image in pair)
     change = second - first
