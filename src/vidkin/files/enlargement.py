@@ -71,7 +71,7 @@ _MIN_SCORE, _MAX_SCORE_OF_ENLARGED = 1.5, -4.0
 
 # Weaker evidence for "more" that counts where the smaller copy is stiller by this much: odds of one to one, and a tenth
 # of the detail.
-_MIN_CONFIRMED_SCORE, _MIN_STILLNESS, _MIN_CONFIRMED_DETAIL = 0.0, 0.25, 5.0
+_MIN_CONFIRMED_SCORE, _MIN_STILLNESS, _MIN_CONFIRMED_DETAIL = 0.0, 0.3, 5.0
 
 # Shares of white and black at which a sensor or a sharpening filter clips.
 _BLACK, _WHITE = 8.0, 247.0
