@@ -150,7 +150,8 @@ class Library:
         looks = {"gray": "hue=s=0", "mirrored": "hflip", "bordered": "pad=iw:ih*1.3:-1:-1"}
         quality = {"smaller": 26, "harder": 32, "container": 22}.get(kind, 24)
         content = replace(base, kind=kind, height=height, color=kind != "gray", clean=kind != "bordered")
-        cut = self.random.uniform(1.5, 4.0) if kind == "trimmed" else 0.0
+        # What lacks more is an excerpt, which is planned with `--parts` only.
+        cut = self.random.uniform(0.02, 0.07) * sum(piece.length for piece in pieces) if kind == "trimmed" else 0.0
         suffix = ".mkv" if kind == "container" else ".mp4"
         look = looks.get(kind, "")
         before = 0.0
