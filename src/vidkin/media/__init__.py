@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vidkin._base.registry import lazy_names
 
 if TYPE_CHECKING:
-    from vidkin.media.damage import find_damage
+    from vidkin.media.checking import DecodingError, FileCheck, check_file
     from vidkin.media.decode import iter_frames, iter_frames_at, read_frames, thumbnail
     from vidkin.media.edits import (
         EDITS,
@@ -37,12 +37,14 @@ __all__ = [
     "EDITS",
     "PLANE_HEIGHT",
     "PLANE_WIDTH",
+    "DecodingError",
     "Edit",
     "EditFamily",
     "EditPlan",
     "EditResult",
     "EditSetting",
     "EditedSegment",
+    "FileCheck",
     "FramePlanes",
     "Frames",
     "Piece",
@@ -53,7 +55,7 @@ __all__ = [
     "TimeMap",
     "VideoInfo",
     "apply_edit",
-    "find_damage",
+    "check_file",
     "iter_frames",
     "iter_frames_at",
     "iter_planes",
