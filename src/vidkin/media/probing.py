@@ -237,12 +237,12 @@ def _probe(reader: PictureReader, sound: HeldPackets | None = None) -> tuple[Vid
     if container.format.name.startswith(SEEKABLE) and (opening := next(reader.packets(), None)) is not None:
         # The end before the start: then the decoder stands where the next reader goes on.
         end = _stated_end(reader)
-        stated = _stated(container, stream)
+        stated = _stated(name, container, stream)
         base, first, begun = _begin(reader, identify(opening), sound)
     else:
         base, first = next(reader.pictures())
         end = _stated_end(reader)
-        stated = _stated(container, stream)
+        stated = _stated(name, container, stream)
     if end is None or end <= base:
         with open_video(name, threads=1) as (whole, same):
             everything = PictureReader(name, whole, same, on_read=reader.on_read)
@@ -325,13 +325,13 @@ def _stated_end(reader: PictureReader) -> int | None:
     return _last_end(reader)[0]
 
 
-def _stated(container: InputContainer, stream: VideoStream) -> float:
+def _stated(name: str, container: InputContainer, stream: VideoStream) -> float:
     """Duration of the video according to the header; 0 if it is not stated."""
     if container.format.name == "avi":
         # FFmpeg adapts the duration to the data present.
         return stream.frames / frame_rate(stream)
     if container.format.name == "asf" and stream.duration is None:
-        return _stated_by_asf(container.name)
+        return _stated_by_asf(name)
     if stream.duration is not None and stream.time_base is not None:
         return float(Time.of_ticks(max(stream.duration, 0), stream.time_base))
     # Matroska counts from 0, even if the first frame is later.
