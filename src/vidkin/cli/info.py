@@ -49,8 +49,18 @@ _COLUMNS = (
     ("file", "left"),
 )
 _TSV_COLUMNS = (
-    *("path", "status", "duration", "width", "height", "codec", "frames", "windows", "damage", "cause"),
-    *("missing", "sound"),
+    "path",
+    "status",
+    "duration",
+    "width",
+    "height",
+    "codec",
+    "frames",
+    "windows",
+    "damage",
+    "cause",
+    "missing",
+    "sound",
 )
 
 

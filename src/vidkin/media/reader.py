@@ -64,8 +64,8 @@ BegunPackets = Sequence[tuple["Packet[VideoStream]", "list[VideoFrame]"]]
 # Formats that make FFmpeg open devices, or files or addresses other than the one named. A few only open files beside
 # it (MLV its other parts, VobSub its pictures), which is one file too many as well.
 _OPEN_OTHERS = frozenset({
-    *("concat", "dash", "hls", "imf", "mlv", "rtp", "rtsp", "sap", "sdp", "vobsub", "webm_dash_manifest"),
-    *("alsa", "fbdev", "kmsgrab", "lavfi", "oss", "video4linux2,v4l2", "x11grab", "xcbgrab"),
+    "concat", "dash", "hls", "imf", "mlv", "rtp", "rtsp", "sap", "sdp", "vobsub", "webm_dash_manifest",
+    "alsa", "fbdev", "kmsgrab", "lavfi", "oss", "video4linux2,v4l2", "x11grab", "xcbgrab",
 })  # fmt: skip
 # Under this name FFmpeg expects the two other planes of a picture in files of their own.
 _SEPARATE_PLANES = ".y"
