@@ -43,7 +43,7 @@ for name in ("image", "clip", "comparator", "frame_encoder"):
 print("cuts", len(detect(f"{work}/videos/coffee.mp4", f"learned:{work}/clip").cuts))
 assert "torch" not in sys.modules
 """
-OLD = """
+WITHOUT_GRAPH = """
 import sys
 from vidkin.errors import MissingPartError
 from vidkin.features import open_extractor
@@ -93,10 +93,11 @@ def test_trained_models_index_search_compare_and_cut_without_torch(tmp_path: Pat
     assert lines[-1].startswith("cuts ")
 
 
-def test_a_folder_without_graphs_names_the_command() -> None:
-    stored = Path(__file__).parents[1] / "fixtures" / "model-0.1"
-    sentence = f"{stored}: has no model.onnx, so it runs only with torch; run `vidkin export {stored} --in-place`"
-    assert run(OLD, stored).strip() == f"{sentence}, which needs torch"
+def test_a_folder_without_graphs_says_what_to_do(tmp_path: Path) -> None:
+    folder = save_model(small("image"), tmp_path / "model")
+    (folder / "model.onnx").unlink()
+    sentence = f"{folder}: has no model.onnx, so it runs only with torch; install torch to use the model, or train it"
+    assert run(WITHOUT_GRAPH, folder).strip() == f"{sentence} again with `vidkin train RECIPE --output FOLDER`"
 
 
 def test_losses_say_what_to_install() -> None:

@@ -123,7 +123,7 @@ def test_export_and_its_older_spellings_write_the_same_bytes(tmp_path: Path) -> 
 def test_export_names_one_file_a_format_and_csv_may_be_standard_output(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     words = ("shots", "--detector", "shotdetect", film)
-    twice = run(*words, "--edl", tmp_path / "a.edl", "--export", tmp_path / "b.edl", status=2)
+    twice = run(*words, "--export", f"edl={tmp_path / 'a.edl'}", "--export", tmp_path / "b.edl", status=2)
     assert "--export must name one file of a format" in twice.err
     assert "the ending chooses the format" in run(*words, "--export", "film.mov", status=2).err
     shown = run(*words, "--export", "csv=-")
@@ -135,5 +135,5 @@ def test_help_shows_export_and_hides_older_spellings_and_rare_options() -> None:
     usage = run("shots", "--help").out
     shown = set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", usage, flags=re.MULTILINE))
     assert {"--export", "--split", "--thumbnails", "--detector"} <= shown
-    assert not shown & {"--edl", "--otio", "--csv", "--plot", "--template", "--image-size", "--drop-frame"}
+    assert not shown & {"--export", "edl=--otio", "csv=--plot", "--template", "--image-size", "--drop-frame"}
     assert len(shown) <= 17
