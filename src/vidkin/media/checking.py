@@ -15,9 +15,9 @@ import av.logging
 from vidkin._base.files import PathLike
 from vidkin._base.values import Result
 from vidkin.errors import MediaError
+from vidkin.media.frames import DEFAULT_TIME_BASE
 from vidkin.media.probing import is_cut_off, probe
 from vidkin.media.reader import (
-    DEFAULT_TIME_BASE,
     MAX_PIXELS_OPTIONS,
     SILENT_CODECS,
     demux,
