@@ -98,7 +98,7 @@ def test_every_kind_of_file(film: Path, tmp_path: Path) -> None:
         "stats": "stats.csv",
         "plot": "curve.png",
     }
-    options = [word for option, name in names.items() for word in (f"--{option}", tmp_path / name)]
+    options = [word for form, name in names.items() for word in ("--export", f"{form}={tmp_path / name}")]
     outcome = run(film, *options, "--thumbnails", tmp_path / "pictures", "--split", tmp_path / "pieces")
     assert sorted(path.name for path in made_in(tmp_path)) == sorted([*names.values(), "pictures", "pieces"])
     with (tmp_path / "shots.csv").open(newline="") as file:
