@@ -442,7 +442,7 @@ def test_pieces_images_and_lists_carry_the_same_numbers(film: Path, tmp_path: Pa
     for option in ("split", "thumbnails"):
         words += [f"--{option}", str(tmp_path / option)]
     for option in ("csv", "edl"):
-        words += [f"--{option}", str(tmp_path / option)]
+        words += ["--export", f"{option}={tmp_path / option}"]
     outcome = run(film, *words, "--images", "2")
     assert [path.name for path in made_in(tmp_path / "split")] == [
         "01 of 2 0.mp4",

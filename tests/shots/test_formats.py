@@ -109,15 +109,15 @@ def test_export_and_its_older_spellings_write_the_same_bytes(tmp_path: Path) -> 
         "html": "a.html",
         "plot": "a.png",
     }
-    for folder in ("old", "new"):
+    for folder in ("named", "by_ending"):
         (tmp_path / folder).mkdir()
-    old = [word for name, file in files.items() for word in (f"--{name}", tmp_path / "old" / file)]
-    new = [word for file in files.values() for word in ("--export", tmp_path / "new" / file)]
-    for words in (old, new):
+    named = [word for name, file in files.items() for word in ("--export", f"{name}={tmp_path / 'named' / file}")]
+    by_ending = [word for file in files.values() for word in ("--export", tmp_path / "by_ending" / file)]
+    for words in (named, by_ending):
         run("shots", "--detector", "shotdetect", film, *words)
     for file in files.values():
-        assert (tmp_path / "old" / file).read_bytes() == (tmp_path / "new" / file).read_bytes()
-    assert json.loads((tmp_path / "new" / "a.otio").read_text())["OTIO_SCHEMA"] == "Timeline.1"
+        assert (tmp_path / "named" / file).read_bytes() == (tmp_path / "by_ending" / file).read_bytes()
+    assert json.loads((tmp_path / "by_ending" / "a.otio").read_text())["OTIO_SCHEMA"] == "Timeline.1"
 
 
 def test_export_names_one_file_a_format_and_csv_may_be_standard_output(tmp_path: Path) -> None:
