@@ -86,11 +86,6 @@ def test_the_number_of_shards_never_changes(folders: tuple[Path, Path, Path]) ->
             Index.open(folders[1].parent / "new", extractor="classical", create=True, store=name)
 
 
-def test_earlier_versions_refuse_an_index_of_shards_and_open_one_without(folders: tuple[Path, Path, Path]) -> None:
-    formats = [json.loads((folder / "collection.json").read_text())["format_version"] for folder in folders[:2]]
-    assert formats == [1, 4]
-
-
 def test_a_damaged_number_of_shards_is_named(tmp_path: Path) -> None:
     with Index.open(tmp_path / "c", extractor="classical", create=True, store="shards:2"):
         pass

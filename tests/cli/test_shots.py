@@ -98,7 +98,7 @@ def test_every_kind_of_file(film: Path, tmp_path: Path) -> None:
         "stats": "stats.csv",
         "plot": "curve.png",
     }
-    options = [word for option, name in names.items() for word in (f"--{option}", tmp_path / name)]
+    options = [word for form, name in names.items() for word in ("--export", f"{form}={tmp_path / name}")]
     outcome = run(film, *options, "--thumbnails", tmp_path / "pictures", "--split", tmp_path / "pieces")
     assert sorted(path.name for path in made_in(tmp_path)) == sorted([*names.values(), "pictures", "pieces"])
     with (tmp_path / "shots.csv").open(newline="") as file:
@@ -128,7 +128,7 @@ def test_a_part_is_named_by_frame_numbers_of_each_video(film: Path) -> None:
 
 
 def test_the_picture_has_a_red_dot_a_cut(film: Path, tmp_path: Path) -> None:
-    run(film, "--plot", tmp_path / "curve.png")
+    run(film, "--export", f"plot={tmp_path / 'curve.png'}")
     with Image.open(tmp_path / "curve.png") as picture:
         pixels = np.asarray(picture.convert("RGB")).astype(int)
     red = np.argwhere(np.abs(pixels - np.array([214, 39, 40])).sum(-1) < 30)
@@ -197,12 +197,12 @@ def test_several_videos_write_into_folders(film: Path, tmp_path: Path) -> None:
     outcome = run(
         film,
         tmp_path / "more",
-        "--csv",
-        tmp_path / "all.csv",
-        "--edl",
-        tmp_path / "edl",
-        "--plot",
-        tmp_path / "plots",
+        "--export",
+        f"csv={tmp_path / 'all.csv'}",
+        "--export",
+        f"edl={tmp_path / 'edl'}",
+        "--export",
+        f"plot={tmp_path / 'plots'}",
         "--thumbnails",
         tmp_path / "pictures",
         "--json",
@@ -211,9 +211,9 @@ def test_several_videos_write_into_folders(film: Path, tmp_path: Path) -> None:
     with (tmp_path / "all.csv").open(newline="") as file:
         assert Counter(row["file"] for row in csv.DictReader(file)) == {str(film): 3, str(second): 3}
     # The same rows on standard output, and nothing else.
-    shown = run(film, tmp_path / "more", "--csv", "-").out
+    shown = run(film, tmp_path / "more", "--export", "csv=-").out
     assert shown.splitlines() == (tmp_path / "all.csv").read_text().splitlines()
-    assert "use one of them" in run(film, "--csv", "-", "--json", status=2).err
+    assert "use one of them" in run(film, "--export", "csv=-", "--json", status=2).err
     assert sorted(path.name for path in made_in(tmp_path / "edl")) == [
         "día 山 [2]-2.edl",
         "día 山 [2].edl",
@@ -244,7 +244,7 @@ def test_nothing_usable(tmp_path: Path) -> None:
     assert "there is no such file" in run(tmp_path / "gone.mp4", status=3).err
     (tmp_path / "empty").mkdir()
     assert "no videos in these folders" in run(tmp_path / "empty", status=3).err
-    assert run(tmp_path / "gone.mp4", "--csv", tmp_path / "x.csv", "--json", status=3).json["csv"] is None
+    assert run(tmp_path / "gone.mp4", "--export", f"csv={tmp_path / 'x.csv'}", "--json", status=3).json["csv"] is None
     assert not (tmp_path / "x.csv").exists()
 
 
@@ -256,11 +256,11 @@ def test_exports_that_fail_are_reported_and_the_others_are_written(tmp_path: Pat
         "--split",
         tmp_path / "pieces",
         "--copy",
-        "--edl",
-        tmp_path / "film.edl",
+        "--export",
+        f"edl={tmp_path / 'film.edl'}",
         "--drop-frame",
-        "--chapters",
-        tmp_path / "film.txt",
+        "--export",
+        f"chapters={tmp_path / 'film.txt'}",
         status=1,
     )
     assert "its pictures have no times, so it cannot be split" in outcome.err
@@ -273,9 +273,9 @@ def test_exports_that_fail_are_reported_and_the_others_are_written(tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--edl", "no/cuts.edl"], "there is no folder"),
-        (["--csv", "no/shots.csv"], "there is no folder"),
-        (["--plot", "curve.mp3"], "curve.mp3: not a picture format; choose a name that ends in"),
+        (["--export", "edl=no/cuts.edl"], "there is no folder"),
+        (["--export", "csv=no/shots.csv"], "there is no folder"),
+        (["--export", "plot=curve.mp3"], "curve.mp3: not a picture format; choose a name that ends in"),
     ],
 )
 def test_invalid_targets_are_refused_before_anything_is_read(words: list[str], message: str) -> None:
@@ -284,7 +284,7 @@ def test_invalid_targets_are_refused_before_anything_is_read(words: list[str], m
 
 def test_exports_of_several_videos_need_a_folder(film: Path, tmp_path: Path) -> None:
     (tmp_path / "cuts.edl").touch()
-    outcome = run(film, tmp_path / "other.mp4", "--edl", tmp_path / "cuts.edl", status=2)
+    outcome = run(film, tmp_path / "other.mp4", "--export", f"edl={tmp_path / 'cuts.edl'}", status=2)
     assert "edl must be a folder for several videos, got the file" in outcome.err
 
 
@@ -308,13 +308,13 @@ def test_names_and_settings_of_detectors(film: Path) -> None:
     assert cuts("shotdetect?threshold=400") == []
 
 
-@pytest.mark.parametrize("option", ["--csv", "--edl", "--stats", "--chapters"])
-def test_a_video_is_never_written_over(option: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["csv", "edl", "stats", "chapters"])
+def test_a_video_is_never_written_over(form: str, tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     (tmp_path / "link.mp4").symlink_to(film)
     before = film.read_bytes()
     for target in (film, tmp_path / "link.mp4", tmp_path / "." / "film.mp4"):
-        outcome = run(film, option, target, status=2)
+        outcome = run(film, "--export", f"{form}={target}", status=2)
         assert "which is one of the videos; choose another name" in outcome.err
     assert film.read_bytes() == before
 
@@ -339,7 +339,7 @@ def test_a_piece_is_never_written_over_a_video(tmp_path: Path) -> None:
 
 def test_two_options_do_not_write_one_file(film: Path, tmp_path: Path) -> None:
     same = tmp_path / "same.txt"
-    outcome = run(film, "--csv", same, "--edl", same, status=2)
+    outcome = run(film, "--export", f"csv={same}", "--export", f"edl={same}", status=2)
     assert "edl would overwrite" in outcome.err
     assert not same.exists()
 
@@ -349,7 +349,7 @@ def test_names_that_differ_in_case_alone_are_kept_apart(film: Path, tmp_path: Pa
     names = ("take.mp4", "TAKE.mkv")
     for name in names:
         (tmp_path / name).write_bytes(film.read_bytes())
-    run(*(tmp_path / name for name in names), "--edl", tmp_path / "edl")
+    run(*(tmp_path / name for name in names), "--export", f"edl={tmp_path / 'edl'}")
     assert {path.name for path in made_in(tmp_path / "edl")} == {"take.edl", "TAKE-2.edl"}
 
 
@@ -365,15 +365,15 @@ def test_a_table_that_cannot_be_written_leaves_the_rest(
 
     with monkeypatch.context() as patch:
         patch.setattr(disk, "before", refuse)
-        outcome = run(film, "--csv", table, "--json", status=1)
+        outcome = run(film, "--export", f"csv={table}", "--json", status=1)
     assert outcome.json["csv"] is None
     assert len(outcome.json["videos"][0]["shots"]) == 3
     assert [failure["path"] for failure in outcome.json["broken"]] == [str(table)]
     assert "No space left on device" in outcome.err
     os.mkfifo(pipe)
-    assert "it is a device or a pipe, not a file" in run(film, "--csv", pipe, status=2).err
+    assert "it is a device or a pipe, not a file" in run(film, "--export", f"csv={pipe}", status=2).err
     assert pipe.is_fifo()
-    assert "csv must be a file, got the folder" in run(film, "--csv", tmp_path, status=2).err
+    assert "csv must be a file, got the folder" in run(film, "--export", f"csv={tmp_path}", status=2).err
 
 
 def test_every_failure_names_its_file_once(tmp_path: Path) -> None:
@@ -389,14 +389,14 @@ def test_a_name_as_long_as_names_can_be(film: Path, tmp_path: Path) -> None:
     assert "3 shots" in outcome.out
     assert len(list((tmp_path / "fits").glob("*.mp4"))) == 3
     longest = long.rename(tmp_path / f"{'x' * 251}.mp4")
-    run(longest, "--thumbnails", tmp_path / "pictures", "--edl", tmp_path / "x.edl")
+    run(longest, "--thumbnails", tmp_path / "pictures", "--export", f"edl={tmp_path / 'x.edl'}")
     # The names that we give leave room for what is added to them.
     pictures = [path.name for path in made_in(tmp_path / "pictures")]
     assert len(pictures) == 3
     assert all(len(name) <= 255 and name.startswith("x" * 190) for name in pictures)
     assert (tmp_path / "x.edl").exists()
     assert "the file cannot be reached" in run("x" * 300, status=3).err
-    assert "cannot be written: File name too long" in run(film, "--edl", "y" * 300, status=2).err
+    assert "cannot be written: File name too long" in run(film, "--export", f"edl={'y' * 300}", status=2).err
 
 
 def test_drop_frame_needs_an_edl(film: Path) -> None:
@@ -421,7 +421,7 @@ def test_interrupted_it_begins_anew(film: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_types_and_a_contact_sheet(film: Path, tmp_path: Path) -> None:
-    outcome = run(film, "--types", "fade,wipe", "--html", tmp_path / "sheet.html")
+    outcome = run(film, "--types", "fade,wipe", "--export", f"html={tmp_path / 'sheet.html'}")
     assert "1 shot, 0 hard cuts" in outcome.out
     assert "contact sheet" in outcome.out
     assert "Shots: 1, transitions: 0" in (tmp_path / "sheet.html").read_text()
@@ -442,7 +442,7 @@ def test_pieces_images_and_lists_carry_the_same_numbers(film: Path, tmp_path: Pa
     for option in ("split", "thumbnails"):
         words += [f"--{option}", str(tmp_path / option)]
     for option in ("csv", "edl"):
-        words += [f"--{option}", str(tmp_path / option)]
+        words += ["--export", f"{option}={tmp_path / option}"]
     outcome = run(film, *words, "--images", "2")
     assert [path.name for path in made_in(tmp_path / "split")] == [
         "01 of 2 0.mp4",
@@ -512,7 +512,7 @@ def test_a_file_named_as_a_formula_is_text_in_every_table(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     name = "=cmd|' C calc'!A0.mp4"
     cut_video(tmp_path / name)
-    assert run(name, "--csv", "all.csv", "--format", "tsv").out.splitlines()[1].startswith(f"'{name}\t1\t")
+    assert run(name, "--export", "csv=all.csv", "--format", "tsv").out.splitlines()[1].startswith(f"'{name}\t1\t")
     with (tmp_path / "all.csv").open(newline="") as file:
         assert {row["file"] for row in csv.DictReader(file)} == {f"'{name}"}
     assert run(name, "--json").json["videos"][0]["path"] == name

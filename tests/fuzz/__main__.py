@@ -18,7 +18,7 @@ CORPUS = Path(__file__).with_name("corpus")
 _WATCHED = (
     "json.decoder", "json.scanner", "tomllib", "vidkin._base.values", "vidkin._base.registry", "vidkin._base.toml",
     "vidkin._base.values", "vidkin.datasets.listing", "vidkin.index.duplicates.plans",
-    "vidkin.index.duplicates.removal_log", "vidkin.media.containers", "vidkin.media.matroska", "vidkin.media.frames",
+    "vidkin.index.duplicates.removal_log", "vidkin.media.frames",
     "vidkin.review.cuts", "vidkin.web.files",
 )  # fmt: skip
 

@@ -24,9 +24,7 @@ from vidkin.index.duplicates.removal_log import Journal
 from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.opening import open_place
 from vidkin.media import probe
-from vidkin.media.containers import EXAMINERS
 from vidkin.media.frames import Time
-from vidkin.media.matroska import examine_matroska
 from vidkin.review.cuts import read_corrected
 from vidkin.review.labels import REVIEW_FOLDER
 from vidkin.web.files import requested_range
@@ -97,16 +95,6 @@ def read_lists(content: bytes) -> None:
     assert SavedLists.open(place).contents == lists.contents
 
 
-def find_damage(content: bytes) -> None:
-    """The structure of a Matroska file, and of a file of any other format whose lengths are read."""
-    with _file(content, "video.mkv").open("rb", buffering=0) as file:
-        for examine in (examine_matroska, *EXAMINERS.values()):
-            found = examine(file, len(content), lambda: None)
-            assert found.parts >= 0
-            assert found.missing >= 0
-            assert found.first is None or 0 <= found.first <= len(content)
-
-
 def read_properties(content: bytes) -> None:
     """The properties of a media file."""
     probe(_file(content, "video.bin"))
@@ -131,7 +119,6 @@ def read_a_time(content: bytes) -> None:
 
 
 TARGETS: Mapping[str, Target] = {
-    "damage": find_damage,
     "decisions": read_decisions,
     "json": read_json_document,
     "list": read_a_list,

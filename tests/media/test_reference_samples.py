@@ -14,7 +14,7 @@ import av
 import numpy as np
 import pytest
 
-from vidkin.media import find_damage, iter_frames, probe
+from vidkin.media import iter_frames
 
 _FRAMES = 24
 _DARKEST, _STEP = 20, 8
@@ -76,7 +76,7 @@ def _check(path: Path, times: list[Fraction]) -> None:
     said: list[str] = []
     batches = list(iter_frames(path, rate=None, short_side=None, on_damage=said.append))
     list(iter_frames(path, rate=2.0, on_damage=said.append))
-    assert [*said, find_damage(path, probe(path).container)] == [""]
+    assert said == []
     read = np.concatenate([batch.timestamps for batch in batches])
     gray = np.concatenate([batch.images.mean((1, 2, 3)) for batch in batches])
     np.testing.assert_allclose(read, [float(time - times[0]) for time in times], atol=0.0011)

@@ -77,7 +77,11 @@ def test_a_folder_without_a_model(tmp_path: Path) -> None:
         ("a = 1", r"does not describe a model: 'format' or \[model\] is missing"),
         (
             "format = 2\n[model]\nkind = 'image'",
-            "has format 2, this vidkin reads formats up to 1; upgrade vidkin",
+            r"was made by a newer version of vidkin \(format 2, this version reads 1\); train the",
+        ),
+        (
+            "format = 0\n[model]\nkind = 'image'",
+            r"was made by an earlier version of vidkin \(format 0, this version reads 1\); train the model again",
         ),
         (
             "format = 1\n[model]\nkind = 'image'\nwheels = 4",

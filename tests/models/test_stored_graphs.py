@@ -17,19 +17,15 @@ from tests.models.conftest import small
 from tests.support.comparators import passing
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features import open_extractor
-from vidkin.features.frame_encoder import load_frame_encoder, save_frame_encoder
-from vidkin.features.sessions import open_square_encoder
 from vidkin.media import Frames
 from vidkin.models import Encoder, load_model, model_digest, open_encoder, save_model
 from vidkin.models.comparator import build_comparator
 from vidkin.models.comparator_extractor import ComparatorExtractor
-from vidkin.models.comparator_folder import comparator_digest, export_in_place, load_comparator, save_comparator
+from vidkin.models.comparator_folder import comparator_digest, load_comparator, save_comparator
 from vidkin.models.config import ComparatorConfig
 from vidkin.models.encoder import TorchEncoder
 from vidkin.models.export import ExportError, write_graph
 from vidkin.models.extractor import OnnxEncoder
-
-STORED = Path(__file__).parents[1] / "fixtures" / "model-0.1"
 
 
 @pytest.fixture
@@ -99,7 +95,7 @@ def test_graphs_of_other_weights_are_not_used(
     state["fully_connected.bias"] += 1
     save_file(state, folder / "model.safetensors")
     # Torch is there: the weights count, and the log says what to do.
-    said = f"model.onnx: was made from another model than the one in model.safetensors; run `vidkin export {folder} "
+    said = "model.onnx: was made from another model than the one in model.safetensors; install torch"
     with caplog.at_level(logging.WARNING):
         found = open_encoder(folder, device="cpu")
     assert said in caplog.text
@@ -109,8 +105,6 @@ def test_graphs_of_other_weights_are_not_used(
         patch.setattr("vidkin.models.extractor.has_torch", lambda: False)
         with pytest.raises(MissingPartError, match="was made from another model"):
             open_encoder(folder)
-    assert export_in_place(folder) == [folder / "model.onnx"]
-    assert isinstance(open_encoder(folder), OnnxEncoder)
 
 
 @pytest.mark.usefixtures("no_torch")
@@ -118,22 +112,11 @@ def test_foreign_and_damaged_graphs_are_refused(tmp_path: Path) -> None:
     folder = save_model(small("image"), tmp_path / "model")
     graph = folder / "model.onnx"
     write_graph(nn.Linear(3, 2).eval(), (torch.ones(2, 3),), graph, {"a": {0: "n"}, "b": {0: "n"}}, metadata={})
-    with pytest.raises(MissingPartError, match=r"was made from another model .*--in-place`, which needs torch"):
+    with pytest.raises(MissingPartError, match=r"was made from another model .*; install torch to use the model"):
         open_encoder(folder)
     graph.write_bytes(b"no network")
-    with pytest.raises(MissingPartError, match=r"cannot open this file: .*--in-place`, which needs torch"):
+    with pytest.raises(MissingPartError, match=r"cannot open this file: .*; install torch to use the model"):
         open_encoder(folder)
-
-
-def test_a_folder_of_version_0_1_gets_its_graphs(tmp_path: Path, no_torch: None) -> None:
-    folder = Path(shutil.copytree(STORED, tmp_path / "model"))
-    with pytest.raises(MissingPartError, match=r"has no model.onnx, so it runs only with torch; run `vidkin export"):
-        open_extractor(str(folder))
-    assert export_in_place(folder) == [folder / "model.onnx", folder / "head.onnx"]
-    # The clips of tests/models/test_stored_model.py
-    clips = (torch.arange(3 * 3 * 3 * 24 * 24) ** 2 % 251).float().view(3, 3, 3, 24, 24) / 250
-    expected = load_model(folder).embed(clips).detach().numpy()
-    np.testing.assert_allclose(open_encoder(folder).embed(clips.numpy()), expected, atol=1e-6)
 
 
 def test_damaged_weights_give_the_same_error_as_with_torch(tmp_path: Path) -> None:
@@ -225,12 +208,8 @@ def test_a_stale_comparator_is_not_used(
     assert isinstance(extractor, ComparatorExtractor)
     assert extractor.comparator.learned_map(frame_map).tolist() == [[0.5]]  # 2 * .75 - 1
     monkeypatch.setattr("vidkin.models.comparator_extractor.has_torch", lambda: False)
-    with pytest.raises(MissingPartError, match=r"run `vidkin export .*model --in-place`"):
+    with pytest.raises(MissingPartError, match=r"install torch to use the model, or train it again"):
         open_extractor(str(folder))
-    export_in_place(folder)
-    extractor = open_extractor(str(folder))
-    assert isinstance(extractor, ComparatorExtractor)
-    assert extractor.comparator.learned_map(frame_map).tolist() == [[0.5]]
 
 
 def test_a_trained_frame_encoder_is_the_extractor_of_its_network(tmp_path: Path) -> None:
@@ -241,11 +220,3 @@ def test_a_trained_frame_encoder_is_the_extractor_of_its_network(tmp_path: Path)
     assert extractor.fingerprint.startswith(f"frame-encoder-1-{model.square_digest[:12]}")
     assert found.values.shape == (2, 1, 1, model.dimension)
     np.testing.assert_allclose(np.linalg.norm(found.values, axis=-1), 1, atol=1e-5)
-
-
-def test_the_encoder_of_an_older_comparator_gets_its_graph(tmp_path: Path) -> None:
-    weights = save_frame_encoder(load_frame_encoder(), tmp_path / "own.safetensors")
-    folder = save_comparator(passing(ComparatorConfig(unrelated=(0.0, 0.5))), tmp_path / "model", weights=weights)
-    assert not (folder / "extractor.onnx").exists()
-    assert export_in_place(folder) == [folder / "model.onnx", folder / "extractor.onnx"]
-    assert open_square_encoder(folder / "extractor.onnx").digest == load_frame_encoder().digest()

@@ -38,7 +38,7 @@ for name in ("image", "clip", "comparator", "frame_encoder"):
     assert vidkin.compare(f"{work}/videos/coffee.mp4", f"{work}/videos/coffee.mp4", extractor=model).score > 0.99
 assert "torch" not in sys.modules
 """
-OLD = """
+WITHOUT_GRAPH = """
 import sys
 from vidkin.errors import MissingPartError
 from vidkin.features import open_extractor
@@ -85,10 +85,11 @@ def test_trained_models_index_search_and_compare_without_torch(tmp_path: Path) -
     assert lines[1] == f"clip {fingerprints['clip']}"
 
 
-def test_a_folder_without_graphs_names_the_command() -> None:
-    stored = Path(__file__).parents[1] / "fixtures" / "model-0.1"
-    sentence = f"{stored}: has no model.onnx, so it runs only with torch; run `vidkin export {stored} --in-place`"
-    assert run(OLD, stored).strip() == f"{sentence}, which needs torch"
+def test_a_folder_without_graphs_says_what_to_do(tmp_path: Path) -> None:
+    folder = save_model(small("image"), tmp_path / "model")
+    (folder / "model.onnx").unlink()
+    sentence = f"{folder}: has no model.onnx, so it runs only with torch; install torch to use the model, or train it"
+    assert run(WITHOUT_GRAPH, folder).strip() == f"{sentence} again with `vidkin train RECIPE --output FOLDER`"
 
 
 def test_losses_say_what_to_install() -> None:

@@ -109,21 +109,21 @@ def test_export_and_its_older_spellings_write_the_same_bytes(tmp_path: Path) -> 
         "html": "a.html",
         "plot": "a.png",
     }
-    for folder in ("old", "new"):
+    for folder in ("named", "by_ending"):
         (tmp_path / folder).mkdir()
-    old = [word for name, file in files.items() for word in (f"--{name}", tmp_path / "old" / file)]
-    new = [word for file in files.values() for word in ("--export", tmp_path / "new" / file)]
-    for words in (old, new):
+    named = [word for name, file in files.items() for word in ("--export", f"{name}={tmp_path / 'named' / file}")]
+    by_ending = [word for file in files.values() for word in ("--export", tmp_path / "by_ending" / file)]
+    for words in (named, by_ending):
         run("shots", "--detector", "shotdetect", film, *words)
     for file in files.values():
-        assert (tmp_path / "old" / file).read_bytes() == (tmp_path / "new" / file).read_bytes()
-    assert json.loads((tmp_path / "new" / "a.otio").read_text())["OTIO_SCHEMA"] == "Timeline.1"
+        assert (tmp_path / "named" / file).read_bytes() == (tmp_path / "by_ending" / file).read_bytes()
+    assert json.loads((tmp_path / "by_ending" / "a.otio").read_text())["OTIO_SCHEMA"] == "Timeline.1"
 
 
 def test_export_names_one_file_a_format_and_csv_may_be_standard_output(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     words = ("shots", "--detector", "shotdetect", film)
-    twice = run(*words, "--edl", tmp_path / "a.edl", "--export", tmp_path / "b.edl", status=2)
+    twice = run(*words, "--export", f"edl={tmp_path / 'a.edl'}", "--export", tmp_path / "b.edl", status=2)
     assert "--export must name one file of a format" in twice.err
     assert "the ending chooses the format" in run(*words, "--export", "film.mov", status=2).err
     shown = run(*words, "--export", "csv=-")
@@ -135,5 +135,5 @@ def test_help_shows_export_and_hides_older_spellings_and_rare_options() -> None:
     usage = run("shots", "--help").out
     shown = set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", usage, flags=re.MULTILINE))
     assert {"--export", "--split", "--thumbnails", "--detector"} <= shown
-    assert not shown & {"--edl", "--otio", "--csv", "--plot", "--template", "--image-size", "--drop-frame"}
+    assert not shown & {"--export", "edl=--otio", "csv=--plot", "--template", "--image-size", "--drop-frame"}
     assert len(shown) <= 17

@@ -135,7 +135,9 @@ class _Commands(LazyGroup):
             "vidkin.cli.serve:serve",
             "Show the index in a browser: library, search by example, where videos match.",
         ),
-        "info": LazyCommand("vidkin.cli.info:info", "Show what the index holds and which extractor made it."),
+        "info": LazyCommand(
+            "vidkin.cli.info:info", "Show what the index holds and which extractor made it, or check files for damage."
+        ),
         "remove": LazyCommand("vidkin.cli.info:remove", "Remove videos from the index."),
         "embed": LazyCommand(
             "vidkin.cli.embed:embed",

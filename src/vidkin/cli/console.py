@@ -523,9 +523,20 @@ def choose_format(form: OutputFormat, *, json: bool) -> OutputFormat:
 
 
 _COLUMNS = (
-    *("query", "rank", "score", "path", "missing"),
-    *("query_start", "query_end", "target_start", "target_end", "speed", "mirrored", "turned"),
-    *("picture", "sound"),
+    "query",
+    "rank",
+    "score",
+    "path",
+    "missing",
+    "query_start",
+    "query_end",
+    "target_start",
+    "target_end",
+    "speed",
+    "mirrored",
+    "turned",
+    "picture",
+    "sound",
 )
 
 

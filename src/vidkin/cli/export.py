@@ -22,13 +22,7 @@ class _Format(StrEnum):
 
 def export(
     model: Annotated[Path, typer.Argument(help="Folder of a trained model.", metavar="MODEL")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write.", dir_okay=False, show_default=False)
-    ] = None,
-    in_place: Annotated[
-        bool,
-        typer.Option("--in-place", help="Write the ONNX files into MODEL itself, so that it runs without torch."),
-    ] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write.", dir_okay=False)],
     format: Annotated[
         _Format, typer.Option("--format", help="ONNX, or a program for torch.export.load.")
     ] = _Format.onnx,
@@ -37,14 +31,8 @@ def export(
     """Write MODEL as one file that runs without vidkin: images or clips in, unit vectors out.
 
     The input has values from 0 to 1; the file normalizes it. The metadata "vidkin" of the file describes the input.
-    With --in-place a folder gets the ONNX files that training writes now, comparators included. MODEL can also be the
-    weights of a frame encoder, FILE.safetensors; its ONNX file belongs beside it as FILE.onnx.
+    MODEL can also be the weights of a frame encoder, FILE.safetensors; its ONNX file belongs beside it as FILE.onnx.
     """
-    if (output is not None) == in_place:
-        raise typer.BadParameter("use either --output or --in-place")
-    if output is None:
-        _export_in_place(model, json)
-        return
     if model.is_file():
         _export_frame_encoder(model, output, json)
         return
@@ -62,19 +50,6 @@ def export(
     shape = f"{config.frames} frames of " if config.takes_clips else ""
     size = f"{config.size} x {config.size} pixels"
     say(path_text(path).append(f": {config.kind}, {shape}{size} to {loaded.dimension} values"))
-
-
-def _export_in_place(model: Path, json: bool) -> None:
-    from vidkin.models.comparator_folder import export_in_place
-
-    written = export_in_place(model)
-    if json:
-        print_json({"model": model, "outputs": written})
-        return
-    for path in written:
-        say(path_text(path).append(": written"))
-    if not written:
-        note("Nothing to write: this comparator has no network, and runs without torch as it is.")
 
 
 def _export_frame_encoder(weights: Path, output: Path, json: bool) -> None:

@@ -1,4 +1,4 @@
-"""``vidkin info`` and ``vidkin remove``: what an index holds, and removing videos from it."""
+"""``vidkin info`` and ``vidkin remove``: what an index holds, whether files are whole, and removing videos."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vidkin._base.values import as_json
+from vidkin.cli.commands import Status
 from vidkin.cli.console import (
     FormatOption,
     OutputFormat,
     choose_format,
+    meter,
     path_text,
     plain_text,
     say,
@@ -21,7 +23,15 @@ from vidkin.cli.console import (
     write_tsv,
     yes_no,
 )
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, open_index, open_index_for_writing
+from vidkin.cli.options import (
+    DEFAULT_INDEX,
+    IndexOption,
+    JsonOption,
+    check_inputs,
+    open_index,
+    open_index_for_writing,
+)
+from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import clock, file_size, number, print_json, printable
 
 if TYPE_CHECKING:
@@ -39,32 +49,58 @@ _COLUMNS = (
     ("file", "left"),
 )
 _TSV_COLUMNS = (
-    *("path", "status", "duration", "width", "height", "codec", "frames", "windows", "damage", "cause"),
-    *("missing", "sound"),
+    "path",
+    "status",
+    "duration",
+    "width",
+    "height",
+    "codec",
+    "frames",
+    "windows",
+    "damage",
+    "cause",
+    "missing",
+    "sound",
 )
 
 
 def info(
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Files to decode with --check.", metavar="FILE", show_default=False)
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Decode each FILE completely and report every error; exit status 1 if any."),
+    ] = False,
     index: IndexOption = DEFAULT_INDEX,
     videos: Annotated[bool, typer.Option("--videos", help="Also list every video.")] = False,
     format: FormatOption = OutputFormat.TABLE,
     json: JsonOption = False,
 ) -> None:
-    """Show what the index holds and which extractor made it."""
+    """Show what the index holds and which extractor made it, or check files for damage.
+
+    With --check no index is used: each FILE is decoded from its first frame to its last with strict error detection,
+    its sound included, and the first errors are listed with their times in seconds.
+    """
+    form = choose_format(format, json=json)
+    if check or files:
+        if not (check and files):
+            raise InvalidArgumentError("FILE and --check need each other: vidkin info FILE... --check")
+        _check_files(files, form)
+        return
     from vidkin.index import is_gone
 
-    form = choose_format(format, json=json)
     with open_index(index) as collection:
         facts = collection.info()
         records = collection.videos() if videos else None
         tracks = _read_tracks(collection, records or ())
     missing = {record.path for record in records or () if is_gone(record.path)}
     if form is OutputFormat.JSON:
-        files = [
+        listed = [
             {**record.to_dict(), "missing": record.path in missing, "sound": _tracks_as_json(tracks[record.path])}
             for record in records or ()
         ]
-        print_json({"index": index, **facts.to_dict(), **({"files": files} if videos else {})})
+        print_json({"index": index, **facts.to_dict(), **({"files": listed} if videos else {})})
         return
     if form is not OutputFormat.TABLE:
         _print_lines(facts, records, missing, tracks, form)
@@ -85,6 +121,40 @@ def info(
         sounds = [] if any(row[4] for row in rows) else [4]
         columns = [column for place, column in enumerate(_COLUMNS) if place not in sounds]
         table(None, columns, [[cell for place, cell in enumerate(row) if place not in sounds] for row in rows])
+
+
+def _check_files(files: Sequence[Path], form: OutputFormat) -> None:
+    """Decode files and print what is wrong with them; exit status 1 if anything is."""
+    from vidkin.media.checking import check_file
+
+    check_inputs(*files)
+    checks = []
+    for file in files:
+        with meter(f"Checking {file.name}"):
+            checks.append(check_file(file))
+    if form is OutputFormat.JSON:
+        print_json({"files": [{**check.to_dict(), "is_whole": check.is_whole} for check in checks]})
+    elif form is OutputFormat.TSV:
+        write_tsv(("path", "is_whole", "frames", "duration", "stated_duration", "errors", "seconds", "cause"))
+        for check in checks:
+            first = check.errors[0] if check.errors else None
+            measured = str(check.frames), f"{check.duration:.3f}", f"{check.stated_duration:.3f}"
+            seconds = "" if first is None or first.seconds is None else f"{first.seconds:.3f}"
+            cause = "" if first is None else printable(first.cause)
+            write_tsv((check.path, yes_no(check.is_whole), *measured, str(check.error_count), seconds, cause))
+    else:
+        for check in checks:
+            if check.is_whole:
+                say(path_text(check.path).append(f": whole, {number(check.frames, 'frame')} in {check.duration:.1f} s"))
+                continue
+            say(path_text(check.path).append(f": damaged, {number(check.error_count, 'error')}"), style="red")
+            for error in check.errors:
+                when = "in the first seconds" if error.seconds is None else f"at {error.seconds:.1f} s"
+                say(f"  {when}: {printable(error.cause)}")
+            if check.error_count > len(check.errors):
+                say(f"  and {number(check.error_count - len(check.errors), 'more error')}")
+    if not all(check.is_whole for check in checks):
+        raise typer.Exit(Status.SOME_FAILED)
 
 
 def _read_tracks(collection: Index, records: Sequence[VideoRecord]) -> dict[str, tuple[SoundFeatures, ...] | None]:

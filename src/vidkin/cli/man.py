@@ -36,9 +36,13 @@ def write_man_page(program: Any) -> str:
     """
     lines = [
         f'.TH VIDKIN 1 "" "vidkin {__version__}"',
-        *(".SH NAME", "vidkin \\- find related video"),
-        *(".SH SYNOPSIS", ".B vidkin", "[options] command [arguments]"),
-        *(".SH DESCRIPTION", _roff(_paragraph(program.help))),
+        ".SH NAME",
+        "vidkin \\- find related video",
+        ".SH SYNOPSIS",
+        ".B vidkin",
+        "[options] command [arguments]",
+        ".SH DESCRIPTION",
+        _roff(_paragraph(program.help)),
         ".SH OPTIONS",
         *_options(program),
         ".SH COMMANDS",

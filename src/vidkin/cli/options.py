@@ -329,7 +329,7 @@ def goes_to_output(csv: Path | None, form: OutputFormat) -> bool:
         typer.BadParameter: Another format goes there, too.
     """
     if form.value != "table" and csv == STANDARD_OUTPUT:
-        raise typer.BadParameter(f"--format {form.value} and --csv - both write to standard output; use one of them")
+        raise typer.BadParameter(f"--format {form.value} and the CSV both write to standard output; use one of them")
     return csv == STANDARD_OUTPUT
 
 
@@ -414,11 +414,6 @@ def config_path() -> Path:
     """Where the configuration file of a person is, or would be."""
     if named := os.environ.get(_VARIABLE):
         return Path(named).expanduser()
-    # The same place on Linux; elsewhere the file of an earlier vidkin stays in use.
-    home = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    earlier = Path(home).expanduser() / "vidkin" / "config.toml"
-    if earlier.is_file():
-        return earlier
     from platformdirs import user_config_path
 
     return user_config_path("vidkin", appauthor=False) / "config.toml"

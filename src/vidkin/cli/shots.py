@@ -54,9 +54,6 @@ if TYPE_CHECKING:
         Transition,
     )
 
-# Older spellings of --export, one a format.
-OldExportOption = Annotated[Path | None, typer.Option(hidden=True)]
-
 
 def parse_types(texts: Sequence[str] | None) -> tuple[Transition, ...]:
     """The transitions to report, from texts such as ``hard,fade``; all of them by default.
@@ -73,13 +70,13 @@ def parse_types(texts: Sequence[str] | None) -> tuple[Transition, ...]:
     return tuple(name for name in TRANSITIONS if name in words) or TRANSITIONS
 
 
-def parse_exports(texts: Sequence[str] | None, **old: Path | None) -> dict[str, Path]:
-    """Where to write each format: values of ``--export``, and those of its older spellings by format.
+def parse_exports(texts: Sequence[str] | None) -> dict[str, Path]:
+    """Where to write each format, from the values of ``--export``.
 
     Raises:
         InvalidArgumentError: A format is unknown, or has two files.
     """
-    targets = {name: path for name, path in old.items() if path is not None}
+    targets: dict[str, Path] = {}
     if not texts:
         return targets
     from vidkin.shots import match_shot_format, shot_format_names
@@ -502,13 +499,6 @@ def shots(
         ),
     ] = None,
     device: RareDeviceOption = "auto",
-    csv: OldExportOption = None,
-    edl: OldExportOption = None,
-    otio: OldExportOption = None,
-    chapters: OldExportOption = None,
-    stats: OldExportOption = None,
-    plot: OldExportOption = None,
-    html: OldExportOption = None,
 ) -> None:
     """Find the shots of videos: where each begins and ends, and how it is cut in.
 
@@ -518,7 +508,7 @@ def shots(
     the section [shots] of the configuration file (see the guide).
     """
     check_stretch(start, end)
-    targets = parse_exports(export, csv=csv, edl=edl, otio=otio, chapters=chapters, stats=stats, plot=plot, html=html)
+    targets = parse_exports(export)
     check_companions(context, targets)
     form = choose_format(format, json=json)
     to_output = "csv" in targets and goes_to_output(targets["csv"], form)

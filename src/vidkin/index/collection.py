@@ -129,7 +129,7 @@ class Index:
         Raises:
             CollectionNotFoundError: There is no index, and ``create`` is False.
             CollectionMismatchError: It was made with a different extractor, weights, rate or store.
-            CollectionError: It is damaged or was made by a newer vidkin, or the folder holds other files.
+            CollectionError: It is damaged or was made by another version of vidkin, or the folder holds other files.
             ExtractorError: The extractor cannot be opened.
         """
         place = open_place(path)

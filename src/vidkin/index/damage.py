@@ -148,8 +148,14 @@ def check_files(place: Place) -> None:
         CollectionDamagedError: One of them is there and cannot be read.
     """
     readers = (
-        *(Calibration.read, CommonFrames.open, LearnedScale.open),
-        *(Decisions.open, SavedLists.open, RemovedPaths.open, SoundTable.open, PruneGuard.read_devices),
+        Calibration.read,
+        CommonFrames.open,
+        LearnedScale.open,
+        Decisions.open,
+        SavedLists.open,
+        RemovedPaths.open,
+        SoundTable.open,
+        PruneGuard.read_devices,
     )
     for read in readers:
         read(place)

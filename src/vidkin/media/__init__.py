@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vidkin._base.registry import lazy_names
 
 if TYPE_CHECKING:
-    from vidkin.media.damage import find_damage
+    from vidkin.media.checking import DecodingError, FileCheck, check_file
     from vidkin.media.decode import iter_frames, iter_frames_at, read_frames, thumbnail
     from vidkin.media.encode import write_clip, write_thumbnail, write_video
     from vidkin.media.frames import Frames, Time
@@ -25,6 +25,8 @@ else:
 __all__ = [
     "PLANE_HEIGHT",
     "PLANE_WIDTH",
+    "DecodingError",
+    "FileCheck",
     "FramePlanes",
     "Frames",
     "Piece",
@@ -33,7 +35,7 @@ __all__ = [
     "SplitReport",
     "Time",
     "VideoInfo",
-    "find_damage",
+    "check_file",
     "iter_frames",
     "iter_frames_at",
     "iter_planes",

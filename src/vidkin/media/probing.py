@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import av
 import av.error
 
-from vidkin._base.files import IMAGE_EXTENSIONS, PathLike
+from vidkin._base.files import IMAGE_EXTENSIONS, PathLike, open_regular_file
 from vidkin._base.values import Result
 from vidkin.media.convert import HLG, PQ, Orienter, clean_aspect, display_size
 from vidkin.media.frames import Time, is_frame_number
@@ -44,6 +44,9 @@ _EARLIER = 0.25
 TAIL = 2.0
 # Headers are often slightly wrong; a file counts as cut off if more than this and more than a tenth is missing.
 _LEAST_CUT = 1.0
+# GUID of the file properties of ASF (Advanced Systems Format specification, 3.2), and where they are looked for.
+_ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
+_ASF_HEADER_BYTES = 1 << 16
 # Tag that multiplexers write for each stream of a Matroska file.
 _TAGGED_DURATION = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d*)?)")
 
@@ -104,7 +107,7 @@ class VideoInfo(Result):
     @property
     def cut_off(self) -> bool:
         """Whether the file ends well before its video, as after an interrupted download; the rest can be read."""
-        return self.stated_duration - self.duration > _margin(self.stated_duration)
+        return is_cut_off(self.stated_duration, self.duration)
 
 
 class BegunVideo(NamedTuple):
@@ -234,12 +237,12 @@ def _probe(reader: PictureReader, sound: HeldPackets | None = None) -> tuple[Vid
     if container.format.name.startswith(SEEKABLE) and (opening := next(reader.packets(), None)) is not None:
         # The end before the start: then the decoder stands where the next reader goes on.
         end = _stated_end(reader)
-        stated = _stated(container, stream)
+        stated = _stated(name, container, stream)
         base, first, begun = _begin(reader, identify(opening), sound)
     else:
         base, first = next(reader.pictures())
         end = _stated_end(reader)
-        stated = _stated(container, stream)
+        stated = _stated(name, container, stream)
     if end is None or end <= base:
         with open_video(name, threads=1) as (whole, same):
             everything = PictureReader(name, whole, same, on_read=reader.on_read)
@@ -322,11 +325,13 @@ def _stated_end(reader: PictureReader) -> int | None:
     return _last_end(reader)[0]
 
 
-def _stated(container: InputContainer, stream: VideoStream) -> float:
+def _stated(name: str, container: InputContainer, stream: VideoStream) -> float:
     """Duration of the video according to the header; 0 if it is not stated."""
     if container.format.name == "avi":
         # FFmpeg adapts the duration to the data present.
         return stream.frames / frame_rate(stream)
+    if container.format.name == "asf" and stream.duration is None:
+        return _stated_by_asf(name)
     if stream.duration is not None and stream.time_base is not None:
         return float(Time.of_ticks(max(stream.duration, 0), stream.time_base))
     # Matroska counts from 0, even if the first frame is later.
@@ -343,6 +348,23 @@ def _stated(container: InputContainer, stream: VideoStream) -> float:
     # checked.
     is_known = container.format.name.startswith("matroska")
     return whole if is_known and not _goes_on(container, first + whole - _margin(whole)) else 0.0
+
+
+def _stated_by_asf(name: str) -> float:
+    """Duration in the header of an ASF file (WMV), which FFmpeg withholds from files shorter than stated."""
+    with open_regular_file(name) as file:
+        header = file.read(_ASF_HEADER_BYTES)
+    begin = header.find(_ASF_PROPERTIES)
+    properties = header[begin : begin + 104] if begin >= 0 else b""
+    if len(properties) < 104 or properties[88] & 1:  # a broadcast states no duration
+        return 0.0
+    played, preroll = int.from_bytes(properties[64:72], "little"), int.from_bytes(properties[80:88], "little")
+    return max(played / 1e7 - preroll / 1e3, 0.0)
+
+
+def is_cut_off(stated: float, duration: float) -> bool:
+    """Whether a video of this duration is clearly shorter than its header states."""
+    return stated - duration > _margin(stated)
 
 
 def _margin(stated: float) -> float:

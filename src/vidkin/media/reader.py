@@ -53,7 +53,7 @@ GLUED = 1.0
 # Zeros where a download or a copy left a hole: no encoder of these codecs writes them, because their data look random,
 # and their decoders take them without a word.
 _HOLE = bytes(64)
-_SILENT = {"vp8", "vp9"}
+SILENT_CODECS = {"vp8", "vp9"}
 
 PacketIdentity = tuple[int | None, int | None, int | None, int]
 """Times, place and size of a packet."""
@@ -64,14 +64,17 @@ BegunPackets = Sequence[tuple["Packet[VideoStream]", "list[VideoFrame]"]]
 # Formats that make FFmpeg open devices, or files or addresses other than the one named. A few only open files beside
 # it (MLV its other parts, VobSub its pictures), which is one file too many as well.
 _OPEN_OTHERS = frozenset({
-    *("concat", "dash", "hls", "imf", "mlv", "rtp", "rtsp", "sap", "sdp", "vobsub", "webm_dash_manifest"),
-    *("alsa", "fbdev", "kmsgrab", "lavfi", "oss", "video4linux2,v4l2", "x11grab", "xcbgrab"),
+    "concat", "dash", "hls", "imf", "mlv", "rtp", "rtsp", "sap", "sdp", "vobsub", "webm_dash_manifest",
+    "alsa", "fbdev", "kmsgrab", "lavfi", "oss", "video4linux2,v4l2", "x11grab", "xcbgrab",
 })  # fmt: skip
 # Under this name FFmpeg expects the two other planes of a picture in files of their own.
 _SEPARATE_PLANES = ".y"
 
 MOST_PIXELS = 80_000_000
 """Most pixels of a decoded frame; the largest frames of cameras have 79,626,240 (12,288 x 6,480)."""
+
+MAX_PIXELS_OPTIONS = {"max_pixels": str(MOST_PIXELS)}
+"""Options of a decoder that refuses larger frames."""
 
 # Pixels of the frames that decoding threads hold at once: each holds frames of its own.
 _MOST_PIXELS_IN_THREADS = 100_000_000
@@ -189,7 +192,7 @@ class PictureReader:
         self._repeating = False
         self._newest: int | None = None
         self._times_of_decoding = container.format.name in _WITHOUT_PRESENTATION
-        self._decodes_holes = stream.codec_context.codec.canonical_name in _SILENT
+        self._decodes_holes = stream.codec_context.codec.canonical_name in SILENT_CODECS
 
     @property
     def length(self) -> float:
@@ -415,7 +418,7 @@ def open_video(path: PathLike, *, threads: int = 0) -> Iterator[tuple[InputConta
             context = stream.codec_context
             if context.width * context.height > MOST_PIXELS:
                 raise too_large(name)
-            context.options = {"max_pixels": str(MOST_PIXELS)}
+            context.options = MAX_PIXELS_OPTIONS
             stream.thread_type = "AUTO"
             allowed = max(1, _MOST_PIXELS_IN_THREADS // max(1, context.width * context.height))
             context.thread_count = allowed if allowed < (threads or os.cpu_count() or 1) else threads
@@ -636,4 +639,9 @@ def take_complaints() -> int:
         end = 0
     os.lseek(_STDERR, end, os.SEEK_SET)
     _seen = end
-    return sum(not _HARMLESS.match(line) for line in _LINE.findall(content))
+    return sum(not is_harmless(line) for line in _LINE.findall(content))
+
+
+def is_harmless(message: bytes) -> bool:
+    """Whether FFmpeg writes this message about whole files, too."""
+    return _HARMLESS.match(message) is not None

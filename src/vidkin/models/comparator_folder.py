@@ -12,9 +12,7 @@ from typing import Any
 import torch
 
 from vidkin._base.files import PathLike, replace_file
-from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.frame_encoder import export_frame_encoder, load_frame_encoder
 from vidkin.models.comparator import Comparator, build_comparator
 from vidkin.models.comparator_extractor import (
     EXTRACTOR_WEIGHTS_FILE,
@@ -22,11 +20,10 @@ from vidkin.models.comparator_extractor import (
     comparator_facts,
     read_comparator_info,
 )
-from vidkin.models.config import COMPARATOR
-from vidkin.models.encoder import evaluation_mode, model_digest
-from vidkin.models.export import write_encoder_graphs, write_graph
-from vidkin.models.model_folder import load_model, write_model_folder
-from vidkin.models.stored import GRAPH_ENTRY, GRAPH_FILE, WEIGHTS_FILE, read_model_document, weights_digest
+from vidkin.models.encoder import evaluation_mode
+from vidkin.models.export import write_graph
+from vidkin.models.model_folder import write_model_folder
+from vidkin.models.stored import GRAPH_ENTRY, GRAPH_FILE, WEIGHTS_FILE, weights_digest
 from vidkin.models.weights import state_arrays
 
 
@@ -124,27 +121,6 @@ def write_comparator_graphs(comparator: Comparator, folder: Path) -> list[Path]:
                 metadata={GRAPH_ENTRY: json.dumps({"weights": comparator_digest(comparator)})},
             )
         ]
-
-
-def export_in_place(folder: PathLike) -> list[Path]:
-    """Write the ONNX files of a model of any kind into its own folder, so that it runs without torch; for folders of
-    version 0.1, and those whose writing was interrupted. Returns the files; none if it needs none.
-
-    Raises:
-        UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The folder is damaged or cannot be written.
-        ExportError: onnx is not installed, or the network has a layer that ONNX lacks.
-    """
-    path = Path(folder).expanduser()
-    if read_model_document(path)[1]["model"].get("kind") == COMPARATOR:
-        written = write_comparator_graphs(load_comparator(path), path)
-        info = read_comparator_info(path)
-        if info.weights is not None and parse_name(info.config.extractor).path == "vidkin":
-            encoder = load_frame_encoder(info.weights)
-            written.append(export_frame_encoder(encoder, info.weights.with_suffix(".onnx")))
-        return written
-    model = load_model(path)
-    return write_encoder_graphs(model, path, model_digest(model))
 
 
 def comparator_digest(comparator: Comparator) -> str:

@@ -129,7 +129,7 @@ def load_model(folder: PathLike, *, device: str | torch.device = "cpu") -> Encod
 
     Raises:
         UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The folder is damaged, or was written by a newer vidkin.
+        InvalidArgumentError: The folder is damaged, or was written by another version of vidkin.
     """
     path = Path(folder).expanduser()
     info = read_model_info(path)

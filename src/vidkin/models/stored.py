@@ -64,7 +64,7 @@ def read_model_info(folder: PathLike) -> ModelInfo:
 
     Raises:
         UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The file is damaged, or was written by a newer vidkin.
+        InvalidArgumentError: The file is damaged, or was written by another version of vidkin.
     """
     path, document = read_model_document(folder)
     if document["model"].get("kind") == COMPARATOR:
@@ -89,7 +89,7 @@ def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
 
     Raises:
         UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The file is damaged, or was written by a newer vidkin.
+        InvalidArgumentError: The file is damaged, or was written by another version of vidkin.
     """
     path = Path(folder).expanduser() / CONFIG_FILE
     try:
@@ -104,9 +104,11 @@ def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
     version = document.get("format")
     if not isinstance(version, int) or not isinstance(document.get("model"), dict):
         raise InvalidArgumentError(f"{path}: does not describe a model: 'format' or [model] is missing")
-    if version > FORMAT:
+    if version != FORMAT:
+        age = "an earlier" if version < FORMAT else "a newer"
         raise InvalidArgumentError(
-            f"{path}: has format {version}, this vidkin reads formats up to {FORMAT}; upgrade vidkin"
+            f"{path}: was made by {age} version of vidkin (format {version}, this version reads {FORMAT}); train the "
+            f"model again: vidkin train RECIPE --output NEW_FOLDER"
         )
     for name in ("classes", "metrics", "notes"):
         if not isinstance(document.setdefault(name, {}), dict):
@@ -169,7 +171,7 @@ class Graph:
     """
 
     def __init__(self, path: Path, digest: str, *, device: str = "cpu") -> None:
-        remedy = f"run `vidkin export {path.parent} --in-place`, which needs torch"
+        remedy = "install torch to use the model, or train it again with `vidkin train RECIPE --output FOLDER`"
         if not path.is_file():
             raise MissingPartError(f"{path.parent}: has no {path.name}, so it runs only with torch; {remedy}")
         self._path = path

@@ -18,7 +18,18 @@ from vidkin.rendering.text import FileFormat, clock_range, json_text, number, pe
 if TYPE_CHECKING:
     from vidkin.index import Coverage
 
-_HEADINGS = (*("start", "end", "path", "other_start", "other_end", "score", "speed", "mirrored", "exact", "source"),)
+_HEADINGS = (
+    "start",
+    "end",
+    "path",
+    "other_start",
+    "other_end",
+    "score",
+    "speed",
+    "mirrored",
+    "exact",
+    "source",
+)
 # Files, and stretches of which nothing is elsewhere, that a sentence names.
 _MOST_NAMED = 8
 # A rate of a file is taken for a standard one that it differs from by this share at most.
@@ -54,8 +65,13 @@ def coverage_cells(coverage: Coverage) -> Iterator[tuple[str, ...]]:
     for each in coverage.stretches:
         is_source = (each.path, each.other_start - each.speed * each.start) in sources
         yield (
-            *(f"{each.start:.3f}", f"{each.end:.3f}", replace_controls(each.path)),
-            *(f"{each.other_start:.3f}", f"{each.other_end:.3f}", f"{each.score:.4f}", f"{each.speed:.4f}"),
+            f"{each.start:.3f}",
+            f"{each.end:.3f}",
+            replace_controls(each.path),
+            f"{each.other_start:.3f}",
+            f"{each.other_end:.3f}",
+            f"{each.score:.4f}",
+            f"{each.speed:.4f}",
             *("yes" if value else "no" for value in (each.mirrored, each.exact, is_source)),
         )
 

@@ -33,8 +33,23 @@ KIND_NAMES = {
 """Name of each kind of group, as chapters have it."""
 
 _HEADINGS = (
-    *("group", "kind", "path", "start", "end", "score", "speed", "shorter"),
-    *("titled", "other_sound", "source", "files", "name", "picture", "sound", "without_middle", "found_by"),
+    "group",
+    "kind",
+    "path",
+    "start",
+    "end",
+    "score",
+    "speed",
+    "shorter",
+    "titled",
+    "other_sound",
+    "source",
+    "files",
+    "name",
+    "picture",
+    "sound",
+    "without_middle",
+    "found_by",
 )
 _USUAL_SPEED = 0.005
 _LONGEST_NAME = 240  # bytes of a name without its ending
@@ -101,10 +116,17 @@ def recurring_cells(groups: Sequence[RecurringGroup]) -> Iterator[tuple[str, ...
     for position, group in enumerate(groups):
         for one in group.occurrences:
             yield (
-                *(group_name(position), group.kind, replace_controls(one.path), f"{one.start:.3f}", f"{one.end:.3f}"),
-                *(f"{one.score:.4f}", f"{one.speed:.4f}", f"{one.shorter:.3f}"),
+                group_name(position),
+                group.kind,
+                replace_controls(one.path),
+                f"{one.start:.3f}",
+                f"{one.end:.3f}",
+                f"{one.score:.4f}",
+                f"{one.speed:.4f}",
+                f"{one.shorter:.3f}",
                 *("yes" if said else "no" for said in (one.titled, one.other_sound, one.source)),
-                *(str(group.files), replace_controls(group.name)),
+                str(group.files),
+                replace_controls(group.name),
                 *("" if said is None else f"{said:.4f}" for said in (one.picture, one.sound)),
                 f"{one.without_middle:.3f}",
                 group.found_by,

@@ -23,8 +23,16 @@ _WITHOUT_EFFECT = ("cache", "memory", "threads", "log_every", "checkpoint_every"
 # Settings added after vidkin 0.1, resolved values of ``auto``, and names as spelled by that version: recipes keep
 # their digests, so that runs started with 0.1 can be resumed.
 _LATER = (
-    *("kind", "folders", "frames_per_video", "moving", "pairs", "decay_biases"),
-    *("relevance", "buffer", "relevance_margin", "in_class"),
+    "kind",
+    "folders",
+    "frames_per_video",
+    "moving",
+    "pairs",
+    "decay_biases",
+    "relevance",
+    "buffer",
+    "relevance_margin",
+    "in_class",
 )
 _AUTO = {"split_by": "group", "measure": "qp"}
 _SPELLED = {"optimizer": "optimiser", "color": "colour"}

@@ -100,8 +100,7 @@ def test_a_file_that_broke_off_is_taken_in_with_a_word(
     causes = {os.path.basename(outcome.path): outcome.cause for outcome in report.added if outcome.cause}
     assert list(causes) == ["e.mp4"]
     assert re.fullmatch(
-        r"the file is cut off: [3-8]\.\d s of 12\.0 s are there(; the file is damaged: [^;]*)?"
-        r"; [\d,]+ bytes or more are missing at its end",
+        r"the file is cut off: [3-8]\.\d s of 12\.0 s are there(; the file is damaged: [^;]*)?",
         causes["e.mp4"],
     )
     assert causes["e.mp4"] in caplog.text
@@ -125,8 +124,7 @@ def test_damage_in_the_middle_is_recorded_until_the_file_is_mended(
     # Where a time stamp was hit, the file also seems to be cut off.
     assert re.fullmatch(
         r"(the file is cut off: .*; )?the file is damaged: \d+ packets? skipped(, \d+ frames? with errors)?"
-        r", first at \d\.\d s(; the file is damaged: \d+ of about \d+ parts changed after they were written, "
-        r"first at \d\.\d s)?",
+        r", first at \d\.\d s",
         causes["d.ts"],
     )
     assert caplog.text.count(causes["d.ts"]) == 1
@@ -147,7 +145,7 @@ def test_damage_in_the_middle_is_recorded_until_the_file_is_mended(
 
 
 def test_bytes_missing_in_the_middle_of_a_webm_are_recorded_as_damage(collection: Collection) -> None:
-    """Its demuxer goes on with the next packet that it understands, without a word."""
+    """Its demuxer skips the rest of the cluster, which holds the whole video, without an error."""
     path = encode(
         collection.folder / "d.webm",
         pan("coffee", 40, width=96, height=64),
@@ -160,8 +158,7 @@ def test_bytes_missing_in_the_middle_of_a_webm_are_recorded_as_damage(collection
     record = collection.store.find(str(path))
     assert record is not None
     assert record.status == "ok"
-    word = "1 of about 1 parts changed after they were written, first at 0.0 s; it lacks 20 bytes or more"
-    assert word in record.damage
+    assert record.damage == f"the file is cut off: {record.duration:.1f} s of 4.0 s are there"
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again_and_lends_its_features_to_nobody(

@@ -1,4 +1,4 @@
-"""Files of features: parts of the picture in half bytes, or in bytes as older indexes have them."""
+"""Files of features: parts of the picture in half bytes."""
 
 from __future__ import annotations
 
@@ -54,20 +54,6 @@ def test_half_a_byte_a_number(tmp_path: Path, features: FrameFeatures) -> None:
     assert parts.size == FRAMES * (VIEWS - 1) * DIMENSION // 2
     cosine = (files.read(1).values.astype(np.float32) * features.values).sum(-1)
     assert float(cosine.min()) > 0.98
-
-
-def test_parts_of_an_older_index_are_read(tmp_path: Path, features: FrameFeatures) -> None:
-    files = FeatureFiles(open_place(tmp_path))
-    files.write(1, features)
-    path = path_of(tmp_path, 1)
-    tensors = load_file(path)
-    tensors["parts"] = (features.values[:, 1:] * 127).round().astype(np.int8)
-    save_file(tensors, path)
-    np.testing.assert_allclose(files.read(1).values.astype(np.float32), features.values, atol=0.005, rtol=0)
-    tensors["parts"][0, 0] = 90
-    save_file(tensors, path)
-    with pytest.raises(CollectionDamagedError, match="its values are not what was written"):
-        files.read(1)
 
 
 @pytest.mark.parametrize("byte", [0x00, 0xFF, 0x99, 0x0F])

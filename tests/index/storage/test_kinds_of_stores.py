@@ -11,7 +11,6 @@ import pytest
 from tests.index.helpers import video
 from vidkin.errors import (
     CollectionDamagedError,
-    CollectionError,
     CollectionMismatchError,
     InvalidArgumentError,
     MissingPartError,
@@ -29,12 +28,12 @@ def with_manifest(folder: Path, **values: object) -> None:
 
 def test_an_index_is_opened_with_the_store_that_it_was_made_with(tmp_path: Path) -> None:
     clip = video(tmp_path / "a.mp4")
-    for name, format_version in ((None, 1), ("lance", 1), ("stand-in", 4), ("stand-in:1", 4)):
+    for name in (None, "lance", "stand-in", "stand-in:1"):
         folder = tmp_path / f"{name}.vidkin"
         with Index.open(folder, extractor="classical", create=True, store=name) as index:
             index.add(clip, workers=1)
         manifest = Manifest.read(open_place(folder))
-        assert (manifest.store, manifest.format_version) == (name or "lance", format_version)
+        assert manifest.store == (name or "lance")
         with Index.open(folder) as index:
             assert type(index.store) is LanceStore
             assert [match.path for match in index.search(clip)] == [str(clip)]
@@ -79,12 +78,3 @@ def test_unknown_stores_and_addresses_are_named(tmp_path: Path, monkeypatch: pyt
         with_manifest(tmp_path / name, store=name)
         with pytest.raises(CollectionDamagedError, match=rf"collection.json is damaged \({message}\); restore it"):
             Index.open(tmp_path / name)
-
-
-def test_an_index_of_shards_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
-    Index.open(tmp_path, extractor="classical", create=True).close()
-    with_manifest(tmp_path, shards=3)
-    with pytest.raises(
-        CollectionError, match="was made by an earlier version of vidkin, with shards; index the videos"
-    ):
-        Index.open(tmp_path)

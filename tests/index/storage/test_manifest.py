@@ -24,7 +24,7 @@ def test_written_and_read(tmp_path: Path) -> None:
     create_index(open_place(folder), PLAIN)
     manifest = Manifest.read(open_place(folder))
     assert (manifest.extractor, manifest.fingerprint, manifest.sampling_rate) == ("plain", "plain-1", 1.0)
-    assert (manifest.vidkin_version, manifest.format_version) == (__version__, 1)
+    assert (manifest.vidkin_version, manifest.format_version) == (__version__, 5)
     assert sorted(path.name for path in folder.iterdir()) == ["collection.json", "writer.lock"]
 
 
@@ -57,21 +57,29 @@ def test_manifests_that_are_damaged_or_from_newer_versions_have_different_errors
     path = tmp_path / "collection.json"
     with pytest.raises(CollectionNotFoundError, match=r"make one with `vidkin index FOLDER"):
         Manifest.read(open_place(tmp_path))
-    good = {"format_version": 1, "extractor": "classical", "fingerprint": "classical-1"}
+    good = {"format_version": 5, "extractor": "classical", "fingerprint": "classical-1"}
     wrong = [
         *({"extractor": 7}, {"fingerprint": None}, {"weights": 5}, {"sampling_rate": "fast"}),
         *({"sampling_rate": None}, {"sampling_rate": -1.0}, {"sampling_rate": True}, {"measure": "kind"}),
         *({"exclude": "*.mov"}, {"exclude": [3]}, {"exclude": ["/"]}, {"images": 1}, {"follow_links": None}),
     ]
-    texts = ["[" * 100_000, "{", "[]", '{"extractor": "x"}', '{"format_version": 1}']
+    texts = ["[" * 100_000, "{", "[]", '{"extractor": "x"}', '{"format_version": 5}']
     for text in (*texts, *(json.dumps({**good, **change}) for change in wrong)):
         path.write_text(text)
         with pytest.raises(CollectionDamagedError, match=r"is damaged .*restore it .* in another folder"):
             Manifest.read(open_place(tmp_path))
     path.write_text(json.dumps(good))
     assert Manifest.read(open_place(tmp_path)).sampling_rate == 1.0
-    path.write_text(json.dumps({"format_version": 99, "vidkin_version": "9.1"}))
-    with pytest.raises(CollectionError, match=r"has format 99, made by vidkin 9.1; .* upgrade vidkin"):
+
+
+@pytest.mark.parametrize(("version", "age"), [(1, "an earlier"), (99, "a newer")])
+def test_an_index_of_another_format_has_to_be_made_again(tmp_path: Path, version: int, age: str) -> None:
+    (tmp_path / "collection.json").write_text(json.dumps({"format_version": version}))
+    with pytest.raises(
+        CollectionError,
+        match=rf"was made by {age} version of vidkin \(format {version}, this version reads 5\); index the videos "
+        "again: vidkin index FOLDER --index NEW_INDEX$",
+    ):
         Manifest.read(open_place(tmp_path))
 
 

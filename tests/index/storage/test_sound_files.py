@@ -209,18 +209,6 @@ def write_whole(folder: Path, numbers: Sequence[int]) -> None:
     (folder / SoundTable.FILE).write_bytes(head + header + arrays)
 
 
-def test_a_table_of_an_earlier_version_is_read_and_becomes_a_part_of_the_next_one(tmp_path: Path) -> None:
-    files = fill(tmp_path, range(4))
-    fill(tmp_path / "new", range(4)).update(map(name_of, range(4)))
-    # The earlier version sorted them by their names, and kept nothing of 4 but that it was read.
-    write_whole(tmp_path, [1, 2, 3])
-    fill(tmp_path / "other", [1, 2, 3]).update(map(name_of, [1, 2, 3]))
-    assert answers(tmp_path, range(4)) == answers(tmp_path / "other", range(4))
-    files.update(map(name_of, range(4)))
-    assert answers(tmp_path, range(4)) == answers(tmp_path / "new", range(4))
-    assert part_files(tmp_path)
-
-
 def test_an_update_without_news_writes_nothing(tmp_path: Path) -> None:
     files = fill(tmp_path, range(3))
     files.update(map(name_of, range(3)))

@@ -362,14 +362,6 @@ def test_features_stay_whole_through_many_commits_and_optimization(
 # What only a store on disk can do.
 
 
-def test_a_stale_video_is_written_as_version_0_1_wrote_it(disk: Callable[..., LanceStore]) -> None:
-    store = disk()
-    stale = store.append(record("/a.mp4").as_stale("lost"))
-    rows = store._videos.read(["status", "mtime_ns"]).to_pylist()
-    assert rows == [{"status": "broken", "mtime_ns": -1}]
-    assert disk().videos() == [stale]
-
-
 def test_everything_is_there_after_opening_again(disk: Callable[..., LanceStore]) -> None:
     first = disk()
     records = first.append_many([entry("/a.mp4", seed=1), entry("/b.mp4", seed=2)])

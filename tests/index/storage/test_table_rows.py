@@ -11,7 +11,6 @@ from tests.index.helpers import units
 from vidkin.index import VideoRecord
 from vidkin.index.storage.records import WindowVectors
 from vidkin.index.storage.table import (
-    LATER_VIDEO_COLUMNS,
     all_windows,
     record_rows,
     records_from_rows,
@@ -34,17 +33,6 @@ RECORD = VideoRecord(path="/a.mp4", size=1, mtime_ns=2, content_hash="ab", durat
 )
 def test_a_record_comes_back(record: VideoRecord) -> None:
     assert records_from_rows(record_rows([record, record])) == [record, record]
-
-
-def test_a_stale_record_is_a_broken_one_to_version_0_1() -> None:
-    (row,) = record_rows([RECORD.as_stale("read it again")]).to_pylist()
-    assert (row["status"], row["mtime_ns"], row["cause"]) == ("broken", -1, "read it again")
-
-
-def test_a_table_of_version_0_1_has_no_damage() -> None:
-    rows = record_rows([RECORD]).drop_columns(list(LATER_VIDEO_COLUMNS))
-    (record,) = records_from_rows(rows)
-    assert (record.path, record.damage) == ("/a.mp4", "")
 
 
 def test_a_cause_with_a_name_that_is_not_text_is_written() -> None:

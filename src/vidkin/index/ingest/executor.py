@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,7 +17,6 @@ from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.features.sound import Hearing
 from vidkin.index.storage.manifest import WorkerSpec
 from vidkin.index.storage.records import part_rate, sampling_rate, to_stored
-from vidkin.media.damage import find_damage
 from vidkin.media.probing import VideoInfo, open_probed
 from vidkin.similarity import FrameFeatures
 from vidkin.similarity.sound import SoundFeatures
@@ -170,9 +168,6 @@ def describe_video(
                 yield Advanced(path, len(part), max(reached - before, 0.0))
         heard, said = (None, "") if hearing is None else hearing.finish()
         damage.append(said)
-        # A file that vanishes in the meantime was read in time.
-        with suppress(OSError):
-            damage.append(find_damage(path, info.container, on_read=lambda: beat("decoding")))
         if parts:
             yield Described(
                 path, info, FrameFeatures.concatenate(parts), "; ".join(dict.fromkeys(filter(None, damage))), heard

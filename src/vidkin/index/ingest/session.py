@@ -225,8 +225,7 @@ class _Session:
             return
         damage = event.damage
         if info.cut_off:
-            # Both can know it: the times of the file by its seconds, its structure by its bytes.
-            damage = "; ".join(filter(None, (describe_cut_off(info), damage.replace("the file is cut off: ", ""))))
+            damage = "; ".join(filter(None, (describe_cut_off(info), damage)))
         record = _record(
             step.file,
             step.hash,

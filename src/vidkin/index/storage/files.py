@@ -185,11 +185,11 @@ _MOST_SAMPLED = 3 * _CHUNK
 # Names of codecs of variable bit rate. Files of any others (raw, DV, Y4M, transport streams of constant rate) may have
 # exactly the same length as a different film.
 _VARIABLE_CODECS = (
-    *(b"avc1", b"avc3", b"hvc1", b"hev1", b"vp08", b"vp09", b"av01", b"mp4v"),  # MP4, QuickTime
-    *(b"V_MPEG4/", b"V_MPEGH/", b"V_VP8", b"V_VP9", b"V_AV1"),  # Matroska, WebM
-    *(b"H264", b"h264", b"X264", b"x264", b"XVID", b"xvid", b"DIVX", b"divx", b"DX50", b"FMP4"),  # AVI
-    *(b"W\0M\0V\x003\0", b"WMV1", b"WMV2", b"WMV3", b"WVC1"),  # ASF
-)
+    b"avc1", b"avc3", b"hvc1", b"hev1", b"vp08", b"vp09", b"av01", b"mp4v",  # MP4, QuickTime
+    b"V_MPEG4/", b"V_MPEGH/", b"V_VP8", b"V_VP9", b"V_AV1",  # Matroska, WebM
+    b"H264", b"h264", b"X264", b"x264", b"XVID", b"xvid", b"DIVX", b"divx", b"DX50", b"FMP4",  # AVI
+    b"W\0M\0V\x003\0", b"WMV1", b"WMV2", b"WMV3", b"WVC1",  # ASF
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

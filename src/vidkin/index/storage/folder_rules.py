@@ -18,18 +18,18 @@ _BINS = (
     "RECYCLER",
     "System Volume Information",
     # macOS, iCloud, and file servers for Macs
-    *(".Trash", ".Trashes", "Network Trash Folder", ".DocumentRevisions-V100", ".MobileBackups", ".AppleDouble"),
+    ".Trash", ".Trashes", "Network Trash Folder", ".DocumentRevisions-V100", ".MobileBackups", ".AppleDouble",
     "*.photoslibrary/resources/derivatives",
     # Linux desktops and file systems
-    *(".local/share/Trash", ".Trash-[0-9]*", ".thumbnails", "lost+found"),
-    *(".snapshots", ".snapshot", ".zfs/snapshot"),
+    ".local/share/Trash", ".Trash-[0-9]*", ".thumbnails", "lost+found",
+    ".snapshots", ".snapshot", ".zfs/snapshot",
     # NAS systems: Synology, QNAP, NetApp, Buffalo, Unraid, and Samba's bin
-    *("#recycle", "#snapshot", "@eaDir"),
-    *("@Recycle", "@Recently-Snapshot", ".@__thumb", ".@__qini"),
-    *("~snapshot", "trashbox", ".Recycle.Bin", ".recycle"),
+    "#recycle", "#snapshot", "@eaDir",
+    "@Recycle", "@Recently-Snapshot", ".@__thumb", ".@__qini",
+    "~snapshot", "trashbox", ".Recycle.Bin", ".recycle",
     # Programs that synchronize folders: Nextcloud, Dropbox, Syncthing, Resilio
-    *("files_trashbin", "files_versions", ".dropbox.cache", ".stversions", ".sync/Archive"),
-)
+    "files_trashbin", "files_versions", ".dropbox.cache", ".stversions", ".sync/Archive",
+)  # fmt: skip
 # In any case: drives of systems that ignore the case of letters are read by others, too.
 _BIN_PATH = re.compile("|".join(fnmatch.translate(f"*/{name.casefold()}") for name in _BINS))
 _LAST_NAMES = re.compile("|".join(fnmatch.translate(name.casefold().rpartition("/")[2]) for name in _BINS))

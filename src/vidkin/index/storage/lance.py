@@ -35,7 +35,6 @@ from vidkin.index.storage.records import (
     window_vectors,
 )
 from vidkin.index.storage.table import (
-    LATER_VIDEO_COLUMNS,
     VIDEO_COLUMNS,
     VIDEO_WINDOW_COLUMNS,
     LanceTable,
@@ -401,8 +400,7 @@ class LanceStore:
             self._windows.refresh()
 
     def _load(self) -> None:
-        later = LATER_VIDEO_COLUMNS - self._videos.columns()
-        rows = self._videos.read([name for name in VIDEO_COLUMNS if name not in later])
+        rows = self._videos.read(list(VIDEO_COLUMNS))
         self._catalog = Catalog([] if rows is None else records_from_rows(rows))
         self._search = self._snapshot = None
 

@@ -35,9 +35,8 @@ if TYPE_CHECKING:
 
 PathLike = str | os.PathLike[str]
 
-# Plain indexes are of format 1, which earlier versions read. They would compare whitened windows (3) with queries that
-# are not, and take an index with another store than theirs (4) for an empty one.
-FORMAT_VERSION, _WHITENED = 4, 3
+FORMAT_VERSION = 5
+"""Version of the layout of an index on disk; an index of any other version is not opened."""
 
 LANCE = "lance"
 """Name of the store that an index has unless another one is chosen."""
@@ -86,12 +85,12 @@ class Manifest:
         measure: Name of the scorer for the features, see :func:`vidkin.similarity.open_scorer`.
         exclude, follow_links, images, include_bins: Which files of folders to index, see
             :class:`vidkin.index.FolderRules`.
-        sound: Whether the sound of files is described as well; not in indexes of earlier versions.
+        sound: Whether the sound of files is described as well.
         reviewed: Whether searches use the measure that ``vidkin train review`` stored in the folder.
         created: ISO 8601 time.
         vidkin_version: Version of vidkin that created it.
         whitened: Windows are whitened by the covariance of the background photographs to this power, as the file
-            ``windows.safetensors`` says; 0: they are stored as they are, also in indexes of earlier versions.
+            ``windows.safetensors`` says; 0: they are stored as they are.
         distinct: Windows of parts with a cosine of this and more to one that is stored are not, see
             :func:`~vidkin.index.storage.records.distinct_windows`; 1: all are.
         store: Name of what keeps records, features and windows, see :mod:`vidkin.index.storage.stores`.
@@ -115,7 +114,7 @@ class Manifest:
     whitened: float = 0.0
     distinct: float = 1.0
     store: str = LANCE
-    format_version: int = 1
+    format_version: int = FORMAT_VERSION
 
     @classmethod
     def exists(cls, place: Place) -> bool:
@@ -128,7 +127,7 @@ class Manifest:
 
         Raises:
             CollectionNotFoundError: There is no index.
-            CollectionError: It is damaged, or a newer vidkin made it.
+            CollectionError: It is damaged, or another version of vidkin made it.
         """
         path = place.address(MANIFEST_FILE)
         content = place.read(MANIFEST_FILE)
@@ -145,16 +144,11 @@ class Manifest:
         version = values.get("format_version") if isinstance(values, dict) else None
         if not isinstance(version, int):
             raise CollectionDamagedError(f"{path} is damaged (no format version); {INDEX_REMEDY}")
-        if version > FORMAT_VERSION:
+        if version != FORMAT_VERSION:
+            age = "an earlier" if version < FORMAT_VERSION else "a newer"
             raise CollectionError(
-                f"{place.uri} has format {version}, made by vidkin {values.get('vidkin_version', '?')}; "
-                f"this vidkin reads formats up to {FORMAT_VERSION}: upgrade vidkin, or make a new index in another "
-                "folder"
-            )
-        if values.get("shards"):
-            raise CollectionError(
-                f"{place.uri} was made by an earlier version of vidkin, with shards; index the videos again in another "
-                "folder"
+                f"{place.uri} was made by {age} version of vidkin (format {version}, this version reads "
+                f"{FORMAT_VERSION}); index the videos again: vidkin index FOLDER --index NEW_INDEX"
             )
         return cls._from_json(path, values)
 
@@ -358,7 +352,6 @@ def create_index(
         whitened=0.0 if whitening is None else WHITENING_POWER,
         distinct=1.0 if whitening is None else distinct,
         store=store,
-        format_version=FORMAT_VERSION if store != LANCE else 1 if whitening is None else _WHITENED,
     )
     create_manifest(place, manifest, whitening)
 

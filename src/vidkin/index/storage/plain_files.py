@@ -39,9 +39,6 @@ _NAMES_OF_PARTS = ("part_frames", "part_views", "parts", "part_baselines", "boxe
 _OPTIONAL_NAMES = (*_NAMES_OF_PARTS, "__metadata__")
 # Bits of 1.0 in half precision, plus a margin for rounding.
 _LARGEST_BITS = 0x3C00 + 8
-# Older indexes store parts as bytes: multiples of 1/127, and the tolerance of squared lengths around 1.
-_BYTE_STEPS = 127
-_ROUNDED = 0.1
 # Added to the numbers -7 to 7 of parts, two of which take a byte: half bytes of 0 are damage.
 _ZERO = 8
 _LARGEST_NUMBER = 7
@@ -192,14 +189,7 @@ def _with_parts(features: FrameFeatures, data: NDArray[np.uint8], header: dict[s
     lengths_fit = int(counts.sum()) == len(features) and len(counts) == len(boxes)
     if parts.shape[:2] != (len(frames), len(views)) or baselines.shape != parts.shape[:2] or not lengths_fit:
         raise ValueError("its parts are not what was written")
-    if parts.dtype == np.int8:  # of an older index, in bytes
-        numbers = parts.astype(np.float32)
-        lengths = np.vecdot(numbers, numbers) / _BYTE_STEPS**2
-        if ((np.abs(lengths - 1) > _ROUNDED) & (lengths > 0)).any():
-            raise ValueError("its values are not what was written")
-        restored = (numbers / np.float32(_BYTE_STEPS)).astype(np.float16)
-    else:
-        restored = _unpacked(parts, features.values.shape[-1])
+    restored = _unpacked(parts, features.values.shape[-1])
     rows = frames[:, None]
     values = np.zeros((len(features), boxes.shape[1], *features.values.shape[2:]), np.float16)
     values[:, :1] = features.values

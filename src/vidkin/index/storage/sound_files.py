@@ -31,7 +31,6 @@ from vidkin.index.storage.files import reading, writing
 from vidkin.index.storage.manifest import SOUND_TABLE
 from vidkin.index.storage.place import Place
 from vidkin.similarity.sound import (
-    ROOM,
     Hypothesis,
     PairTable,
     PairTables,
@@ -46,8 +45,7 @@ _logger = logging.getLogger(__name__)
 _FOLDER, _SUFFIX = "sound", ".landmarks"
 _PARTS, _PART_SUFFIX = "sound/tables", ".pairs"
 _HEAD = struct.Struct("<4sII")
-# Earlier versions kept the whole table in one file; it is read until an update writes parts.
-_MARK, _TABLE_MARK, _PART_MARK, _WHOLE_MARK = b"VKS1", b"VKT2", b"VKP1", b"VKT1"
+_MARK, _TABLE_MARK, _PART_MARK = b"VKS1", b"VKT2", b"VKP1"
 # A landmark takes four bytes: its time in steps, seven bits of pitch, and whether it is strong.
 _PITCH_BITS = 8
 
@@ -240,27 +238,23 @@ class TablePart:
     name: str = ""
 
     @classmethod
-    def of(cls, stored: memoryview, name: str, mark: bytes) -> TablePart | None:
+    def of(cls, stored: memoryview, name: str) -> TablePart | None:
         """The part that is stored; None if it is of another version.
 
         Raises:
             ValueError: It is cut off or not what was written.
         """
         # The pairs are not covered: what is wrong there leads to a track that the landmarks do not confirm.
-        header, data = _open(stored, mark, is_checked=False)
+        header, data = _open(stored, _PART_MARK, is_checked=False)
         if header["made"] != fingerprint_of_sounds():
             return None
         counts = [int(count) for count in header["counts"]]
         tracks = tuple((str(content), int(number)) for content, number in header["tracks"])
-        is_whole = mark == _WHOLE_MARK
-        if len(data) != 4 * (counts[0] + counts[1]) + 8 * counts[2] or counts[2] != len(tracks) + (not is_whole):
+        if len(data) != 4 * (counts[0] + counts[1]) + 8 * counts[2] or counts[2] != len(tracks) + 1:
             raise ValueError("its tables are not what was written")
         starts = np.frombuffer(data[: 8 * counts[2]], "<i8")
         rest = np.frombuffer(data[8 * counts[2] :], "<u4")
         pairs = PairTable(rest[: counts[0]], rest[counts[0] :], starts)
-        if is_whole:
-            end = int(pairs.positions.max(initial=0)) + 1 + ROOM if tracks else 0
-            pairs = replace(pairs, starts=np.append(starts, end))
         pairs.check()
         return cls(pairs, tracks, tuple(map(str, header["read"])), name)
 
@@ -374,9 +368,6 @@ class SoundTable:
                 stored = _map_file(place, cls.FILE)
                 if stored is None:
                     return None
-                if bytes(stored[:4]) == _WHOLE_MARK:
-                    whole = TablePart.of(stored, "", _WHOLE_MARK)
-                    return None if whole is None else cls.of([whole], ())
                 header, _ = _open(stored, _TABLE_MARK)
                 if header["made"] != fingerprint_of_sounds():
                     return None
@@ -417,7 +408,7 @@ def _read_stored(place: Place, name: str) -> TablePart | None:
     stored = _map_file(place, _part_file(name))
     if stored is None:
         return None
-    part = TablePart.of(stored, name, _PART_MARK)
+    part = TablePart.of(stored, name)
     if part is None:
         raise ValueError("it names a part of another version")
     return part

@@ -390,14 +390,6 @@ def video_schema() -> pa.Schema:
     )
 
 
-# A stale record is written as a broken one with an impossible modification time, as version 0.1 did, so that old and
-# new versions can read each other's indexes.
-_STALE_MTIME = -1
-
-LATER_VIDEO_COLUMNS = frozenset({"damage"})
-
-"""Columns that tables of version 0.1 lack."""
-
 WINDOW_COLUMNS = ("video_id", "window", "vector")
 
 VIDEO_WINDOW_COLUMNS = (*WINDOW_COLUMNS, "start", "end", "first_frame", "last_frame")
@@ -410,8 +402,6 @@ def record_rows(records: Iterable[VideoRecord]) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for record in records:
         rows.append({name: getattr(record, name) for name in VIDEO_COLUMNS})
-        if record.status == "stale":
-            rows[-1] |= {"status": "broken", "mtime_ns": _STALE_MTIME}
         rows[-1]["path"] = os.fsencode(record.path)
         # A cause may quote a file name that is not valid text.
         rows[-1]["cause"] = record.cause.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -427,9 +417,7 @@ def records_from_rows(rows: pa.Table) -> list[VideoRecord]:
     records = []
     for row in zip(*columns, strict=True):
         fields = dict(zip(names, row, strict=True))
-        if fields["status"] == "broken" and fields["mtime_ns"] == _STALE_MTIME:
-            fields |= {"status": "stale", "mtime_ns": 0}
-        records.append(VideoRecord(**{**fields, "damage": fields.get("damage") or ""}))
+        records.append(VideoRecord(**fields))
     return records
 
 
