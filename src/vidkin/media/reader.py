@@ -418,7 +418,7 @@ def open_video(path: PathLike, *, threads: int = 0) -> Iterator[tuple[InputConta
             context = stream.codec_context
             if context.width * context.height > MOST_PIXELS:
                 raise too_large(name)
-            context.options = MAX_PIXELS_OPTIONS
+            context.options = dict(MAX_PIXELS_OPTIONS)
             stream.thread_type = "AUTO"
             allowed = max(1, _MOST_PIXELS_IN_THREADS // max(1, context.width * context.height))
             context.thread_count = allowed if allowed < (threads or os.cpu_count() or 1) else threads
