@@ -1,4 +1,4 @@
-"""The command line, assembled: commands, the version, and how errors end."""
+"""The command line, assembled: commands, shell completion, the version, and how errors end."""
 
 from __future__ import annotations
 
@@ -31,9 +31,6 @@ from vidkin.cli.commands import (
 )
 from vidkin.cli.options import INDEX_CONFIG, config_path, option_defaults, show_defaults
 from vidkin.errors import VidkinError
-
-# Completion in zsh from the first Tab on.
-
 
 # zsh loads a file of completions at the first Tab and expects that it also completes; typer's only defines a function.
 _COMPLETE = '\n[[ ${zsh_eval_context[-1]} == loadautofunc ]] && %(complete_func)s "$@"\n'
