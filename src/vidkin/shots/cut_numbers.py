@@ -1,4 +1,4 @@
-"""The last frames of a film, and vectors of requested frames."""
+"""Measurements of possible cuts and transitions: vectors of frames, regions that change, and camera motion."""
 
 from __future__ import annotations
 
@@ -174,9 +174,6 @@ def _places(few: tuple[int, int], many: tuple[int, int]) -> NDArray[np.intp]:
     return (rows[:, None] * many[1] + columns).ravel()
 
 
-# How much of the picture stays from one frame to another, for example under a graphic that pops up.
-
-
 # Blocks across and down, and pixels per block side, for luma averaged to 64 x 64.
 _BLOCKS, _SIDE = 8, 8
 
@@ -334,9 +331,6 @@ def _deviation(count: int, total: float, squares: float) -> float:
     return math.sqrt(count * squares - total * total) / count
 
 
-# Measurements of a frame that can begin a shot.
-
-
 HARD_NUMBERS = (
     "distance", "contrast", "network", "across", "share", "structure", "brightness", "steady", "beside",
     "quiet", "gradual", "others", "motion", "stays", "stayed", "filled", "picture", "before", "after",
@@ -488,9 +482,6 @@ def logit(share: float | np.floating) -> float:
     return float(np.log(share / (1 - share)))
 
 
-# Measurements of a stretch that can be a transition.
-
-
 GRADUAL_NUMBERS = (
     "ends", "before", "after", "network", "peak", "length", "picture", "dark", "middle", "excess", "hold",
     "dissolve", "wipe", "hard", "steps", "stays", "stayed", "filled", "ramp", "differ", "divided", "swept",
@@ -597,9 +588,6 @@ def measure_wipe(frames: Sequence[PictureBlocks]) -> tuple[float, float, float]:
     old, new = (np.array([~changed_blocks(shot, frame)[differ] for frame in frames[2:-2]]) for shot in (before, after))
     over = (new & ~old).mean(1)
     return float(differ.mean()), float((new ^ old).mean()), float(max(0.0, over[-1] - over[0]))
-
-
-# What a camera shows that moves: everything in the picture is found again a moment later, a little elsewhere.
 
 
 # Steps within a stretch in which blocks are followed, the part of it that a step takes, and its fewest and most

@@ -45,9 +45,6 @@ from vidkin.shots.cut_numbers import (
 from vidkin.shots.fades import LEAST_PICTURE, PLAIN, SHORTEST, propose_stretches, settle_fades
 from vidkin.shots.thinning import FrameThinner
 
-# Places where a film can be cut, with the measurements needed to decide.
-
-
 GRADUAL_TYPES: tuple[Transition, ...] = ("dissolve", "fade", "wipe")
 
 LEAST_DISTANCE = 0.01
@@ -265,9 +262,6 @@ class _GrowingRows:
         self._count = end
 
 
-# The probability that a proposal is correct: a small network on its measurements.
-
-
 # Standardized numbers are clipped to this.
 _FURTHEST = 4.0
 
@@ -325,9 +319,6 @@ class ProposalScore:
             units=tuple(tuple(unit) for unit in table["units"]),
             shares=tuple(table["shares"]),
         )
-
-
-# From proposals to cuts: two scores decide, and contradictions are resolved.
 
 
 # No second hard cut within this many frames of a more certain one.
@@ -502,9 +493,6 @@ def _kind_of_cut(numbers: Sequence[float]) -> tuple[Transition, float]:
     return ("jump", same) if same > 0.5 else ("hard", 1 - same)
 
 
-# The networks and the decision rules, as two files: what finds cuts, and what finds gradual transitions.
-
-
 _OUTPUTS = 5
 
 _DATA = Path(__file__).with_name("data")
@@ -577,9 +565,6 @@ class CutModel:
             rules = parse_json(metadata["rules"])
             scores = {name: ProposalScore.from_table(rules[name]) for name in ("hard", "gradual")}
             return cls(network, CutRules(**{**rules, **scores}), parse_json(metadata.get("provenance", "{}")))
-
-
-# The default detector: distances of frame vectors at changes of the picture, and a network for transitions.
 
 
 class CutDetector:
