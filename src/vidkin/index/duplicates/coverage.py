@@ -225,9 +225,6 @@ def _share(spans: Iterable[tuple[float, float]], duration: float) -> float:
     return min(1.0, _seconds(spans) / duration) if duration > 0 else 0.0
 
 
-# Find the stretches.
-
-
 def cover(
     path: str | os.PathLike[str],
     parts: SearchParts,

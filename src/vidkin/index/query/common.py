@@ -283,9 +283,6 @@ def _share(windows: WindowVectors, chosen: NDArray[np.bool_]) -> float:
     return float(lengths[chosen].sum() / max(lengths.sum(), 1e-9))
 
 
-# Calibration: how similar unrelated frames are to the extractor of an index.
-
-
 _logger = logging.getLogger(__name__)
 
 _SHARE = 0.9

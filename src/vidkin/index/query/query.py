@@ -1,4 +1,5 @@
-"""Queries: files, pictures and frames in memory, and videos of the index; and the parts that all searches share."""
+"""Queries: files, pictures and frames in memory, and videos of the index; reading them with a timeout; and the parts
+that all searches share."""
 
 from __future__ import annotations
 
@@ -116,8 +117,6 @@ def _frames(query: FrameQuery, frame_rate: float | None) -> tuple[NDArray[np.uin
         )
     return images, None
 
-
-# Queries: features of a file, of a stretch of a file or of a stored video, ready for both stages of search.
 
 _logger = logging.getLogger(__name__)
 # A query has several frames per second, to find where a match begins; parts of the picture need fewer.
@@ -293,9 +292,6 @@ def query_from_stored(features: FrameFeatures, common: CommonFrames) -> Query:
     return Query(weigh_features(features, common))
 
 
-# Read a query in its own thread, so that a hanging decoder can be abandoned and Ctrl-C works at any moment.
-
-
 ABANDONED = "vidkin abandoned reader"
 """Name of a thread that had not ended when its result was no longer needed."""
 
@@ -384,9 +380,6 @@ class _WatchedThread(Generic[_Result]):
             raise _AbandonedError
         self.phase = phase
         self.beats += 1
-
-
-# What the searches of one index share: loaded once, and kept until the index changes.
 
 
 class SearchParts:
@@ -548,9 +541,6 @@ class SearchParts:
         changed = version != self._versions.get(name)
         self._versions[name] = version
         return changed
-
-
-# Videos of an index as queries: read again as densely as a query if that is denser than the stored features.
 
 
 # Number of videos whose fine features are cached, each a few megabytes: connected pairs are compared after each other.

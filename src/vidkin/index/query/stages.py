@@ -1,4 +1,5 @@
-"""The two stages of a search: candidates from the window vectors, then exact scores and segments; and their results."""
+"""The two stages of a search, candidates from window vectors and then exact scores and segments; their results; and the
+score of a single pair."""
 
 from __future__ import annotations
 
@@ -432,9 +433,6 @@ class _Seen:
         ]
 
 
-# Results of searches and comparisons.
-
-
 @dataclass(frozen=True, slots=True)
 class Match(Result):
     """One video of the index that matches the query.
@@ -556,9 +554,6 @@ class Comparison(Result):
 
     def __repr__(self) -> str:
         return f"Comparison(score={self.score:.3f}, segments={len(self.segments)}, map={list(self.map.shape)})"
-
-
-# One score for a pair of videos, whichever of them is called the query.
 
 
 def compare_pair(first: Query, second: Query, scorer: Scorer) -> Comparison:

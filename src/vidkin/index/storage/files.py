@@ -174,9 +174,6 @@ def _damage(error: Exception) -> str:
     return f"damaged ({cause or type(error).__name__})"
 
 
-# Whether a file is there, and whether two hold the same, without reading all of large ones where that is safe.
-
-
 _CHUNK = 1 << 20
 
 # Encoders of variable bit rate write no two files of equal length that differ only between three samples.

@@ -1,5 +1,5 @@
-"""The settings of an index, in one small file: creating and opening an index, checking its extractor, and counting what
-is in it."""
+"""The settings of an index, in one small file: creating and opening an index, checking its extractor, what its
+executors need, and counting what is in it."""
 
 from __future__ import annotations
 
@@ -286,9 +286,6 @@ def _check_not_lost(place: Place) -> None:
         raise CollectionDamagedError(f"{place.address(MANIFEST_FILE)} is missing; {INDEX_REMEDY}")
 
 
-# What an executor needs to make features for an index.
-
-
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
     """Everything that a worker needs to extract features.
@@ -316,9 +313,6 @@ class WorkerSpec:
         if self.open_extractor is not None:
             return self.open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
         return open_extractor(self.extractor, weights=self.weights, whitening=self.whitening, device=self.device)
-
-
-# Create and open an index.
 
 
 def create_index(
@@ -468,9 +462,6 @@ def remember_places(place: Place, manifest: Manifest, spec: WorkerSpec) -> Manif
 
 def _absolute(path: PathLike | None) -> str | None:
     return None if path is None else os.path.abspath(os.path.expanduser(path))
-
-
-# Numbers about an index.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""What readers take from plain files beside the tables: the features of each video, and a copy of the tables."""
+"""What readers take from plain files beside the tables: the features of each video, the whitening of windows, and a
+copy of the tables."""
 
 from __future__ import annotations
 
@@ -250,9 +251,6 @@ def _array(data: NDArray[np.uint8], entry: dict[str, Any]) -> NDArray[Any]:
         raise ValueError(f"{end - len(data)} bytes are missing at its end")
     array: NDArray[Any] = data[start:end].view(_TYPES[entry["dtype"]]).reshape(entry["shape"])
     return array
-
-
-# How the windows of an index are whitened: written once, before the manifest that says so.
 
 
 # Windows of new indexes are whitened by the root of the covariance.

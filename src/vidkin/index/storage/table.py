@@ -1,4 +1,5 @@
-"""One Lance table that may not exist yet (commits, compaction, pruning), and the rows of records and windows."""
+"""One Lance table that may not exist yet (commits, compaction, pruning), the rows of records and windows, and
+rebuilding missing parts."""
 
 from __future__ import annotations
 
@@ -252,9 +253,6 @@ class LanceTable:
         return None if self.place.storage_options is None else dict(self.place.storage_options)
 
 
-# Missing parts of an index: rebuild windows from features; videos without features become stale.
-
-
 _logger = logging.getLogger(__name__)
 
 # Of a frame at least one value, its time, its information and its baseline; and of a file its header.
@@ -348,9 +346,6 @@ def rebuild_parts(
         records[video_id].as_stale(f"{cause} in the index; index the file again")
         for video_id, cause in sorted(lost.items())
     ]
-
-
-# Rows of the two tables of a Lance store: written from records and windows, and read back.
 
 
 # Columns and their types in Arrow. The path is bytes, because a file name need not be valid text.
