@@ -111,9 +111,6 @@ def _cleared(signal: torch.Tensor, lengths: tuple[Lengths, Lengths]) -> torch.Te
     return signal if inside is None else signal * inside.to(signal.dtype)
 
 
-# How a comparator weights regional descriptors before it compares them.
-
-
 class _Attention(nn.Module):
     """``x sigmoid(v . tanh(W x + b))``; 263,168 and 512 parameters for D = 512."""
 

@@ -268,9 +268,6 @@ def _signs(projection: NDArray[np.float32], values: NDArray[np.float32]) -> NDAr
     return signs
 
 
-# A comparator's folder as an extractor: frame descriptors, and the scorer trained on them.
-
-
 _SETTINGS = {"spatial_share": float, "temporal_share": float, "temporal_span": int}
 
 # Each video consists of cut-outs of one background photograph.

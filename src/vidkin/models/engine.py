@@ -1,4 +1,4 @@
-"""Learning rates as functions of the step, so that resuming needs no stored state."""
+"""The training loop: learning rates as functions of the step, steps on an objective, and the watch for collapse."""
 
 from __future__ import annotations
 
@@ -217,9 +217,6 @@ def check_finite(number: int, terms: Mapping[str, float]) -> None:
             f"step {number}: the loss is {terms['loss']} and the norm of its gradient {terms['gradient']}; lower "
             "the learning rate, or clip the gradient"
         )
-
-
-# The one definition of collapse: all embeddings at nearly one point, where ranking losses become trivial.
 
 
 # Unit vectors with a mean distance below this are useless, whatever the distance was at the start.
