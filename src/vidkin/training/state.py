@@ -1,4 +1,4 @@
-"""A training run: its parts, its state, and how it is stored and restored."""
+"""A training run: its parts, such as device and optimizer, its state, and how the state is stored and restored."""
 
 from __future__ import annotations
 
@@ -176,9 +176,6 @@ class TrainingRun:
         }
         self.model.eval()
         self.store(metrics, notes)
-
-
-# Device, learning rates and optimizer of a training run, from its recipe.
 
 
 def choose_device(schedule: ScheduleRecipe) -> torch.device:
