@@ -55,7 +55,7 @@ _ADDRESS = re.compile(r"(https?|ftps?|sftp|rtsp|rtmp|s3|gs|smb|file)://", re.IGN
 # New objects after which cycles are looked for; 700 in an interpreter of its own accord.
 _OBJECTS_A_COLLECTION = 50_000
 
-# As `vidkin.index.query.query.ABANDONED`, which would import the database.
+# As `vidkin.index.query.watching.ABANDONED`, which would import the database.
 _ABANDONED = "vidkin abandoned reader"
 
 # Commands that cannot resume, although the files they have finished stay.

@@ -20,7 +20,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import open_extractor
 from vidkin.features.views import HANG_TIMEOUT
 from vidkin.index.query.common import Calibration, CommonFrames
-from vidkin.index.query.query import HangError, Query, SearchParts, describe_query, run_watched
+from vidkin.index.query.query import Query, SearchParts, describe_query
 from vidkin.index.query.stages import (
     Comparison,
     Match,
@@ -31,6 +31,7 @@ from vidkin.index.query.stages import (
     put_identical_first,
     score_candidates,
 )
+from vidkin.index.query.watching import HangError, run_watched
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import SURE, scorer_of

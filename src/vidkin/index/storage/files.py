@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 REMEDY = "run `vidkin doctor --repair` with this index to remove the damaged part, then `vidkin index` to rebuild it"
 
-# How the windows of an index are whitened, see :func:`vidkin.index.storage.plain_files.read_whitening`.
+# How the windows of an index are whitened, see :func:`vidkin.index.storage.whitening.read_whitening`.
 WHITENING_FILE = "windows.safetensors"
 
 _CAUSES = {

@@ -271,7 +271,7 @@ def create_manifest(place: Place, manifest: Manifest, whitening: WindowWhitening
         if not Manifest.exists(place):
             if whitening is not None:
                 # The worker that describes files needs this module, and no store.
-                from vidkin.index.storage.plain_files import write_whitening
+                from vidkin.index.storage.whitening import write_whitening
 
                 write_whitening(place, whitening)
             created = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -338,7 +338,7 @@ def create_index(
     """
     extractor = spec.open()
     # The worker that describes files needs this module, and no store.
-    from vidkin.index.storage.plain_files import WHITENING_POWER, fit_whitening
+    from vidkin.index.storage.whitening import WHITENING_POWER, fit_whitening
 
     whitening = fit_whitening(extractor.fingerprint) if whiten else None
     manifest = Manifest(

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.storage.contract import WindowMatrix
+from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import CONFLICT, REMEDY, reading, writing
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.plain_files import FeatureFiles, SnapshotWindows
 from vidkin.index.storage.records import VideoRecord, WindowVectors, window_vectors
+from vidkin.index.storage.snapshot import SnapshotWindows
 
 if TYPE_CHECKING:
     import pyarrow as pa
