@@ -1,4 +1,7 @@
-"""A trained comparator, used without torch: its folder read, its network on arrays, and its extractor and scorer."""
+"""A trained comparator, used without torch: its folder read, its network on arrays, and its extractor and scorer.
+
+Shapes: T, Tq, Tt frames; R regions; D dimension; primed lengths belong to the learned map.
+"""
 
 from __future__ import annotations
 
@@ -104,11 +107,6 @@ def comparator_facts(config: ComparatorConfig) -> list[Any]:
     facts = [config.weighting, config.network, config.padding, config.dimension]
     # Left out where it is what it was before there was a choice: digests stay the same.
     return facts if config.remainder == "pooled" else [*facts, config.remainder]
-
-
-# The comparator on arrays.
-#
-# Shapes: T, Tq, Tt frames; R regions; D dimension; primed lengths belong to the learned map.
 
 
 REDUCTION = 4

@@ -6,14 +6,10 @@ import atexit
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from vidkin.features import Phase
 from vidkin.features.views import Silence
-
-if TYPE_CHECKING:
-    pass
-
 
 ABANDONED = "vidkin abandoned reader"
 """Name of a thread that had not ended when its result was no longer needed."""

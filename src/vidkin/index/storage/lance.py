@@ -24,6 +24,7 @@ from vidkin.index.storage.contract import (
 )
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import REMEDY
+from vidkin.index.storage.missing_parts import find_missing_parts, rebuild_parts
 from vidkin.index.storage.nearest import WindowSearch, build_window_index
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import (
@@ -35,15 +36,12 @@ from vidkin.index.storage.records import (
     window_vectors,
 )
 from vidkin.index.storage.snapshot import Snapshot, read_snapshot, state_of_tables, write_snapshot
-from vidkin.index.storage.table import (
+from vidkin.index.storage.table import LanceTable, new_session
+from vidkin.index.storage.table_rows import (
     LATER_VIDEO_COLUMNS,
     VIDEO_COLUMNS,
     VIDEO_WINDOW_COLUMNS,
-    LanceTable,
     all_windows,
-    find_missing_parts,
-    new_session,
-    rebuild_parts,
     record_rows,
     records_from_rows,
     video_schema,
