@@ -27,22 +27,10 @@ from vidkin.shots.band import (
 )
 from vidkin.shots.between import GradualReader
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, Transition
-from vidkin.shots.cut_numbers import (
-    AROUND,
-    GRADUAL_NUMBERS,
-    GRID,
-    HARD_NUMBERS,
-    SIDE,
-    BandGrid,
-    FrameVectors,
-    VectorNetwork,
-    can_be_a_transition,
-    frames_of_transition,
-    measure_cut,
-    measure_transition,
-    stands_out,
-)
+from vidkin.shots.cut_numbers import AROUND, HARD_NUMBERS, SIDE, measure_cut, stands_out
 from vidkin.shots.fades import LEAST_PICTURE, PLAIN, SHORTEST, propose_stretches, settle_fades
+from vidkin.shots.frame_vectors import GRID, BandGrid, FrameVectors, VectorNetwork
+from vidkin.shots.gradual_numbers import GRADUAL_NUMBERS, can_be_a_transition, frames_of_transition, measure_transition
 from vidkin.shots.thinning import FrameThinner
 
 GRADUAL_TYPES: tuple[Transition, ...] = ("dissolve", "fade", "wipe")
