@@ -24,12 +24,6 @@ from vidkin.similarity import (
     frame_similarity_many,
 )
 
-# Find where a single picture comes from: read the most promising moments of the candidates again.
-#
-# An index holds one frame per second. A picture taken between two of them while the camera moved is similar to neither,
-# so the file itself has to be read.
-
-
 ReadStretch = Callable[[VideoRecord, float, float], FrameFeatures | None]
 
 """Reads features of a stretch of a video (seconds) more densely than stored; None if it cannot be read."""

@@ -29,13 +29,6 @@ from vidkin.index.storage.records import (
     WindowVectors,
 )
 
-# A copy of the tables of an index in one file: what a search or a list of the videos reads, without loading Lance.
-#
-# Loading Lance and PyArrow takes longer than most searches, and more memory than most indexes. So the last step of an
-# update writes what both tables hold into one file, with what identifies the files of the tables at that moment. A
-# reader takes the copy if the files are still the same ones, and the tables in any other case: nothing depends on it.
-
-
 SNAPSHOT_FILE = "tables.snapshot"
 
 _CHECKSUM = struct.Struct("!I")
