@@ -11,8 +11,8 @@ from torch.nn import functional
 from vidkin.features.sessions import shipped_encoder
 from vidkin.media import iter_planes
 from vidkin.shots.band import TransitionReader
-from vidkin.shots.cut_numbers import GRID
 from vidkin.shots.cuts import GradualModel, Proposal, ProposalMaker, ProposalScore
+from vidkin.shots.frame_vectors import GRID
 from vidkin_research.detectors.band_network import TransitionNetwork
 from vidkin_research.made import Film
 

@@ -47,7 +47,7 @@ from scale_material import (
 from vidkin.index import window_vectors
 from vidkin.index.query.candidates import query_vectors, ways_of
 from vidkin.index.storage.contract import NO_WINDOW, NearestWindows
-from vidkin.index.storage.plain_files import WHITENING_POWER
+from vidkin.index.storage.whitening import WHITENING_POWER
 from vidkin.rendering.machine import describe_machine
 
 # Windows that are kept of each vector, and of how many videos the first threshold is.

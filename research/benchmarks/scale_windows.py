@@ -42,8 +42,8 @@ from scale_recall import FAMILY_WITHOUT, LEFT_OUT, Whitening, nearest_of, whiten
 from vidkin.index import window_vectors
 from vidkin.index.query.candidates import query_vectors, ways_of
 from vidkin.index.storage.contract import NearestWindows
-from vidkin.index.storage.plain_files import WHITENING_POWER
 from vidkin.index.storage.records import frame_vectors
+from vidkin.index.storage.whitening import WHITENING_POWER
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import FrameFeatures
 

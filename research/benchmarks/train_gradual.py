@@ -37,8 +37,8 @@ from vidkin.rendering.machine import describe_machine
 from vidkin.shots import detect
 from vidkin.shots.band import BAND_CHANNELS, BandFeatures
 from vidkin.shots.between import BETWEEN_CHANNELS, BetweenFeatures
-from vidkin.shots.cut_numbers import GRID
 from vidkin.shots.cuts import CutModel, GradualModel, Proposal, ProposalMaker
+from vidkin.shots.frame_vectors import GRID
 from vidkin_research.detectors.band_network import TransitionNetwork, read_network, write_network
 from vidkin_research.made import GRADUAL_JOINS
 from vidkin_research.made.footage import Footage, read_footage

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from vidkin.features.sessions import shipped_encoder
 from vidkin.media import FramePlanes
 from vidkin.shots.contract import DetectedCut, DetectedCuts
-from vidkin.shots.cut_numbers import GRID, squares_of_planes
+from vidkin.shots.frame_vectors import GRID, squares_of_planes
 
 LEAST, FLOOR, SIDE = 0.01, 0.004, 3
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from vidkin.index import Entry, LanceStore, VideoRecord, window_vectors
+from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.plain_files import FeatureFiles
 from vidkin.index.storage.table import LanceTable
 from vidkin.similarity import FrameFeatures
 

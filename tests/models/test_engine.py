@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from vidkin.errors import TrainingError
-from vidkin.models.engine import Decay, OneCycle, check_finite, read_terms, take_steps
+from vidkin.models.engine import check_finite, read_terms, take_steps
+from vidkin.models.schedules import Decay, OneCycle
 
 Batch = tuple[Tensor, Tensor]
 

@@ -15,8 +15,10 @@ from vidkin.media import FramePlanes, write_video
 from vidkin.shots import Transition, detect, detect_shots
 from vidkin.shots import cuts as cuts_module
 from vidkin.shots.band import BAND_CHANNELS
-from vidkin.shots.cut_numbers import GRADUAL_NUMBERS, HARD_NUMBERS, can_be_a_transition, measure_letters
+from vidkin.shots.cut_numbers import HARD_NUMBERS
 from vidkin.shots.cuts import CutDetector, CutModel, CutRules, Proposal, ProposalScore, decide
+from vidkin.shots.gradual_numbers import GRADUAL_NUMBERS, can_be_a_transition
+from vidkin.shots.regions import measure_letters
 
 GRADUAL = dict.fromkeys(GRADUAL_NUMBERS, 0.0)
 

@@ -1,4 +1,4 @@
-"""The command line, assembled: commands, the version, and how errors end."""
+"""The command line, assembled: commands, shell completion, the version, and how errors end."""
 
 from __future__ import annotations
 
@@ -32,9 +32,6 @@ from vidkin.cli.commands import (
 from vidkin.cli.options import INDEX_CONFIG, config_path, option_defaults, show_defaults
 from vidkin.errors import VidkinError
 
-# Completion in zsh from the first Tab on.
-
-
 # zsh loads a file of completions at the first Tab and expects that it also completes; typer's only defines a function.
 _COMPLETE = '\n[[ ${zsh_eval_context[-1]} == loadautofunc ]] && %(complete_func)s "$@"\n'
 
@@ -58,7 +55,7 @@ _ADDRESS = re.compile(r"(https?|ftps?|sftp|rtsp|rtmp|s3|gs|smb|file)://", re.IGN
 # New objects after which cycles are looked for; 700 in an interpreter of its own accord.
 _OBJECTS_A_COLLECTION = 50_000
 
-# As `vidkin.index.query.query.ABANDONED`, which would import the database.
+# As `vidkin.index.query.watching.ABANDONED`, which would import the database.
 _ABANDONED = "vidkin abandoned reader"
 
 # Commands that cannot resume, although the files they have finished stay.

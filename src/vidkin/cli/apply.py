@@ -1,4 +1,4 @@
-"""``vidkin apply``: carry out a plan of ``vidkin duplicates``, or take it back."""
+"""``vidkin apply`` and ``vidkin decisions``: carry out or undo a plan of ``vidkin duplicates``; list decided pairs."""
 
 from __future__ import annotations
 
@@ -146,9 +146,6 @@ def _show(actions: list[FileAction], plan: Path, move_to: Path | None, *, undone
     if done and not planned:
         command = command_line(["vidkin", "apply", printable(os.fspath(plan)), "--undo"])
         note(f"`{command}` takes it back; `vidkin index PATH --prune` brings the index up to date.")
-
-
-# ``vidkin decisions``: the pairs that a person marked, and how to take it back.
 
 
 def decisions(

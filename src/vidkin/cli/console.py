@@ -1,4 +1,4 @@
-"""What commands print with: messages, tables, names of files, progress, and the formats of results and of matches."""
+"""Terminal output of commands: messages, tables, file names, progress, matches, segments, and output formats."""
 
 from __future__ import annotations
 
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
     from vidkin.index import Match
     from vidkin.similarity import Segment
-
-# Tables that fit a terminal: names of files give way first, in their middle; without a terminal nothing is cut.
-
 
 # Terminals below this have tables without lines between the columns, and below the second with one space there.
 ROOMY, _NARROW = 100, 70
@@ -204,9 +201,6 @@ def _fitted(cell: Text, width: int | None) -> Text:
     return plain_text("\n".join(lines), style=str(cell.style), overflow="fold")
 
 
-# One line of progress that fits any terminal: current task, count, rate, time left, then a bar and details.
-
-
 _BAR = 20
 
 # A detail has this much room before there is a bar; with less than the second it would only be dots.
@@ -351,9 +345,6 @@ def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-# What commands print with: results, messages, tables, file names, progress.
 
 
 # Columns where the output is not a terminal: wide enough that no name is ever cut or folded.
@@ -596,9 +587,6 @@ def write_tsv(cells: Sequence[str]) -> None:
     else:
         buffer.write(os.fsencode(line))
         buffer.flush()
-
-
-# Results as tables: matches, segments, and facts by name.
 
 
 _SEGMENT_COLUMNS = (("query", "right"), ("in file", "right"), ("speed", "right"), ("", "left"))

@@ -118,9 +118,6 @@ def _program() -> str:
     return shlex.quote(os.path.relpath(called))
 
 
-# Index, search, match and duplicates on a small collection, or on your own videos.
-
-
 _FOLDER = Path("vidkin-demo")
 # What the pictures are made of, whichever videos they show.
 _PICTURES = "pictures of the demonstration"

@@ -118,9 +118,6 @@ def _print_classifier(evaluation: ClassifierEvaluation) -> None:
         )
 
 
-# ``vidkin evaluate``: how good a trained model is on labeled data.
-
-
 _TITLES = {
     "qp": "QP, all test quadlets",
     "qp_sampled": "QP, 15,000 test quadlets",

@@ -1,4 +1,4 @@
-"""``vidkin export``: write a trained model for other runtimes."""
+"""``vidkin export`` and ``vidkin import-model``: write trained models for other runtimes, import public checkpoints."""
 
 from __future__ import annotations
 
@@ -66,9 +66,6 @@ def _export_frame_encoder(weights: Path, output: Path, json: bool) -> None:
         print_json({**facts, "size": side, "dimension": dimension})
         return
     say(path_text(output).append(f": frame encoder, {side} x {side} pixels to {dimension} values"))
-
-
-# ``vidkin import-model``: public checkpoints as models.
 
 
 def import_model(

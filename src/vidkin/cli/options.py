@@ -253,9 +253,6 @@ WhiteningOption = Annotated[
 ]
 
 
-# An index by its name, and output files, checked before any work.
-
-
 def open_index(
     index: PathLike, *, extractor: str | None = None, weights: Path | None = None, cluster: str | None = None
 ) -> Index:
@@ -405,9 +402,6 @@ def check_output_file(output: Path | None, source: str) -> None:
     if output is not None:
         create_output_folder(output.absolute().parent)
         check_outputs({"--output": (output, source)})
-
-
-# Defaults from configuration files.
 
 
 def config_path() -> Path:

@@ -119,9 +119,6 @@ def _source(context: typer.Context, option: str) -> str:
 _OF_FILES = ("template", "images", "image_size", "image_format", "quality")
 
 
-# What ``vidkin shots`` prints: tables of shots and pieces, and what was written.
-
-
 # Seconds by which a piece begins before its first shot are shown from here on.
 _MIN_EARLY = 0.05
 
@@ -300,9 +297,6 @@ _PIECE_COLUMNS = (
     ("before its shot", "right"),
     ("encoded frames", "right"),
 )
-
-
-# The detections that ``vidkin shots`` works through: one after the other, or several at once.
 
 
 class ShotSearch(NamedTuple):

@@ -1,4 +1,4 @@
-"""``vidkin train --check``: what a recipe would train on, before anything is trained."""
+"""``vidkin train``: check a recipe, train a model from a recipe, or learn from review verdicts."""
 
 from __future__ import annotations
 
@@ -116,9 +116,6 @@ def _print_preview(preview: RecipePreview, picture: Path, drawn: int) -> None:
     note("Nothing was trained. The same command without --check trains.")
 
 
-# ``vidkin train review``: what verdicts of people teach the scores of an index and its shot detector.
-
-
 def train_on_review(index: str, *, use: bool | None, json: bool) -> None:
     """Train on all verdicts of an index that there are enough of, and print what came of it.
 
@@ -195,9 +192,6 @@ def _print_reviews(runs: Mapping[str, CutReview | MeasureReview]) -> None:
     missing = max(run.missing for run in runs.values())
     if missing:
         note(f"{number(missing, 'verdict')} left out: the videos are not in the index, or their files are gone.")
-
-
-# ``vidkin train``: train a model from a recipe.
 
 
 _PICTURE_FILE = "quadlets.png"

@@ -1,4 +1,5 @@
-"""Helpers for readers of labeled folders: which files count, and errors that say where to get a missing set."""
+"""Labeled folders as data: categories or classes by folder, which files count, and errors that say where to get a
+set."""
 
 from __future__ import annotations
 
@@ -66,9 +67,6 @@ def infer_kind(paths: Iterable[Path], source: Path) -> Literal["image", "video"]
             "'video' (in a recipe data.options.kind)"
         )
     return "image" if images else "video"
-
-
-# Any folder ``category/subcategory/file``, or ``class/file``.
 
 
 SPLIT_NAMES = {

@@ -1,4 +1,4 @@
-"""A CSV of labeled files."""
+"""CSV files of labeled files and of events in videos, and how their rows are read, with errors that name the row."""
 
 from __future__ import annotations
 
@@ -83,9 +83,6 @@ def _divided(labelled: LabelledSet, path: Path, test: float, validation: float, 
     if any(item.split for item in labelled.items) and (test or validation):
         raise InvalidArgumentError(f"{path}: has splits; leave out test and validation")
     return divide(labelled, test, validation, seed)
-
-
-# Helpers for readers of CSV files: rows with their place in the file, names of splits, and errors that name both.
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +176,6 @@ def read_rows(
     except (csv.Error, UnicodeDecodeError) as error:
         raise DatasetError(f"{path}: is not CSV in UTF-8, {error}") from error
     return rows, columns
-
-
-# A CSV of events in videos, as of the Honda driving dataset (HDD).
 
 
 _NEEDED_EVENTS = ("session", "start", "end", "event")

@@ -1,4 +1,4 @@
-"""Read items as square images of one size, and cut shorter items out of labeled videos."""
+"""Read items as square images of one size, draw pen movements, and cut shorter items out of labeled videos."""
 
 from __future__ import annotations
 
@@ -164,9 +164,6 @@ def _archive(path: Path, modified: int, size: int) -> zipfile.ZipFile:
     # In memory rather than as an open file: worker processes that share a file would move each other's position in it.
     del modified, size  # part of the key, so that a replaced archive is read again
     return zipfile.ZipFile(io.BytesIO(path.read_bytes()))
-
-
-# Pen movements, and drawings of them at some moments.
 
 
 # Omniglot was drawn on a field of 105 pixels.

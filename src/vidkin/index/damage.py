@@ -18,10 +18,10 @@ from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_T
 from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.manifest import INDEX_REMEDY, Manifest
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.plain_files import fit_whitening, read_whitening, write_whitening
 from vidkin.index.storage.sound_files import SoundFiles, SoundTable
 from vidkin.index.storage.stores import find_store_places, open_store
 from vidkin.index.storage.table import LanceTable, new_session
+from vidkin.index.storage.whitening import fit_whitening, read_whitening, write_whitening
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,8 @@
-"""The comparator as it is trained: weighted regions, a map of all frames, and the network that filters it."""
+"""The comparator as it is trained: weighted regions, a map of all frames, and the network that filters it.
+
+Shapes: N videos; B pairs; T, Tq, Tt frames, of query and target; R regions; D dimension; a primed length belongs to the
+learned map and is a quarter of the length, rounded up.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +26,6 @@ from vidkin.models.randomness import seeded
 from vidkin.models.stored import weights_digest
 from vidkin.models.weights import load_weights, state_arrays
 from vidkin.similarity import frame_similarity, length_mask, temporal_chamfer
-
-# The network that looks at the map of frame similarities of two videos and brings out where they match.
-#
-# Shapes: B pairs; Tq, Tt frames of query and target; a primed length is a quarter of the length, rounded up.
-
 
 _CHANNELS = (1, 32, 64, 128)
 
@@ -111,9 +110,6 @@ def _cleared(signal: torch.Tensor, lengths: tuple[Lengths, Lengths]) -> torch.Te
     return signal if inside is None else signal * inside.to(signal.dtype)
 
 
-# How a comparator weights regional descriptors before it compares them.
-
-
 class _Attention(nn.Module):
     """``x sigmoid(v . tanh(W x + b))``; 263,168 and 512 parameters for D = 512."""
 
@@ -162,11 +158,6 @@ def make_weighting(config: ComparatorConfig) -> nn.Module:
         return nn.Identity()
     kinds = {"attention": _Attention, "direction": _Direction, "signs": _Signs}
     return kinds[config.weighting](config.dimension)
-
-
-# The comparator: turns the regional descriptors of two videos into one number.
-#
-# Shapes: N videos; T, Tq, Tt frames; R regions; D dimension; primed lengths belong to the learned map.
 
 
 # Map cells whose activations are held at a time: about 40 MB, small enough for the cache of a processor.

@@ -1,4 +1,7 @@
-"""A trained comparator, used without torch: its folder read, its network on arrays, and its extractor and scorer."""
+"""A trained comparator, used without torch: its folder read, its network on arrays, and its extractor and scorer.
+
+Shapes: T, Tq, Tt frames; R regions; D dimension; primed lengths belong to the learned map.
+"""
 
 from __future__ import annotations
 
@@ -104,11 +107,6 @@ def comparator_facts(config: ComparatorConfig) -> list[Any]:
     facts = [config.weighting, config.network, config.padding, config.dimension]
     # Left out where it is what it was before there was a choice: digests stay the same.
     return facts if config.remainder == "pooled" else [*facts, config.remainder]
-
-
-# The comparator on arrays.
-#
-# Shapes: T, Tq, Tt frames; R regions; D dimension; primed lengths belong to the learned map.
 
 
 REDUCTION = 4
@@ -266,9 +264,6 @@ def _signs(projection: NDArray[np.float32], values: NDArray[np.float32]) -> NDAr
     # Scaling to length 1 first, as in training, does not change a sign.
     signs: NDArray[np.float32] = np.sign(values @ projection) / np.float32(values.shape[-1] ** 0.5)
     return signs
-
-
-# A comparator's folder as an extractor: frame descriptors, and the scorer trained on them.
 
 
 _SETTINGS = {"spatial_share": float, "temporal_share": float, "temporal_span": int}

@@ -202,9 +202,6 @@ class EncoderConfig(ModelConfig):
         return self.trainable == "head" and self.kind in ("clip", "image", "two_head")
 
 
-# What compares two videos.
-
-
 COMPARATOR = "comparator"
 
 """The kind of model named in the folder of a comparator."""

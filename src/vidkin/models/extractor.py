@@ -1,4 +1,4 @@
-"""Trained models as extractors: frames, cut into clips as they arrive, and their embeddings. Without torch."""
+"""Trained models as extractors, without torch: frames cut into clips as they arrive, and networks that embed them."""
 
 from __future__ import annotations
 
@@ -135,9 +135,6 @@ class ClipBuffer:
             del self._times[:count], self._items[:count], self._information[:count]
 
 
-# The networks of a trained model: arrays in, arrays out.
-
-
 class EncoderNetwork(Protocol):
     """A trained encoder that takes and gives arrays; B images or clips, T frames, S pixels per side.
 
@@ -239,9 +236,6 @@ class OnnxEncoder:
         """Unit vectors [B, D] of the features [B, T, F] of clips."""
         assert self._head is not None
         return self._head.run(features)
-
-
-# A trained model as an extractor for indexing and search.
 
 
 # A trained model decides what matters, so even a plain sky is indexed.

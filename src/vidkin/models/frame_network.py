@@ -1,4 +1,4 @@
-"""Frame networks that train on a CPU in minutes, and the frame encoder as a model of recipes and folders."""
+"""Frame networks by their names: one that trains on a CPU in minutes, and the frame encoder as a model of recipes."""
 
 from __future__ import annotations
 
@@ -63,9 +63,6 @@ class SmallNetwork(nn.Module):
         """Features [N, F] of normalized images [N, 3, S, S]."""
         maps = self.maps(images)
         return torch.cat([maps.mean(dim=(2, 3)), maps.amax(dim=(2, 3))], dim=1)
-
-
-# The frame network of an encoder by its name.
 
 
 _ALIASES = {"alexnet": "torchvision:alexnet"}

@@ -1,4 +1,4 @@
-"""Images to unit vectors: frame network and fully connected layer."""
+"""Networks from images to unit vectors: a frame network with a fully connected layer, and the deep ranking network."""
 
 from __future__ import annotations
 
@@ -49,9 +49,6 @@ class ImageEncoder(BackboneEncoder):
         return [*self.fully_connected.parameters(), *self.projection.parameters()]
 
 
-# Local contrast normalization of maps, a layer from the supplement of the deep ranking paper.
-
-
 # Keeps flat blocks at 0 and their gradient finite.
 _EPSILON = 1e-6
 
@@ -95,9 +92,6 @@ class LocalNormalization(nn.Module):
 
     def extra_repr(self) -> str:
         return f"side={self.side}"
-
-
-# The deep ranking network: one deep path and two shallow ones that see less detail.
 
 
 _SUBSAMPLING = (4, 8)

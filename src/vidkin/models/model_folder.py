@@ -87,9 +87,6 @@ def build_model(
     return model.train()
 
 
-# A trained model as a folder: weights as safetensors, the networks as ONNX, everything else as TOML.
-
-
 def save_model(
     model: Encoder,
     folder: PathLike,

@@ -1,4 +1,11 @@
-"""The processes of one training: joined and synchronized; only the first one writes."""
+"""The processes of one training: joined and synchronized; only the first one writes.
+
+Every process computes the loss of the whole batch from the rows of all processes: its own rows, all rows with
+gradients, batch norms over all rows, one shared gradient. The gradient of a row comes only from the process that
+computed it, so the sum over processes is the gradient of one process with the whole batch. It is computed as a mean in
+which each row counts as often as there are processes, so that weights used whole by every process, such as class
+directions, need no special rule.
+"""
 
 from __future__ import annotations
 
@@ -113,15 +120,6 @@ def _is_joined() -> bool:
 def _control_device() -> str:
     """Device for exchanging single numbers: the CPU, unless the group supports only GPUs."""
     return "cpu" if "cpu:" in str(distributed.get_backend_config()) else "cuda"
-
-
-# A process's share of a batch: its rows, all rows with gradients, batch norms over all rows, one shared gradient.
-#
-# Every process computes the loss of the whole batch from everyone's rows. The gradient of a row comes only from the
-# process that computed it, so the sum over processes is the gradient of one process with the whole batch. It is
-# computed
-# as a mean in which each row counts as often as there are processes, so that weights used whole by every process, such
-# as class directions, need no special rule.
 
 
 def compute_in_shares(compute: Callable[[slice], Tensor], count: int) -> Tensor:

@@ -1,4 +1,5 @@
-"""Checkpoints: everything a run needs to continue exactly, in one file that is replaced as a whole."""
+"""The runner of every training: checkpoints from which it continues exactly, Ctrl-C between two steps, and its
+folder."""
 
 from __future__ import annotations
 
@@ -122,9 +123,6 @@ def load_optimizer(optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> No
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-# Ctrl-C between two steps instead of in the middle of one.
-
-
 class Interrupt:
     """Truthy once Ctrl-C has been pressed."""
 
@@ -157,9 +155,6 @@ def deferred_interrupt() -> Iterator[Interrupt]:
         yield interrupt
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-# The runner of every training: takes steps, stores and restores the state between two, and ends on Ctrl-C.
 
 
 _EVERY = 50
@@ -360,9 +355,6 @@ class StepStore:
 
     def _path(self) -> Path | None:
         return None if self.folder is None else self.folder / CHECKPOINT_FILE
-
-
-# The folder of a training, where only one training at a time may write.
 
 
 LOCK_FILE = ".training.lock"

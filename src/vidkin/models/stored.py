@@ -116,9 +116,6 @@ def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
     return path, document
 
 
-# The weights as arrays, and the digest that names them.
-
-
 def read_weights(path: PathLike) -> dict[str, NDArray[Any]]:
     """The weights in a safetensors file by name; floating point as float32, in which networks compute.
 
@@ -147,9 +144,6 @@ def weights_digest(facts: object, weights: Mapping[str, NDArray[Any]]) -> str:
         digest.update(name.encode())
         digest.update(np.ascontiguousarray(values).data)
     return digest.hexdigest()
-
-
-# Networks in ONNX files.
 
 
 class Graph:

@@ -1,4 +1,4 @@
-"""Motion as the input of an image network: the channels are differences of consecutive gray frames."""
+"""A classifier with an embedding head, frame networks up to their last map, and frame differences as input."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from vidkin.media.frames import LUMINANCE
 from vidkin.models.config import EncoderConfig
 from vidkin.models.encoder import BackboneEncoder, check_frames, linear, unit
 from vidkin.models.frame_network import FrameEncoderFeatures, SmallNetwork, open_frame_network
-
-# Luma of ITU-R BT.601.
 
 
 def stack_of_differences(clips: Tensor) -> Tensor:
@@ -48,9 +46,6 @@ def widen_input(network: nn.Module, channels: int) -> None:
         requires_grad=weight.requires_grad,
     )
     first.in_channels = channels
-
-
-# A classifier with an embedding head: one network for classification and retrieval.
 
 
 # As published.
@@ -144,9 +139,6 @@ class TwoHeadNetwork(BackboneEncoder):
     def head_parameters(self) -> list[nn.Parameter]:
         """Parameters of the classifier and the projection."""
         return [*self.classifier.parameters(), *self.projection.parameters()]
-
-
-# A frame network up to its last feature map, before pooling.
 
 
 # Input size for tracing torchvision graphs: large enough for maps of every resolution to differ.

@@ -1,4 +1,5 @@
-"""Networks of 3-D convolutions trained to classify stretches of video."""
+"""Networks of 3-D convolutions that classify stretches of video: their shared layers, DeepSBD, and a baseline like
+C3D."""
 
 from __future__ import annotations
 
@@ -138,9 +139,6 @@ def convolutions(
     return nn.Sequential(*layers)
 
 
-# The network of DeepSBD: does a segment of 16 frames hold a transition?
-
-
 _SEGMENT_CHANNELS = (96, 256, 384, 384, 256)
 
 _SEGMENT_POOLS = (0, 1, 4)
@@ -170,9 +168,6 @@ class DeepSBDNetwork(VolumeNetwork):
         first = nn.Conv3d(3, channels, (3, 7, 7), (1, 2, 2), (1, 3, 3), bias=not config.batch_norm)
         volume = convolutions(config, _SEGMENT_CHANNELS, _SEGMENT_POOLS, first=first)
         super().__init__(config, volume, hidden=(hidden, hidden), mean_over_time=False)
-
-
-# The 3-D convolutional baseline in the layout of C3D.
 
 
 # Channels of the convolutions, and the convolutions followed by a pool.

@@ -1,4 +1,4 @@
-"""Duplicates in words and as a table: what each file of a group is."""
+"""Duplicates in words, as table cells, and as a self-contained HTML page with images of all copies."""
 
 from __future__ import annotations
 
@@ -239,9 +239,6 @@ def _trait_cells(traits: Traits | None) -> tuple[str, ...]:
         return ("",) * 6
     tracks = "; ".join(traits.sounds), "; ".join(traits.subtitles)
     return (f"{traits.frame_rate:.3f}", traits.dynamic_range, *tracks, traits.date, traits.location)
-
-
-# Groups of duplicates as one self-contained HTML page with pictures of all copies side by side.
 
 
 _MOMENTS = (0.15, 0.5, 0.85)

@@ -1,4 +1,4 @@
-"""Which parts of the machine work: versions, codecs, extractors; what ``vidkin doctor`` reports."""
+"""The report of ``vidkin doctor``: versions, codecs and extractors of the machine, and the state of an index."""
 
 from __future__ import annotations
 
@@ -221,9 +221,6 @@ def _onnxruntime() -> str:
 
     providers = [name.removesuffix("ExecutionProvider") for name in onnxruntime.get_available_providers()]
     return f"{onnxruntime.__version__}, {', '.join(providers)}"
-
-
-# Whether an index is complete and its model still exists; what ``vidkin doctor`` reports about an index.
 
 
 INDEX_FILES = "files of the index"

@@ -1,4 +1,4 @@
-"""What a match shows: pairs of matching frames, and the frame map in few cells."""
+"""Matches for display: pairs of matching frames, the frame map in few cells, and two recordings on one timeline."""
 
 from __future__ import annotations
 
@@ -114,9 +114,6 @@ def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair |
     )
 
 
-# The frame map as a picture shows it.
-
-
 # No screen shows more cells; maps of hour-long videos are pooled to this many per side.
 _MOST_CELLS = 1000
 
@@ -137,9 +134,6 @@ def pool_map(
     column_starts = np.arange(0, len(columns), -(-len(columns) // _MOST_CELLS))
     pooled = np.maximum.reduceat(np.maximum.reduceat(values, row_starts, axis=0), column_starts, axis=1)
     return pooled, rows[row_starts], columns[column_starts]
-
-
-# Two recordings of one event on one timeline, for editing programs.
 
 
 # Positions are in milliseconds: frames of either recording would be coarser than the offset is known.

@@ -1,4 +1,5 @@
-"""Figures drawn with matplotlib: checked file names, text that is never markup, whole files or none."""
+"""Figures drawn with matplotlib: frame maps and matching frames; checked file names, text that is never markup, whole
+files or none."""
 
 from __future__ import annotations
 
@@ -82,9 +83,6 @@ def write_figure(figure: Figure, path: PathLike, *, source: str | None = None) -
             figure.savefig(partial)
     except (RuntimeError, ValueError) as error:
         raise InvalidArgumentError(f"{printable(os.fspath(path))}: cannot be written ({error})") from error
-
-
-# Pictures that explain results: the frame map with its segments, and matching frames side by side.
 
 
 # Room for a label along an axis, and beside a row of frames.

@@ -1,4 +1,5 @@
-"""What recurs in words, as a table, as chapters and skips for players, and as a page with strips of frames."""
+"""Recurring stretches in words, as a table, as chapters and skips for players, as a page with strips of frames, and cut
+or joined as video files."""
 
 from __future__ import annotations
 
@@ -133,9 +134,6 @@ def recurring_cells(groups: Sequence[RecurringGroup]) -> Iterator[tuple[str, ...
             )
 
 
-# Chapters, and parts that players skip.
-
-
 class NamedPart(NamedTuple):
     """A part of a file.
 
@@ -245,9 +243,6 @@ def skip_list(parts: Sequence[NamedPart]) -> str:
     return "".join(f"{part.start:.3f}\t{part.end:.3f}\t3\n" for part in parts if part.recurs)
 
 
-# A page with strips of frames.
-
-
 _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 14px/1.4 system-ui, sans-serif; margin: 2rem; }
@@ -333,9 +328,6 @@ PLAYER_FORMATS: Mapping[str, PlayerFormat] = {
     "edl": PlayerFormat("Skip lists (EDL)", {".edl": skip_list}),
 }
 """Files of the parts of each video, for players."""
-
-
-# The parts of a file as files.
 
 
 # Formats that hold H.264 with AAC; others become MP4. Rates above are mistakes of containers.

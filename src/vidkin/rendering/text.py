@@ -95,9 +95,6 @@ def command_line(words: Sequence[str]) -> str:
     return shlex.join(words)
 
 
-# Results as JSON: one schema, which ``--json`` writes to standard output and the HTTP API answers with.
-
-
 def json_text(value: object, *, indent: int | None = None) -> str:
     """One JSON document.
 
@@ -122,8 +119,6 @@ def matches_as_json(matches: Sequence[Match], *, first_rank: int = 1) -> list[di
     """Matches as objects, ranked in their order."""
     return [match_as_json(match, rank) for rank, match in enumerate(matches, start=first_rank)]
 
-
-# Where in a picture a match is.
 
 # A box with at least this share of a side has all of it; one with at least this share of the picture is the whole.
 _FULL, _WHOLE = 0.9, 0.8
@@ -171,9 +166,6 @@ def _third(start: float, end: float) -> int:
 
 def _is_half(start: float, end: float) -> bool:
     return min(abs(start - 0.5), abs(end - 0.5)) <= _HALF and abs(end - start - 0.5) <= 2 * _HALF
-
-
-# Results as files: a table of formats for each kind of result, with one row a format.
 
 
 _Result = TypeVar("_Result")

@@ -72,9 +72,6 @@ def draw_first_batch(batch: FirstBatch, path: PathLike, *, source: str | None = 
     return sum(map(len, lines))
 
 
-# A picture of sampled quadlets: what the model ranks as near, farther and far from the query.
-
-
 _TITLES = ("query", "positive", "intermediate", "negative")
 
 _RIGHT, _WRONG = "tab:green", "tab:red"

@@ -1,4 +1,5 @@
-"""Cuts corrected by a person, stored with an index; every cut kept, added or removed becomes a label."""
+"""Cuts corrected by a person, stored with an index; every cut kept, added or removed becomes a label, and labels train
+the thresholds of the shot detector."""
 
 from __future__ import annotations
 
@@ -84,9 +85,6 @@ def _file(index: Path, video: str) -> Path:
     if not video.replace("-", "").replace(":", "").isalnum():
         raise InvalidArgumentError(f"content hash must consist of letters and digits, got {video!r}")
     return index / REVIEW_FOLDER / f"shots-{video.replace(':', '-')}.json"
-
-
-# Thresholds of the shot detector, trained on verdicts about cuts.
 
 
 _FILE, _USED = "cuts.json", "detector.json"

@@ -1,4 +1,4 @@
-"""Human verdicts stored with an index: on pairs of videos, and on possible cuts.
+"""Human verdicts stored with an index: on pairs of videos, and on possible cuts; and how many a training still needs.
 
 ``review/labels.json`` in the folder of the index holds ``{"pairs": [...], "cuts": [...]}`` with the fields of
 :class:`PairLabel` and :class:`CutLabel`. Videos are named by the hash of their bytes, so that labels survive renames.
@@ -187,8 +187,6 @@ def _known(kind: type[Any], row: dict[str, Any]) -> dict[str, Any]:
 def _now() -> str:
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
-
-# How far the verdicts of an index are from what a training needs.
 
 WANTED_PAIRS, WANTED_CUTS = 30, 20
 """Verdicts from which on a training is offered: of fewer too few are held back to tell better from worse."""

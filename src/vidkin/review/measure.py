@@ -1,4 +1,5 @@
-"""A similarity measure from verdicts, on top of the score of an index: its material, its figures, and its use.
+"""A similarity measure from verdicts, on top of the score of an index: its material, its figures, its use, and which
+pairs to judge next.
 
 Only fitting it needs torch, in :mod:`vidkin.review.measure_head`.
 """
@@ -264,9 +265,6 @@ def _read_pairs(
         others.append(describe_video_whole(other) - center)
         report(done)
     return np.concatenate(rows), np.stack(ones), np.stack(others)
-
-
-# Which pairs of an index a person should judge next.
 
 
 # Number of videos that pairs are drawn from at a time; a small index is used whole.

@@ -1,4 +1,5 @@
-"""The band of a video's self-similarity: how far every frame is from those shortly before it, in four views."""
+"""How far each frame is from those shortly before it, in four views (the band of a video's self-similarity), and the
+network that reads transitions from it."""
 
 from __future__ import annotations
 
@@ -233,9 +234,6 @@ def _shares(places: NDArray[np.intp], bins: int) -> Rows:
     """Shares [T, bins] from bin numbers [T, N] that continue from frame to frame."""
     counts = np.bincount(places.ravel(), minlength=bins * len(places)).reshape(len(places), bins)
     return counts.astype(np.float32) / np.float32(places.shape[1])
-
-
-# A small temporal network that reads transitions from the band of a video's self-similarity.
 
 
 BAND_LAYERS = ((5, 1), (5, 1), (5, 2), (3, 4), (3, 8), (3, 16), (3, 24))

@@ -1,4 +1,5 @@
-"""How far every frame lies between the frames some time before and after it: what dissolves and wipes show."""
+"""Measures of dissolves, wipes and motion: how far a frame lies between earlier and later ones, and blocks that
+move."""
 
 from __future__ import annotations
 
@@ -113,8 +114,6 @@ def _shrink(colors: Rows) -> NDArray[np.float32]:
         [fine.reshape(count, rows * columns, -1), coarse.reshape(count, rows * columns, 2)], 2, dtype=np.float32
     )
 
-
-# What moves as a whole between two frames: blocks of one that are looked for in the other.
 
 SMALL, REACH = 32, 4
 

@@ -1,4 +1,4 @@
-"""The contract of shot detectors: frames of one video in order, then its transitions.
+"""The contract of shot detectors: frames of one video in order, then its transitions; and the results of a detection.
 
 A detector is a small class with a ``name`` and two methods. It takes either images (`ShotDetector`) or samples of
 the decoded planes, which cost no conversion (`PlanesDetector`). `detect` opens the video, pushes every frame once and
@@ -157,9 +157,6 @@ class PlanesDetector(Protocol):
     def finish(self) -> DetectedCuts:
         """The cuts of all frames pushed; called once, after the last frame. Without frames there are none."""
         ...
-
-
-# The results of a detection: cuts, the shots between them, and the curve they were read from.
 
 
 Transition = Literal["hard", "jump", "gradual", "dissolve", "fade", "wipe"]
@@ -389,9 +386,6 @@ class ShotDetection(Result):
 
     def _repr_html_(self) -> str:
         return cards_html(self.cards(), f"{shown_name(self.path)}: {len(self.shots):,} shots")
-
-
-# A detector with given cuts, for tests and for cuts known from elsewhere.
 
 
 class KnownCutsDetector:

@@ -27,26 +27,11 @@ from vidkin.shots.band import (
 )
 from vidkin.shots.between import GradualReader
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, Transition
-from vidkin.shots.cut_numbers import (
-    AROUND,
-    GRADUAL_NUMBERS,
-    GRID,
-    HARD_NUMBERS,
-    SIDE,
-    BandGrid,
-    FrameVectors,
-    VectorNetwork,
-    can_be_a_transition,
-    frames_of_transition,
-    measure_cut,
-    measure_transition,
-    stands_out,
-)
+from vidkin.shots.cut_numbers import AROUND, HARD_NUMBERS, SIDE, measure_cut, stands_out
 from vidkin.shots.fades import LEAST_PICTURE, PLAIN, SHORTEST, propose_stretches, settle_fades
+from vidkin.shots.frame_vectors import GRID, BandGrid, FrameVectors, VectorNetwork
+from vidkin.shots.gradual_numbers import GRADUAL_NUMBERS, can_be_a_transition, frames_of_transition, measure_transition
 from vidkin.shots.thinning import FrameThinner
-
-# Places where a film can be cut, with the measurements needed to decide.
-
 
 GRADUAL_TYPES: tuple[Transition, ...] = ("dissolve", "fade", "wipe")
 
@@ -265,9 +250,6 @@ class _GrowingRows:
         self._count = end
 
 
-# The probability that a proposal is correct: a small network on its measurements.
-
-
 # Standardized numbers are clipped to this.
 _FURTHEST = 4.0
 
@@ -325,9 +307,6 @@ class ProposalScore:
             units=tuple(tuple(unit) for unit in table["units"]),
             shares=tuple(table["shares"]),
         )
-
-
-# From proposals to cuts: two scores decide, and contradictions are resolved.
 
 
 # No second hard cut within this many frames of a more certain one.
@@ -502,9 +481,6 @@ def _kind_of_cut(numbers: Sequence[float]) -> tuple[Transition, float]:
     return ("jump", same) if same > 0.5 else ("hard", 1 - same)
 
 
-# The networks and the decision rules, as two files: what finds cuts, and what finds gradual transitions.
-
-
 _OUTPUTS = 5
 
 _DATA = Path(__file__).with_name("data")
@@ -577,9 +553,6 @@ class CutModel:
             rules = parse_json(metadata["rules"])
             scores = {name: ProposalScore.from_table(rules[name]) for name in ("hard", "gradual")}
             return cls(network, CutRules(**{**rules, **scores}), parse_json(metadata.get("provenance", "{}")))
-
-
-# The default detector: distances of frame vectors at changes of the picture, and a network for transitions.
 
 
 class CutDetector:

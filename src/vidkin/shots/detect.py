@@ -1,4 +1,4 @@
-"""One call from a file to its shots."""
+"""From one file, or from many at once, to shots; shots that are too short are dropped or merged."""
 
 from __future__ import annotations
 
@@ -291,9 +291,6 @@ def _shift(detected: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:
     return replace(detected, cuts=cuts, curve=curve)
 
 
-# Shots of many videos at once, each in its own process.
-
-
 def detect_many(
     paths: Sequence[PathLike],
     detector: str = "default",
@@ -364,9 +361,6 @@ def _detect_one(name: str, **settings: Any) -> ShotDetection | MediaError:
         return detect(name, **settings)
     except MediaError as error:
         return error
-
-
-# Shots that are too short to be useful are left out, or joined to their neighbors.
 
 
 def drop_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:

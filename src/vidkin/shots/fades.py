@@ -12,9 +12,6 @@ from numpy.typing import NDArray
 
 from vidkin.shots.contract import DetectedCut
 
-# Stretches classified by the network as transitions, divided where one ends and the next begins.
-
-
 LEAST_PICTURE = 3.0
 """Least contrast of luma (deviation, of 255) of a frame that shows a picture rather than a plain background."""
 
@@ -111,9 +108,6 @@ def _divide_at_picture(
     if shown.max() < LEAST_PICTURE or min(middle - first + 1, last - middle) < SHORTEST:
         return [(first, last)]
     return [(first, middle), (middle + 1, last)]
-
-
-# One fade from picture to picture.
 
 
 # Contrast below which an encoded frame shows a plain background, and the seconds up to which one divides neither a

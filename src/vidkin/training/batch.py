@@ -1,4 +1,4 @@
-"""The batch of a training step: drawn items as tensors, with their labels."""
+"""The batch of a training step, drawn items as tensors with their labels, and the interface of training data."""
 
 from __future__ import annotations
 
@@ -118,9 +118,6 @@ def weighted_sum(terms: dict[str, Tensor], parts: Iterable[tuple[ObjectiveRecipe
         total = value * part.weight if total is None else total + value * part.weight
     assert total is not None
     return total
-
-
-# The interface of training data, labeled or not.
 
 
 M = TypeVar("M", contravariant=True)

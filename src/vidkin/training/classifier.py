@@ -1,4 +1,4 @@
-"""The training items of a classifier, stored with it: the nearest ones explain its predictions."""
+"""A trained classifier in use: classes of files, the training items that explain them, and how good it is."""
 
 from __future__ import annotations
 
@@ -87,9 +87,6 @@ def nearest(queries: Tensor, gallery: Tensor, count: int) -> tuple[Tensor, Tenso
     distances = squared_distances(queries, gallery)
     smallest = distances.topk(min(count, len(gallery)), dim=1, largest=False, sorted=True)
     return smallest.values, smallest.indices
-
-
-# Classify files with a trained classifier, and explain the result with the nearest training items.
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +190,6 @@ def classify(
             )
         )
     return done, broken
-
-
-# How well a classifier with an embedding head classifies and retrieves.
 
 
 RECALLS = (1, 4, 8, 16)

@@ -1,4 +1,5 @@
-"""The batch of a comparator's training step: clips, and which of them show the same video."""
+"""The data and objective of a comparator's training: batches of clips, which of them show the same video, and
+losses."""
 
 from __future__ import annotations
 
@@ -109,9 +110,6 @@ def _any_common(numbers: Sequence[tuple[int, ...]]) -> torch.Tensor:
     return equal.flatten(2).any(2)
 
 
-# Unlabeled videos as batches of a comparator: a weak and a strong view of each window.
-
-
 # Most validation windows: the cost of comparison grows with the square of their number.
 _MOST_VALIDATION = 64
 
@@ -212,9 +210,6 @@ class ClipData:
             yield [self.maker.describe(clip) for clip in clips]
 
 
-# Scores of unrelated training videos, which set the scale of a comparator's scores beside background photographs.
-
-
 # Fewer videos say little about the 99th percentile of their pairs; more cost the square of their number.
 _FEWEST, _MOST = 12, 64
 
@@ -251,9 +246,6 @@ def raise_unrelated(unrelated: tuple[float, float], comparator: Comparator, data
     pairs = scores[batch.relevance == 0]
     pairs = pairs[pairs < (high + float(scores.diagonal().median())) / 2]
     return median, max(high, float(pairs.quantile(0.99))) if len(pairs) else high
-
-
-# The objective of a comparator: a weighted sum of losses on the scores and maps of all pairs of clips.
 
 
 COMPARATOR_CALLS: tuple[LossCall, ...] = ("fine_scores", "learned_maps", "frame_maps")

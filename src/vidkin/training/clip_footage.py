@@ -1,4 +1,4 @@
-"""Frames of videos as small squares, read once and stored in one file per video."""
+"""Frames of videos as small squares, read once and stored in one file per video, and windows of them for training."""
 
 from __future__ import annotations
 
@@ -173,9 +173,6 @@ def _decode(path: Path, rate: float, side: int, fit: Fit) -> torch.Tensor:
         for image in frames.images
     ]
     return torch.stack(squares)
-
-
-# Stretches of videos from which the views of one clip are made.
 
 
 @dataclass(frozen=True, slots=True)

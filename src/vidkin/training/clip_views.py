@@ -1,4 +1,4 @@
-"""How positive clips are made from unlabeled videos, as settings of a recipe."""
+"""How positive clips are made from unlabeled videos: settings of a recipe, edited views, and data stored for them."""
 
 from __future__ import annotations
 
@@ -88,9 +88,6 @@ def describe_clip_settings() -> dict[str, Any]:
     """The meaning of each setting, in the tables of ``data.options``."""
     strong = {**describe_settings(StrongSettings), "temporal": describe_settings(TemporalSettings)}
     return {**describe_settings(ClipSettings), "strong": strong}
-
-
-# Views of windows as descriptors: edited as squares, then described by an extractor.
 
 
 # strong_view draws from three donors.
@@ -214,9 +211,6 @@ class ViewMaker:
     def _frames(self, window: Window) -> torch.Tensor:
         """Frames [T, 3, side, side] with values in 0..1."""
         return self.videos[window.video].read(window.start, window.stop).float() / 255
-
-
-# Data computed once from the videos and stored: views as descriptors, and vectors of a teacher.
 
 
 OnVideo = Callable[[int, int], None]

@@ -1,6 +1,4 @@
-"""A stream of triplets for deep ranking, drawn online from small buffers by labels, a matrix, or a classical
-feature.
-"""
+"""Draws of items for training steps: online triplets, index streams by labels, and items mined by their embeddings."""
 
 from __future__ import annotations
 
@@ -169,9 +167,6 @@ def _scale(labels: Tensor, relevance: Tensor | None) -> float:
     totals = inside.sum(dim=1)
     able = totals[totals > 0]
     return max(1.0, float(able.min() / inside.max())) if len(able) else 1.0
-
-
-# Streams of item indices for each step, which depend only on labels and seed.
 
 
 _MOST_CATEGORIES = 8
@@ -372,9 +367,6 @@ def _differ(labels: Tensor, items: Tensor) -> Tensor:
     """[B, N] bool, whether each item has another subcategory; equal numbers in two categories differ."""
     differ: Tensor = (labels != labels[items].unsqueeze(1)).any(dim=2)
     return differ
-
-
-# Items drawn according to their current embeddings: mined triplets and neighboring clusters.
 
 
 # Most draws of three random batches until one has a triplet.

@@ -1,4 +1,4 @@
-"""The labeled items for evaluating a trained model, divided the way its training divided them."""
+"""Evaluate a trained encoder: its labeled items, its measures, and reasons why a figure is undefined."""
 
 from __future__ import annotations
 
@@ -109,9 +109,6 @@ def _split_of_training(folder: Path, recipe: DataRecipe | None, labelled: Labell
     return stored
 
 
-# Why a figure of an evaluation is undefined.
-
-
 # These figures need gallery items of the query's category; all other ranked figures need its subcategory.
 _OF_CATEGORIES = ("ndcg", "map", "hap", "asi")
 
@@ -157,9 +154,6 @@ def _without_quadlets(labels: Tensor) -> str:
     if max(Counter(category for category, _ in counts).values()) < 2:
         return "no category has two subcategories"
     return "no subcategory with two of them has another subcategory in its category"
-
-
-# Evaluate an encoder: the measures of the order-preserving metric on a labeled set.
 
 
 CACHE_FOLDER = "features"

@@ -1,4 +1,4 @@
-"""One image, or some frames of a video, as squares; a frame can have a neighbor, another frame of the same moment."""
+"""Images and video frames as small squares for training without labels; a frame can have a neighbor in time."""
 
 from __future__ import annotations
 
@@ -118,9 +118,6 @@ def to_square(image: Image.Image, side: int) -> Square:
     return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
 
 
-# Neighbors of frames: other frames of the same video a moment earlier or later.
-
-
 @dataclass(frozen=True, eq=False)
 class FrameNeighbors:
     """The neighbors of M of N images; photographs have none, and take no memory.
@@ -155,9 +152,6 @@ class FrameNeighbors:
         squares = self.squares[positions[positions >= 0]]
         positions[positions >= 0] = torch.arange(len(squares))
         return FrameNeighbors(squares, positions)
-
-
-# Images and frames of a folder as one tensor of small squares, for training without labels.
 
 
 _log = logging.getLogger(__name__)

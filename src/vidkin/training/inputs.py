@@ -1,4 +1,4 @@
-"""Read labeled items as the input of an encoder."""
+"""Labeled items as inputs of an encoder: read, cut to clips, changed at random, or stored as backbone features."""
 
 from __future__ import annotations
 
@@ -98,9 +98,6 @@ def read_inputs(
             yield from pool.map(read, labelled.items[start : start + 4 * threads])
 
 
-# Clips at random positions of labeled videos, from frames that are decoded once if memory allows.
-
-
 @dataclass(frozen=True, eq=False)
 class MovingClips:
     """Items as all their frames at a rate, from which a clip takes ``config.frames`` consecutive ones.
@@ -156,9 +153,6 @@ class MovingClips:
         return torch.stack(clips), self.lengths[indices].clamp(max=window)
 
 
-# Random changes of labeled training items: flip, crop, color; the same for all frames of a clip.
-
-
 # Least side of a crop, as a share of the image's side.
 _SMALLEST_CROP = 0.7
 
@@ -199,9 +193,6 @@ def augment(clips: Tensor, names: Sequence[str], generator: torch.Generator) -> 
         gray = changed.mean(dim=2, keepdim=True)
         frames = (gray + (changed - gray) * saturation).clamp(0.0, 1.0)
     return frames.reshape(shape)
-
-
-# Features of a frozen backbone on disk, stored under a key of everything they depend on.
 
 
 logger = logging.getLogger(__name__)
@@ -287,9 +278,6 @@ def load_features(path: Path) -> ItemRows | None:
         logger.warning("%s is damaged, features are computed again: %s", path, error)
         return None
     return ItemRows(features, lengths.to(torch.int64), positions, tuple(broken))
-
-
-# Labeled items as inputs of an encoder: read once, and kept as images or as features of a frozen backbone.
 
 
 OnItem = Callable[[int, int], None]

@@ -1,4 +1,4 @@
-"""Losses on class centers as terms of a recipe: the centers are created once model and classes are known."""
+"""Objectives of recipes: the available losses, class centers, cross entropy, and their weighted sum."""
 
 from __future__ import annotations
 
@@ -67,9 +67,6 @@ class TripletCenterTerm(CenterTerm):
         self.loss = self._make(classes, model.dimension, centers=start)
 
 
-# Cross entropy over the subcategories, an objective besides those that compare embeddings.
-
-
 class Classification(nn.Module):
     """Cross entropy over the subcategories.
 
@@ -117,9 +114,6 @@ class Classification(nn.Module):
         target = labels[:, 1]
         loss = nn.functional.cross_entropy(logits, target, label_smoothing=self.smoothing)
         return loss, (logits.detach().argmax(dim=1) == target).float().mean()
-
-
-# The losses available in recipes: how their items are drawn, how they are called, and their parameters.
 
 
 LossCall = Literal[
@@ -269,9 +263,6 @@ def make_loss(name: str, parameters: Mapping[str, Any]) -> nn.Module:
         raise InvalidArgumentError(f"objective {name!r}: a parameter has the wrong type: {error}") from error
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"objective {name!r}: {error}") from error
-
-
-# The objective of a recipe: a weighted sum of losses, each on the items drawn for it.
 
 
 # Calls that need no labels.

@@ -1,4 +1,4 @@
-"""The parts of a comparator's training run, made from its recipe."""
+"""The parts of a training run, made from its recipe, for encoders and for comparators."""
 
 from __future__ import annotations
 
@@ -191,9 +191,6 @@ def _store(
     save_comparator(
         comparator, folder, weights=weights, whitening=recipe.whitening or None, metrics=metrics, notes=notes
     )
-
-
-# The parts of a training run, made from its recipe: data, model, objective, optimizer, schedule.
 
 
 # Side of the stored squares of unlabeled data as a multiple of the model's input: crops keep their detail.

@@ -1,4 +1,4 @@
-"""The meaning of each setting of a recipe, for the comments in its file."""
+"""Recipes as TOML: read with every check and default, and shown with every default and the meaning of each setting."""
 
 from __future__ import annotations
 
@@ -63,9 +63,6 @@ def _describe_objective(part: ObjectiveRecipe) -> Mapping[str, str]:
     computed: Callable[..., Any] | None = getattr(make, "compute", None)
     options = {} if computed is None else describe_settings(computed)
     return {**options, **describe_settings(make), **describe_settings(ObjectiveRecipe)}
-
-
-# Recipes as TOML: read with every check and default, shown with every default.
 
 
 # Settings of a model that are not in its recipe, because the data decide them or they are measured.

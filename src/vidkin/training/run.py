@@ -1,4 +1,4 @@
-"""Progress and result of a training run."""
+"""Train a model by a recipe: read the data, take the steps, log progress, and write a folder with the model."""
 
 from __future__ import annotations
 
@@ -124,9 +124,6 @@ class TrainingInterrupted(KeyboardInterrupt):
         self.report = report
 
 
-# The log of a run: JSON lines, and TensorBoard events on request.
-
-
 LOG_FILE = "run.jsonl"
 
 
@@ -196,9 +193,6 @@ def _lines_up_to(path: Path, step: int) -> str:
         if values["step"] <= step:
             kept.append(line + "\n")
     return "".join(kept)
-
-
-# Train a model by a recipe: read the data, take the steps, and write a folder with the model.
 
 
 logger = logging.getLogger(__name__)

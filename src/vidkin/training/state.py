@@ -1,4 +1,4 @@
-"""A training run: its parts, its state, and how it is stored and restored."""
+"""A training run: its parts, such as device and optimizer, its state, and how the state is stored and restored."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from torch import Tensor, nn, optim
 
 from vidkin.datasets import LabelledSet, write_split
 from vidkin.errors import InvalidArgumentError
-from vidkin.models.engine import CollapseWatch, Decay, OneCycle, Schedule, Step, take_steps
+from vidkin.models.collapse import CollapseWatch
+from vidkin.models.engine import Step, take_steps
 from vidkin.models.processes import average_gradients, first_value, is_first, share_steps
 from vidkin.models.runner import StepStore, learned_state, load_learned
+from vidkin.models.schedules import Decay, OneCycle, Schedule
 from vidkin.training.batch import Draw, TrainingData
 from vidkin.training.recipe import Recipe, ScheduleRecipe
 
@@ -176,9 +178,6 @@ class TrainingRun:
         }
         self.model.eval()
         self.store(metrics, notes)
-
-
-# Device, learning rates and optimizer of a training run, from its recipe.
 
 
 def choose_device(schedule: ScheduleRecipe) -> torch.device:

@@ -229,9 +229,6 @@ class _Preview:
         self._shown.found = FoundGroups(self._wish, tuple(groups), is_preview=True)
 
 
-# What recurs.
-
-
 @dataclass(frozen=True, slots=True)
 class RecurringWish:
     """What to look for.

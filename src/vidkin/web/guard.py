@@ -1,4 +1,4 @@
-"""What a server is allowed to do and how much it may use."""
+"""Settings that say what a server may do and use, and the guard that checks the host, origin and token of requests."""
 
 from __future__ import annotations
 
@@ -68,9 +68,6 @@ class Settings:
             request_seconds=self.request_seconds,
             preview_seconds=self.preview_seconds,
         )
-
-
-# The check before every request: its host, its origin and its token.
 
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})

@@ -138,8 +138,6 @@ async def list_folders(site: CurrentSite, under: str = "") -> list[FolderNode]:
     return await site.lists.run(lambda: folder_tree(site.index.listing().records, under=under))
 
 
-# Folders that are added as a job, and chosen from the folders of the server's computer.
-
 # Causes that the result of a job holds; the library lists all broken files.
 _MOST_BROKEN = 500
 # Folders that the picker lists of one folder, and entries of it that are looked at.

@@ -1,4 +1,4 @@
-"""What can be played and searched for: a video of the index, or a dropped file."""
+"""Playable sources, which are videos of the index and dropped files: their thumbnails, bytes and previews."""
 
 from __future__ import annotations
 
@@ -178,9 +178,6 @@ def make_preview(site: Site, source: Source, piece: int) -> Path:
 
 def _write(path: str, partial: Path, start: float, end: float, side: int) -> None:
     write_clip(path, partial, start=start, end=end, crf=_CRF, short_side=side, from_screen=True, threads=1)
-
-
-# Pictures and bytes of videos and dropped files: thumbnails, files in ranges, converted pieces.
 
 
 router = APIRouter(tags=["media"])

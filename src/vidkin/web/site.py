@@ -1,4 +1,4 @@
-"""What every page gets: the index, its caches, the lanes for work, jobs, and templates."""
+"""What all pages share: the index, its caches, lanes for work, jobs, templates, and results as answers of the API."""
 
 from __future__ import annotations
 
@@ -214,9 +214,6 @@ def _site_of(request: Request) -> Site:
 CurrentSite = Annotated[Site, Depends(_site_of)]
 
 """The parameter of a page's function through which it gets the :class:`Site`."""
-
-
-# Results in answers of the API: the fields that ``--json`` prints, and those that only a page needs.
 
 
 class ResultResponse(JSONResponse):

@@ -12,7 +12,7 @@ from PIL import Image
 
 from vidkin.features import background, open_extractor
 from vidkin.index.query.common import Calibration
-from vidkin.index.storage import plain_files
+from vidkin.index.storage import whitening
 from vidkin.index.storage.opening import open_place
 
 # Files of scikit-image with names of their own.
@@ -38,7 +38,7 @@ def originals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("name", ["vidkin", "vidkin?views=none", "classical"])
 def test_the_shipped_background_is_the_measured_one(name: str) -> None:
     extractor = open_extractor(name)
-    assert (Path(plain_files.__file__).with_name("data") / f"{extractor.fingerprint}.safetensors").is_file()
+    assert (Path(whitening.__file__).with_name("data") / f"{extractor.fingerprint}.safetensors").is_file()
     shipped, measured = Calibration.of_extractor(extractor), Calibration.measure(extractor)
     # Processors round differently; the values are cosines.
     np.testing.assert_allclose(shipped.background, measured.background, atol=5e-3, rtol=0)

@@ -18,7 +18,8 @@ from vidkin.errors import MediaError
 from vidkin.features import ClassicalExtractor, Phase
 from vidkin.index.query import query as query_module
 from vidkin.index.query.common import Calibration, CommonFrames
-from vidkin.index.query.query import HangError, describe_query, run_watched
+from vidkin.index.query.query import describe_query
+from vidkin.index.query.watching import HangError, run_watched
 
 Beat = Callable[[Phase], None]
 

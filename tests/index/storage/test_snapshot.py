@@ -15,7 +15,7 @@ from tests.index.storage.test_stores import entry, record, unit
 from vidkin.index import LanceStore, VectorStore
 from vidkin.index.storage.lance import TABLES
 from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.plain_files import SNAPSHOT_FILE, read_snapshot
+from vidkin.index.storage.snapshot import SNAPSHOT_FILE, read_snapshot
 
 QUERY = unit([1.0, 2.0, 0.0, 0.0])
 

@@ -10,7 +10,7 @@ import pytest
 from tests.index.helpers import units
 from vidkin.index import VideoRecord
 from vidkin.index.storage.records import WindowVectors
-from vidkin.index.storage.table import (
+from vidkin.index.storage.table_rows import (
     all_windows,
     record_rows,
     records_from_rows,

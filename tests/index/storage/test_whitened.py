@@ -28,13 +28,13 @@ from vidkin.index import (
 from vidkin.index.query import common
 from vidkin.index.query.candidates import find_turned
 from vidkin.index.query.query import Query, QueryTurns
-from vidkin.index.storage import plain_files
+from vidkin.index.storage import whitening
 from vidkin.index.storage.files import WHITENING_FILE
 from vidkin.index.storage.manifest import Manifest, create_index
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.plain_files import read_whitening, write_whitening
 from vidkin.index.storage.records import WindowWhitening, distinct_windows, to_stored
+from vidkin.index.storage.whitening import read_whitening, write_whitening
 from vidkin.similarity import FrameFeatures, PairScore
 
 # As much along the first axis as four times along the second: its root, 2, is taken off, and of that the root.
@@ -211,7 +211,7 @@ def test_indexes_answer_alike_whitened_or_not(
     tmp_path: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new = made_of(tmp_path / "new", clips)
-    monkeypatch.setattr(plain_files, "fit_whitening", lambda _: None)
+    monkeypatch.setattr(whitening, "fit_whitening", lambda _: None)
     old = made_of(tmp_path / "old", clips)
     assert [index.store.is_whitened for index in (new, old)] == [True, False]
     assert sorted(set(os.listdir(tmp_path / "new")) - set(os.listdir(tmp_path / "old"))) == [WHITENING_FILE]

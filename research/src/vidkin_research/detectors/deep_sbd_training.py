@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork
-from vidkin.models.engine import OneCycle, take_steps
+from vidkin.models.engine import take_steps
 from vidkin.models.processes import average_gradients, compute_in_shares, share_steps
 from vidkin.models.runner import StepStore
+from vidkin.models.schedules import OneCycle
 from vidkin_research.detectors.deep_sbd_rules import CLASSES
 from vidkin_research.learned.video_frames import VideoFrames
 

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import TripletLoss
 from vidkin.models import DeepRankingNetwork, Encoder, EncoderConfig, ImageEncoder, build_model
-from vidkin.models.engine import Decay, check_finite, read_terms, take_steps
+from vidkin.models.engine import check_finite, read_terms, take_steps
 from vidkin.models.randomness import seeded
+from vidkin.models.schedules import Decay
 from vidkin.training.draws import OnlineSettings, online_triplets
 from vidkin_research.images.contract import ImageRow, ImageTask
 

@@ -16,7 +16,8 @@ from vidkin._base.values import check_choice, check_positive
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import quadlet_loss, radial_loss, triplet_loss
 from vidkin.models import ClipEncoder
-from vidkin.models.engine import collapse_threshold, take_steps
+from vidkin.models.collapse import collapse_threshold
+from vidkin.models.engine import take_steps
 from vidkin.models.processes import average_gradients, compute_in_shares, share_steps
 from vidkin.models.runner import StepStore
 from vidkin_research.learned.clips import ShotBatch, ShotClips

@@ -17,7 +17,8 @@ from vidkin.features import open_extractor
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
 from vidkin.models.comparator import ClipComparison, Comparator, build_comparator
 from vidkin.models.config import ComparatorConfig
-from vidkin.models.engine import Decay, take_steps
+from vidkin.models.engine import take_steps
+from vidkin.models.schedules import Decay
 from vidkin.similarity import length_mask, temporal_chamfer
 from vidkin.training.clip_data import ClipBatch, ClipData, ComparatorObjective, make_batch
 from vidkin.training.clip_footage import Window, cut_windows, read_squares, split_windows

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder
-from vidkin.models.engine import collapse_threshold, read_terms, take_steps
+from vidkin.models.collapse import collapse_threshold
+from vidkin.models.engine import read_terms, take_steps
 from vidkin.training.batch import Batch, DrawnItems
 from vidkin.training.draws import balanced_sizes, index_stream
 from vidkin.training.inputs import Inputs

@@ -1,4 +1,5 @@
-"""RandAugment for clips: a few of fourteen plain operations, with the same strength in all frames."""
+"""Views of clips for self-supervised training: RandAugment, edits in time, and a weak and a strong view of each
+clip."""
 
 from __future__ import annotations
 
@@ -135,9 +136,6 @@ OPERATIONS: Mapping[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
 """Name -> operation on (clip, strength from -1 to 1)."""
 
 
-# Edits in time: which frame of the source each frame of the result shows.
-
-
 TemporalEdit = Literal["shuffle", "faster", "slower", "reverse", "pause", "none"]
 
 
@@ -254,9 +252,6 @@ def _shuffled(frames: torch.Tensor, settings: TemporalSettings, generator: torch
         cover = 0 if not is_lost else 1 if bool(fate[2] < 0.5) else 2
         filled.append(torch.full_like(segment, cover))
     return FramePlan(torch.cat(kept), torch.cat(filled))
-
-
-# The two views of a clip that self-supervised training compares: a weak one and a strong one.
 
 
 _ASPECT = 4 / 3

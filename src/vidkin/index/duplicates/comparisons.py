@@ -1,4 +1,5 @@
-"""Results of compared pairs and groups, kept in the folder of the index so that none is compared twice."""
+"""Results of compared pairs and groups, kept in the folder of the index so that none is compared twice, and the files
+of an index that exist on disk."""
 
 from __future__ import annotations
 
@@ -313,9 +314,6 @@ def _segment(values: list[Any]) -> Segment:
 def _box(values: list[Any]) -> Box:
     left, top, right, bottom = values
     return float(left), float(top), float(right), float(bottom)
-
-
-# Files of an index that exist on disk now; several names of one file count once.
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,9 @@ from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaEr
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, follow_line, place_frames
 from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.common import CommonFrames
+from vidkin.index.query.moments import is_photograph
 from vidkin.index.query.query import Query, SearchParts
-from vidkin.index.query.stages import (
-    Ranker,
-    find_identical,
-    is_photograph,
-    score_candidates,
-)
+from vidkin.index.query.stages import Ranker, find_identical, score_candidates
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
 from vidkin.media import probe
@@ -223,9 +219,6 @@ def _seconds(spans: Iterable[tuple[float, float]]) -> float:
 
 def _share(spans: Iterable[tuple[float, float]], duration: float) -> float:
     return min(1.0, _seconds(spans) / duration) if duration > 0 else 0.0
-
-
-# Find the stretches.
 
 
 def cover(

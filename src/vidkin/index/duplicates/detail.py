@@ -1,6 +1,6 @@
-"""How much real detail a picture has: upscaled copies have pixels without detail.
+"""Differences in detail between two copies: a logo or caption that only one of them has, their colors and edges.
 
-Shapes: T frames; H, W pixels; K bands of frequency.
+Shapes: T pairs of frames; H, W pixels.
 """
 
 from __future__ import annotations
@@ -11,11 +11,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-
-# What only one of two copies has: a logo, a caption, colors.
-#
-# Shapes: T pairs of frames; H, W pixels.
-
 
 _CANVAS = (192, 256)
 

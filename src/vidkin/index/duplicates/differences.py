@@ -23,7 +23,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
 from vidkin.index.duplicates.detail import Sketches, colorfulness, find_overlays, measure_edges
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, place_frames
-from vidkin.index.query.stages import is_photograph
+from vidkin.index.query.moments import is_photograph
 from vidkin.media.packets import compare_packets
 from vidkin.similarity import Box, Segment
 

@@ -171,9 +171,6 @@ class GroupIds:
         return [numbers[place] for place in range(len(groups))], gone
 
 
-# Contents that belong together for certain, while pairs are compared.
-
-
 class Families:
     """Contents that belong together for certain, each family with a name: one of its contents."""
 

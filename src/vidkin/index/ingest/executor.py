@@ -1,4 +1,4 @@
-"""The contract of executors, which turn files into features, and the events that they report.
+"""The contract of executors, which turn files into features, their events, and the executor of the calling process.
 
 An executor gets paths and yields events. To write one (for a cluster, say): send a :class:`~vidkin.index.WorkerSpec` to
 each worker, open the extractor there once with :meth:`~vidkin.index.WorkerSpec.open`, and relay the events of
@@ -95,9 +95,6 @@ class Executor(Protocol):
         Raises:
             VidkinError: No file at all can be processed, for example because the extractor cannot be opened.
         """
-
-
-# Feature extraction in the calling process, one file after the other.
 
 
 # Frames decoded at a time: few, so that large ones take little memory.

@@ -1,4 +1,4 @@
-"""Outcome of each file, and progress of a call."""
+"""The outcome of each file, counted, and the progress of a call."""
 
 from __future__ import annotations
 
@@ -115,9 +115,6 @@ class IngestInterrupted(KeyboardInterrupt):
     def __init__(self, report: IngestReport) -> None:
         super().__init__(f"interrupted: {report}")
         self.report = report
-
-
-# Count the outcomes of finished files, and report progress.
 
 
 class Tally:

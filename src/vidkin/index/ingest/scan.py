@@ -1,4 +1,4 @@
-"""The video files in folders, lists and patterns."""
+"""The video files in folders, lists and patterns, under the paths that an index already knows."""
 
 from __future__ import annotations
 
@@ -263,9 +263,6 @@ def _cause(path: str, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return describe_missing(path, "file or folder")
     return (error.strerror or type(error).__name__).lower()
-
-
-# Files that were scanned through a link and are in the index under another path.
 
 
 def use_known_names(scan: Scan, paths: Iterable[str]) -> Scan:

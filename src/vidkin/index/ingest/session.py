@@ -1,4 +1,5 @@
-"""Bring an index up to date with the files on disk: the plan for each file, and carrying it out."""
+"""Bring an index up to date with the files on disk: the plan for each file, writes in batches, and a log of
+failures."""
 
 from __future__ import annotations
 
@@ -274,9 +275,6 @@ def _has_changed(file: VideoFile) -> bool:
     return (now.st_size, now.st_mtime_ns) != (file.size, file.mtime_ns)
 
 
-# Write changes to an index in batches: often enough to lose little, rarely enough to be fast.
-
-
 # Finished entries are written after at most this many seconds, videos or bytes.
 SECONDS_A_COMMIT = 2.0
 
@@ -337,9 +335,6 @@ class BatchWriter:
             or time.monotonic() - self._since >= SECONDS_A_COMMIT
         ):
             self.write()
-
-
-# Tracebacks of internal errors, in a file of the index.
 
 
 ERRORS_FILE = "errors.log"

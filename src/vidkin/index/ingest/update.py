@@ -1,4 +1,4 @@
-"""Remove files from an index by name, so that scanning their folder again does not bring them back."""
+"""One update of an index: read and write the named files, remove files by name, and keep removed files out."""
 
 from __future__ import annotations
 
@@ -144,9 +144,6 @@ def leave_out_removed(scan: Scan, removed: RemovedPaths, known: Callable[[str], 
         files=tuple(file for file in scan.files if file.path not in left_out),
         skipped=tuple(sorted([*scan.skipped, *reasons])),
     )
-
-
-# One update of an index: read and write what was named, except what was removed by name.
 
 
 def update_index(

@@ -1,4 +1,4 @@
-"""Messages between this process and a worker process, over a pair of sockets."""
+"""The main loop of a worker process, and the messages between it and this process over a pair of sockets."""
 
 from __future__ import annotations
 
@@ -126,9 +126,6 @@ def _inherited(descriptor: int | None) -> socket.socket:
         return socket.socket(fileno=descriptor)
     take: Callable[[bytes], socket.socket] = getattr(socket, "fromshare")  # noqa: B009 - other systems do not have it
     return take(sys.stdin.buffer.read())
-
-
-# The main loop of a worker process, which :class:`~vidkin.index.ingest.processes.ProcessExecutor` runs.
 
 
 # Signs of life are sent at each change of phase, and at this interval in seconds within a phase.

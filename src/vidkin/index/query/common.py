@@ -20,8 +20,8 @@ from vidkin.features import DISTINCT_VIEWS, FrameExtractor, background_frames
 from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, VectorStore
 from vidkin.index.storage.files import read_units, write_units
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.plain_files import shipped_background
 from vidkin.index.storage.records import WindowVectors, frame_vectors
+from vidkin.index.storage.whitening import shipped_background
 from vidkin.similarity import FrameFeatures, background_baseline, scorer_of
 
 _SAME = 0.85  # cosine of two window vectors that show the same
@@ -281,9 +281,6 @@ def _are_copies(first: WindowVectors, second: WindowVectors) -> bool:
 def _share(windows: WindowVectors, chosen: NDArray[np.bool_]) -> float:
     lengths = windows.ends - windows.starts
     return float(lengths[chosen].sum() / max(lengths.sum(), 1e-9))
-
-
-# Calibration: how similar unrelated frames are to the extractor of an index.
 
 
 _logger = logging.getLogger(__name__)

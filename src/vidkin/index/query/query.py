@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
-import contextvars
 import hashlib
 import logging
 import os
 import tempfile
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +21,10 @@ from PIL import Image, ImageOps
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.features.contracts import PredictsTurns, Turn
-from vidkin.features.views import HANG_TIMEOUT, Silence
+from vidkin.features.views import HANG_TIMEOUT
 from vidkin.index.query.common import Calibration, CommonFrames, WeighedFeatures, find_common, weigh_features
 from vidkin.index.query.learned_scale import LearnedScale, measure_scale, require_proven
+from vidkin.index.query.watching import HangError, run_watched
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
@@ -116,8 +114,6 @@ def _frames(query: FrameQuery, frame_rate: float | None) -> tuple[NDArray[np.uin
         )
     return images, None
 
-
-# Queries: features of a file, of a stretch of a file or of a stored video, ready for both stages of search.
 
 _logger = logging.getLogger(__name__)
 # A query has several frames per second, to find where a match begins; parts of the picture need fewer.
@@ -293,102 +289,6 @@ def query_from_stored(features: FrameFeatures, common: CommonFrames) -> Query:
     return Query(weigh_features(features, common))
 
 
-# Read a query in its own thread, so that a hanging decoder can be abandoned and Ctrl-C works at any moment.
-
-
-ABANDONED = "vidkin abandoned reader"
-"""Name of a thread that had not ended when its result was no longer needed."""
-
-_Result = TypeVar("_Result")
-
-_TICK = 0.1
-# Seconds that an abandoned thread gets to end cleanly, at its next sign of life.
-_LAST_CHANCE = 0.5
-
-# And that it gets once more when the interpreter ends: a thread stopped in the middle of a library's step may abort the
-# process.
-_AT_EXIT = 5.0
-
-
-class HangError(Exception):
-    """The work hangs; the message is one line."""
-
-
-def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_timeout: float) -> _Result:
-    """Run ``work(beat)`` in a thread; returns or raises what it does.
-
-    A call into a decoder cannot be interrupted; but the thread that waits for it can, by Ctrl-C or by the lack of
-    progress. The worker thread then ends at its next sign of life; one that never returns does not keep the process
-    from ending.
-
-    Args:
-        work: Calls ``beat`` regularly with its current phase.
-        hang_timeout: Timeout as in :class:`~vidkin.features.views.Silence`.
-
-    Raises:
-        HangError: ``beat`` was not called for too long.
-    """
-    worker = _WatchedThread(work)
-    silence, before = Silence(hang_timeout), 0
-    thread = threading.Thread(target=contextvars.copy_context().run, args=[worker.run], daemon=True)
-    thread.start()
-    try:
-        while not worker.done.wait(_TICK):
-            if worker.beats != before:
-                before = worker.beats
-                silence.end(worker.phase)
-            elif (cause := silence.measure()) is not None:
-                raise HangError(cause)
-    finally:
-        worker.is_abandoned = True
-        thread.join(_LAST_CHANCE)
-        if thread.is_alive():
-            thread.name = ABANDONED
-            atexit.register(thread.join, _AT_EXIT)
-    return worker.result()
-
-
-class _AbandonedError(BaseException):
-    """Raised in a worker thread whose result is no longer needed."""
-
-
-class _WatchedThread(Generic[_Result]):
-    """The work and its progress, as the waiting thread sees it."""
-
-    def __init__(self, work: Callable[[Callable[[Phase], None]], _Result]) -> None:
-        self.done = threading.Event()
-        self.is_abandoned = False
-        self.beats = 0
-        self.phase: Phase = "decoding"
-        self._work = work
-        self._results: list[_Result] = []
-        self._error: BaseException | None = None
-
-    def run(self) -> None:
-        """Run the work; stores its result or exception."""
-        try:
-            self._results.append(self._work(self._beat))
-        # Raised again in the waiting thread.
-        except BaseException as error:  # noqa: BLE001
-            self._error = error
-        self.done.set()
-
-    def result(self) -> _Result:
-        """Return the result, or raise the exception of the work."""
-        if self._error is not None:
-            raise self._error
-        return self._results[0]
-
-    def _beat(self, phase: Phase) -> None:
-        if self.is_abandoned:
-            raise _AbandonedError
-        self.phase = phase
-        self.beats += 1
-
-
-# What the searches of one index share: loaded once, and kept until the index changes.
-
-
 class SearchParts:
     """Extractor, calibration, common frames and scorer of an index, each opened when it is first needed.
 
@@ -548,9 +448,6 @@ class SearchParts:
         changed = version != self._versions.get(name)
         self._versions[name] = version
         return changed
-
-
-# Videos of an index as queries: read again as densely as a query if that is denser than the stored features.
 
 
 # Number of videos whose fine features are cached, each a few megabytes: connected pairs are compared after each other.

@@ -1,4 +1,5 @@
-"""Searches by sound: a second witness beside the picture, which never changes the picture's score.
+"""Searches by sound and comparisons of two files: a second witness beside the picture, which never changes the
+picture's score.
 
 A score of sound is 1 for the same sound, from about .7 on for the same recording, and below .2 for unrelated ones, as
 that of the picture is. Two videos with one song are a match of sound, and no copies.
@@ -19,7 +20,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import open_extractor
 from vidkin.features.views import HANG_TIMEOUT
 from vidkin.index.query.common import Calibration, CommonFrames
-from vidkin.index.query.query import HangError, Query, SearchParts, describe_query, run_watched
+from vidkin.index.query.query import Query, SearchParts, describe_query
 from vidkin.index.query.stages import (
     Comparison,
     Match,
@@ -30,6 +31,7 @@ from vidkin.index.query.stages import (
     put_identical_first,
     score_candidates,
 )
+from vidkin.index.query.watching import HangError, run_watched
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import SURE, scorer_of
@@ -281,9 +283,6 @@ def score_by(by: By, picture: float | None, sound: float | None) -> float:
     return seen if by == "picture" else heard
 
 
-# Two recordings of one event, such as those of several cameras.
-
-
 @dataclass(frozen=True, slots=True)
 class SoundOffset(Result):
     """How two recordings lie in time.
@@ -338,9 +337,6 @@ def find_offset(query: str | os.PathLike[str], target: str | os.PathLike[str]) -
     offset = segment.target_start - segment.speed * segment.query_start
     stretch = segment.query_start, segment.query_end
     return SoundOffset(*names, offset, segment.speed, best.score, *stretch, *lengths, query_track, target_track)
-
-
-# Compare two files without an index.
 
 
 @one_blas_thread()

@@ -1,10 +1,11 @@
-"""The two stages of a search: candidates from the window vectors, then exact scores and segments; and their results."""
+"""The two stages of a search, candidates from window vectors and then exact scores and segments; their results; and the
+score of a single pair."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +22,8 @@ from vidkin.index.query.candidates import (
     say_turned,
     score_of,
 )
-from vidkin.index.query.common import CommonFrames, WeighedFeatures, weigh_features
+from vidkin.index.query.common import CommonFrames, WeighedFeatures
+from vidkin.index.query.moments import ReadStretch, find_moments, is_photograph, is_picture, without_length
 from vidkin.index.query.query import Query
 from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
@@ -34,9 +36,7 @@ from vidkin.similarity import (
     PairScore,
     Scorer,
     Segment,
-    calibrated_map,
     finds_segments,
-    frame_similarity_many,
 )
 from vidkin.similarity.contracts import BestScores, ScorerOfBest, ScorerOfParts
 
@@ -249,192 +249,6 @@ def _match(record: VideoRecord, query: Query, pair: PairScore) -> Match:
     return Match(record.path, pair.score, segments, record.id)
 
 
-# Find where a single picture comes from: read the most promising moments of the candidates again.
-#
-# An index holds one frame per second. A picture taken between two of them while the camera moved is similar to neither,
-# so the file itself has to be read.
-
-
-ReadStretch = Callable[[VideoRecord, float, float], FrameFeatures | None]
-
-"""Reads features of a stretch of a video (seconds) more densely than stored; None if it cannot be read."""
-
-# Maximum number of moments that are read again: over all candidates, and per video.
-_MOST_MOMENTS = 8
-
-_MOST_OF_ONE = 3
-
-# Sampling periods that are read on both sides of a moment.
-_REACH = 1.5
-
-# From this calibrated similarity of a stored frame on, a frame near it may be the picture.
-_LEAST_SIMILARITY = 0.08
-
-# From this similarity on it is the picture. With a moving camera, a frame .1 s away may still reach .95.
-_FOUND = 0.98
-
-# Once the picture is matched, less similar moments are skipped: reading all vaguely similar ones takes seconds.
-_LEAST_WHEN_FOUND = 0.3
-
-# Seconds; frames of a slide show stay longer.
-_LONGEST_PHOTOGRAPH = 0.2
-
-# The mirror image must be more similar than the picture itself by this much.
-_MIRROR_MARGIN = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    """A stored frame that resembles the picture, as it is or flipped."""
-
-    similarity: float
-    target: int
-    time: float
-    view: int
-
-
-def is_picture(query: Query) -> bool:
-    """Whether the query is a single frame, which matches at a moment and not over a stretch."""
-    return len(query.plain) == 1
-
-
-def is_photograph(record: VideoRecord) -> bool:
-    """Whether the file is an image: one frame that lasts no time (some image formats state a few hundredths of a
-    second)."""
-    return record.frames == 1 and record.duration < _LONGEST_PHOTOGRAPH
-
-
-def find_moments(
-    store: VectorStore,
-    query: Query,
-    video_ids: Sequence[int],
-    common: CommonFrames,
-    scorer: Scorer,
-    read: ReadStretch,
-) -> list[tuple[int, PairScore]]:
-    """Score candidates for a query of one frame, with the moments that show it.
-
-    Around the stored frames that are most similar to the picture (at most eight, three of a video) the file is read
-    again, one and a half sampling periods on both sides; around those that already are the picture only if they are the
-    most similar of all. These readings then count.
-
-    Args:
-        store: Store of the index.
-        query: Features of a single frame.
-        video_ids: Candidates of the first stage.
-        common, scorer: Common frames and scorer of the index; the scorer has segments.
-        read: Reads a stretch of a video.
-
-    Returns:
-        Id and score of each candidate that has frames.
-    """
-    records = [record for video_id in video_ids if (record := store.get(video_id)).frames > 0]
-    if not records:
-        return []
-    stored = [
-        weigh_features(features, common, record.duration)
-        for record, features in zip(records, store.read_many([record.id for record in records]), strict=True)
-    ]
-    views = [query.plain] if query.mirrored is None else [query.plain, query.mirrored]
-    seen = [_Seen(view, stored, scorer, mirrored=place == 1) for place, view in enumerate(views)]
-    moments = sorted((moment for view in seen for moment in view.moments()), key=lambda m: -m.similarity)
-    readings = 0
-    for moment in moments:
-        is_found = max(max(view.similarity) for view in seen) >= _FOUND
-        least = _LEAST_WHEN_FOUND if is_found else 0.0
-        record = records[moment.target]
-        if is_photograph(record):
-            continue
-        # If the camera hardly moves, stored frames match without being the exact moment: read around the best one.
-        if readings < _MOST_MOMENTS and (readings == 0 or least <= moment.similarity < _FOUND):
-            readings += 1
-            reach = _REACH / record.sampling_rate
-            frames = read(record, max(0.0, moment.time - reach), moment.time + reach)
-            if frames is not None:
-                seen[moment.view].add(moment.target, frames)
-    return [
-        (record.id, max(seen, key=lambda view: view.rank(place)).result(place)) for place, record in enumerate(records)
-    ]
-
-
-def without_length(segment: Segment, *, query: bool, target: bool) -> Segment:
-    """Shorten a segment where one side is a picture, which has no duration.
-
-    Args:
-        segment: Segment from the scorer, in which a picture lasts as long as a frame of the other side.
-        query, target: Which side is a picture.
-    """
-    return replace(
-        segment,
-        query_end=segment.query_start if query else segment.query_end,
-        target_end=segment.target_start if target else segment.target_end,
-        speed=1.0 if query or target else segment.speed,
-    )
-
-
-class _Seen:
-    """The picture, as it is or flipped, compared with all candidates.
-
-    Attributes:
-        similarity: For each candidate, the similarity of its most similar frame, in [0, 1].
-    """
-
-    def __init__(
-        self, picture: FrameFeatures, stored: Sequence[FrameFeatures], scorer: Scorer, *, mirrored: bool
-    ) -> None:
-        self._picture, self._scorer, self._mirrored = picture, scorer, mirrored
-        self._stored = stored
-        self._rows = self._compare(stored)
-        self._results = [[result] for result in scorer.score(picture, stored, mirrored=mirrored)]
-        self.similarity = [float(row.max()) for row in self._rows]
-
-    def moments(self) -> Iterator[_Moment]:
-        """The most similar stored frames of each video, some time apart from each other."""
-        for target, (row, stored) in enumerate(zip(self._rows, self._stored, strict=True)):
-            left = row.copy()
-            for segment in self._results[target][0].segments:
-                # A part of the frame may match where the whole does not.
-                near = (stored.timestamps >= segment.target_start) & (stored.timestamps <= segment.target_end)
-                left[near] = np.maximum(left[near], np.float32(min(segment.score, _LEAST_WHEN_FOUND)))
-            for _ in range(_MOST_OF_ONE):
-                best = int(left.argmax())
-                if float(left[best]) < _LEAST_SIMILARITY:
-                    break
-                time = float(stored.timestamps[best])
-                yield _Moment(float(left[best]), target, time, int(self._mirrored))
-                left[np.abs(stored.timestamps - time) < _REACH * stored.period] = 0.0
-
-    def add(self, target: int, frames: FrameFeatures) -> None:
-        """Compare with a stretch of a video that was read again."""
-        self._results[target] += self._scorer.score(self._picture, [frames], mirrored=self._mirrored)
-        self.similarity[target] = max(self.similarity[target], float(self._compare([frames])[0].max()))
-
-    def rank(self, target: int) -> tuple[bool, float]:
-        """Sort key, larger if the picture matches this way round; the mirror image must be clearly more similar."""
-        has_segments = any(result.segments for result in self._results[target])
-        return has_segments, self.similarity[target] - (_MIRROR_MARGIN if self._mirrored else 0.0)
-
-    def result(self, target: int) -> PairScore:
-        """Combine all readings of a video; of overlapping segments the more similar one counts."""
-        results = self._results[target]
-        segments: list[Segment] = []
-        for new in sorted((s for result in results for s in result.segments), key=lambda s: -s.score):
-            if all(s.target_end <= new.target_start or s.target_start >= new.target_end for s in segments):
-                segments.append(new)
-        return PairScore(max(result.score for result in results), tuple(segments), results[0].map)
-
-    def _compare(self, targets: Sequence[FrameFeatures]) -> list[NDArray[np.float32]]:
-        """[Tt] in [0, 1] for each target: calibrated similarity of each of its frames to the picture."""
-        maps = frame_similarity_many(self._picture.whole, [target.whole for target in targets], symmetric=True)
-        return [
-            calibrated_map(raw, self._picture.baselines[:, 0], target.baselines[:, 0])[0]
-            for raw, target in zip(maps, targets, strict=True)
-        ]
-
-
-# Results of searches and comparisons.
-
-
 @dataclass(frozen=True, slots=True)
 class Match(Result):
     """One video of the index that matches the query.
@@ -556,9 +370,6 @@ class Comparison(Result):
 
     def __repr__(self) -> str:
         return f"Comparison(score={self.score:.3f}, segments={len(self.segments)}, map={list(self.map.shape)})"
-
-
-# One score for a pair of videos, whichever of them is called the query.
 
 
 def compare_pair(first: Query, second: Query, scorer: Scorer) -> Comparison:

@@ -1,4 +1,5 @@
-"""Small gray pictures of all frames of a video around chosen times, read in few runs and held for a while.
+"""Small gray pictures of all frames of a video around chosen times, read in few runs and held for a while, and how two
+files are compared by them.
 
 Shape legend: N frames of a clip, H and W its sides in pixels, G cells of a small picture.
 """
@@ -288,9 +289,6 @@ def _without_bars(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return images[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
 
 
-# Pictures of both files at the same moments, and those without what only one of two shows, such as a title.
-
-
 MomentPairs = list[tuple[NDArray[np.float32], NDArray[np.float32]]]
 """Cells [N, G] of the same moments of two clips, for each aspect in which they can be compared."""
 
@@ -360,9 +358,6 @@ def share_covered(pairs: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]
         found.append((float(np.median(alike)), float((np.abs(np.median(left, axis=0)) > _COVERS).mean())))
     alike_most, share = max(found)
     return share if alike_most >= _BESIDE_IT and share >= _LEAST_COVERED else 0.0
-
-
-# Pictures beyond an end that are too dim to be compared as they are.
 
 
 # Contrasts of the others, in gray levels: from which they may be the same, below which they may be plain, below which a

@@ -1,4 +1,5 @@
-"""Find to the frame where two files stop showing the same, by decoding them around the ends of a shared stretch.
+"""Find to the frame where two files stop showing the same, by decoding them around the ends of a shared stretch, of a
+shot beside it, or of a whole copy.
 
 Shape legend: N frames of a clip, G cells of a small picture.
 """
@@ -542,9 +543,6 @@ def _correlation(first: NDArray[np.float32], second: NDArray[np.float32]) -> flo
     return float((first * second).mean() / (sizes[0] * sizes[1]))
 
 
-# The shot beside an end that is known.
-
-
 _BESIDE = 1.0  # seconds beside an end whose pictures must agree
 _LEAST_BESIDE = 0.75  # their correlation
 # Correlation up to both ends: of what moves alike, what hardly moves, and what does not.
@@ -635,9 +633,6 @@ def _line_of(clip: Clip, other: Clip, rows: NDArray[np.int64], line: TimeLine) -
         if means[at] > best:
             best, found = float(means[at]), line.shifted(float(shifts[at]))
     return found
-
-
-# Whole copies.
 
 
 _MOMENTS = (0.1, 0.3, 0.5, 0.7, 0.9)  # shares of a stretch

@@ -651,9 +651,6 @@ class _Places:
         return number
 
 
-# Files that are copies as a whole.
-
-
 def _covered(spans: Sequence[tuple[float, float]]) -> float:
     """Seconds that spans cover together."""
     covered, last = 0.0, 0.0

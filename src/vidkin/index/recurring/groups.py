@@ -544,9 +544,6 @@ def _join(before: Sequence[Occurrence], after: Sequence[Occurrence]) -> list[Occ
     return joined
 
 
-# What a group is.
-
-
 _RECAP_GAP = 4.0  # seconds of a recap between two pieces that were recognized
 _SCATTERED = 2.0  # seconds by which the places of pieces differ: those of a shared stretch do not
 

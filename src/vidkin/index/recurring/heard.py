@@ -123,9 +123,6 @@ def _covers(seen: RecurringGroup, heard: RecurringGroup) -> bool:
     )
 
 
-# What several files share by their sound.
-
-
 @cache
 def _speeds() -> tuple[Hypothesis, ...]:
     return tuple(each for each in hypotheses() if _SLOWEST <= each.speed <= _FASTEST)
@@ -212,9 +209,6 @@ def _with_pictures(
         marked = [replace(one, picture=score) for one, score in zip(group.occurrences, best, strict=True)]
         seen.append(replace(group, occurrences=tuple(marked)))
     return seen
-
-
-# The sound of what the pictures share.
 
 
 def _tracks(sound: SoundSearch, record: VideoRecord) -> tuple[SoundFeatures, ...]:

@@ -490,8 +490,6 @@ def _stretch_of(
     return RoughStretch(start, end, other_start, other_end, score, contrast)
 
 
-# What other processes do.
-
 FindEnds = Callable[[Clips, VideoRecord, VideoRecord, RoughStretch], Any]
 
 

@@ -1,4 +1,5 @@
-"""The contract of what keeps the records, features and windows of an index, and a store in memory.
+"""The contract of what keeps the records, features and windows of an index, a store in memory, and its exact nearest
+windows.
 
 Shape legend: E dimension of a window vector, Q query vectors, K number of nearest windows requested.
 """
@@ -211,9 +212,6 @@ def check_dimension(queries: NDArray[np.float32], dimension: int) -> None:
         )
 
 
-# The records of a store in memory, by id and by path.
-
-
 class Catalog:
     """Records with ids; a path has one record.
 
@@ -284,9 +282,6 @@ class Catalog:
         """Remove all records."""
         self.by_id.clear()
         self.ids.clear()
-
-
-# A store in memory, for tests and for collections that need not outlive the process.
 
 
 class MemoryStore:
@@ -391,9 +386,6 @@ class MemoryStore:
 
     def close(self) -> None:
         self.remove([record.id for record in self._catalog])
-
-
-# Exact nearest windows by matrix products.
 
 
 # Scores computed at a time, unless that is fewer than the queries of a block need.

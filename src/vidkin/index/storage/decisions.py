@@ -1,4 +1,5 @@
-"""User decisions on pairs of videos, and preferred copies, remembered across runs and renames."""
+"""User decisions on pairs of videos, and preferred copies, remembered across runs and renames; and records looked up by
+a path from the user."""
 
 from __future__ import annotations
 
@@ -300,9 +301,6 @@ def changing(place: Place, wait: float) -> Iterator[Decisions]:
         decisions = Decisions.open(place)
         yield decisions
         decisions.save(place)
-
-
-# Look up records by a path from the user: a file, or a folder for all files below it.
 
 
 def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[VideoRecord]:

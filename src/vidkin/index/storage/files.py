@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 REMEDY = "run `vidkin doctor --repair` with this index to remove the damaged part, then `vidkin index` to rebuild it"
 
-# How the windows of an index are whitened, see :func:`vidkin.index.storage.plain_files.read_whitening`.
+# How the windows of an index are whitened, see :func:`vidkin.index.storage.whitening.read_whitening`.
 WHITENING_FILE = "windows.safetensors"
 
 _CAUSES = {
@@ -172,9 +172,6 @@ def _damage(error: Exception) -> str:
     # Libraries append the place in their own source; only the text before it helps the reader.
     cause = _SOURCE.split(text, maxsplit=1)[0].partition("\n")[0][:160]
     return f"damaged ({cause or type(error).__name__})"
-
-
-# Whether a file is there, and whether two hold the same, without reading all of large ones where that is safe.
 
 
 _CHUNK = 1 << 20

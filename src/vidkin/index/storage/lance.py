@@ -22,10 +22,11 @@ from vidkin.index.storage.contract import (
     check_path_is_free,
     check_vectors,
 )
+from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import REMEDY
+from vidkin.index.storage.missing_parts import find_missing_parts, rebuild_parts
 from vidkin.index.storage.nearest import WindowSearch, build_window_index
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.plain_files import FeatureFiles, Snapshot, read_snapshot, state_of_tables, write_snapshot
 from vidkin.index.storage.records import (
     Entry,
     VideoRecord,
@@ -34,14 +35,12 @@ from vidkin.index.storage.records import (
     distinct_windows,
     window_vectors,
 )
-from vidkin.index.storage.table import (
+from vidkin.index.storage.snapshot import Snapshot, read_snapshot, state_of_tables, write_snapshot
+from vidkin.index.storage.table import LanceTable, new_session
+from vidkin.index.storage.table_rows import (
     VIDEO_COLUMNS,
     VIDEO_WINDOW_COLUMNS,
-    LanceTable,
     all_windows,
-    find_missing_parts,
-    new_session,
-    rebuild_parts,
     record_rows,
     records_from_rows,
     video_schema,
@@ -91,7 +90,7 @@ class LanceStore:
     :meth:`recover` rebuilds windows from the features, and marks videos without features as stale.
 
     As long as the tables are as the last :meth:`optimize` or :meth:`remove` left them, reading needs only its copy
-    (:mod:`vidkin.index.storage.plain_files`); they are opened when something else is asked for, in the newest version.
+    (:mod:`vidkin.index.storage.snapshot`); they are opened when something else is asked for, in the newest version.
 
     Args:
         place: Where the store is, from :func:`vidkin.index.open_place`.

@@ -1,5 +1,5 @@
-"""The settings of an index, in one small file: creating and opening an index, checking its extractor, and counting what
-is in it."""
+"""The settings of an index, in one small file: creating and opening an index, checking its extractor, what its
+executors need, and counting what is in it."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def create_manifest(place: Place, manifest: Manifest, whitening: WindowWhitening
         if not Manifest.exists(place):
             if whitening is not None:
                 # The worker that describes files needs this module, and no store.
-                from vidkin.index.storage.plain_files import write_whitening
+                from vidkin.index.storage.whitening import write_whitening
 
                 write_whitening(place, whitening)
             created = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -278,9 +278,6 @@ def _check_not_lost(place: Place) -> None:
 
     if place.has_folder(VIDEOS_TABLE) or place.has_folder(PARTS_FOLDER):
         raise CollectionDamagedError(f"{place.address(MANIFEST_FILE)} is missing; {INDEX_REMEDY}")
-
-
-# What an executor needs to make features for an index.
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +309,6 @@ class WorkerSpec:
         return open_extractor(self.extractor, weights=self.weights, whitening=self.whitening, device=self.device)
 
 
-# Create and open an index.
-
-
 def create_index(
     place: Place,
     spec: WorkerSpec,
@@ -338,7 +332,7 @@ def create_index(
     """
     extractor = spec.open()
     # The worker that describes files needs this module, and no store.
-    from vidkin.index.storage.plain_files import WHITENING_POWER, fit_whitening
+    from vidkin.index.storage.whitening import WHITENING_POWER, fit_whitening
 
     whitening = fit_whitening(extractor.fingerprint) if whiten else None
     manifest = Manifest(
@@ -461,9 +455,6 @@ def remember_places(place: Place, manifest: Manifest, spec: WorkerSpec) -> Manif
 
 def _absolute(path: PathLike | None) -> str | None:
     return None if path is None else os.path.abspath(os.path.expanduser(path))
-
-
-# Numbers about an index.
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from vidkin.index.storage.contract import NearestWindows, WindowMatrix, check_dimension, no_windows
 from vidkin.index.storage.records import unit_vectors
-from vidkin.index.storage.table import WINDOW_COLUMNS, LanceTable, vector_column, window_matrix
+from vidkin.index.storage.table import LanceTable
+from vidkin.index.storage.table_rows import WINDOW_COLUMNS, vector_column, window_matrix
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -262,12 +263,11 @@ class WindowOwners:
         return np.repeat(self.rows[runs], lengths) + within.astype(np.uint64)
 
 
-# Building the index. Lance would compare each window with all partitions in half precision, which takes seven times as
-# long as in single precision and ten times as long as all the rest, so that is done here.
-
-
 def build_window_index(table: LanceTable, *, exact_below: int, parts: int = 1) -> None:
     """Bring the approximate index up to date once there are enough windows to need one.
+
+    Centroids and partitions are computed here: Lance would compare each window with all partitions in half precision,
+    which takes seven times as long as in single precision and ten times as long as all other steps together.
 
     Args:
         table: The table of windows.

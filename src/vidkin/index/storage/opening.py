@@ -1,4 +1,4 @@
-"""Open a place by its name; folders of this machine and their lock."""
+"""Open a place by its name; folders of this machine, their lock, and the queue of writers that wait for it."""
 
 from __future__ import annotations
 
@@ -70,9 +70,6 @@ def folder_of(place: Place) -> Path:
     if place.folder is None:
         raise CollectionError(f"{place.uri} is not a folder of this machine; copy the index into one for this")
     return place.folder
-
-
-# A folder of this machine.
 
 
 _Item = TypeVar("_Item")
@@ -172,9 +169,6 @@ class LocalPlace:
         pass
 
 
-# The lock of the operating system that lets one process at a time write to an index in a folder.
-
-
 LOCK_FILE = "writer.lock"
 
 HOLDER_FILE = "writer.json"
@@ -271,9 +265,6 @@ def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:
             return True
     except Timeout:
         return False
-
-
-# The order in which writers that wait for an index get it: first come, first served.
 
 
 QUEUE_FOLDER = "writer.queue"

@@ -1,4 +1,5 @@
-"""What an index keeps of each video: its record, its features and its windows.
+"""What an index keeps of each video: its record, its features and its windows, and the rates at which videos are
+sampled.
 
 Shape legend: T frames, V views, R regions, D dimension of a descriptor, W windows, E dimension of a window vector.
 """
@@ -265,9 +266,6 @@ def describe_cut_off(info: VideoInfo) -> str:
     return f"the file is cut off: {info.duration:.1f} s of {info.stated_duration:.1f} s are there"
 
 
-# Merge similar neighboring frames into windows, the units of the first stage of search.
-
-
 def frame_vectors(values: NDArray[np.floating]) -> NDArray[np.float32]:
     """Average regions [..., R, D] to one unit vector per frame [..., D]; zero where all are zero."""
     values = values.astype(np.float32, copy=False)
@@ -391,9 +389,6 @@ def distinct_windows(windows: WindowVectors, vectors: NDArray[np.float32], least
                 stays[row] = True
                 is_free &= near[place] < least
     return np.flatnonzero(stays) if least < 1 else np.arange(len(windows))
-
-
-# Sampling rates of indexed videos and of queries.
 
 
 # A short video is sampled more densely until it has this many frames, up to this many per second.

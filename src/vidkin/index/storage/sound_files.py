@@ -210,9 +210,6 @@ def _open(stored: bytes | memoryview, mark: bytes, *, is_checked: bool = True) -
     return header, body[length:]
 
 
-# The table that searches read.
-
-
 # Files whose landmarks are in memory at a time; pairs up to which parts are joined whatever their sizes are; and how
 # many times as many as the part behind it one keeps: each pair is written again a few times in all, and there are a few
 # parts.
@@ -417,9 +414,6 @@ def _read_stored(place: Place, name: str) -> TablePart | None:
 def fingerprint_of_sounds() -> str:
     """Identifies what scores of sound depend on besides the files."""
     return f"{fingerprint_of_landmarks()} {fingerprint_of_sound()}"
-
-
-# Searches.
 
 
 # Videos whose landmarks are compared with those of the query, of the most promising ones.

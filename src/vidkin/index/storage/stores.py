@@ -13,8 +13,8 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.manifest import INDEX_REMEDY, MANIFEST_FILE, Manifest
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.plain_files import read_whitening
 from vidkin.index.storage.records import WindowWhitening
+from vidkin.index.storage.whitening import read_whitening
 
 
 class LastingStore(VectorStore, Protocol):

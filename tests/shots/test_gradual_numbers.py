@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from vidkin.media import FramePlanes
-from vidkin.shots.cut_numbers import FrameVectors, PictureBlocks, measure_motion, measure_wipe
+from vidkin.shots.frame_vectors import FrameVectors
+from vidkin.shots.gradual_numbers import measure_wipe
+from vidkin.shots.motion import measure_motion
+from vidkin.shots.regions import PictureBlocks
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.shots.cut_numbers import PictureBlocks, changed_blocks, compare_regions, measure_rectangle
+from vidkin.shots.regions import PictureBlocks, changed_blocks, compare_regions, measure_rectangle
 
 
 @pytest.fixture(scope="module")

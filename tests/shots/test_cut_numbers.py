@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from vidkin.media import FramePlanes
-from vidkin.shots.cut_numbers import HARD_NUMBERS, FrameVectors, logit, measure_cut, stands_out, usual_distance
+from vidkin.shots.cut_numbers import HARD_NUMBERS, logit, measure_cut, stands_out, usual_distance
+from vidkin.shots.frame_vectors import FrameVectors
 
 
 class AngleNetwork:

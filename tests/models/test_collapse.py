@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
-from vidkin.models.engine import CollapseWatch, collapse_threshold
+from vidkin.models.collapse import CollapseWatch, collapse_threshold
 
 
 def fed(watch: CollapseWatch, distances: list[float], first: int = 1) -> list[int]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from vidkin.models.engine import Decay, OneCycle
+from vidkin.models.schedules import Decay, OneCycle
 
 
 def rates(**settings: Any) -> list[float]:

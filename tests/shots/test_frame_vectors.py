@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from vidkin.media import FramePlanes
-from vidkin.shots.cut_numbers import FrameVectors, squares_of_planes
+from vidkin.shots.frame_vectors import FrameVectors, squares_of_planes
 
 
 class BrightnessNetwork:

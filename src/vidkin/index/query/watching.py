@@ -1,0 +1,101 @@
+"""Run work in its own thread, so that a hanging decoder can be abandoned and Ctrl-C works at any moment."""
+
+from __future__ import annotations
+
+import atexit
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from vidkin.features import Phase
+from vidkin.features.views import Silence
+
+ABANDONED = "vidkin abandoned reader"
+"""Name of a thread that had not ended when its result was no longer needed."""
+
+_Result = TypeVar("_Result")
+
+_TICK = 0.1
+# Seconds that an abandoned thread gets to end cleanly, at its next sign of life.
+_LAST_CHANCE = 0.5
+
+# And that it gets once more when the interpreter ends: a thread stopped in the middle of a library's step may abort the
+# process.
+_AT_EXIT = 5.0
+
+
+class HangError(Exception):
+    """The work hangs; the message is one line."""
+
+
+def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_timeout: float) -> _Result:
+    """Run ``work(beat)`` in a thread; returns or raises what it does.
+
+    A call into a decoder cannot be interrupted; but the thread that waits for it can, by Ctrl-C or by the lack of
+    progress. The worker thread then ends at its next sign of life; one that never returns does not keep the process
+    from ending.
+
+    Args:
+        work: Calls ``beat`` regularly with its current phase.
+        hang_timeout: Timeout as in :class:`~vidkin.features.views.Silence`.
+
+    Raises:
+        HangError: ``beat`` was not called for too long.
+    """
+    worker = _WatchedThread(work)
+    silence, before = Silence(hang_timeout), 0
+    thread = threading.Thread(target=contextvars.copy_context().run, args=[worker.run], daemon=True)
+    thread.start()
+    try:
+        while not worker.done.wait(_TICK):
+            if worker.beats != before:
+                before = worker.beats
+                silence.end(worker.phase)
+            elif (cause := silence.measure()) is not None:
+                raise HangError(cause)
+    finally:
+        worker.is_abandoned = True
+        thread.join(_LAST_CHANCE)
+        if thread.is_alive():
+            thread.name = ABANDONED
+            atexit.register(thread.join, _AT_EXIT)
+    return worker.result()
+
+
+class _AbandonedError(BaseException):
+    """Raised in a worker thread whose result is no longer needed."""
+
+
+class _WatchedThread(Generic[_Result]):
+    """The work and its progress, as the waiting thread sees it."""
+
+    def __init__(self, work: Callable[[Callable[[Phase], None]], _Result]) -> None:
+        self.done = threading.Event()
+        self.is_abandoned = False
+        self.beats = 0
+        self.phase: Phase = "decoding"
+        self._work = work
+        self._results: list[_Result] = []
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Run the work; stores its result or exception."""
+        try:
+            self._results.append(self._work(self._beat))
+        # Raised again in the waiting thread.
+        except BaseException as error:  # noqa: BLE001
+            self._error = error
+        self.done.set()
+
+    def result(self) -> _Result:
+        """Return the result, or raise the exception of the work."""
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+    def _beat(self, phase: Phase) -> None:
+        if self.is_abandoned:
+            raise _AbandonedError
+        self.phase = phase
+        self.beats += 1

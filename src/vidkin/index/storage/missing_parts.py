@@ -1,0 +1,108 @@
+"""Missing parts of an index: windows are rebuilt from features; videos without features become stale."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from vidkin.errors import CollectionDamagedError
+from vidkin.index.storage.feature_files import FeatureFiles
+from vidkin.index.storage.records import VideoRecord, WindowVectors, window_vectors
+from vidkin.index.storage.table import LanceTable
+from vidkin.index.storage.table_rows import window_rows
+
+_logger = logging.getLogger(__name__)
+
+# Of a frame at least one value, its time, its information and its baseline; and of a file its header.
+_LEAST_BYTES_A_FRAME = 2 + 8 + 4 + 4
+
+_LEAST_HEADER = 8
+
+_VIDEOS_A_COMMIT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPart:
+    """A missing part of one video.
+
+    Attributes:
+        video_id: Id of the video.
+        part: Its "features"; only its "windows", which can be rebuilt from them; or "both" of a stale video, which is
+            known to have none until its file is read again.
+        cause: One line.
+    """
+
+    video_id: int
+    part: Literal["features", "windows", "both"]
+    cause: str
+
+
+def find_missing_parts(
+    records: Iterable[VideoRecord], files: Mapping[int, int], windows: Mapping[int, int]
+) -> list[MissingPart]:
+    """Find missing parts, as far as sizes tell without reading the features.
+
+    Args:
+        records: Records of all videos.
+        files: Size in bytes of the feature file of each video that has one.
+        windows: Number of windows in the table for each video that has any.
+    """
+    missing = []
+    for record in records:
+        size, count = files.get(record.id), windows.get(record.id, 0)
+        if record.needs_reindex:
+            missing.append(MissingPart(record.id, "both", record.cause))
+        elif record.status == "broken":
+            continue
+        elif size is None:
+            missing.append(MissingPart(record.id, "features", "its features are missing"))
+        elif size < _LEAST_HEADER + record.frames * _LEAST_BYTES_A_FRAME:
+            missing.append(MissingPart(record.id, "features", f"its features are cut off at {size} bytes"))
+        elif count != record.windows:
+            cause = f"it has {count} of its {record.windows} windows"
+            missing.append(MissingPart(record.id, "windows", cause))
+    return missing
+
+
+def rebuild_parts(
+    missing: Sequence[MissingPart],
+    records: Mapping[int, VideoRecord],
+    features: FeatureFiles,
+    windows: LanceTable,
+    as_stored: Callable[[WindowVectors], WindowVectors],
+) -> list[VideoRecord]:
+    """Rebuild windows, as they are stored, and remove the remains of videos whose features are lost.
+
+    Returns:
+        The records to rewrite.
+    """
+    lost = {part.video_id: part.cause for part in missing if part.part == "features"}
+    without_windows = [part.video_id for part in missing if part.part == "windows"]
+    changed: list[VideoRecord] = []
+    for start in range(0, len(without_windows), _VIDEOS_A_COMMIT):
+        rebuilt: list[tuple[int, WindowVectors]] = []
+        for video_id in without_windows[start : start + _VIDEOS_A_COMMIT]:
+            try:
+                rebuilt.append((video_id, as_stored(window_vectors(features.read(video_id)))))
+            except CollectionDamagedError:
+                lost[video_id] = "its features are damaged"
+        windows.delete("video_id", [video_id for video_id, _ in rebuilt])
+        rows = window_rows(rebuilt)
+        if rows is not None:
+            windows.append(rows)
+        changed += [replace(records[video_id], windows=len(vectors)) for video_id, vectors in rebuilt]
+    if changed:
+        _logger.warning("windows of %d videos were missing; rebuilt from their features", len(changed))
+    if lost:
+        _logger.warning(
+            "features of %d videos are missing or damaged; run `vidkin index` with their files to rebuild them",
+            len(lost),
+        )
+        windows.delete("video_id", lost)
+        features.remove(lost)
+    return changed + [
+        records[video_id].as_stale(f"{cause} in the index; index the file again")
+        for video_id, cause in sorted(lost.items())
+    ]

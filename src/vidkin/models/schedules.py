@@ -1,0 +1,96 @@
+"""Learning rates as functions of the step, so that resuming needs no stored state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+
+class Schedule(Protocol):
+    """Learning rate and momentum of every step; steps count from 0."""
+
+    def rate(self, step: int, full: float) -> float:
+        """Learning rate of a step, where ``full`` is the full rate of a parameter group."""
+        ...
+
+    def momentum(self, step: int) -> float | None:
+        """Momentum (AdamW: first beta) of a step; None leaves the optimizer's own."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decay:
+    """A warm-up, then a rate that stays or falls.
+
+    ``rate = full * warm * decay`` with ``warm = (step + 1) / warm_up`` while that is below 1.
+
+    Attributes:
+        kind: ``constant``: decay is 1. ``linear``: ``1 - step / steps``. ``cosine``: ``f + (1 - f) (1 + cos(pi t)) /
+            2`` where t is the completed share of the steps after the warm-up and f is ``final_factor``. ``step``:
+            ``step_factor ** floor(step / step_every)``.
+        steps: Steps of the whole run; only ``cosine`` and ``linear`` use it.
+        warm_up: Steps during which the rate rises; 0 starts at the full rate.
+        final_factor: For ``cosine``: share of the full rate at the last step.
+        step_every: For ``step``: steps between two drops.
+        step_factor: For ``step``: factor applied at each drop.
+    """
+
+    kind: Literal["constant", "cosine", "linear", "step"] = "constant"
+    steps: int = 1
+    warm_up: int = 0
+    final_factor: float = 0.01
+    step_every: int = 200
+    step_factor: float = 0.1
+
+    def rate(self, step: int, full: float) -> float:
+        """See :class:`Schedule`."""
+        factor = min(1.0, (step + 1) / self.warm_up) if self.warm_up else 1.0
+        if self.kind == "cosine":
+            span = max(1, self.steps - 1 - self.warm_up)
+            over = min(1.0, max(0.0, (step - self.warm_up) / span))
+            low = self.final_factor
+            factor *= low + (1.0 - low) * (1.0 + math.cos(math.pi * over)) / 2.0
+        elif self.kind == "linear":
+            factor *= max(0.0, 1.0 - step / self.steps)
+        elif self.kind == "step":
+            factor *= self.step_factor ** (step // self.step_every)
+        return full * factor
+
+    def momentum(self, step: int) -> None:
+        """None: the optimizer's own momentum."""
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class OneCycle:
+    """One cycle of rate and momentum (Smith and Topin, 2018): the rate rises for 30 % of the steps, then falls to
+    almost zero.
+
+    The rate follows half cosines from ``full / 25`` to ``full`` and then to ``full / 250,000``, the momentum goes from
+    .95 to .85 and back. Equal to ``torch.optim.lr_scheduler.OneCycleLR`` with its defaults.
+
+    Attributes:
+        steps: Steps of the whole cycle.
+    """
+
+    steps: int
+
+    def rate(self, step: int, full: float) -> float:
+        """See :class:`Schedule`."""
+        start = full / 25.0
+        return self._cycle(step, start, full, start / 1e4)
+
+    def momentum(self, step: int) -> float:
+        """See :class:`Schedule`."""
+        return self._cycle(step, 0.95, 0.85, 0.95)
+
+    def _cycle(self, step: int, start: float, middle: float, end: float) -> float:
+        top, last = 0.3 * self.steps - 1, self.steps - 1
+        if step <= top:
+            return _half_cosine(start, middle, step / top)
+        return _half_cosine(middle, end, (step - top) / (last - top))
+
+
+def _half_cosine(start: float, end: float, share: float) -> float:
+    return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
