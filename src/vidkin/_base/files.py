@@ -1,4 +1,6 @@
-"""Write files and folders whole or not at all: a crash leaves the old content or the new, never a part of it."""
+"""Write files and folders whole or not at all, open those that others may replace, and name them for every system.
+
+A crash leaves the old content or the new, never a part of it."""
 
 from __future__ import annotations
 
@@ -145,9 +147,6 @@ def check_length(path: PathLike) -> None:
         raise OSError(errno.ENAMETOOLONG, f"{cause}; choose a folder with a shorter path, or turn on long paths")
 
 
-# Folders named by a caller, where errors name the cause.
-
-
 def create_folder(path: PathLike) -> Path:
     """Create a folder and its parents if they do not exist; returns its path.
 
@@ -177,9 +176,6 @@ def create_output_folder(path: PathLike) -> Path:
         raise InvalidArgumentError(
             f"{folder}: {error.strerror or error}; choose an output folder that can be written"
         ) from error
-
-
-# Open files that other programs may replace at any moment.
 
 
 def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
@@ -223,8 +219,6 @@ def read_at(descriptor: int, count: int, position: int) -> bytes:
         os.lseek(descriptor, position, os.SEEK_SET)
         return os.read(descriptor, count)
 
-
-# Names that every system takes, and paths that it takes for the same.
 
 # The longest name that file systems take is of 255 bytes; room is left for an ending and a number.
 _LONGEST_NAME = 200
@@ -275,9 +269,6 @@ def is_within(path: PathLike, folder: PathLike) -> bool:
                 if os.path.samestat(os.stat(parent), wanted):
                     return True
     return False
-
-
-# Which files are videos and which are images, by the extension of their names.
 
 
 # fmt: off

@@ -283,9 +283,6 @@ def _index_around(folder: Path) -> str:
     return ""
 
 
-# The list of what was made in a folder.
-
-
 @dataclass(frozen=True, slots=True)
 class _Made:
     """A file as vidkin made it."""

@@ -1,4 +1,4 @@
-"""Names such as ``timm:resnet50?size=256`` and ``package.module:attribute``, parsed and loaded on first use."""
+"""Names such as ``timm:resnet50?size=256`` and ``package.module:attribute``: parsed, and loaded on first use."""
 
 from __future__ import annotations
 
@@ -133,9 +133,6 @@ def _typed_imports(package: str) -> Mapping[str, str]:
     }
 
 
-# Registries: look up an entry by its prefix; other packages can add entries through entry points.
-
-
 T = TypeVar("T")
 
 
@@ -238,9 +235,6 @@ class Registry(Generic[T]):
         from importlib.metadata import entry_points
 
         return iter(() if self._group is None else entry_points(group=self._group))
-
-
-# Packages that come with an extra of vidkin, imported where they are used.
 
 
 # Packages whose name is not that of their module.

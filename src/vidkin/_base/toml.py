@@ -1,4 +1,4 @@
-"""Read TOML from untrusted sources, and write it with comments."""
+"""Read TOML from untrusted sources, as tables or as frozen dataclasses, and write both with comments."""
 
 from __future__ import annotations
 
@@ -124,9 +124,6 @@ def _check_value(name: str, value: Any) -> None:
             f"{name} must be text, a number, a boolean or a list of these to be written as TOML, "
             f"got {value!r} ({type(value).__name__})"
         )
-
-
-# Tables of a TOML file and frozen dataclasses: read strictly by names and types, and written.
 
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Checks of single arguments and of documents from strangers, and values as text: JSON, digests, cells of tables."""
+"""Checks of arguments and of documents from strangers, and values as text: JSON, digests, cells, descriptions."""
 
 from __future__ import annotations
 
@@ -198,9 +198,6 @@ def _check_digits(bare: str, digits: int) -> None:
         raise ValueError(f"a number must have at most {digits} digits, got more")
 
 
-# Results as plain values that JSON can hold, JSON from strangers, digests, and text without control characters.
-
-
 class Result:
     """Base of what the library returns: dataclasses with :meth:`to_dict`, whose keys are those of ``--json``."""
 
@@ -322,9 +319,6 @@ def write_csv_rows(file: IO[str], rows: Iterable[Iterable[object]]) -> None:
 def short_digest(values: object) -> str:
     """Twelve hexadecimal digits of the SHA-256 of JSON values; the order of the keys of objects does not matter."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
-
-
-# Descriptions of settings, taken from docstrings, so that code and settings files share one text.
 
 
 # "``batch``: text" of the sections that list names; several names may share a text.

@@ -1,4 +1,4 @@
-"""Networks as extractors: the maps of several stages, pooled over regions and optionally whitened."""
+"""Networks as extractors, of the maps of several stages, pooled over regions, or of one vector a picture."""
 
 from __future__ import annotations
 
@@ -279,9 +279,6 @@ def _literal(value: str) -> Any:
         except ValueError:
             continue
     return value
-
-
-# Networks as functions from a picture to one vector, the base of encoders.
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -144,9 +144,6 @@ class ClipExtractor(FrameExtractor, Protocol):
         ...
 
 
-# Names of extractors, resolved.
-
-
 class ExtractorFactory(Protocol):
     """Makes the extractor for a name; the argument of :func:`register_extractor`."""
 

@@ -44,9 +44,6 @@ def optional_triple(source: Mapping[str, str], key: str) -> Triple | None:
     return (numbers[0], numbers[0], numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1], numbers[2])
 
 
-# Region pooling of a feature pyramid: R-LiMAC, maximum activations of 3 x 3 regions over several stages.
-
-
 def region_max_pool(maps: Sequence[A], *, whole_frame: bool = False) -> A:
     """One descriptor per region of a 3 x 3 grid, from the maps of several stages (R-LiMAC).
 

@@ -1,4 +1,4 @@
-"""Any image encoder in an ONNX file as an extractor."""
+"""Any image encoder in an ONNX file as an extractor: the file is checked when it is opened."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ from vidkin.similarity import FrameFeatures
 
 if TYPE_CHECKING:
     from vidkin.media import Frames
-
-# ONNX files that take images: checked when they are opened, and run by onnxruntime.
 
 
 InputLayout = Literal["nchw", "nhwc"]

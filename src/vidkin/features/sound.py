@@ -94,9 +94,6 @@ def describe_sound(
     return tracks
 
 
-# Landmarks of samples.
-
-
 class SoundDescriber:
     """Finds the landmarks of a track whose samples come piece by piece.
 

@@ -1,4 +1,4 @@
-"""Convert a decoded picture of any form to an upright 8-bit RGB array with square pixels."""
+"""Convert a decoded picture of any form and dynamic range to an upright 8-bit RGB array with square pixels."""
 
 from __future__ import annotations
 
@@ -163,9 +163,6 @@ class Converter:
         return image
 
 
-# Map high dynamic range and wide gamut to 8-bit RGB (BT.709), as for a standard screen.
-
-
 # Codes of ITU-T H.273, as decoders report them.
 PQ: Final = 16
 
@@ -230,9 +227,6 @@ def _linear_table(transfer: int) -> NDArray[np.float32]:
     else:
         light = value**2.2
     return light.astype(np.float32)
-
-
-# How stored pictures must be turned to be upright.
 
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""Decoded frames, and moments of a video: one type for seconds, frame numbers, ticks of a file and written times."""
+"""Decoded frames, their sides made equal, and moments of a video: seconds, frame numbers, ticks, written times."""
 
 from __future__ import annotations
 
@@ -105,9 +105,6 @@ class EvenFrames:
             self._passed += 1
 
 
-# Images of any shape as squares, for networks.
-
-
 Fit = Literal["letterbox", "crop", "stretch"]
 
 
@@ -143,9 +140,6 @@ def fit_to_square(image: Image.Image | NDArray[np.uint8], size: int, fit: Fit) -
         square.paste(image, ((size - inner[0]) // 2, (size - inner[1]) // 2))
         image = square
     return np.asarray(image)
-
-
-# Times in seconds, compared. Each of these functions takes a number, or an array that it treats number by number.
 
 
 _Seconds: TypeAlias = float | NDArray[np.floating]

@@ -190,9 +190,6 @@ class PieceWriter:
         self._written += 1
 
 
-# Encode decoded pictures of a video again, in the video's own format.
-
-
 # Encoders by codec; all others become H.264 (also AV1, whose encoders are slow or write to the terminal).
 _ENCODERS = {
     "h264": "libx264",
@@ -338,9 +335,6 @@ def _pixel_formats(name: str) -> set[str]:
     return {form.name for form in av.Codec(name, "w").video_formats or ()}
 
 
-# Packets of sound and subtitles, handed out piece by piece.
-
-
 # Seconds by which the streams of a file can be stored out of step.
 _SLACK = 10
 
@@ -461,9 +455,6 @@ def decoding_times(shown: Sequence[int]) -> list[int]:
     delay = max((place - ranks[time] for place, time in enumerate(shown)), default=0)
     step = max(1, round((times[-1] - times[0]) / (len(times) - 1))) if len(times) > 1 else 1
     return [*(times[0] - step * (delay - place) for place in range(delay)), *times[: len(times) - delay]]
-
-
-# The material of pieces in the order of writing: packets to copy, and frames to encode.
 
 
 class LostFrameError(MediaError):

@@ -1,4 +1,4 @@
-"""Results of splitting: the files and where they come from."""
+"""Results of splitting: the files, where they come from, and the streams and format that they have."""
 
 from __future__ import annotations
 
@@ -86,9 +86,6 @@ def piece_paths(source: str, folder: PathLike, names: Sequence[str], suffix: str
     for path in paths:
         check_free(path, source=made_of)
     return paths
-
-
-# Streams that go into the pieces of a video, and the format of the files.
 
 
 # Used if the format of the source cannot be written; it holds nearly everything.

@@ -1,4 +1,4 @@
-"""Decode only the packets that the sampled pictures need.
+"""Choose the pictures on screen at the sample times, and decode only the packets that these need.
 
 Packets come in the order of decoding and carry the times of presentation, so which picture is on screen at a sample
 time is known before anything is decoded, as soon as no later packet can have a time that is nearer. A picture needs
@@ -375,9 +375,6 @@ def _vp9_frames(content: memoryview) -> Iterator[memoryview | None]:
         elif size:
             yield content[place : place + size]
         place += size
-
-
-# Choose the pictures on screen at the sample times.
 
 
 Picture = tuple[int, "VideoFrame"]

@@ -1,4 +1,4 @@
-"""Split a video into pieces without encoding: every packet goes unchanged to one piece."""
+"""Split a video at usable key frames without encoding: every packet goes unchanged to one piece."""
 
 from __future__ import annotations
 
@@ -149,9 +149,6 @@ def _write(
                 output.close()
     if copied != len(plan.pieces):
         raise MediaError(name, "the file changed while it was being split")
-
-
-# Where a video can be split without encoding: the usable key frames, and the piece of every packet.
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,9 +154,6 @@ def _by_length(lengths: Sequence[int], whole: AnyArray) -> list[tuple[int, AnyAr
     return groups
 
 
-# TopK-Chamfer over time: from a map of frame similarities to one number.
-
-
 def temporal_chamfer(
     similarity: AnyArray,
     *,

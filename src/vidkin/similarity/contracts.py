@@ -212,9 +212,6 @@ def lower_median(values: NDArray[np.floating]) -> float:
     return float(np.partition(values, place)[place])
 
 
-# Where two videos match.
-
-
 Box = tuple[float, float, float, float]
 
 """Left, top, right, bottom, as shares of a picture's sides."""
@@ -303,9 +300,6 @@ class Segment(Result):
             # What undoes a turn is the turn back; after a flip it is the same turn.
             turned=self.turned if self.mirrored else -self.turned % 360,
         )
-
-
-# The contract of scorers, which turn two videos into a score.
 
 
 SCORE_REVISION = 8

@@ -622,9 +622,6 @@ def _compare(
     return similarities.reshape(*views.shape[:-2], len(frames))
 
 
-# Constants of the score of copies.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreSettings:
     """Constants of the score; docs/scoring.md explains how they were chosen.

@@ -396,9 +396,6 @@ def _check_features(name: str, values: AnyArray, query: AnyArray, mask: AnyArray
         )
 
 
-# The mean of the k largest values of a row, where k depends on the number of valid values.
-
-
 # Up to this many elementwise passes, a selection over a short dimension is faster than sorting.
 _SELECTION_PASSES = 64
 

@@ -1,4 +1,4 @@
-"""Open scorers by the names that manifests store and extractors declare; and the scorer of kinds."""
+"""Open scorers by the names that manifests store and extractors declare; the scorers of kinds and of trained models."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from vidkin.similarity.copies import CopyScorer
 from vidkin.similarity.evidence import ScoreSettings
 from vidkin.similarity.frame_maps import frame_similarity_many
 from vidkin.similarity.learned import LEARNED
-
-# The score of a trained model: graded, without evidence of a copy.
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,9 +87,6 @@ class SoundFeatures:
         return SoundFeatures(*columns, min(self.length, end), self.language, self.is_default)
 
 
-# Pairs of landmarks, by which lines are found.
-
-
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
     """How the target may differ from the query.
@@ -170,9 +167,6 @@ def pair_keys(
         keys = (low[rows] * (2 * _WIDEST + 1) + near.wide[rows] + _WIDEST) * _TIMES_OF_PAIRS + apart[rows] // 2
         result.append((keys, begins[rows]))
     return result
-
-
-# Lines: where the landmarks of one sound are those of another.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Average precision: with smoothed ranks (Smooth-AP, SupAP), and through black-box differentiation of the ranking."""
+"""Average precision: smoothed (Smooth-AP, SupAP), graded (HAPPIER), and by black-box differentiation of the ranking."""
 
 from __future__ import annotations
 
@@ -146,9 +146,6 @@ def upper_step(difference: Tensor, *, tau: float, rho: float, delta: float) -> T
     return curve + 0.5 * (difference > 0) + rho * (difference - delta).clamp(min=0.0)
 
 
-# Average precision with graded relevance (HAPPIER).
-
-
 @checked()
 def hierarchical_ap_loss(
     scores: Tensor,
@@ -230,9 +227,6 @@ def graded_risk(
     weights = own.squeeze(2) * filled
     total = weights.sum(dim=1)
     return 1.0 - (precision * filled).sum(dim=1) / total.masked_fill(total == 0, 1.0)
-
-
-# Ranks as they are, with the gradient of an interpolation.
 
 
 @checked()

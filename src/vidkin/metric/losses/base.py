@@ -1,4 +1,6 @@
-"""The base of loss modules. The function of a loss declares its options: names, types, defaults and checks."""
+"""The base of loss modules, distances of rows, and the reduction of values to one number.
+
+The function of a loss declares its options: names, types, defaults and checks."""
 
 from __future__ import annotations
 
@@ -194,9 +196,6 @@ def _check_annotated(name: str, check: Callable[..., None], value: Any) -> None:
         check(**{name: value})
 
 
-# Euclidean distances of rows and of all pairs, in single precision or better.
-
-
 Distance = Literal["squared", "euclidean"]
 
 
@@ -233,9 +232,6 @@ def pairwise_distances(first: Tensor, second: Tensor, distance: Distance) -> Ten
     apart = squared > 0.0
     # The inner where keeps the infinite slope of the root at 0 out of the graph; masking afterwards gives NaN.
     return torch.where(apart, torch.where(apart, squared, 1.0).sqrt(), 0.0)
-
-
-# From one value for each tuple or query to one number.
 
 
 Reduction = Literal["mean", "sum", "none"]

@@ -147,9 +147,6 @@ def lowest(scores: Tensor) -> float:
     return torch.finfo(scores.dtype).min / 2
 
 
-# The average-precision risk that every loss with a smoothed rank shares, without cubic memory.
-
-
 StepFunction = Callable[[Tensor], Tensor]
 
 

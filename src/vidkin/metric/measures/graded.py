@@ -1,4 +1,4 @@
-"""Measures of a whole hierarchy of labels: hierarchical AP and average set intersection."""
+"""Measures of graded relevance: hierarchical AP, average set intersection, normalized discounted cumulative gain."""
 
 from __future__ import annotations
 
@@ -135,9 +135,6 @@ def _finest_level(relevance: torch.Tensor, levels: int | None) -> int:
     if levels is not None and levels < max(1, occurs):
         raise InvalidArgumentError(f"levels must be at least the highest relevance, {occurs}, got {levels}")
     return levels if levels is not None else max(1, occurs)
-
-
-# Normalized discounted cumulative gain.
 
 
 Gain = Literal["exponential", "linear"]

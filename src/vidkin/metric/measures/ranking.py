@@ -181,9 +181,6 @@ def before(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     return total.gather(1, places)
 
 
-# Graded relevance from labels.
-
-
 def graded_relevance(query_labels: torch.Tensor, gallery_labels: torch.Tensor) -> torch.Tensor:
     """How many levels of the label hierarchy a query shares with each gallery item, from the coarsest down.
 

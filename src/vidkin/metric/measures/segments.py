@@ -1,4 +1,4 @@
-"""Segment-level precision, recall and F of copy localization."""
+"""Segment-level precision, recall and F of copy localization, and average precision of events in time."""
 
 from __future__ import annotations
 
@@ -219,9 +219,6 @@ def _union_length(starts: list[float], ends: list[float]) -> float:
         total += max(0.0, end - max(start, reached))
         reached = max(reached, end)
     return total
-
-
-# Average precision of events in time, as action spotting measures it.
 
 
 def temporal_average_precision(

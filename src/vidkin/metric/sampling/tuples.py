@@ -1,4 +1,4 @@
-"""Quadlets and triplets: what every sampler of them returns."""
+"""Quadlets and triplets, which every sampler of them returns, and the seeded random draws that samplers share."""
 
 from __future__ import annotations
 
@@ -67,9 +67,6 @@ class Triplets(_Tuples):
     query: torch.Tensor
     positive: torch.Tensor
     negative: torch.Tensor
-
-
-# Seeded random draws shared by all samplers.
 
 
 def generator_of(seed: int | torch.Generator) -> torch.Generator:
