@@ -415,6 +415,17 @@ def test_names_with_two_meanings_are_found() -> None:
     ]
 
 
+def find_banners(source: str) -> list[str]:
+    """Top-level comments that stand alone: they head a part of a file that should be a file of its own, or nothing."""
+    return re.findall(r"\n\n(# .*)\n\n", source)
+
+
+def test_a_file_has_one_subject_and_no_headings_within() -> None:
+    banners = {path.name: find_banners(path.read_text(encoding="utf-8")) for path in FILES}
+    assert {name: found for name, found in banners.items() if found} == {}
+    assert find_banners("X = 1\n\n\n# Sums of rows.\n\n\ndef f(): ...\n") == ["# Sums of rows."]
+
+
 def test_json_and_toml_of_strangers_are_parsed_in_one_place() -> None:
     """Documents nested too deeply end in a RecursionError, which nobody else handles."""
     parsers = {
