@@ -59,7 +59,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(STAMP): pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) --editable ".[web]"
+	$(PIP) --editable ".[web,plots]"
 	touch $@
 
 # torch first and alone: a resolver that sees its pin takes the build that is there,

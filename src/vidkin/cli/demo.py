@@ -134,7 +134,7 @@ _NEXT = (
     ("index", "~/Videos"),
     ("search", "clip.mp4"),
     ("duplicates", "--html page.html"),
-    ("shots", "film.mp4", "--html sheet.html"),
+    ("shots", "film.mp4", "--export sheet.html"),
 )
 
 

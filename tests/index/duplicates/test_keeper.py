@@ -31,14 +31,13 @@ def candidate(
     *,
     traits: Traits | None = None,
     differences: tuple[Difference, ...] = (),
-    pixels: int | None = None,
     links: tuple[str, ...] = (),
     **facts: object,
 ) -> Candidate:
     known = {"size": 1000, "mtime_ns": 5, "width": 64, "height": 48, "duration": 10.0, "codec": "h264"}
     path = name if name.startswith("/") else f"/v/{name}"
     record = VideoRecord(path=path, content_hash=name, **{**known, **facts})  # type: ignore[arg-type]
-    return Candidate(FileRecord(record, links), traits or Traits(frame_rate=25.0), differences, pixels)
+    return Candidate(FileRecord(record, links), traits or Traits(frame_rate=25.0), differences)
 
 
 def order_of(*candidates: Candidate, prefer: Collection[str] = DEFAULT_ORDER) -> list[tuple[str, str]]:
@@ -128,9 +127,10 @@ def test_overlays_and_lost_colors_outweigh_pixels_and_borders_do_not() -> None:
     assert first_of(small, large)[0] == "large.mp4"
 
 
-def test_an_enlargement_has_the_pixels_of_its_original() -> None:
-    source, enlarged = candidate("source.mp4"), candidate("enlarged.mp4", width=640, height=480, pixels=64 * 48 - 1)
-    assert first_of(source, enlarged) == ("source.mp4", "best frames")
+def test_a_border_that_was_measured_a_little_too_small_makes_no_better_frames() -> None:
+    plain = candidate("plain.mp4", width=320, height=240)
+    boxed = candidate("boxed.mp4", differences=(Difference("bars added", 0.236),), width=320, height=316, size=9000)
+    assert first_of(plain, boxed) == ("plain.mp4", "best frames")
 
 
 def test_a_slightly_different_rate_is_the_same_rate() -> None:

@@ -23,8 +23,8 @@ Preferences = str | Sequence[str]
 """Columns, or folders whose files come first; after ``outside:``, files elsewhere do."""
 
 _OUTSIDE = "outside:"
-# Frames per second and bits per second that differ by less are the same.
-_SAME_RATE, _SAME_BITS = 1.05, 1.02
+# Frames per second, bits per second and pixels that differ by less are the same.
+_SAME_RATE, _SAME_BITS, _SAME_PIXELS = 1.05, 1.02, 1.05
 # Seconds within which files are equally long.
 _EQUALLY_LONG = 0.1
 # What another copy has not: each makes a file come later by its frames.
@@ -54,13 +54,11 @@ class Candidate:
         file: The file.
         traits: Its traits; the default where the file was not opened.
         differences: How it differs from the file with the most pixels; empty if that is not known.
-        pixels: Pixels of an original that it is known to be enlarged from; None if it is not.
     """
 
     file: FileRecord
     traits: Traits = field(default_factory=Traits)
     differences: tuple[Difference, ...] = ()
-    pixels: int | None = None
 
     def value(self, column: str) -> tuple[float, ...]:
         """The value in a column; the highest comes first."""
@@ -68,8 +66,8 @@ class Candidate:
         kinds = {difference.kind: difference.amount or 0.0 for difference in self.differences}
         if column == "picture":
             around = max((amount for kind, amount in kinds.items() if kind in _AROUND), default=0.0)
-            pixels = self.pixels or record.width * record.height * (1.0 - min(around, 0.9))
-            return -len(_OVERLAYS & kinds.keys()), -("without color" in kinds), pixels
+            pixels = record.width * record.height * (1.0 - min(around, 0.9))
+            return -len(_OVERLAYS & kinds.keys()), -("without color" in kinds), pixels, -around
         if column == "metadata":
             return (sum(map(bool, (traits.date, traits.location, traits.camera))),)
         values = {
@@ -163,6 +161,11 @@ def _best_by(candidates: Sequence[Candidate], column: str) -> list[Candidate]:
     if column == "bit-rate" and len({one.file.record.codec for one in candidates}) > 1:
         return list(candidates)  # bits of one codec say nothing about another
     best = max(one.value(column) for one in candidates)
+    if column == "picture":
+        # How much of a frame is border is measured to a pixel or two: of as many pixels those without one come first.
+        alike = [one for one in candidates if one.value(column)[:2] == best[:2]]
+        alike = [one for one in alike if one.value(column)[2] * _SAME_PIXELS >= best[2]]
+        return [one for one in alike if not one.value(column)[3]] or alike
     slack = {"frame-rate": best[-1] / _SAME_RATE, "bit-rate": best[-1] / _SAME_BITS}.get(column)
     if column == "longest":
         slack = best[-1] - _EQUALLY_LONG
