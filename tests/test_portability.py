@@ -117,7 +117,7 @@ def test_index_search_and_shots_run_without_posix(films: Path, tmp_path: Path) -
     found: Any = json.loads(_run("search", films / "coffee.mp4", "-i", index, "--json", **other))
     assert "copy of coffee.mp4" in json.dumps(found)
     assert "coffee.mp4" in _run("info", "--videos", "-i", index, **other)
-    _run("shots", films / "coffee.mp4", "--split", tmp_path / "pieces", "--csv", tmp_path / "shots.csv", **other)
+    _run("shots", films / "coffee.mp4", "--split", tmp_path / "pieces", "--export", tmp_path / "shots.csv", **other)
     assert list((tmp_path / "pieces").glob("coffee-*.mp4"))
 
 
