@@ -54,7 +54,7 @@ _SORTS: dict[GroupSort, Callable[[DuplicateGroup], Any]] = {
     "copies": lambda group: (-len(group.members), group.best.path),
 }
 # Seconds that the page waits for groups that only have to be put together, and between two looks.
-_PATIENCE, _LOOK_EVERY = 0.5, 0.02
+_PATIENCE, _LOOK_EVERY = 3.0, 0.02
 MAX_REASONS = 3
 """Findings that a page shows of a file; the others are counted."""
 
