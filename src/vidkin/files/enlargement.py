@@ -30,8 +30,7 @@ from PIL import Image
 
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
-from vidkin.files.stillness import compare_stillness
-from vidkin.media.frames import LUMINANCE
+from vidkin.files.stillness import compare_stillness, to_gray
 
 EnlargementVerdict = Literal["more", "enlarged", "unsure"]
 
@@ -145,7 +144,7 @@ def judge_detail(
     ratio = float(np.sqrt(height * width / (low * narrow)))
     moments = np.unique(np.linspace(0, len(large) - 1, min(len(large), _MAX_MOMENTS)).round().astype(int))
     window = _CenterWindow.of_center((low, narrow), (height, width))
-    pairs = [(_gray(large[moment]), window.cut(_gray(small[moment]))) for moment in moments]
+    pairs = [(to_gray(large[moment]), window.cut(to_gray(small[moment]))) for moment in moments]
     window = window.register(pairs)
     measured = _sum_up(np.concatenate([_measure_blocks(one, other, window) for one, other in pairs], axis=1), ratio)
     stillness = 0.0
@@ -325,13 +324,6 @@ def _above(image: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.flo
     """What an image loses when it is reduced to this height and width."""
     lanczos = Image.Resampling.LANCZOS
     return image - _resize(_resize(image, shape, lanczos), image.shape, lanczos)
-
-
-def _gray(image: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """[H, W]: luminance."""
-    if image.ndim == 2:
-        return image.astype(np.float32)
-    return np.asarray(image @ np.array(LUMINANCE, dtype=np.float32), dtype=np.float32)
 
 
 def _resize(

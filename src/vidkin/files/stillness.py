@@ -62,14 +62,15 @@ def compare_stillness(large: Sequence[NeighborFrames], small: Sequence[NeighborF
 
 def _changes(pair: NeighborFrames, size: tuple[int, int], blocks: tuple[int, int]) -> NDArray[np.float32]:
     """[rows, columns] mean absolute change of the pixels of each block, at a common size."""
-    first, second = (_gray(image) for image in pair)
+    first, second = (to_gray(image) for image in pair)
     change = second - first
     down, across = pool(change.shape[0], size[0]), pool(change.shape[1], size[1])
     resized = np.abs(down @ change @ across.T)
     return np.asarray(resized.reshape(blocks[0], _BLOCK, blocks[1], _BLOCK).mean(axis=(1, 3)), np.float32)
 
 
-def _gray(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+def to_gray(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """[H, W]: luminance."""
     if image.ndim == 2:
         return image.astype(np.float32)
     return np.asarray(image @ np.array(LUMINANCE, dtype=np.float32), dtype=np.float32)
