@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from tests.support.seasons import shots
-from vidkin.index.recurring.clips import Clip, agree_beside, share_covered, unit
-from vidkin.index.recurring.ends import TimeLine, find_end
+from tests.support.videos import encode
+from vidkin.index import VideoRecord
+from vidkin.index.recurring.clips import Clip, Clips, agree_beside, share_covered, unit
+from vidkin.index.recurring.ends import TimeLine, find_end, fit_stretch
+from vidkin.index.recurring.stretches import RoughStretch
 
 STEP = 0.1
 
@@ -151,3 +156,25 @@ def test_behind_a_card_that_both_files_have_shots_must_agree_well_to_be_the_same
     # Another aspect of the same moments in which they agree is enough; an end at which they do not is one too many.
     assert agree_beside(still, [[(first, second), (first, first)]])
     assert not agree_beside(still, [[(first, first)], [(first, second)]])
+
+
+def test_a_stretch_that_ends_far_beyond_its_stored_end_is_fitted(tmp_path: Path) -> None:
+    """Seconds 6 to 8.5 resemble each other a little; the same is shown from second 10 on, beyond the stored end."""
+    own, other, shared = shots(("chelsea", 1, 100)), shots(("rocket", 2, 100)), shots(("coffee", 0, 80))
+    alike = [(0.4 * one + 0.6 * two).astype(np.uint8) for one, two in zip(own, other, strict=True)]
+    films = {"a.mp4": [*own, *shared], "b.mp4": [*alike[40:], *shared]}
+    first, second = (
+        VideoRecord(
+            path=str(encode(tmp_path / name, images, rate=10)),
+            size=1,
+            mtime_ns=1,
+            content_hash=name,
+            duration=len(images) / 10,
+        )
+        for name, images in films.items()
+    )
+    with Clips() as clips:
+        fitted = fit_stretch(clips, first, second, RoughStretch(6.0, 8.5, 2.0, 4.5, 0.6, 0.4))
+    assert fitted is not None
+    assert fitted.first_start < 10.15  # where the blend begins is a matter of taste
+    assert (fitted.first_end, fitted.second_end) == pytest.approx((18.0, 14.0), abs=0.15)

@@ -266,7 +266,9 @@ def _fit_further_in(
         time += inwards * REACH
         if (time - other.first) * inwards > -_SHORTEST_LINK / 2:
             return None
-        begin, end = (time, stretch.first_end) if side == "start" else (stretch.first_start, time)
+        # The other end was found to the frame, perhaps beyond where the index has it.
+        far = max(stretch.first_end, other.first) if side == "start" else min(stretch.first_start, other.first)
+        begin, end = (time, far) if side == "start" else (far, time)
         inner = replace(
             stretch,
             first_start=begin,
