@@ -66,7 +66,7 @@ $(STAMP): pyproject.toml constraints.txt | $(VENV)/bin/python
 # instead of the newest one with its CUDA packages.
 $(DEV_STAMP): $(STAMP) research/pyproject.toml scale/pyproject.toml
 	$(PIP) torch torchvision
-	$(PIP) --editable ".[dev]" --editable "research[baselines,hashes]" --editable scale
+	$(PIP) --editable ".[dev]" --editable "research[baselines,hashes,hdf5]" --editable scale
 	touch $@
 
 clean:

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from vidkin.similarity.scale import EXCERPT, SURE, UNRELATED
+from vidkin.similarity import EXCERPT, SURE, UNRELATED
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "vidkin"
 
 # Room -> rooms that it may import. Every room may import the ground: `errors`, `_version` and `_base`.
 GROUND = {"errors", "_version", "_base"}
-FLOOR_2 = {"media", "similarity", "metric", "features"}
+FLOOR_2 = {"media", "similarity", "metric", "features", "match"}
 FLOOR_3 = FLOOR_2 | {"models", "datasets", "files"}
 FLOOR_4 = FLOOR_3 | {"index", "training", "shots"}
 FLOOR_5 = FLOOR_4 | {"rendering", "review"}
@@ -33,6 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "similarity": set(),
     "metric": set(),
     "features": {"media", "similarity"},
+    "match": {"media", "features"},
     "models": FLOOR_2,
     "datasets": FLOOR_2,
     "files": {"media", "similarity"},
@@ -281,6 +282,10 @@ def test_circles_are_found() -> None:
     assert [sorted(circle) for circle in _circles(graph)] == [["a", "b", "c"]]
 
 
+# Folders whose modules reach what is heavy through the lazy names of a room: what shows an index needs no search.
+REACHING = {"vidkin.index.query"}
+
+
 def test_modules_are_imported_late_only_where_that_keeps_something_heavy_off() -> None:
     """Inside a function a module of ours may be imported if it loads a heavy package that is not loaded already."""
     started = frozenset[str]().union(*(loaded_by(name) for name in START))
@@ -290,7 +295,7 @@ def test_modules_are_imported_late_only_where_that_keeps_something_heavy_off() -
         if name not in started
         for found in imports(name)
         if found.late and found.module in MODULES and not _is_typing(name, found.line)
-        if not (loaded_by(found.module) & HEAVY) - loaded_by(name)
+        if not (loaded_by(found.module) & HEAVY) - loaded_by(name) and _folder(found.module) not in REACHING
     }
     assert sorted(needless) == []
 
@@ -315,6 +320,147 @@ def test_tests_mirror_the_package() -> None:
         if not (SOURCE.joinpath(*parts)).is_dir()
     }
     assert odd == set()
+
+
+TESTS = Path(__file__).resolve().parent
+# Modules that stand for their room, since `vidkin.cli` imports nothing before Ctrl-C can end it: the application, and
+# what other packages add to it.
+PUBLIC_MODULES = frozenset({"vidkin.cli.app", "vidkin.cli.commands", "vidkin.cli.extra_options"})
+# Test files that speak to modules of their own room beside the one that they are named after. May only become fewer.
+INSIDERS: dict[str, set[str]] = {
+    "cli/test_duplicates.py": {"console"},
+    "cli/test_shots.py": {"console"},
+    "datasets/augmentation/test_augmentation.py": {
+        "augmentation.degrade",
+        "augmentation.overlays",
+        "augmentation.pairs",
+    },
+    "features/test_frame_extractor.py": {"sessions", "views"},
+    "features/test_onnx_strangers.py": {"sessions"},
+    "files/films.py": {"picture_proof", "small_frames"},
+    "files/test_sound_proof.py": {"sound_packets", "stretches"},
+    "index/duplicates/test_differences.py": {"duplicates.placement"},
+    "index/duplicates/test_grouping.py": {"duplicates.comparisons"},
+    "index/duplicates/test_pair_scores.py": {"duplicates.pairing"},
+    "index/duplicates/test_pairing.py": {"duplicates.comparisons", "storage.records"},
+    "index/duplicates/test_removal_power.py": {"duplicates.trash"},
+    "index/duplicates/test_scope.py": {"duplicates.comparisons"},
+    "index/duplicates/test_signatures.py": {"duplicates.pairing", "storage.records"},
+    "index/ingest/killed_writer.py": {
+        "storage.feature_files",
+        "storage.store",
+        "storage.video_table",
+        "storage.window_files",
+        "storage.window_index",
+    },
+    "index/ingest/test_processes.py": {"ingest.executor", "ingest.worker"},
+    "index/ingest/test_session_batch_writer.py": {"ingest.report"},
+    "index/ingest/test_session_same_content.py": {"storage.files"},
+    "index/query/test_learned_scale.py": {"query.query"},
+    "index/query/test_query_watching.py": {"query.watching"},
+    "index/query/test_stages.py": {
+        "duplicates.find",
+        "duplicates.pairing",
+        "query.candidates",
+        "query.common",
+        "query.query",
+        "query.stage_recall",
+        "storage.records",
+    },
+    "index/recurring/test_ends.py": {"recurring.clips", "recurring.stretches"},
+    "index/recurring/test_find.py": {"recurring.heard", "recurring.stretches"},
+    "index/recurring/test_groups.py": {"recurring.ends"},
+    "index/recurring/test_recaps.py": {"recurring.clips", "recurring.ends", "recurring.groups", "recurring.stretches"},
+    "index/storage/test_feature_files.py": {"storage.records"},
+    "index/storage/test_files.py": {"storage.feature_files"},
+    "index/storage/test_stores.py": {"storage.store", "storage.video_table", "storage.window_index"},
+    "index/storage/test_whitened.py": {
+        "query.candidates",
+        "query.common",
+        "query.query",
+        "storage.files",
+        "storage.manifest",
+        "storage.whitening",
+    },
+    "media/makers.py": {"convert"},
+    "media/test_broken.py": {"reader"},
+    "media/test_memory.py": {"reader"},
+    "media/test_odd_files.py": {"convert", "sampling"},
+    "media/test_piece_writer_plan.py": {"stored_pictures"},
+    "media/test_probing.py": {"reader"},
+    "metric/losses/test_average_precision_hierarchical.py": {"losses.score_pairs"},
+    "metric/losses/test_quad_linear.py": {"losses.score_pairs"},
+    "metric/measures/test_average_precision.py": {"measures.ranking"},
+    "models/test_comparator_map_network.py": {"comparator_extractor"},
+    "models/test_stored_graphs.py": {"comparator_extractor", "encoder", "export", "extractor"},
+    "shots/test_between.py": {"band"},
+    "shots/test_cut_numbers.py": {"frame_vectors"},
+    "shots/test_cuts.py": {"band", "cut_numbers", "gradual_numbers"},
+    "shots/test_gradual_numbers.py": {"frame_vectors", "motion", "regions"},
+    "similarity/test_copies_changes.py": {"evidence"},
+    "similarity/test_numpy_and_torch.py": {"frame_maps"},
+    "training/test_clip_views.py": {"clip_footage"},
+    "web/test_app.py": {"lanes"},
+    "web/test_page_speed.py": {"groups", "site"},
+    "web/test_uploads.py": {"lanes"},
+}
+
+
+@cache
+def exports(name: str) -> frozenset[str]:
+    """The names in ``__all__`` of a folder; none of a module inside one."""
+    found = (node for node in trees()[name].body if _is_package(name) and isinstance(node, ast.Assign))
+    lists = [ast.literal_eval(node.value) for node in found if ast.unparse(node.targets[0]) == "__all__"]
+    return frozenset(lists[0] if lists else ())
+
+
+def inner_modules(tree: ast.Module) -> Iterator[str]:
+    """Modules inside of rooms that a test names: by an import, or as what `monkeypatch.setattr` replaces."""
+    for node in ast.walk(tree):
+        named: list[tuple[str, str]] = []
+        if isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            named = [(node.module, alias.name) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            named = [(alias.name, "") for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".setattr"):
+            texts = (part.value for part in node.args[:1] if isinstance(part, ast.Constant))
+            named = [text.rpartition(".")[::2] for text in texts if isinstance(text, str)]
+        for base, name in named:
+            module = _known(f"{base}.{name}".rstrip("."))
+            is_ground = not module.startswith("vidkin.") or module.split(".")[1] in GROUND
+            is_exported = base in MODULES and name in exports(base)
+            if not (is_ground or is_exported or exports(module) or module in PUBLIC_MODULES or module.count(".") == 1):
+                yield module
+
+
+def test_tests_speak_to_what_rooms_export() -> None:
+    """A test looks into no other room, and in its own only into the module that it is named after."""
+    strangers, insiders = set(), {}
+    for path in sorted(TESTS.rglob("*.py")):
+        place = path.relative_to(TESTS)
+        own, beside = place.parts[0], set()
+        for module in inner_modules(ast.parse(path.read_text(encoding="utf-8"))):
+            _, room, *_, leaf = module.split(".")
+            if room != own:
+                strangers.add(f"{place.as_posix()} names {module}")
+            elif not f"{path.stem}_".startswith(f"test_{leaf}_"):
+                beside.add(module.removeprefix(f"vidkin.{room}."))
+        if beside:
+            insiders[place.as_posix()] = beside
+    assert strangers == set()
+    assert insiders == INSIDERS
+
+
+def test_modules_inside_of_rooms_are_found() -> None:
+    inside = [
+        "from vidkin.files.proof import Prover",
+        "from vidkin.files import proof",
+        "import vidkin.files.proof",
+        "monkeypatch.setattr('vidkin.files.proof.prove', None)",
+    ]
+    public = ["from vidkin.files import Prover", "from vidkin.metric import losses", "from vidkin.cli.app import app"]
+    for code, expected in [*((line, ["vidkin.files.proof"]) for line in inside), *((line, []) for line in public)]:
+        assert list(inner_modules(ast.parse(code))) == expected, code
 
 
 def test_importing_vidkin_loads_nothing_heavy() -> None:

@@ -95,10 +95,10 @@ def loaded_by(folder: Path, command: list[str]) -> list[str]:
 @pytest.mark.parametrize(
     "command",
     [
-        ["info", "--index", "library.vidkin", "--json"],
-        ["search", "clip.mp4", "--index", "library.vidkin", "--json"],
+        ["info", "--index", "library.vidkin", "-f", "json"],
+        ["search", "clip.mp4", "--index", "library.vidkin", "-f", "json"],
         ["search", "clip.mp4", "--index", "library.vidkin", "--format", "tsv"],
-        ["shots", "clip.mp4", "--json"],
+        ["shots", "clip.mp4", "-f", "json"],
     ],
     ids=" ".join,
 )

@@ -106,22 +106,35 @@ print(len([name for name in __import__("sys").modules if name.startswith("vidkin
 
 def test_index_search_and_shots_run_without_posix(films: Path, tmp_path: Path) -> None:
     other, index = _other_system(), tmp_path / "i.vidkin"
-    report = json.loads(_run("index", films, "-i", index, "--workers", 2, "--json", **other))
-    assert len(report["added"]) == 3
+    report = json.loads(_run("index", films, "-i", index, "--workers", 2, "-f", "json", **other))
+    assert report["added"] == 3
     # Again, over the files of the first run.
     encode(films / "later.mp4", pan("chelsea", 40), rate=10)
-    report = json.loads(_run("index", films, "-i", index, "--workers", 2, "--json", **other))
-    assert len(report["added"]) == 1
+    report = json.loads(_run("index", films, "-i", index, "--workers", 2, "-f", "json", **other))
+    assert report["added"] == 1
     (films / "later.mp4").unlink()
     _run("index", films, "-i", index, "--prune", **other)
-    found: Any = json.loads(_run("search", films / "coffee.mp4", "-i", index, "--json", **other))
+    found: Any = json.loads(_run("search", films / "coffee.mp4", "-i", index, "-f", "json", **other))
     assert "copy of coffee.mp4" in json.dumps(found)
     assert "coffee.mp4" in _run("info", "--videos", "-i", index, **other)
-    _run("shots", films / "coffee.mp4", "--split", tmp_path / "pieces", "--export", tmp_path / "shots.csv", **other)
+    _run("shots", films / "coffee.mp4", "-o", f"split={tmp_path / 'pieces'}", "-o", tmp_path / "shots.csv", **other)
     assert list((tmp_path / "pieces").glob("coffee-*.mp4"))
 
 
-@pytest.mark.parametrize("link", [(), ("--hard-link",), ("--symlink",)])
+@pytest.mark.parametrize(
+    "link",
+    [
+        (),
+        (
+            "--link",
+            "hard",
+        ),
+        (
+            "--link",
+            "symbolic",
+        ),
+    ],
+)
 def test_duplicates_are_planned_moved_and_restored_without_posix(
     films: Path, tmp_path: Path, link: tuple[str, ...]
 ) -> None:
@@ -129,8 +142,8 @@ def test_duplicates_are_planned_moved_and_restored_without_posix(
     spare = films / "copy of coffee.mp4"
     before = {path.name: path.read_bytes() for path in films.iterdir()}
     _run("index", films, "-i", index, **other)
-    _run("duplicates", "-i", index, "--plan", plan, "--html", tmp_path / "page.html", **other)
-    moved = json.loads(_run("apply", plan, "--move-to", tmp_path / "spare", *link, "--json", **other))
+    _run("duplicates", "-i", index, "--plan", plan, "-o", tmp_path / "page.html", **other)
+    moved = json.loads(_run("apply", plan, "--move-to", tmp_path / "spare", *link, "-f", "json", **other))
     assert [(Path(file["path"]), file["outcome"]) for file in moved["files"]] == [(spare, "removed")]
     assert spare.exists() is bool(link)
     assert [path.name for path in (tmp_path / "spare").rglob("*.mp4")] == [spare.name]
@@ -148,7 +161,7 @@ def test_a_console_without_unicode_shows_every_name(films: Path, tmp_path: Path)
         ("info", "--videos", "-i", index),
         ("search", films / "coffee.mp4", "-i", index),
         ("search", odd / "café – 日本.mp4", "-i", index),
-        ("duplicates", "-i", index, "--html", tmp_path / "é.html", "--csv", tmp_path / "groups.csv"),
+        ("duplicates", "-i", index, "-o", tmp_path / "é.html", "-o", tmp_path / "groups.csv"),
         ("duplicates", "-i", index, "--plan", tmp_path / "plan.json"),
         ("match", odd / "café – 日本.mp4", odd / "copy 🎬.mp4"),
         ("shots", odd / "café – 日本.mp4"),

@@ -72,8 +72,8 @@ class Bare:
         return done
 
     def json(self, *words: str) -> Any:
-        """What a command prints with --json."""
-        return json.loads(self.run(*words, "--json").stdout)
+        """What a command prints with --format json."""
+        return json.loads(self.run(*words, "-f", "json").stdout)
 
     def ask(self, code: str, *words: str) -> Any:
         """What a script prints as JSON."""
@@ -143,7 +143,7 @@ def test_nothing_that_learns_is_installed(bare: Bare) -> None:
 def test_every_command_works(bare: Bare) -> None:
     """One walk, in the order of a person: each step needs what the ones before it left."""
     report = bare.json("index", "videos", "--index", "library.vidkin")
-    assert (len(report["added"]), report["broken"]) == (3, [])
+    assert (report["added"], report["broken"]) == (3, [])
     assert bare.json("info", "--index", "library.vidkin")["videos"] == 3
     found = bare.json("search", "clip.mp4", "--index", "library.vidkin")["matches"]
     assert {Path(match["path"]).name for match in found[:2]} == {"coffee.mp4", "spare.mp4"}
@@ -175,7 +175,7 @@ def test_every_command_works(bare: Bare) -> None:
 @pytest.mark.timeout(900)
 def test_the_page_answers(bare: Bare) -> None:
     bare.run("index", "videos", "--index", "served.vidkin")
-    command = bare.start("serve", "served.vidkin", "--port", "0")
+    command = bare.start("serve", "--index", "served.vidkin", "--port", "0")
     with subprocess.Popen(command, cwd=bare.folder, env=variables(), stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         address = server.stdout.readline().strip().removeprefix("Open ")
@@ -205,7 +205,7 @@ def test_what_is_missing_is_one_sentence_with_the_command(bare: Bare) -> None:
         told = bare.run(*words, status=3).stderr
         assert f"vidkin {words[0]} needs the package vidkin-research, which is not installed" in told, told
         assert 'pip install "./research" (in a clone of vidkin)' in told
-    told = bare.run("match", "clip.mp4", "videos/coffee.mp4", "--picture", "map.png", status=3).stderr
+    told = bare.run("match", "clip.mp4", "videos/coffee.mp4", "-o", "map.svg", status=3).stderr
     assert 'pip install ".[plots]"' in told
     for command in ("train", "evaluate", "classify", "export", "import-model"):
         assert "Usage: " in bare.run(command, "--help").stdout

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from pkgutil import walk_packages
 
 import pytest
 
@@ -24,3 +26,12 @@ def test_what_a_notebook_shows_loads_no_notebook_and_no_table(monkeypatch: pytes
         monkeypatch.setitem(sys.modules, name, None)
     assert {"Results", "show"} <= set(vidkin.__all__)
     assert vidkin.show(vidkin.Results()).html.startswith("<p><strong>0 results")
+
+
+def test_every_package_lists_its_public_names() -> None:
+    packages = [vidkin, *(importlib.import_module(found.name) for found in walk_packages(vidkin.__path__, "vidkin."))]
+    public = [package for package in packages if hasattr(package, "__path__") and hasattr(package, "__all__")]
+    assert len(public) > 15
+    for package in public:
+        assert set(package.__all__) <= set(dir(package)), package.__name__
+    assert [name for name in dir(vidkin) if name.startswith("_") and name != "__version__"] == []

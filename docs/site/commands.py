@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import typer
 
 from vidkin.cli.app import app
 
+_SHARED = ("--device", "--weights", "--whitening", "--extractor", "--mirror", "--workers")
+_BROUGHT = ("--ray", "--shards", "--stand-in")
 PAGE = Path(__file__).resolve().parents[1] / "commands.md"
 
 
@@ -24,11 +27,28 @@ def command_table() -> str:
         "`python docs/site/commands.py` writes this page. Every command explains its options with `--help`, and",
         "`vidkin-research` adds `vidkin benchmark`, `vidkin fit`, `vidkin labels` and `vidkin train-shots`.",
         "",
-        "| command | description |",
-        "|---|---|",
-        *(f"| `vidkin {name}` | {_first_sentence(command.help)} |" for name, command in rows),
+        "| command | description | rare options |",
+        "|---|---|---|",
+        *(f"| `{name}` | {_first_sentence(command.help)} | {_rare_options(name, command)} |" for name, command in rows),
+        "",
+        "Rare options are not in the help; most belong into the section of the command in the",
+        f"[configuration file](start.md#your-own-defaults). Many commands also have {_listed(_SHARED)}.",
     ]
     return "\n".join([*lines, ""])
+
+
+def _rare_options(name: str, command: Any) -> str:
+    """The options of a command that its help leaves out, as code."""
+    if name == "index":
+        return "[guide](find.md#index-a-folder)"
+    hidden = [
+        option for option in command.params if getattr(option, "hidden", False) and option.param_type_name == "option"
+    ]
+    return _listed([option.opts[0] for option in hidden if option.opts[0] not in (*_SHARED, *_BROUGHT)])
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _built_in(group: Any) -> list[tuple[str, Any]]:

@@ -28,7 +28,8 @@ import torch
 from torch import Tensor
 
 from _measure import machine
-from vidkin.similarity import align, frame_similarity, video_similarity_pairwise
+from vidkin.similarity import align, frame_similarity
+from vidkin_research.public.video_similarity import video_similarity_pairwise
 
 FRAMES, REGIONS, DIMENSION, CANDIDATES, HOUR = 120, 9, 512, 100, 3600
 MEBIBYTE = 1 << 20

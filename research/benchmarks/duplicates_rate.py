@@ -122,7 +122,7 @@ def measure(python: str, library: Path, work: Path) -> dict[str, Any]:
         figures[f"{what} duplicates, s"] = round(found.wall, 1)
         figures[f"{what} duplicates, peak MiB"] = round(found.peak)
     listed = subprocess.run(
-        [*vidkin, "duplicates", "--index", str(index), "--json"], capture_output=True, text=True, check=True
+        [*vidkin, "duplicates", "--index", str(index), "-f", "json"], capture_output=True, text=True, check=True
     )
     groups = [
         {Path(member["path"]).stem for member in group["members"]} for group in json.loads(listed.stdout)["groups"]

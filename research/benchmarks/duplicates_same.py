@@ -1,4 +1,4 @@
-"""Whether two versions find the same groups of copies: what `vidkin duplicates --json` printed before and after.
+"""Whether two versions find the same groups of copies: what `vidkin duplicates --format json` printed before and after.
 
     python research/benchmarks/duplicates_same.py BEFORE.json AFTER.json
 

@@ -17,10 +17,9 @@ from pathlib import Path
 
 import torch
 
-from vidkin.index import Index
+from vidkin.index import DiskStore, Index
 from vidkin.index.query.common import Calibration, CommonFrames, weigh_features
 from vidkin.index.query.query import describe_query
-from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.opening import open_place
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
 from vidkin.rendering.machine import describe_machine
@@ -69,7 +68,7 @@ def main() -> None:
         extractor, records = index.extractor, list(index)
     common = CommonFrames()
     calibration = Calibration.of_extractor(extractor)
-    store = LanceStore(open_place(str(given.index)))
+    store = DiskStore(open_place(str(given.index)))
     stored = store.read_many([record.id for record in records])
     names = [Path(record.path).name for record in records]
     files = sorted(path for path in given.queries.iterdir() if path.is_file())

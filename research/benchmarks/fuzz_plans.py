@@ -9,7 +9,8 @@ container) and some files with something of their own: footage put in, replaced,
 language, a caption, burned-in subtitles, a covered face, more frames a second, subtitles, chapters, a date, or no
 sound but better frames. A removal is right if one file that stays has every piece, at least the pixels and frames a
 second, every sound, subtitle and date of the removed one. Printed are files planned wrongly, by kind, and the share of
-removable copies that were planned. Libraries with a wrong or a missing plan stay in OUT. Needs the programs ffmpeg and
+removable copies that were planned. Libraries with a wrong or a missing plan stay in OUT. A run of other seeds is added
+to the figures in FILE, which has the sum of all. Needs the programs ffmpeg and
 ffprobe.
 """
 
@@ -28,6 +29,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from vidkin.rendering.machine import describe_machine
 
 RATE = 25
 COPIES = ("smaller", "harder", "gray", "mirrored", "bordered", "trimmed", "container")
@@ -325,6 +328,18 @@ def sum_up(results: Iterable[tuple[int, list[str], list[str], list[str]]]) -> di
     }
 
 
+def add_figures(file: Path, figures: Mapping[str, Any]) -> None:
+    """Add a run to those in a file, in place of one of the same libraries, and sum them up."""
+    runs = json.loads(file.read_text())["runs"] if file.exists() else []
+    runs = [run for run in runs if (run["seed"], run["first"]) != (figures["seed"], figures["first"])]
+    runs.append(dict(figures))
+    counts = ("libraries", "planned", "planned_with_something_of_their_own", "removable", "removable_planned")
+    together: dict[str, Any] = {name: sum(run[name] for run in runs) for name in counts}
+    for name in ("of_kinds", "not_planned"):
+        together[name] = dict(sum((Counter(run[name]) for run in runs), Counter[str]()))
+    file.write_text(json.dumps({"together": together, "runs": runs}, indent=1) + "\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
@@ -343,10 +358,17 @@ def main() -> int:
         figures = sum_up(
             pool.map(partial(ask, out=wish.out, seed=wish.seed, footage=footage, quick=wish.quick), numbers)
         )
-    figures = {"seed": wish.seed, "quick": wish.quick, "folders": [folder.name for folder in wish.folders], **figures}
+    figures = {
+        "seed": wish.seed,
+        "first": wish.first,
+        "quick": wish.quick,
+        "folders": [folder.name for folder in wish.folders],
+        "machine": describe_machine(),
+        **figures,
+    }
     print(json.dumps(figures, indent=1))
     if wish.output is not None:
-        wish.output.write_text(json.dumps(figures, indent=1) + "\n")
+        add_figures(wish.output, figures)
     return 1 if figures["planned_with_something_of_their_own"] else 0
 
 

@@ -321,8 +321,8 @@ def group_values(name: str, group: Any, data: Path) -> Values:
 
 
 def shots(film: Path) -> Values:
-    """What `vidkin shots --json` prints of one film: every shot, every cut; and what `detect_shots` returns."""
-    video = json.loads(vidkin_command("shots", "--json", film))["videos"][0]
+    """What `vidkin shots --format json` prints of one film: every shot, every cut; and what `detect_shots` returns."""
+    video = json.loads(vidkin_command("shots", "-f", "json", film))["videos"][0]
     fields = {name: video[name] for name in ("detector", "frames", "frame_rate", "shots", "cuts")}
     values = dict(flat(f"shots/{film.name}", fields))
     for at, shot in enumerate(vidkin.detect_shots(film)):
@@ -340,7 +340,7 @@ def training(recipe: str, sources: list[Path], work: Path, *settings: str) -> Va
     folder = work / recipe
     arguments = [part for path in sources for part in ("--data", path)]
     arguments += [part for setting in (*settings, "schedule.log_every=1") for part in ("--set", setting)]
-    report = json.loads(vidkin_command("train", recipe, *arguments, "--no-picture", "--json", "-o", folder))
+    report = json.loads(vidkin_command("train", recipe, *arguments, "--no-picture", "-f", "json", "-o", folder))
     names = ("steps", "terms", "measure", "best", "best_step", "distance_start", "distance_end", "notes")
     values = dict(flat(f"train/{recipe}", {name: report[name] for name in names}))
     for at, line in enumerate((folder / "run.jsonl").read_text(encoding="utf-8").splitlines()):

@@ -47,17 +47,17 @@ import psutil
 import torch
 from torch.nn.functional import normalize
 
-from vidkin.index import Entry, Index, LanceStore, VideoRecord, window_vectors
+from vidkin.index import Entry, Index, VideoRecord, window_vectors
 from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, query_from_stored
 from vidkin.index.query.stages import find_matches, score_candidates
-from vidkin.index.storage.lance import WINDOWS_TABLE
-from vidkin.index.storage.nearest import INDEX_NAME
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import frame_vectors
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import CopyScorer, FrameFeatures
+from vidkin_scale.lance_nearest import INDEX_NAME
+from vidkin_scale.lance_store import WINDOWS_TABLE, LanceStore
 
 DIMENSION, FAMILY = 128, 20
 BATCH = 512

@@ -304,18 +304,14 @@ def summary(rows: Sequence[dict[str, Any]], windows_only: bool) -> dict[str, Any
 
 
 def sizes(folder: Path) -> dict[str, float]:
-    """MiB of the parts of an index: features, windows and their index, records, the copy of these."""
-    total = dict.fromkeys(("features", "windows", "window_index", "videos", "snapshot", "other"), 0)
+    """MiB of the parts of an index: features, windows and their index, records."""
+    endings = {"vectors": "windows", "spans": "windows", "index": "window_index", "sqlite": "videos"}
+    total = dict.fromkeys(("features", *endings.values(), "other"), 0)
     for parent, _, files in os.walk(folder):
-        inside = parent + os.sep
-        if "windows.lance" in inside:
-            part = "window_index" if "_indices" in inside else "windows"
-        else:
-            names = (("features", f"{os.sep}features{os.sep}"), ("videos", "videos.lance"))
-            part = next((name for name, text in names if text in inside), "other")
         for file in files:
-            size = os.stat(inside + file).st_size
-            total["snapshot" if file == "tables.snapshot" else part] += size
+            ending = "features" if f"{os.sep}features{os.sep}" in parent + os.sep else file.rpartition(".")[2]
+            part = "features" if ending == "features" else endings.get(ending, "other")
+            total[part] += os.stat(os.path.join(parent, file)).st_size
     return {f"{name}_mib": size / 2**20 for name, size in total.items()}
 
 

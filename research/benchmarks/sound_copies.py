@@ -38,7 +38,7 @@ from vidkin.index.storage.opening import LocalPlace
 from vidkin.index.storage.sound_files import SoundFiles, SoundSearch
 from vidkin.media.sound import Listener, SoundTrack, iter_sound
 from vidkin.similarity import UNRELATED
-from vidkin.similarity.sound import RATE, STEPS_A_SECOND, PairTable, SoundFeatures, SoundScore, compare_sounds
+from vidkin.similarity.sound import SOUND_RATE, STEPS_A_SECOND, PairTable, SoundFeatures, SoundScore, compare_sounds
 from vidkin_research.copies.sound_edits import SOUND_EDITS, edit_sound
 
 # Seconds of a clip, and of a stretch that is compared or searched for.
@@ -324,7 +324,7 @@ def score_pairs(verdicts: Verdicts, pairs: Iterable[tuple[Part, Part]]) -> None:
 def correlate(one: Part, other: Part) -> float:
     """The highest correlation of a second and a half of one stretch with any of the other, in [0, 1]."""
     first, second = (wave_of(part) for part in (one, other))
-    piece = round(_SECONDS_OF_WAVE * RATE)
+    piece = round(_SECONDS_OF_WAVE * SOUND_RATE)
     best = 0.0
     size = 1 << (len(second) + piece).bit_length()
     spectrum = np.fft.rfft(second, size)
@@ -341,10 +341,10 @@ def correlate(one: Part, other: Part) -> float:
 
 
 def wave_of(part: Part) -> NDArray[np.float32]:
-    """The samples of a stretch, at `RATE`."""
+    """The samples of a stretch, at `SOUND_RATE`."""
     seconds = part.sound.length
-    wave = np.zeros(round(seconds * RATE), np.float32)
-    first = round(part.start * RATE)
+    wave = np.zeros(round(seconds * SOUND_RATE), np.float32)
+    first = round(part.start * SOUND_RATE)
 
     def listen(number: int, samples: NDArray[np.float32]) -> None:
         begin, end = max(number, first), min(number + len(samples), first + len(wave))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from tests.index.killed_writer import write
-from vidkin.index import LanceStore
-from vidkin.index.storage.opening import open_place
+from tests.index.ingest.killed_writer import write
+from vidkin.index import open_place
+from vidkin_scale.lance_store import LanceStore
 
 if __name__ == "__main__":
     place = open_place(sys.argv[1])

@@ -7,15 +7,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from scale.tests.remains import check_without_remains
 from scale.tests.s3_server import S3Server
 from scale.tests.test_lease import INDEX, expire
 
-from tests.index.killed_writer import entry
-from tests.index.test_kill import check, check_without_remains
+from tests.index.ingest.killed_writer import entry
+from tests.index.ingest.test_session_kill import check
 from vidkin.errors import CollectionLockedError
-from vidkin.index import LanceStore
-from vidkin.index.storage.lance import VIDEOS_TABLE, WINDOWS_TABLE
-from vidkin.index.storage.opening import open_place
+from vidkin.index import open_place
+from vidkin_scale.lance_store import VIDEOS_TABLE, WINDOWS_TABLE, LanceStore
 
 ZOMBIE_WRITES: dict[str, Callable[[LanceStore], object]] = {
     "append": lambda store: store.append_many([entry(5), entry(6)]),

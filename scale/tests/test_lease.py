@@ -10,7 +10,7 @@ import pytest
 from scale.tests.s3_server import S3Server
 
 from vidkin.errors import CollectionLockedError
-from vidkin.index.storage.opening import open_place
+from vidkin.index import open_place
 from vidkin_scale import lease
 
 INDEX = "s3://bucket/index"

@@ -12,15 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from scale.tests.remains import check_without_remains
 from scale.tests.s3_server import S3Server
 from scale.tests.test_lease import INDEX, expire
 
 from tests.index.helpers import video
-from tests.index.killed_writer import VIDEOS, entry, write
-from tests.index.test_kill import check, check_without_remains
+from tests.index.ingest.killed_writer import VIDEOS, entry, write
+from tests.index.ingest.test_session_kill import check
 from vidkin.errors import CollectionError, CollectionLockedError, CollectionNotFoundError
-from vidkin.index import Index, LanceStore, SerialExecutor, repair
-from vidkin.index.storage.opening import open_place
+from vidkin.index import Index, SerialExecutor, open_place, repair
+from vidkin_scale.lance_store import LanceStore
 
 # Requests of a writer from its first to its last; it is killed at one of them.
 REQUESTS = 280
@@ -44,9 +45,8 @@ def test_it_gives_the_results_of_a_folder(videos: Path, tmp_path: Path, s3: S3Se
     local = Index.open(tmp_path / "index", extractor="classical", create=True)
     remote = Index.open(INDEX, extractor="classical", create=True)
     assert add(local, videos) == add(remote, videos) == {"added": 3, "unchanged": 0, "broken": 0}
-    # What is stored is the same, byte for byte, but for the tables, which hold times and random names, and their
-    # snapshot, which only a folder has.
-    own = ("writer", "videos.lance", "windows.lance", "collection.json", "tables.snapshot")
+    # Besides records and windows, what is stored is the same, byte for byte.
+    own = ("writer", "videos", "windows-", "collection.json")
     for path in (tmp_path / "index").rglob("*"):
         name = path.relative_to(tmp_path / "index").as_posix()
         if path.is_file() and not name.startswith(own):
@@ -81,7 +81,7 @@ def test_it_gives_the_results_of_a_folder(videos: Path, tmp_path: Path, s3: S3Se
 
 
 def test_a_folder_that_is_copied_to_a_bucket_is_an_index(videos: Path, tmp_path: Path, s3: S3Server) -> None:
-    local = Index.open(tmp_path / "index", extractor="classical", create=True)
+    local = Index.open(tmp_path / "index", extractor="classical", create=True, store="lance")
     add(local, videos)
     for path in (tmp_path / "index").rglob("*"):
         if path.is_file():
@@ -90,6 +90,13 @@ def test_a_folder_that_is_copied_to_a_bucket_is_an_index(videos: Path, tmp_path:
     copied = Index.open("s3://bucket")
     assert copied.search(videos / "1.mp4") == local.search(videos / "1.mp4")
     assert add(copied, videos)["unchanged"] == 3
+
+
+def test_a_folder_whose_store_needs_a_disk_says_so_in_a_bucket(tmp_path: Path, s3: S3Server) -> None:
+    Index.open(tmp_path / "index", extractor="classical", create=True).close()
+    s3.put("bucket/collection.json", (tmp_path / "index" / "collection.json").read_bytes(), None, None)
+    with pytest.raises(CollectionError, match=r"s3://bucket is not a folder of this machine; copy the index into one"):
+        Index.open("s3://bucket")
 
 
 def test_damage_is_found_and_repaired(videos: Path, s3: S3Server) -> None:

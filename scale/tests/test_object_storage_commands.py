@@ -17,20 +17,17 @@ def test_an_address_takes_the_place_of_the_folder(library: Library, monkeypatch:
     with serve_s3("bucket") as server:
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
-        for path in library.index.rglob("*"):
-            if path.is_file():
-                name = f"bucket/films/{path.relative_to(library.index).as_posix()}"
-                server.put(name, path.read_bytes(), None, None)
-        local = run("search", library.clip, "--index", library.index, "--json").json
-        remote = run("search", library.clip, f"--index={INDEX}", "--json").json
+        run("index", library.folder, "-i", INDEX, "--workers", "1")
+        local = run("search", library.clip, "--index", library.index, "-f", "json").json
+        remote = run("search", library.clip, f"--index={INDEX}", "-f", "json").json
         assert remote == {**local, "index": INDEX}
-        assert run("info", "--index", INDEX, "--json").json["path"] == INDEX
+        assert run("info", "--index", INDEX, "-f", "json").json["path"] == INDEX
         again = run("index", library.folder, "-i", INDEX)
         assert f"{INDEX}: 4 videos" in again.out
         assert "--index" not in again.err
         assert "has no segments" not in run("match", library.clip, library.clip, "--index", INDEX).out
         assert f"{INDEX}: 1 video removed, 3 left" in run("remove", library.folder / "rocket.mp4", "--index", INDEX).out
-        refused = run("serve", INDEX, status=2)
+        refused = run("serve", "--index", INDEX, status=2)
         assert "show it with --read-only, or copy the index into a folder" in refused.err
         assert f"{INDEX} is not a folder of this machine" in run("train", "review", "-i", INDEX, status=3).err
         refused = run("info", "--index", "s3://none/films", status=3)

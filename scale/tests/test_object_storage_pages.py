@@ -1,4 +1,4 @@
-"""An index on object storage can be looked at; a folder stands in for what a server would store."""
+"""An index on object storage can be looked at; a server of this machine stores it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from tests.web.conftest import HOST, Library, library, number_of
 from vidkin.errors import InvalidArgumentError
+from vidkin.index import Index
 from vidkin.web import Settings, create_app
 
 __all__ = ["library"]
@@ -23,10 +24,8 @@ def test_it_is_shown_and_not_changed(library: Library, tmp_path: Path, monkeypat
     with serve_s3("bucket") as server:
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)
-        for path in library.index.rglob("*"):
-            if path.is_file():
-                name = f"bucket/films/{path.relative_to(library.index).as_posix()}"
-                server.put(name, path.read_bytes(), None, None)
+        with Index.open(ADDRESS, create=True) as index:
+            index.add(library.folder, workers=1)
         before = dict(server.files)
         with pytest.raises(InvalidArgumentError, match=f"{ADDRESS} is on object storage, .* with --read-only"):
             create_app(ADDRESS)
@@ -35,7 +34,7 @@ def test_it_is_shown_and_not_changed(library: Library, tmp_path: Path, monkeypat
             coffee = number_of(client, "coffee.mp4")
             picture = client.get(f"/videos/{coffee}/thumbnail")
             assert picture.headers["content-type"].startswith("image/")
-            assert len(list(tmp_path.glob("vidkin-*/web-cache/*/*"))) == 1
+            assert len(list(tmp_path.glob("vidkin-*/*/*/*"))) == 1
             search = client.post("/api/search", json={"video": coffee})
             assert search.json()["matches"][0]["video"]["name"] == "copy.mp4"
             for address in ("/search", "/duplicates", "/shots", "/review", f"/videos/{coffee}"):

@@ -9,7 +9,8 @@ from scale.tests.s3_server import S3Server
 
 from tests.index.storage.test_places import test_a_function_is_called_for_each_item_in_order, test_files, test_folders
 from vidkin.errors import CollectionError, CollectionLockedError, InvalidArgumentError
-from vidkin.index.storage.opening import folder_of, open_place
+from vidkin.index import open_place
+from vidkin.index.storage.opening import folder_of
 from vidkin.index.storage.place import Place
 
 __all__ = ["test_a_function_is_called_for_each_item_in_order", "test_files", "test_folders"]

@@ -26,12 +26,11 @@ from tests.cli.conftest import run
 from tests.index.helpers import video
 from tests.web.browser import served
 from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError
-from vidkin.index import Index
+from vidkin.index import Index, open_place
 from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import query_from_stored
 from vidkin.index.query.stages import score_candidates
-from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.tasks import Task
 from vidkin.web.collection import SharedIndex
 from vidkin_scale import ranker as ranker_module
@@ -260,7 +259,7 @@ def test_the_commands_answer_on_a_cluster_as_in_one_process(cluster: Any, collec
         found = []
         for more in ([], ["--ray", "auto"]):
             (collection.index.path / Comparisons.FILE).unlink(missing_ok=True)  # compared again, not remembered
-            found.append(json.loads(run(*words, "-i", place, "--json", *more).out))
+            found.append(json.loads(run(*words, "-i", place, "-f", "json", *more).out))
         assert found[1] == found[0]
     # Two files are compared in one process: there is nothing to share.
     assert "No such option: --ray" in run("match", clip, clip, "--ray", "auto", status=2).err
@@ -364,7 +363,7 @@ def test_shards_on_object_storage_are_searched_by_one_address(
         index.add(clips, workers=1)
     with Index.open(address, read_only=True) as index:
         here = [(match.path, match.score) for match in index.search(collection.clip)]
-    words = [sys.executable, "-m", "vidkin", "search", str(collection.clip), "-i", address, "--json"]
+    words = [sys.executable, "-m", "vidkin", "search", str(collection.clip), "-i", address, "-t", "0", "-f", "json"]
     found = subprocess.run([*words, "--ray", "local"], capture_output=True, text=True, check=True)
     there = [(row["path"], row["score"]) for row in json.loads(found.stdout)["matches"]]
     assert there == [(path, pytest.approx(score, abs=1e-6)) for path, score in here]

@@ -12,9 +12,8 @@ from tests.index.helpers import video
 from tests.index.storage.test_stores import entry, record
 from tests.index.storage.test_whitened import made_of
 from vidkin.errors import CollectionDamagedError, CollectionMismatchError, InvalidArgumentError
-from vidkin.index import Index, repair
+from vidkin.index import Index, open_place, repair
 from vidkin.index.storage.files import WHITENING_FILE
-from vidkin.index.storage.opening import open_place
 from vidkin_scale.shards import ShardedStore
 
 
@@ -24,7 +23,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]
     folder = tmp_path_factory.mktemp("sharded")
     clips = [video(folder / f"{seed}.mp4", seed=seed, frames=20) for seed in range(5)]
     clips.append(video(folder / "longer.mp4", seed=0, frames=30))
-    for name, store in (("one", "lance"), ("three", "shards:3")):
+    for name, store in (("one", "disk"), ("three", "shards:3")):
         with Index.open(folder / name, extractor="classical", create=True, store=store) as index:
             index.add(clips, workers=1)
     return folder / "one", folder / "three", clips[0]
@@ -96,7 +95,7 @@ def test_a_damaged_number_of_shards_is_named(tmp_path: Path) -> None:
 
 
 def test_what_is_computed_ahead_gives_the_groups_of_one_store(tmp_path: Path) -> None:
-    copies = make_copies(tmp_path, "classical", stores={"one": "lance", "three": "shards:3"})
+    copies = make_copies(tmp_path, "classical", stores={"one": "disk", "three": "shards:3"})
     groups, stored, _ = copies.find("one")
     found, stored_then, mapper = copies.find("three", width=2)
     assert names_of(groups) == GROUPS

@@ -13,13 +13,13 @@ __all__ = ["_own_folder", "library"]
 
 def test_a_search_of_an_index_in_shards_is_that_of_one_in_one_store(library: Library, tmp_path: Path) -> None:
     sharded = tmp_path / "sharded.vidkin"
-    report = run("index", library.folder, "--index", sharded, "--shards", "3", "--workers", "1", "--json").json
+    report = run("index", library.folder, "--index", sharded, "--shards", "3", "--workers", "1", "-f", "json").json
     assert (report["videos"], len(report["broken"])) == (4, 0)
     # A hash of its path decides the shard of a video; one without any has no folder.
     assert {"0000", "0001", "0002"} >= {path.name for path in (sharded / "shards").iterdir()} != set()
 
     def found(index: Path) -> list[tuple[str, float]]:
-        matches = run("search", library.clip, "--index", index, "--json").json["matches"]
+        matches = run("search", library.clip, "--index", index, "-f", "json").json["matches"]
         return [(Path(match["path"]).name, match["score"]) for match in matches]
 
     one, three = found(library.index), found(sharded)

@@ -1,4 +1,4 @@
-"""The contract of stores, for shards: the tests of the product with another store."""
+"""The contract of stores, for Lance tables and for shards: the tests of the product with other stores."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.index.storage import test_stores, test_whitened
-from vidkin.index import VectorStore
-from vidkin.index.storage.opening import open_place
+from vidkin.index import VectorStore, open_place
+from vidkin_scale.lance_store import LanceStore
 from vidkin_scale.shards import ShardedStore
 
 
-@pytest.fixture
+@pytest.fixture(params=["lance", "shards"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> VectorStore:
-    if request.function.__module__ == test_whitened.__name__:
-        return ShardedStore(open_place(tmp_path / "store"), 2, whitening=test_whitened.whitening_of)
-    return ShardedStore(open_place(tmp_path / "store"), 3)
+    place = open_place(tmp_path / "store")
+    whitening = test_whitened.whitening_of if request.function.__module__ == test_whitened.__name__ else None
+    if request.param == "lance":
+        return LanceStore(place, whitening=whitening)
+    return ShardedStore(place, 3, whitening=whitening)
 
 
 _SHARED = {

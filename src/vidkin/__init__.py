@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from vidkin._version import __version__
 
 if TYPE_CHECKING:
+    from vidkin._base.stopping import StoppedError, stopping_when
     from vidkin.errors import CollectionNotFoundError, InvalidArgumentError, MediaError, VidkinError
-    from vidkin.index import Comparison, DuplicateGroup, DuplicateMember, Index, IngestReport, Match, compare
+    from vidkin.index import Comparison, DuplicateGroup, DuplicateMember, Index, IngestReport, Match, compare, embed
     from vidkin.media.notebook import Results
     from vidkin.rendering.notebook import show
     from vidkin.shots import Shot, ShotDetection, detect_shots
@@ -32,13 +33,16 @@ __all__ = [
     "Segment",
     "Shot",
     "ShotDetection",
+    "StoppedError",
     "TrainingReport",
     "VidkinError",
     "__version__",
     "compare",
     "detect_shots",
+    "embed",
     "evaluate",
     "show",
+    "stopping_when",
     "train",
     "train_shots",
 ]
@@ -60,12 +64,15 @@ _HOMES = {
     "Segment": "vidkin.similarity",
     "Shot": "vidkin.shots",
     "ShotDetection": "vidkin.shots",
+    "StoppedError": "vidkin._base.stopping",
     "TrainingReport": "vidkin.training",
     "VidkinError": "vidkin.errors",
     "compare": "vidkin.index",
     "detect_shots": "vidkin.shots",
+    "embed": "vidkin.index",
     "evaluate": "vidkin.training",
     "show": "vidkin.rendering.notebook",
+    "stopping_when": "vidkin._base.stopping",
     "train": "vidkin.training",
     "train_shots": "vidkin.shots.train",
 }
@@ -83,4 +90,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

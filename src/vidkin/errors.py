@@ -17,6 +17,7 @@
         ├── CollectionLockedError                   another process is writing
         ├── CollectionMismatchError                 the index was made with another extractor
         ├── CollectionDamagedError                  a part of the index is missing or cannot be read
+        ├── IndexClosedError                        the index was closed; open it again
         └── NotIndexedError                         this video is not in the index
 
 An error says what was given, what is allowed, and what to do.
@@ -81,7 +82,15 @@ class UnknownExtractorError(ExtractorError):
 
 
 class WeightsUnavailableError(ExtractorError):
-    """The weights of a network are neither in the cache nor given as a file."""
+    """The weights of a network are neither in the cache nor given as a file.
+
+    Attributes:
+        cause: Which weights, and where they were looked for: the message without what to do.
+    """
+
+    def __init__(self, message: str, *, cause: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause or message
 
 
 class CollectionError(VidkinError):
@@ -102,6 +111,10 @@ class CollectionMismatchError(CollectionError):
 
 class CollectionDamagedError(CollectionError):
     """A part of the index on disk is missing or cannot be read; the message says which part and how to rebuild it."""
+
+
+class IndexClosedError(CollectionError):
+    """An index that was closed was asked for something; open it again."""
 
 
 class NotIndexedError(CollectionError):

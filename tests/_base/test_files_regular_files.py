@@ -1,4 +1,4 @@
-"""Pipes, devices and folders in the place of a file."""
+"""Pipes, devices, links, files with holes and folders in the place of a file."""
 
 from __future__ import annotations
 
@@ -7,18 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from vidkin._base.files import open_regular_file
+from tests.support.strangers import REPLACEMENTS, within
+from vidkin._base.files import (
+    check_regular_file,
+    check_regular_files,
+    open_regular_file,
+    read_regular_file,
+)
+from vidkin._base.locks import open_lock
+from vidkin._base.values import JSON_LIMITS, read_bounded, read_json
 
 
 def test_a_file_is_opened(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"content")
     with open_regular_file(tmp_path / "a") as file:
         assert file.read() == b"content"
+    assert read_regular_file(tmp_path / "a", 7) == b"content"
+    check_regular_file(tmp_path / "a")
+    check_regular_files(tmp_path)
+    check_regular_files(tmp_path / "none")
 
 
 def test_nothing_else_is_opened_or_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", Path(os.devnull), tmp_path):
+    REPLACEMENTS["socket"](tmp_path / "socket")
+    for path in (tmp_path / "pipe", tmp_path / "socket", Path(os.devnull), tmp_path):
         before = len(os.listdir("/proc/self/fd"))
         with pytest.raises(OSError, match="this is not a regular file"):
             open_regular_file(path)
@@ -28,3 +41,59 @@ def test_nothing_else_is_opened_or_waited_for(tmp_path: Path) -> None:
 def test_opening_a_missing_file_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         open_regular_file(tmp_path / "none")
+
+
+@pytest.mark.parametrize("kind", REPLACEMENTS)
+def test_what_is_found_in_a_folder_is_read_only_if_it_is_a_small_file(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "below" / "found.json"
+    path.parent.mkdir()
+    REPLACEMENTS[kind](path)
+    with within(5):
+        for read in (lambda: read_regular_file(path, 1000), lambda: read_json(path)):
+            with pytest.raises((OSError, ValueError)):
+                read()
+        with pytest.raises((OSError, ValueError)):
+            read_bounded(path, JSON_LIMITS)
+        if kind != "sparse":
+            with pytest.raises(OSError):
+                check_regular_file(path)
+        if kind not in ("sparse", "folder"):
+            with pytest.raises(OSError, match="this is not a regular file"):
+                check_regular_files(tmp_path)
+
+
+def test_a_link_is_followed_only_where_a_person_named_it(tmp_path: Path) -> None:
+    (tmp_path / "file.json").write_text("[1]", encoding="utf-8")
+    (tmp_path / "link.json").symlink_to("file.json")
+    assert read_json(tmp_path / "link.json", follow_links=True) == [1]
+    with pytest.raises(OSError, match="this is a symbolic link, which is not followed"):
+        read_json(tmp_path / "link.json")
+
+
+def test_a_file_that_is_larger_than_allowed_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"12345678")
+    assert read_regular_file(tmp_path / "a", 8) == b"12345678"
+    with pytest.raises(ValueError, match="size must be at most 7 bytes, got more"):
+        read_regular_file(tmp_path / "a", 7)
+    # One of the system that says that it has none.
+    with pytest.raises(ValueError, match="size must be at most 3 bytes, got more"):
+        read_regular_file("/proc/self/status", 3)
+
+
+@pytest.mark.parametrize("kind", ["symlink_to", "hardlink_to", "mkdir"])
+def test_a_link_or_a_folder_is_no_lock(kind: str, tmp_path: Path) -> None:
+    precious, lock = tmp_path / "precious", tmp_path / "lock"
+    precious.write_text("mine", encoding="utf-8")
+    getattr(lock, kind)(*([] if kind == "mkdir" else [precious]))
+    with pytest.raises(OSError, match="and cannot be a lock; remove it"):
+        open_lock(lock)
+    assert precious.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_lock_of_an_empty_or_missing_file_is_held_once(tmp_path: Path) -> None:
+    from filelock import Timeout
+
+    with open_lock(tmp_path / "lock").acquire(timeout=0), pytest.raises(Timeout):
+        open_lock(tmp_path / "lock").acquire(timeout=0)
+    with open_lock(tmp_path / "lock").acquire(timeout=0):
+        pass

@@ -13,7 +13,6 @@ from vidkin._base.values import (
     check_positive,
     check_range,
     check_share,
-    check_shot,
 )
 from vidkin.errors import InvalidArgumentError
 
@@ -50,14 +49,3 @@ def test_nan_is_never_in_range() -> None:
         check_positive(tau=math.nan)
     with pytest.raises(InvalidArgumentError, match="got nan"):
         check_share(share=math.nan)
-
-
-def test_critical_frames_are_inside_their_shot() -> None:
-    check_shot(0, 10, None)
-    check_shot(0, 10, (0, 10))
-    with pytest.raises(InvalidArgumentError, match=r"^a shot must have 0 <= start < end, got \[5, 5\)$"):
-        check_shot(5, 5, None)
-    with pytest.raises(InvalidArgumentError, match=r"must be inside their shot \[2, 10\), got \[1, 4\)$"):
-        check_shot(2, 10, (1, 4))
-    with pytest.raises(InvalidArgumentError, match=r"must be inside their shot \[2, 10\), got \[4, 4\)$"):
-        check_shot(2, 10, (4, 4))

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -74,7 +75,43 @@ def test_every_command_explains_itself(command: str) -> None:
     assert command in run("--help").out
     shown = run(command, "--help").out
     assert "--help" in shown
-    assert ("--json" in shown) == (command not in ("demo", "whiten"))
+    assert ("--format table|" in shown) == (command not in ("demo", "whiten"))
+
+
+def test_the_help_shows_commands_in_groups_and_few_options() -> None:
+    shown = run("--help").out
+    places = [shown.index(f"\n{name}:\n") for name in ("Find", "Copies", "Shots", "Learn", "Look")]
+    assert places == sorted(places)
+    root: Any = typer.main.get_command(app)
+    commands = [root, *(root.commands[name] for name, entry in root.built_in.items() if not entry.is_group)]
+    visible = [
+        (command.name, option.opts)
+        for command in commands
+        for option in command.params
+        if option.param_type_name == "option" and not option.hidden and option.name != "stand_in"
+    ]
+    assert len(visible) <= 120
+
+
+def test_a_short_name_means_the_same_in_every_command() -> None:
+    root: Any = typer.main.get_command(app)
+    names: dict[str, set[str]] = {}
+    for name, entry in root.built_in.items():
+        for option in root.commands[name].params if not entry.is_group else ():
+            for short in option.opts:
+                if re.fullmatch("-[a-z]", short):
+                    names.setdefault(short, set()).add(option.name)
+    assert {short: full for short, full in names.items() if len(full) > 1} == {}
+    assert (names["-t"], names["-n"]) == ({"threshold"}, {"limit"})
+
+
+def test_help_has_words_for_what_values_are() -> None:
+    root: Any = typer.main.get_command(app)
+    for name in root.built_in:
+        shown = run(name, "--help").out
+        assert not re.search(r"list\[|\[\[|<(int|float|str|dir|file|path)\b", shown), name
+    assert "shots [OPTIONS] VIDEO...\n" in run("shots", "--help").out
+    assert "recurring [OPTIONS] [FOLDER...]\n" in run("recurring", "--help").out
 
 
 def test_the_version_is_shown() -> None:
@@ -138,8 +175,8 @@ def test_an_error_is_one_line_and_a_bug_keeps_its_traceback(library: Library, mo
     outcome = run("info", "--videos", "--index", library.index, status=3)
     assert outcome.err == "Error: the disk is [red]full\n"
     assert outcome.out == ""
-    # With --json there is a document in any case.
-    outcome = run("info", "--videos", "--index", library.index, "--json", status=3)
+    # With --format json there is a document in any case.
+    outcome = run("info", "--videos", "--index", library.index, "-f", "json", status=3)
     assert outcome.json == {"error": {"kind": "VidkinError", "message": "the disk\nis [red]full", "status": 3}}
 
     def bug(*_: object, **__: object) -> None:
@@ -158,14 +195,14 @@ def test_an_interrupted_command_says_so(library: Library, monkeypatch: pytest.Mo
     outcome = run("info", "--index", library.index, status=130)
     assert outcome.err == "Interrupted. Finished work is saved; run the same command again to resume.\n"
     assert outcome.out == ""
-    assert run("info", "--index", library.index, "--json", status=130).json["error"]["kind"] == "Interrupted"
+    assert run("info", "--index", library.index, "-f", "json", status=130).json["error"]["kind"] == "Interrupted"
 
 
 @pytest.mark.process
 def test_the_program_separates_results_from_messages(library: Library) -> None:
     """Even where the terminal knows no UTF-8 and a name is not valid."""
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "VIDKIN_INDEX": str(library.index)}
-    done = program("info", "--videos", "--json", env=environment)
+    done = program("info", "--videos", "-f", "json", env=environment)
     assert done.returncode == 0
     assert json.loads(done.stdout)["videos"] == 4
     assert done.stderr == b""
@@ -204,10 +241,10 @@ def test_ctrl_c_leaves_an_index_that_the_same_command_completes(tmp_path: Path) 
     assert b"Interrupted (" in err  # and how far it came
     assert b"Traceback" not in err
     assert out == b""
-    kept = run("info", "--index", index, "--json").json["videos"]
+    kept = run("info", "--index", index, "-f", "json").json["videos"]
     assert 1 <= kept <= 34
-    report = run("index", folder, "--index", index, "--workers", "1", "--json").json
-    assert len(report["unchanged"]) == kept
+    report = run("index", folder, "--index", index, "--workers", "1", "-f", "json").json
+    assert report["unchanged"] == kept
     assert report["videos"] == 34
 
 
@@ -215,7 +252,7 @@ def test_ctrl_c_leaves_an_index_that_the_same_command_completes(tmp_path: Path) 
 def test_a_reader_that_stops_early_causes_no_traceback(library: Library) -> None:
     if shutil.which("head") is None:
         pytest.skip("there is no `head` here")
-    line = shlex.join(PROGRAM) + f" info --videos --json --index '{library.index}' | head -c 1"
+    line = shlex.join(PROGRAM) + f" info --videos --format json --index '{library.index}' | head -c 1"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {line}"], capture_output=True, timeout=60)
     assert b"Traceback" not in done.stderr
 
@@ -275,7 +312,7 @@ def test_what_libraries_make_is_hardly_looked_through_for_garbage() -> None:
     """By default their import alone collects the second generation some ten times, a twentieth of a start."""
     code = (
         "import gc\nfrom vidkin.cli.app import run\ntry: run()\n"
-        "except SystemExit: before = gc.get_stats(); import lance, onnxruntime; print([before, gc.get_stats()])"
+        "except SystemExit: before = gc.get_stats(); import faiss, onnxruntime; print([before, gc.get_stats()])"
     )
     words = [sys.executable, "-c", code, "--version"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -284,6 +321,16 @@ def test_what_libraries_make_is_hardly_looked_through_for_garbage() -> None:
     )
     assert after[0] - before[0] < 40
     assert after[1:] == before[1:]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot be removed")
+def test_a_current_folder_that_was_removed_is_said(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    code = f"import os; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); from vidkin.cli.app import run; run()"
+    done = subprocess.run([sys.executable, "-c", code, "info"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (3, "Error: the current folder was removed; change to another one\n")
 
 
 def test_nothing_is_collected_at_the_end_of_a_command(
@@ -312,3 +359,10 @@ def test_a_command_warns_once_of_each_file(capsys: pytest.CaptureFixture[str]) -
             reader.warning("%s: %s", path, "the file is damaged: 1 packet skipped")
         said = [line.split(":")[1] for line in capsys.readouterr().err.splitlines()]
         assert said == [" a.mp4", " b.mp4"]
+
+
+def test_the_form_that_scripts_try_first_is_understood_and_not_listed(library: Library) -> None:
+    words = ("search", library.clip, "--index", library.index)
+    assert run(*words, "--json").json == run(*words, "--format", "json").json
+    assert "--json" not in run("search", "--help").out
+    assert "No such option" in run("serve", "--json", status=2).err

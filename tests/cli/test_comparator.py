@@ -9,9 +9,8 @@ import pytest
 
 from tests.cli.conftest import Library, run
 from tests.support.comparators import passing
-from vidkin.index.query.learned_scale import LearnedScale
-from vidkin.models.comparator_folder import save_comparator
-from vidkin.models.config import ComparatorConfig
+from vidkin.index import LearnedScale
+from vidkin.models import ComparatorConfig, save_comparator
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +26,7 @@ def test_a_comparator_indexes_searches_matches_and_finds_duplicates_where_its_sc
 ) -> None:
     index = tmp_path / "collection.vidkin"
     run("index", library.folder, "--model", model, "--index", index, "--workers", "1")
-    found = run("search", library.clip, "--index", index, "--json").json
+    found = run("search", library.clip, "--index", index, "-f", "json").json
     assert found["measure"] == "learned"
     first, second = found["matches"][:2]
     assert {Path(first["path"]).name, Path(second["path"]).name} == {"coffee.mp4", "copy of coffee.mp4"}
@@ -35,7 +34,7 @@ def test_a_comparator_indexes_searches_matches_and_finds_duplicates_where_its_sc
     assert first["segments"][0]["target_end"] == pytest.approx(9.0, abs=1.0)
     assert all(match["score"] < 0.2 for match in found["matches"][2:])
 
-    shared = run("search", library.clip, "--index", index, "--model", f"{model}?temporal_share=.5", "--json").json
+    shared = run("search", library.clip, "--index", index, "--model", f"{model}?temporal_share=.5", "-f", "json").json
     # The best score may be 1 both ways, so the scores of all videos are compared.
     scores = [[match["score"] for match in each["matches"]] for each in (found, shared)]
     assert scores[0] != scores[1]
@@ -45,7 +44,7 @@ def test_a_comparator_indexes_searches_matches_and_finds_duplicates_where_its_sc
     # As if it had been measured on twelve videos that share nothing.
     scale = index / LearnedScale.FILE
     scale.write_text(json.dumps(json.loads(scale.read_text()) | {"videos": 12, "pairs": 66, "highest": 0.1}))
-    groups = run("duplicates", "--index", index, "--json").json["groups"]
+    groups = run("duplicates", "--index", index, "-f", "json").json["groups"]
     names = [{Path(member["path"]).name for member in group["members"]} for group in groups]
     assert names == [{"coffee.mp4", "copy of coffee.mp4"}]
 

@@ -9,7 +9,7 @@ import pytest
 from rich.text import Text
 
 from vidkin.cli.console import error_line, meter, note, path_text, say, table
-from vidkin.rendering.text import clock, file_size, number, printable
+from vidkin.rendering import clock, file_size, number, printable
 
 
 @pytest.mark.parametrize(

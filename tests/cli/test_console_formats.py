@@ -25,7 +25,7 @@ def clip_and_film(library: Library) -> tuple[str, Path, Path, str, Path]:
 @pytest.mark.large
 def test_two_videos_compared(clip_and_film: Sequence[str | Path]) -> None:
     compared = run(*clip_and_film, "--format", "json").json
-    assert compared == run(*clip_and_film, "--json").json
+    assert compared == run(*clip_and_film, "-f", "json").json
     (row,) = rows_of(run(*clip_and_film, "--format", "tsv"))
     assert (row["query"], row["path"]) == (str(clip_and_film[1]), str(clip_and_film[2]))
     assert float(row["score"]) == pytest.approx(compared["score"], abs=1e-4)
@@ -71,9 +71,3 @@ def test_facts_and_videos(library: Library) -> None:
     assert {(row["status"], row["missing"], row["codec"]) for row in rows} == {("ok", "no", "h264")}
     lines = run(*words, "--videos", "--format", "plain").out.splitlines()
     assert lines[0].startswith("ok          0:12.0  ")
-
-
-@pytest.mark.parametrize("command", ["duplicates", "info"])
-def test_two_formats_at_once_are_refused(command: str, library: Library) -> None:
-    words = (command, "--index", library.index, "--json", "--format", "tsv")
-    assert "--json and --format tsv contradict each other" in run(*words, status=2).err.replace("\n", " ")

@@ -26,7 +26,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_folder_that_is_in_no_index_is_read_for_the_answer(videos: Path, tmp_path: Path) -> None:
     edl = tmp_path / "sources.edl"
     words = ("coverage", videos / "film.mp4", videos / "sources", "--index", tmp_path / "none", "--output", edl)
-    found = run(*words, "--json").json
+    found = run(*words, "-f", "json").json
     (piece,) = found["sources"]
     assert Path(piece["path"]).name == "coffee.mp4"
     assert (piece["start"], piece["end"], piece["other_start"]) == pytest.approx((0.0, 4.0, 1.0), abs=0.21)

@@ -19,8 +19,6 @@ from tests.cli.conftest import Library, run
 from vidkin._base.install import install_command
 from vidkin.cli import demo as demo_steps
 from vidkin.cli.demo import _index
-from vidkin.errors import MissingPartError
-from vidkin.rendering import pictures
 
 
 def commands(shown: str) -> list[str]:
@@ -104,15 +102,14 @@ def test_training_makes_its_own_clips(tmp_path: Path) -> None:
 def test_without_matplotlib_only_the_pictures_are_left_out(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lack(*arguments: object, **options: object) -> None:
-        raise MissingPartError("matplotlib is not installed")
-
-    monkeypatch.setattr(pictures, "draw_map", lack)
+    for name in ("matplotlib", "matplotlib.backend_bases", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
     own = tmp_path / "my videos"
     own.mkdir()
     shutil.copy(library.folder / "coffee.mp4", own)
     outcome = run("demo", tmp_path / "demo", "--videos", own)
-    assert "Without the pictures: matplotlib is not installed" in outcome.err
+    assert "Without the pictures: " in outcome.err
+    assert "matplotlib, which is not installed" in outcome.err
     assert "Which files are copies" in outcome.out
 
 
@@ -169,7 +166,7 @@ def test_the_whole_demonstration_is_quick_and_offline(tmp_path: Path) -> None:
     used = (after.children_user + after.children_system) - (before.children_user + before.children_system)
     assert used < 240
     listed = subprocess.run(
-        [sys.executable, "-c", code, "duplicates", "--json", "-i", "vidkin-demo/collection.vidkin"],
+        [sys.executable, "-c", code, "duplicates", "-f", "json", "-i", "vidkin-demo/collection.vidkin"],
         cwd=tmp_path,
         capture_output=True,
         check=True,

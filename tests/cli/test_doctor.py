@@ -10,11 +10,10 @@ import pytest
 
 from tests.cli.conftest import Library, run
 from vidkin._base.install import install_command
-from vidkin.rendering import machine as parts
 
 
 def test_every_part_is_tried(library: Library) -> None:
-    found = run("doctor", "--index", library.index, "--json").json
+    found = run("doctor", "--index", library.index, "-f", "json").json
     states = {part["name"]: part["state"] for part in found["parts"]}
     for needed in ("vidkin", "packages", "onnxruntime", "video decoders", "video encoders", "classical extractor"):
         assert states[needed] == "ok"
@@ -27,7 +26,7 @@ def test_every_part_is_tried(library: Library) -> None:
 
 
 def test_recall_is_measured_on_the_index(library: Library) -> None:
-    measured = run("doctor", "--index", library.index, "--recall", "--json").json["recall"]
+    measured = run("doctor", "--index", library.index, "--recall", "-f", "json").json["recall"]
     # Four videos; coffee and its copy are relevant to each other, and the first stage sees all of so few.
     assert measured["queries"] == 4
     assert measured["relevant"] >= 2
@@ -42,24 +41,9 @@ def test_without_an_index_the_machine_is_looked_at() -> None:
     assert "there is no index at" in run("doctor", "--recall", status=3).err
 
 
-def test_a_part_that_does_not_work_is_listed_as_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_DECODERS", ("betamax", "h264"))
-    monkeypatch.setattr(parts, "_ENCODERS", ("libx264", "betamax"))
-    found = {part["name"]: part for part in run("doctor", "--json", status=1).json["parts"]}
-    assert found["video decoders"]["state"] == "broken"
-    assert "lacks betamax; run pip install" in found["video decoders"]["detail"]
-    assert found["video encoders"]["detail"] == "libx264 (without betamax)"
-
-
-def test_a_package_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_PACKAGES", ("numpy", "betamax"))
-    found = {part["name"]: part for part in run("doctor", "--json", status=1).json["parts"]}
-    assert found["packages"]["detail"] == f"not installed: betamax; run {install_command()}"
-
-
 def test_an_extra_that_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: ["betamax-web>=1; extra == 'web'"])
-    found = {part["name"]: part for part in run("doctor", "--json").json["parts"]}["extra web"]
+    found = {part["name"]: part for part in run("doctor", "-f", "json").json["parts"]}["extra web"]
     assert found["state"] == "missing"
     assert found["detail"] == f"`vidkin serve`; not installed: betamax-web; install with: {install_command('web')}"
 
@@ -67,18 +51,18 @@ def test_an_extra_that_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyP
 def test_missing_and_damaged_parts_of_an_index_are_listed_and_repaired(library: Library, tmp_path: Path) -> None:
     index = tmp_path / "my index"
     shutil.copytree(library.index, index)
-    whole = {part["name"]: part for part in run("doctor", "--index", index, "--json").json["parts"]}
+    whole = {part["name"]: part for part in run("doctor", "--index", index, "-f", "json").json["parts"]}
     assert whole["files of the index"]["state"] == "ok"
 
     lost, damaged, *_ = sorted((index / "features").rglob("*.safetensors"))
     lost.unlink()
     damaged.write_bytes(damaged.read_bytes()[:-10])
-    told = run("doctor", "--index", index, "--json", status=1).json
+    told = run("doctor", "--index", index, "-f", "json", status=1).json
     detail = next(part["detail"] for part in told["parts"] if part["name"] == "files of the index")
     assert "parts of 1 video are missing" in detail
     assert "its features are missing; run `vidkin index` with these videos to rebuild them" in detail
 
-    repaired = run("doctor", "--index", index, "--repair", "--json", status=1).json  # files are to be read
+    repaired = run("doctor", "--index", index, "--repair", "-f", "json", status=1).json  # files are to be read
     assert [part["cause"].partition("safetensors")[2] for part in repaired["taken_out"]] == [
         " is missing or incomplete",
         " is damaged (10 bytes are missing at its end)",
@@ -87,20 +71,26 @@ def test_missing_and_damaged_parts_of_an_index_are_listed_and_repaired(library: 
     # Until then whoever searches is told.
     assert "2 videos are left out until they are indexed again" in run("search", library.clip, "--index", index).err
     assert "parts of 2 videos are missing" in run("doctor", "--index", index, status=1).out
-    assert len(run("index", library.folder, "--index", index, "--workers", "1", "--json").json["added"]) == 2
+    assert run("index", library.folder, "--index", index, "--workers", "1", "-f", "json").json["added"] == 2
     assert "nothing is damaged" in run("doctor", "--index", index, "--repair").out
 
 
 def test_an_index_that_cannot_be_opened_is_a_finding(library: Library, tmp_path: Path) -> None:
     index = tmp_path / "i"
     shutil.copytree(library.index, index)
-    for path in (index / "windows.lance" / "_versions").glob("*.manifest"):
-        path.write_bytes(b"not what was here")
-    outcome = run("doctor", "--index", index, "--json", status=1).json
+    path = index / "videos.sqlite"
+    content = path.read_bytes()
+    path.write_bytes(content[:4096])
+    outcome = run("doctor", "--index", index, "-f", "json", status=1).json
     assert outcome["index"] is None
-    assert "windows.lance is damaged" in outcome["parts"][-1]["detail"]
-    assert "removed" in run("doctor", "--index", index, "--repair").out
-    assert run("search", library.clip, "--index", index, "--json").json["matches"][0]["score"] > 0.5
+    assert "videos.sqlite is damaged" in outcome["parts"][-1]["detail"]
+    path.write_bytes(content)
+    windows = index / "windows-1.vectors"
+    windows.write_bytes(windows.read_bytes()[:-1])
+    assert "parts of 1 video are missing" in run("doctor", "--index", index, status=1).out
+    windows.write_bytes(bytes(windows.stat().st_size))
+    assert "windows-1.vectors" in run("doctor", "--index", index, "--repair").out
+    assert run("search", library.clip, "--index", index, "-f", "json").json["matches"][0]["score"] > 0.5
 
 
 def test_decisions_that_cannot_be_read_are_a_finding(library: Library, tmp_path: Path) -> None:

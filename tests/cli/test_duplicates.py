@@ -17,8 +17,7 @@ from tests.cli.conftest import Library, run
 from tests.support.videos import encode, pan
 from vidkin.cli.console import Meter
 from vidkin.cli.duplicates import _Progress
-from vidkin.index import DuplicateGroup, DuplicateMember, FoundGroup
-from vidkin.index.duplicates.removal_locks import hold_removals
+from vidkin.index import DuplicateGroup, DuplicateMember, FoundGroup, hold_removals
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +50,7 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     before = contents(own.folder)
     plan, away = tmp_path / "plan.json", tmp_path / "away"
     shown = run("duplicates", "--index", own.index, "--plan", plan)
-    assert "plan.json: 1 file to remove" in shown.out
+    assert "plan.json: 1 file to remove" in shown.err
     assert f"carry it out: `vidkin apply {plan}`" in shown.err
     planned = json.loads(plan.read_text())
     assert [Path(item["path"]).name for item in planned["groups"][0]["remove"]] == ["coffee small [1].mp4"]
@@ -65,7 +64,7 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert f"1 file moved to {away} (" in moved.out
     assert f"`vidkin apply {plan} --undo` takes it back" in moved.err
     run("apply", plan, "--undo")
-    done = run("apply", plan, "--move-to", away, "--json").json
+    done = run("apply", plan, "--move-to", away, "-f", "json").json
     assert [item["outcome"] for item in done["files"]] == ["removed"]
     assert "coffee small [1].mp4" not in contents(own.folder)
     again = run("apply", plan, "--move-to", away, status=1).out
@@ -77,7 +76,7 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     with hold_removals():
         busy = " ".join(run("apply", plan, "--undo", status=3).err.split())
     assert "another `vidkin apply` or page of yours is moving files or bringing them back; wait until" in busy
-    planned = run("apply", plan, "--undo", "--dry-run", "--json").json["files"]
+    planned = run("apply", plan, "--undo", "--dry-run", "-f", "json").json["files"]
     assert [(item["outcome"], item["size"]) for item in planned] == [("planned", done["files"][0]["size"])]
     undone = run("apply", plan, "--undo").out
     assert f"coffee small [1].mp4: restored from {away}" in undone
@@ -86,8 +85,29 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert "0 files restored" in run("apply", plan, "--undo").out
 
 
+def test_the_index_forgets_what_a_plan_moved_and_finds_it_again(own: Library, tmp_path: Path) -> None:
+    index, plan = Path(shutil.copytree(own.index, tmp_path / "index")), tmp_path / "plan.json"
+    run("duplicates", "--index", index, "--plan", plan)
+    run("apply", plan, "--move-to", tmp_path / "away")
+    words = ("index", own.folder, "--index", index, "--workers", "1", "-f", "json")
+    try:
+        report = run(*words).json
+        assert (report["removed"], report["missing"]) == (1, [])
+    finally:
+        run("apply", plan, "--undo")
+    assert run(*words).json["added"] == 1
+
+
+def test_an_empty_plan_says_that_nothing_is_to_be_done(own: Library, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    shown = run("duplicates", "--index", own.index, "-t", "1", "--plan", plan)
+    assert f"Wrote {plan}: nothing is to be done" in shown.err
+    assert "carry it out" not in shown.err
+    assert "plan.json: nothing is to be done, the plan names no file" in run("apply", plan).out
+
+
 def test_only_the_folders_that_are_named_are_compared(own: Library, tmp_path: Path) -> None:
-    words = ("duplicates", "--index", own.index, "--json")
+    words = ("duplicates", "--index", own.index, "-f", "json")
     assert run(*words, "--only", own.folder).json["groups"] == run(*words).json["groups"] != []
     (tmp_path / "new").mkdir()
     assert run(*words, "--across", own.folder, tmp_path / "new").json["groups"] == []
@@ -105,7 +125,7 @@ def test_a_person_may_configure_folders_and_rules(
 ) -> None:
     config = tmp_path / "config.toml"
     monkeypatch.setenv("VIDKIN_CONFIG", str(config))
-    words = ("duplicates", "--index", without_proofs(own, tmp_path), "--json")
+    words = ("duplicates", "--index", without_proofs(own, tmp_path), "-f", "json")
     config.write_text(f'[duplicates]\nprefer = ["outside:{own.folder}", "smallest"]\nonly = "{own.folder}"\n')
     assert run(*words).json["groups"][0]["reason"] == "smallest file"
     config.write_text(f'[duplicates]\nacross = ["{own.folder}", "{tmp_path}"]\n')
@@ -116,7 +136,7 @@ def test_a_person_may_configure_folders_and_rules(
 
 def test_preferences_apply_in_their_order(own: Library, tmp_path: Path) -> None:
     (group,) = run(
-        *("duplicates", "--index", without_proofs(own, tmp_path), "--json", "--prefer", f"outside:{own.folder}"),
+        *("duplicates", "--index", without_proofs(own, tmp_path), "-f", "json", "--prefer", f"outside:{own.folder}"),
         *("--prefer", "longest,smallest"),
     ).json["groups"]
     best = next(member for member in group["members"] if member["best"])
@@ -131,11 +151,11 @@ def test_subtitles_go_and_come_back_with_their_video(own: Library, tmp_path: Pat
         before = contents(own.folder)
         plan, away = tmp_path / "plan.json", tmp_path / "away"
         shown = run("duplicates", "--index", own.index, "--plan", plan)
-        assert "plan.json: 1 file to remove" in shown.out
-        assert "and 1 file beside them" in " ".join(shown.out.split())
+        assert "plan.json: 1 file to remove" in shown.err
+        assert "and 1 file beside them" in " ".join(shown.err.split())
         plain = run("duplicates", "--index", own.index, "--format", "plain").out
         assert "with coffee small [1].en.srt" in plain
-        (group,) = run("duplicates", "--index", own.index, "--json").json["groups"]
+        (group,) = run("duplicates", "--index", own.index, "-f", "json").json["groups"]
         assert [member["companions"] for member in group["members"]] == [[], [str(subtitles)]]
         said = " ".join(run("apply", plan, "--move-to", away).out.split())
         assert f"{subtitles.name}: moved to {away}" in said
@@ -147,8 +167,8 @@ def test_subtitles_go_and_come_back_with_their_video(own: Library, tmp_path: Pat
 
 
 @pytest.mark.process
-def test_a_reader_of_csv_that_stops_early_causes_no_error(own: Library) -> None:
-    words = [sys.executable, "-m", "vidkin", "duplicates", "--index", str(own.index), "--csv", "-"]
+def test_a_reader_of_a_table_that_stops_early_causes_no_error(own: Library) -> None:
+    words = [sys.executable, "-m", "vidkin", "duplicates", "--index", str(own.index), "-f", "tsv"]
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -200,22 +220,24 @@ def test_wrong_uses_of_apply(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text("{}")
     outcome = run("apply", tmp_path / "p.json", status=2)
     assert "must be a plan from `vidkin duplicates --plan`" in outcome.err
-    outcome = run("apply", tmp_path / "p.json", "--hard-link", "--symlink", status=2)
-    assert "use --hard-link or --symlink, not both" in outcome.err
+    assert "'hard', 'symbolic'" in run("apply", tmp_path / "p.json", "--link", "soft", status=2).err
+    refused = run("apply", tmp_path / "p.json", "--protect", tmp_path / "none", status=2).err
+    assert "does not exist" in " ".join(refused.split())
     outcome = run("apply", tmp_path / "p.json", "--undo", status=3)
     assert "there is no such log: nothing was done with this plan" in outcome.err
 
 
 def test_parts_and_wrong_preferences(own: Library) -> None:
-    whole = run("duplicates", "--index", own.index, "--json").json["groups"]
+    whole = run("duplicates", "--index", own.index, "-f", "json").json["groups"]
     assert [len(group["members"]) for group in whole] == [2]
-    parts = run("duplicates", "--index", own.index, "--parts", "--json").json["groups"]
+    parts = run("duplicates", "--index", own.index, "--parts", "-f", "json").json["groups"]
     (excerpt,) = [item for item in parts[0]["members"] if item["relation"] == "excerpt"]
     assert Path(excerpt["path"]).name == "coffee clip.mp4"
     assert (excerpt["start"], excerpt["end"]) == (pytest.approx(4, abs=0.4), pytest.approx(9, abs=0.4))
     assert "excerpt of " in run("duplicates", "--index", own.index, "--parts").out
     outcome = run("duplicates", "--index", own.index, "--prefer", "prettiest", status=2)
     assert "prefer must be one of picture, frame-rate, dynamic-range" in " ".join(outcome.err.split())
+    assert "there is no folder" in outcome.err
 
 
 def test_what_may_be_lost_is_said_with_a_plan_and_by_kind(own: Library, tmp_path: Path) -> None:
@@ -237,7 +259,7 @@ def test_a_plan_is_made_with_proofs(own: Library, tmp_path: Path) -> None:
     said = run("duplicates", "--index", index).out
     assert "1 of them may be removable" in said
     assert "--plan FILE decodes them to prove it" in " ".join(said.split())
-    words = ("duplicates", "--index", index, "--plan", tmp_path / "plan.json", "--prefer", "smallest", "--json")
+    words = ("duplicates", "--index", index, "--plan", tmp_path / "plan.json", "--prefer", "smallest", "-f", "json")
     (group,) = run(*words).json["groups"]
     assert group["reason"] == "holds the most of the others"
     assert [(Path(item["path"]).name, item["is_proven"]) for item in group["members"]] == [
@@ -250,18 +272,6 @@ def test_a_plan_is_made_with_proofs(own: Library, tmp_path: Path) -> None:
     assert Path(planned["remove"][0]["path"]).name == "coffee.mp4"
     assert len(planned["remove"][0]["proof"]["accepted"]) == 1
     assert "1 of them can be removed without loss" in run("duplicates", "--index", index).out
-
-
-def test_groups_are_lines_as_they_are_found(own: Library) -> None:
-    words = ("duplicates", "--index", own.index, "--parts")
-    told = [json.loads(line) for line in run(*words, "--json-lines").out.splitlines()]
-    assert [line["sequence"] for line in told] == list(range(1, len(told) + 1))
-    lines = [line for line in told if line["is_final"] and line["members"]]
-    assert [{name: line[name] for name in line if name not in ("id", "sequence", "is_final")} for line in lines] == run(
-        *words, "--json"
-    ).json["groups"]
-    assert [len(group["members"]) for group in lines] == [3]
-    assert "cannot be combined" in run(*words, "--json-lines", "--json", status=2).err
 
 
 def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(
@@ -314,12 +324,12 @@ def test_a_terminal_names_the_first_groups_while_pairs_are_compared(capsys: pyte
 
 def test_a_page_has_the_pictures_of_all_copies(own: Library, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    assert "page.html: the groups with pictures" in run("duplicates", "--index", own.index, "--html", page).out
+    assert run("duplicates", "--index", own.index, "-o", page).err.startswith(f"Wrote {page}\n")
     text = page.read_text(encoding="utf-8")
     assert text.count('src="data:image/jpeg;base64,') == 6
     assert "coffee small [1].mp4" in text
     assert not re.search(r'(src|href)="(?!data:)', text)  # nothing is loaded from elsewhere
-    outcome = run("duplicates", "--index", own.index, "--html", tmp_path / "none" / "page.html", status=2)
+    outcome = run("duplicates", "--index", own.index, "-o", tmp_path / "none" / "page.html", status=2)
     assert "there is no folder" in outcome.err
 
 
@@ -327,15 +337,15 @@ def test_decisions_are_listed_and_undone(own: Library, tmp_path: Path) -> None:
     index = Path(shutil.copytree(own.index, tmp_path / "index"))
     pair = (own.folder / "coffee.mp4", own.folder / "coffee small [1].mp4")
     assert "No decisions" in run("decisions", "--index", index).out
-    run("duplicates", "--index", index, "--not-a-match", *pair)
-    assert run("duplicates", "--index", index, "--json").json["groups"] == []
+    run("decisions", "--index", index, "--not-a-match", *pair)
+    assert run("duplicates", "--index", index, "-f", "json").json["groups"] == []
     shown = run("decisions", "--index", index).out
     assert "not duplicates" in shown
     assert all(path.name in shown for path in pair)
-    (decision,) = run("decisions", "--index", index, "--json").json["decisions"]
+    (decision,) = run("decisions", "--index", index, "-f", "json").json["decisions"]
     assert decision["verdict"] == "not a match"
     assert "decision undone" in run("decisions", "--index", index, "--undo", *pair).out
-    assert len(run("duplicates", "--index", index, "--json").json["groups"]) == 1
+    assert len(run("duplicates", "--index", index, "-f", "json").json["groups"]) == 1
     outcome = run("decisions", "--index", index, "--undo", *pair, status=2)
     assert "there is no decision on these two videos" in outcome.err
 
@@ -361,7 +371,7 @@ def test_a_copy_with_borders_is_planned_and_one_that_shows_more_of_the_picture_i
     encode(folder / "bordered.mp4", map(bordered, film), rate=8, options={"preset": "medium", "crf": "26"})
     index = tmp_path / "i.vidkin"
     run("index", folder, "--index", index, "--no-sound", "--workers", "1")
-    words = ("duplicates", "--index", index, "--prefer", kept, "--plan", tmp_path / "plan.json", "--json")
+    words = ("duplicates", "--index", index, "--prefer", kept, "--plan", tmp_path / "plan.json", "-f", "json")
     (group,) = run(*words).json["groups"]
     found = {Path(member["path"]).stem: member for member in group["members"]}
     assert found["film"]["best"]

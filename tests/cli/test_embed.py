@@ -22,7 +22,7 @@ from vidkin.media import read_frames
 def test_features_are_those_of_the_extractor(library: Library, tmp_path: Path) -> None:
     files = [library.folder / "rocket.mp4", library.clip]
     output = tmp_path / "features.safetensors"
-    found = run("embed", *files, "-o", output, "--rate", "2", "--json").json
+    found = run("embed", *files, "-o", output, "--rate", "2", "-f", "json").json
     assert [item["frames"] for item in found["videos"]] == [16, 10]
     with safe_open(output, "numpy") as stored:
         tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 - no mapping
@@ -61,14 +61,14 @@ def test_npz_holds_the_same_without_pickles(library: Library, tmp_path: Path) ->
 
 
 def test_without_a_rate_short_videos_are_sampled_as_in_an_index(library: Library, tmp_path: Path) -> None:
-    found = run("embed", library.clip, "-o", tmp_path / "f.safetensors", "--json").json
+    found = run("embed", library.clip, "-o", tmp_path / "f.safetensors", "-f", "json").json
     assert found["videos"][0]["frames"] == 10  # five seconds, twice a second
 
 
 def test_broken_files_are_left_out(library: Library, tmp_path: Path) -> None:
     (tmp_path / "empty.mp4").write_bytes(b"")
     output = tmp_path / "f.safetensors"
-    outcome = run("embed", tmp_path / "empty.mp4", library.clip, "-o", output, "--json", status=1)
+    outcome = run("embed", tmp_path / "empty.mp4", library.clip, "-o", output, "-f", "json", status=1)
     assert [Path(item["path"]).name for item in outcome.json["broken"]] == ["empty.mp4"]
     assert "empty.mp4" in outcome.err
     assert output.is_file()
@@ -98,11 +98,11 @@ def test_what_is_read_is_never_written_over(library: Library, tmp_path: Path) ->
     picture = tmp_path / "still.png"
     Image.new("RGB", (64, 48), (200, 60, 20)).save(picture)
     shown = picture.read_bytes()
-    for option in ("--picture", "--frames"):
-        told = run("match", picture, clip, option, picture, "--index", library.index, status=2).err
+    for name in ("map", "frames"):
+        told = run("match", picture, clip, "-o", f"{name}={picture}", "--index", library.index, status=2).err
         assert "is also an input" in told
-    told = run("match", clip, other, "--picture", tmp_path / "m.png", "--frames", tmp_path / "m.png", status=2)
-    assert "--picture and --frames name the same file" in told.err
+    told = run("match", clip, other, "-o", f"map={tmp_path / 'm.png'}", "-o", tmp_path / "m.png", status=2)
+    assert "--output map and --output frames name the same file" in told.err
     assert (clip.read_bytes(), picture.read_bytes()) == (before, shown)
 
 

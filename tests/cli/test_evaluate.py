@@ -28,8 +28,8 @@ def model(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_without_data_those_of_the_recipe_are_taken_divided_as_in_training(model: Path, pictures: Path) -> None:
-    found = run("evaluate", model, "--json").json
-    assert set(found) == MEASURES | {"model", "picture"}
+    found = run("evaluate", model, "-f", "json").json
+    assert set(found) == MEASURES | {"model", "outputs"}
     assert (found["queries"], found["gallery"]) == (12, 24)
     labelled = read_split(open_labelled(pictures, kind="image"), model / "split.json")
     direct = evaluate(model, labelled)
@@ -53,7 +53,7 @@ def test_the_table_names_every_measure_and_says_what_was_ranked(model: Path) -> 
 
 
 def test_one_split_can_rank_itself(model: Path) -> None:
-    found = run("evaluate", model, "--queries", "validation", "--gallery", "validation", "--json").json
+    found = run("evaluate", model, "--queries", "validation", "--gallery", "validation", "-f", "json").json
     assert (found["queries"], found["gallery"]) == (12, 12)
     assert (found["query_split"], found["gallery_split"]) == ("validation", "validation")
 
@@ -61,16 +61,16 @@ def test_one_split_can_rank_itself(model: Path) -> None:
 def test_the_data_of_the_training_are_divided_as_in_training_wherever_they_are_named(
     model: Path, pictures: Path, tmp_path: Path
 ) -> None:
-    expected = run("evaluate", model, "--json").json
+    expected = run("evaluate", model, "-f", "json").json
     # Another split would rank and query with items that the model has learned.
-    assert run("evaluate", model, pictures, "--json").json == expected
+    assert run("evaluate", model, pictures, "-f", "json").json == expected
     moved = tmp_path / "elsewhere" / "pictures"
     shutil.copytree(pictures, moved)
-    outcome = run("evaluate", model, moved, "--json")
+    outcome = run("evaluate", model, moved, "-f", "json")
     assert outcome.json == expected
     assert "divided as in" in outcome.err
     (moved / "red" / "dark" / "0.png").unlink()
-    assert "it is divided by group" in run("evaluate", model, moved, "--json").err
+    assert "it is divided by group" in run("evaluate", model, moved, "-f", "json").err
 
 
 def test_a_list_of_files_is_read_as_in_training(pictures: Path, tmp_path: Path) -> None:
@@ -79,8 +79,8 @@ def test_a_list_of_files_is_read_as_in_training(pictures: Path, tmp_path: Path) 
     listed.write_text("path,category,subcategory\n" + "\n".join(rows) + "\n", encoding="utf-8")
     recipe = recipe_for(listed, schedule={"steps": 2}, data={"reader": "manifest"})
     train(recipe, output=tmp_path / "model")
-    expected = run("evaluate", tmp_path / "model", "--json").json
-    assert run("evaluate", tmp_path / "model", listed, "--json").json == expected
+    expected = run("evaluate", tmp_path / "model", "-f", "json").json
+    assert run("evaluate", tmp_path / "model", listed, "-f", "json").json == expected
 
 
 def test_evaluate_refuses_a_folder_without_a_model(tmp_path: Path, pictures: Path) -> None:

@@ -30,7 +30,7 @@ def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_classes_and_neighbors_as_json_and_as_a_table(data: Path, model: Path) -> None:
     files = [data / "test" / label / "0.png" for label in COLORS]
-    found = run("classify", model, *files, "--classes", "2", "--neighbors", "1", "--json").json
+    found = run("classify", model, *files, "--classes", "2", "--neighbors", "1", "-f", "json").json
     assert [entry["label"] for entry in found["files"]] == list(COLORS)
     assert [len(entry["others"]) for entry in found["files"]] == [1, 1, 1]
     assert found["files"][2]["neighbors"][0]["path"].startswith("train/red/")
@@ -43,7 +43,7 @@ def test_classes_and_neighbors_as_json_and_as_a_table(data: Path, model: Path) -
 def test_files_that_cannot_be_read_are_named(data: Path, model: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"nothing")
-    outcome = run("classify", model, data / "test" / "red" / "0.png", broken, "--json", status=1)
+    outcome = run("classify", model, data / "test" / "red" / "0.png", broken, "-f", "json", status=1)
     assert [entry["label"] for entry in outcome.json["files"]] == ["red"]
     assert outcome.json["broken"][0]["path"].endswith("broken.png")
     assert "broken.png" in run("classify", model, broken, status=3).err
@@ -56,18 +56,18 @@ def test_another_kind_of_model_is_refused(data: Path, tmp_path: Path) -> None:
 
 
 def test_the_evaluation_of_a_classifier(data: Path, model: Path, tmp_path: Path) -> None:
-    found = run("evaluate", model, "--json").json
+    found = run("evaluate", model, "-f", "json").json
     assert (found["top_1"], found["macro"], found["items"], found["explained"]) == (1.0, 1.0, 12, None)
     assert found["embedding"]["recalls"]["1"] == 1.0
     assert found["per_class"]["red"] == [4, 1.0]
-    outcome = run("evaluate", model, "--picture", tmp_path / "pictures")
+    outcome = run("evaluate", model, "-o", tmp_path / "pictures")
     for title in ("macro accuracy", "recall@16", "NMI of k-means", "penultimate layer", "green"):
         assert title in outcome.out
     assert (tmp_path / "pictures" / "misclassified.png").is_file()
 
 
 def test_a_folder_stands_for_the_files_in_it(data: Path, model: Path, tmp_path: Path) -> None:
-    found = run("classify", model, data / "test" / "red", "--json").json
+    found = run("classify", model, data / "test" / "red", "-f", "json").json
     assert [entry["label"] for entry in found["files"]] == ["red"] * 4
     (tmp_path / "notes.txt").write_text("no picture")
     error = run("classify", model, tmp_path, status=2).err
@@ -91,7 +91,7 @@ def test_without_a_network_the_shipped_encoder_is_trained_and_the_summary_says_s
     assert load_model(tmp_path / "model").config.backbone == "vidkin"
     # The same command resumes that run; a backbone that somebody named is not replaced by another one.
     again = run("train", "two-head", "--data", data / "train", "-o", tmp_path / "model", *options)
-    assert "2 steps" in again.out
+    assert "2 steps" in again.err
     named = run(
         "train", "two-head", "--data", data / "train", *options, "--set", "model.backbone=timm:resnet18", status=3
     )

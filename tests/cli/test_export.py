@@ -10,8 +10,7 @@ import torch
 from tests.cli.conftest import run
 from tests.conftest import missing_part
 from tests.models.conftest import clips, small
-from vidkin.features.frame_encoder import FrameEncoder, save_frame_encoder
-from vidkin.features.sessions import open_square_encoder
+from vidkin.features import FrameEncoder, open_square_encoder, save_frame_encoder
 from vidkin.models import load_model, save_model
 
 
@@ -25,7 +24,7 @@ def test_onnx_runtime_gives_the_same_embeddings(tmp_path: Path) -> None:
     output, folder = tmp_path / "model.onnx", save_model(small("clip"), tmp_path / "model")
     config = load_model(folder).config
     outcome = run("export", folder, "-o", output)
-    assert f"clip, {config.frames} frames of {config.size} x {config.size} pixels to " in outcome.out.replace("\n", "")
+    assert f"clip, {config.frames} frames of {config.size} x {config.size} pixels to " in outcome.err.replace("\n", "")
     inputs, lengths = clips(4, config.frames, config.size), torch.tensor([3, 1, 2, 3])
     session = onnxruntime.InferenceSession(output)
     (embeddings,) = session.run(None, {"clips": inputs.numpy(), "lengths": lengths.numpy()})
@@ -39,7 +38,7 @@ def test_a_torch_program_gives_the_same_embeddings(tmp_path: Path) -> None:
     model = small("image")
     save_model(model, tmp_path / "model")
     output = tmp_path / "model.pt2"
-    found = run("export", tmp_path / "model", "-o", output, "--format", "torch", "--json").json
+    found = run("export", tmp_path / "model", "-o", output, "--format", "torch", "-f", "json").json
     assert (found["kind"], found["format"], found["size"], found["dimension"]) == ("image", "torch", 32, 24)
     images = torch.rand(3, 3, 32, 32)
     embeddings = torch.export.load(output).module()(images)
@@ -48,7 +47,7 @@ def test_a_torch_program_gives_the_same_embeddings(tmp_path: Path) -> None:
 
 def test_weights_of_a_frame_encoder_get_their_onnx_file(tmp_path: Path) -> None:
     weights = save_frame_encoder(FrameEncoder(), tmp_path / "own.safetensors")
-    found = run("export", weights, "-o", tmp_path / "own.onnx", "--json").json
+    found = run("export", weights, "-o", tmp_path / "own.onnx", "-f", "json").json
     assert (found["kind"], found["size"], found["dimension"]) == ("frame_encoder", 64, 128)
     assert open_square_encoder(weights).digest == open_square_encoder(tmp_path / "own.onnx").digest
 

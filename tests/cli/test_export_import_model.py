@@ -9,16 +9,16 @@ import torch
 
 from tests.cli.conftest import Library, run
 from tests.support.comparators import passing
-from vidkin.models.config import ComparatorConfig
+from vidkin.models import ComparatorConfig
 
 
 def test_an_imported_checkpoint_compares_videos(library: Library, tmp_path: Path) -> None:
     state = passing(ComparatorConfig(weighting="attention")).state_dict()
     torch.save({"model": state}, tmp_path / "s2vs.pth")
     words = ("import-model", tmp_path / "s2vs.pth", "--layout", "s2vs", "-o", tmp_path / "model")
-    imported = run(*words, "--extractor", "vidkin", "--json").json
+    imported = run(*words, "--extractor", "vidkin", "-f", "json").json
     assert imported["config"]["weighting"] == "attention"
-    compared = run("match", library.clip, library.clip, "--model", tmp_path / "model", "--json").json
+    compared = run("match", library.clip, library.clip, "--model", tmp_path / "model", "-f", "json").json
     assert compared["score"] == pytest.approx(1.0, abs=1e-6)
     before = (tmp_path / "model" / "model.safetensors").read_bytes()
     outcome = run(*words, "--extractor", "vidkin", status=2)

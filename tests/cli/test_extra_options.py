@@ -30,12 +30,12 @@ def test_an_option_of_another_package_has_a_cluster_describe_and_search(
     run("index", "--stand-in", library.folder, "--index", index, "--workers", "2")
     assert asked == ["executor there 2"]
     asked.clear()
-    found = run("search", library.clip, "--stand-in", "here", "--index", index, "--json").json
-    assert found["matches"] == run("search", library.clip, "--index", index, "--json").json["matches"] != []
+    found = run("search", library.clip, "--stand-in", "here", "--index", index, "-f", "json").json
+    assert found["matches"] == run("search", library.clip, "--index", index, "-f", "json").json["matches"] != []
     assert (asked[0], asked[-1]) == ("search here", "close")
     assert "score" in asked
     asked.clear()
-    groups = run("duplicates", "--stand-in=here", "--index", index, "--json").json["groups"]
+    groups = run("duplicates", "--stand-in=here", "--index", index, "-f", "json").json["groups"]
     assert [len(group["members"]) for group in groups] == [2]
     assert "run" in asked
 

@@ -33,7 +33,7 @@ for words in [
     ["info", "--videos"], ["info", "--videos", "--format", "plain"], ["info", "--videos", "--format", "tsv"],
     ["search", sys.argv[1]], ["search", sys.argv[1], "--format", "plain"], ["search", "gone \\x1b[6n.mp4"],
     ["match", sys.argv[1], sys.argv[2]],
-    ["duplicates", "--plan", "plan.json"], ["duplicates", "--csv", "-"], ["apply", "plan.json", "--dry-run"],
+    ["duplicates", "--plan", "plan.json"], ["duplicates", "--format", "tsv"], ["apply", "plan.json", "--dry-run"],
     ["shots", sys.argv[1]], ["remove", sys.argv[1]],
 ]:
     try:

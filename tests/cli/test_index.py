@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from tests.cli.conftest import Library, run
 from tests.support.videos import encode, pan
@@ -31,7 +33,7 @@ def test_a_second_run_reads_nothing(library: Library) -> None:
 
 def test_the_environment_names_the_index(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VIDKIN_INDEX", str(library.index))
-    assert run("info", "--json").json["videos"] == 4
+    assert run("info", "-f", "json").json["videos"] == 4
 
 
 def test_broken_files_are_listed_with_causes_and_the_rest_is_done(library: Library, tmp_path: Path) -> None:
@@ -41,14 +43,14 @@ def test_broken_files_are_listed_with_causes_and_the_rest_is_done(library: Libra
     (folder / "empty.mp4").write_bytes(b"")
     (folder / "text [x].mp4").write_text("no video")
     index = tmp_path / "index"
-    outcome = run("index", folder, "--index", index, "--workers", "1", "--json", status=1)
+    outcome = run("index", folder, "--index", index, "--workers", "1", "-f", "json", status=1)
     report = outcome.json
-    assert [Path(item["path"]).name for item in report["added"]] == ["rocket.mp4"]
+    assert report["added"] == 1
     assert [Path(item["path"]).name for item in report["broken"]] == ["empty.mp4", "text [x].mp4"]
     assert all(item["cause"] for item in report["broken"])
     assert report["videos"] == 1
     # They have not changed: the second run says so, and does not fail again.
-    again = run("index", folder, "--index", index, "--json").json
+    again = run("index", folder, "--index", index, "-f", "json").json
     assert [(item["known"], item["cause"]) for item in again["broken"]] == [
         (True, item["cause"]) for item in report["broken"]
     ]
@@ -65,7 +67,7 @@ def test_a_folder_without_videos_is_nothing_usable(library: Library, tmp_path: P
 
 
 def test_a_path_that_is_not_there_is_named(library: Library, tmp_path: Path) -> None:
-    outcome = run("index", tmp_path / "gone", "--index", library.index, "--json", status=3)
+    outcome = run("index", tmp_path / "gone", "--index", library.index, "-f", "json", status=3)
     assert [item["path"] for item in outcome.json["broken"]] == [str(tmp_path / "gone")]
 
 
@@ -78,13 +80,12 @@ def test_an_index_refuses_another_extractor(library: Library, tmp_path: Path) ->
 
 
 def test_a_new_index_with_a_whitening_is_classical(library: Library, tmp_path: Path) -> None:
-    from vidkin.features.classical import shipped_whitening
-
-    shipped_whitening().save(tmp_path / "w.safetensors")
+    shipped = files("vidkin.features") / "data" / "classical.safetensors"
+    (tmp_path / "w.safetensors").write_bytes(shipped.read_bytes())
     index = tmp_path / "index"
     outcome = run("index", library.folder / "rocket.mp4", "--index", index, "--whitening", tmp_path / "w.safetensors")
     assert outcome.err == ""
-    facts = run("info", "--index", index, "--json").json
+    facts = run("info", "--index", index, "-f", "json").json
     assert facts["extractor"] == "classical"
     assert Path(facts["whitening"]).name == "w.safetensors"
 
@@ -103,9 +104,9 @@ def test_what_is_gone_is_forgotten_on_request(library: Library, tmp_path: Path) 
     index = tmp_path / "index"
     run("index", folder, "--index", index, "--workers", "1")
     (folder / "rocket.mp4").unlink()
-    assert run("index", folder, "--index", index, "--json").json["removed"] == []
-    pruned = run("index", folder, "--index", index, "--prune", "--json").json
-    assert [Path(item["path"]).name for item in pruned["removed"]] == ["rocket.mp4"]
+    assert run("index", folder, "--index", index, "-f", "json").json["removed"] == 0
+    pruned = run("index", folder, "--index", index, "--prune", "-f", "json").json
+    assert (pruned["removed"], pruned["missing"]) == (1, [])
     assert pruned["videos"] == 1
 
 
@@ -118,19 +119,18 @@ def test_missing_files_are_reported_and_marked_in_the_index(library: Library, tm
     assert "1 file of the index are gone" not in shown.err
     assert "1 file of the index is gone from these folders; --prune removes it" in shown.err
     assert any("rocket.mp4" in row for row in _rows(shown.out))
-    assert [Path(item["path"]).name for item in run("index", folder, "--index", index, "--json").json["missing"]] == [
-        "rocket.mp4"
-    ]
+    assert [
+        Path(item["path"]).name for item in run("index", folder, "--index", index, "-f", "json").json["missing"]
+    ] == ["rocket.mp4"]
     query = library.folder / "rocket.mp4"
-    found = run("search", query, "--index", index, "--threshold", "0.9", "--json").json["matches"]
+    found = run("search", query, "--index", index, "--threshold", "0.9", "-f", "json").json["matches"]
     assert {match["path"]: match["missing"] for match in found} == {
-        str(query): False,
         str(folder / "rocket.mp4"): True,
     }
     assert "rocket.mp4 (missing)" in run("search", query, "--index", index).out
     assert "rocket.mp4 (missing)" in run("info", "--videos", "--index", index).out
-    assert run("info", "--index", index, "--json").json["missing"] == 1
-    assert run("doctor", "--index", index, "--json").json["index"]["missing"] == 1
+    assert run("info", "--index", index, "-f", "json").json["missing"] == 1
+    assert run("doctor", "--index", index, "-f", "json").json["index"]["missing"] == 1
     shutil.rmtree(folder)
     folder.mkdir()
     empty = run("index", folder, "--index", index, status=3)
@@ -151,13 +151,14 @@ def test_what_is_left_out_is_listed_on_request(library: Library, tmp_path: Path)
     assert "its name is not that of a video" in shown.out
     shown = run("index", folder, "--index", index)  # the pattern is remembered
     assert "1 link to a folder was not followed; --follow-links follows it" in shown.err
-    words = ("index", folder, "--index", index, "--workers", "1", "--json")
+    words = ("index", folder, "--index", index, "--workers", "1", "-f", "json")
     report = run(*words, "--exclude", "*.mkv", "--list-skipped").json
     assert [Path(item["path"]).name for item in report["skipped"]] == ["link", "notes.txt", "proxies"]
     report = run(*words, "--no-exclude", "--follow-links").json
-    added = [os.path.relpath(item["path"], folder) for item in report["added"]]
-    assert added == [*(f"link/{name}" for name in library.names), "proxies/rocket.mp4"]
-    assert "skipped" not in report
+    assert (report["added"], report["skipped"]) == (5, 1)
+    listed = run("info", "--index", index, "--videos", "-f", "json").json["files"]
+    added = [os.path.relpath(item["path"], folder) for item in listed]
+    assert {*(f"link/{name}" for name in library.names), "proxies/rocket.mp4"} <= {*added}
 
 
 def test_bins_are_left_out_until_they_are_included_which_is_remembered(library: Library, tmp_path: Path) -> None:
@@ -168,15 +169,15 @@ def test_bins_are_left_out_until_they_are_included_which_is_remembered(library: 
     words = ("index", folder, "--index", index, "--workers", "1")
     shown = run(*words)
     assert "2 folders of deleted files, snapshots or previews were left out; --include-bins reads them." in shown.err
-    skipped = run(*words, "--list-skipped", "--json").json["skipped"]
+    skipped = run(*words, "--list-skipped", "-f", "json").json["skipped"]
     assert {(Path(item["path"]).name, item["cause"]) for item in skipped} == {
         ("#recycle", "a folder of deleted files, snapshots or previews (--include-bins)"),
         ("@eaDir", "a folder of deleted files, snapshots or previews (--include-bins)"),
     }
-    added = run(*words, "--include-bins", "--json").json["added"]
-    assert [Path(item["path"]).name for item in added] == ["deleted.mp4", "preview.mp4"]
-    assert len(run(*words, "--json").json["unchanged"]) == 3
-    assert len(run(*words, "--no-include-bins", "--json").json["excluded"]) == 2
+    added = run(*words, "--include-bins", "-f", "json").json["added"]
+    assert added == 2
+    assert run(*words, "-f", "json").json["unchanged"] == 3
+    assert len(run(*words, "--no-include-bins", "-f", "json").json["excluded"]) == 2
 
 
 def test_a_share_that_is_not_mounted_is_not_pruned(library: Library, tmp_path: Path) -> None:
@@ -192,25 +193,27 @@ def test_a_share_that_is_not_mounted_is_not_pruned(library: Library, tmp_path: P
     assert refused.err.count("Error: ") == 1
     assert f"Error: nothing was pruned: {share} holds no videos any more" in refused.err
     assert "--prune removes them" not in refused.err
-    report = run(*words, "--json", status=1).json
+    report = run(*words, "-f", "json", status=1).json
     assert report["prune_refused"].startswith(f"nothing was pruned: {share} holds no videos any more")
-    assert (report["removed"], len(report["missing"]), report["videos"]) == ([], 2, 2)
+    assert (report["removed"], len(report["missing"]), report["videos"]) == (0, 2, 2)
     share.rmdir()
     assert f"nothing was pruned: {share} is missing" in run(*words, status=1).err
-    report = run("index", share, "--index", index, "--prune-anyway", "--json").json
-    assert (len(report["removed"]), report["broken"], report["prune_refused"], report["videos"]) == (2, [], "", 0)
+    report = run("index", share, "--index", index, "--prune-anyway", "-f", "json").json
+    assert (report["removed"], report["broken"], report["prune_refused"], report["videos"]) == (2, [], "", 0)
 
 
 def test_names_that_are_not_unicode_go_through(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.mp4"))
     os.rename(encode(tmp_path / "plain.mp4", pan("coffee", 20)), path)
-    assert run("index", path, "--json").json["added"][0]["path"] == str(path)
+    assert run("index", path, "-f", "json").json["added"] == 1
+    (found,) = run("info", "--videos", "-f", "json").json["files"]
+    assert found["path"] == str(path)
     assert (Path.cwd() / "collection.vidkin" / "collection.json").is_file()  # the default place
     assert "caf�.mp4" in run("info", "--videos").out
 
 
 def test_info_says_what_made_the_index(library: Library) -> None:
-    found = run("info", "--index", library.index, "--json", "--videos").json
+    found = run("info", "--index", library.index, "-f", "json", "--videos").json
     assert (found["videos"], found["broken"], found["extractor"]) == (4, 0, "vidkin")
     assert found["seconds"] == pytest.approx(12 + 12 + 8 + 8, abs=0.1)
     names = [os.path.relpath(item["path"], library.folder) for item in found["files"]]
@@ -229,12 +232,13 @@ def test_damage_is_in_the_report_and_in_info(library: Library, tmp_path: Path) -
     encode(path, pan("coffee", 100), codec="libvpx", options=options)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     shutil.copy(library.folder / "rocket.mp4", folder)
-    first = run("index", folder, "--index", index, "--workers", "1", "--json")
-    causes = {Path(item["path"]).name: item["cause"] for item in first.json["added"]}
-    assert causes["rocket.mp4"] == ""
+    first = run("index", folder, "--index", index, "--workers", "1", "-f", "json")
+    assert first.json["added"] == 2
+    causes = {Path(item["path"]).name: item["cause"] for item in first.json["damaged"]}
+    assert [*causes] == ["half.webm"]
     assert causes["half.webm"].startswith("the file is cut off: ")
     assert f"Warning: {path}: the file is cut off: " in first.err
-    assert run("info", "--index", index, "--json").json["damaged"] == 1
+    assert run("info", "--index", index, "-f", "json").json["damaged"] == 1
     shown = run("info", "--index", index, "--videos").out
     assert any("half.webm" in line and causes["half.webm"] in line for line in shown.splitlines())
 
@@ -242,8 +246,8 @@ def test_damage_is_in_the_report_and_in_info(library: Library, tmp_path: Path) -
 def test_remove_forgets_and_touches_no_file(library: Library, tmp_path: Path) -> None:
     index = copied(library, tmp_path / "index")
     assert run("remove", library.folder / "sub folder", "--index", index).out.endswith("1 video removed, 3 left\n")
-    found = run("index", library.folder, "--index", index, "--json").json
-    assert (found["added"], found["videos"]) == ([], 3)  # its folder does not bring it back
+    found = run("index", library.folder, "--index", index, "-f", "json").json
+    assert (found["added"], found["videos"]) == (0, 3)  # its folder does not bring it back
     (tmp_path / "bad.mp4").write_text("no video")
     run("index", tmp_path / "bad.mp4", "--index", index, "--workers", "1", status=3)
     words = (tmp_path / "bad.mp4", library.folder / "rocket.mp4", "--index", index)
@@ -274,8 +278,8 @@ def test_views_are_chosen_for_a_new_index_and_kept(library: Library, tmp_path: P
         assert opened.store.read(opened.videos()[0].id).values.shape[1] == 1
         assert opened.extractor.views == "query"
     # The query is seen in parts, and what was chosen is remembered.
-    assert run("search", library.clip, "--index", index, "--json").json["matches"] == []
-    assert run("search", video, "--index", index, "--json").json["matches"][0]["score"] == 1.0
+    assert run("search", library.clip, "--index", index, "-f", "json").json["matches"] == []
+    assert run("search", video, "--index", index, "-t", "0", "-f", "json").json["matches"][0]["score"] == 1.0
     assert "1 video" in run("index", video, "--index", index).out
     refused = run("index", video, "--index", index, "--views", "both", status=2)
     assert "was made with extractor frame-encoder-" in refused.err
@@ -288,3 +292,13 @@ def test_a_wrong_name_makes_no_index(tmp_path: Path) -> None:
     outcome = run("index", tmp_path / "Vidoes", "--index", tmp_path / "i.vidkin", status=3)
     assert "Vidoes: there is no such file or folder; name a folder with videos" in outcome.err
     assert not (tmp_path / "i.vidkin").exists()
+
+
+def test_photographs_are_counted_apart_from_videos(library: Library, tmp_path: Path) -> None:
+    shutil.copy(library.folder / "rocket.mp4", tmp_path)
+    Image.fromarray(next(pan("coffee", 1))).save(tmp_path / "photo.jpg")
+    shown = run("index", tmp_path, "--images", "--workers", "1")
+    assert shown.out.splitlines()[-1] == "collection.vidkin: 1 video and 1 photograph"
+    found = run("info", "-f", "json").json
+    assert (found["videos"], found["photographs"]) == (1, 1)
+    assert "1 video and 1 photograph removed, 0 left" in run("remove", tmp_path).out

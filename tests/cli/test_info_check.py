@@ -16,7 +16,7 @@ def test_check_reports_damage_with_times_and_status_1(library: Library, tmp_path
     assert "coffee.mp4: whole, " in shown
     assert "cut.mp4: damaged, " in shown
     assert "the file is cut off: " in shown
-    files = run("info", whole, cut, "--check", "--json", status=1).json["files"]
+    files = run("info", whole, cut, "--check", "-f", "json", status=1).json["files"]
     assert [item["is_whole"] for item in files] == [True, False]
     assert files[1]["errors"][-1]["seconds"] > 0
     lines = run("info", whole, cut, "--check", "--format", "tsv", status=1).out.splitlines()

@@ -12,10 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.cli.conftest import run
-from tests.support.seasons import OPENING, RATE, shots
 from tests.support.videos import encode, pan
-from vidkin.index import Index, SerialExecutor
+from vidkin.index import Index
 
 if not Path("/proc/self/fd").is_dir():
     pytest.skip("needs /proc, which tells what a process has open", allow_module_level=True)
@@ -57,31 +55,10 @@ COMMANDS = {
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ctrl_c_ends_a_command_within_a_second(name: str, film: Path, empty_index: Path, tmp_path: Path) -> None:
     words = [{"FILM": str(film), "INDEX": str(empty_index)}.get(word, word) for word in COMMANDS[name]]
-    _interrupt(words, film, tmp_path)
+    interrupt(words, film, tmp_path)
 
 
-@pytest.mark.slow
-def test_recurring_goes_on_where_ctrl_c_ended_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "season"
-    folder.mkdir()
-    # One key frame each: the ends of the opening, a minute from the start, take a moment to be read.
-    for name, before in (("e1.mp4", "astronaut"), ("e2.mp4", "brick")):
-        frames = shots((before, 0, 600), *OPENING, ("chelsea" if name == "e1.mp4" else "grass", 0, 80))
-        encode(folder / name, frames, rate=RATE, options={"g": "10000"})
-    with Index.open(tmp_path / "c.vidkin", create=True) as index:
-        index.add(folder, executor=SerialExecutor(index.worker_spec))
-    words = ["recurring", "--index", str(tmp_path / "c.vidkin")]
-    _interrupt(words, folder / "e1.mp4", tmp_path, moment=0.0)
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("what was compared before the interruption was compared again")
-
-    monkeypatch.setattr("vidkin.index.recurring.find.find_stretches", refuse)
-    (group,) = run(*words, "--json").json["groups"]
-    assert [(one["start"], one["end"]) for one in group["occurrences"]] == [pytest.approx((60.0, 66.5))] * 2
-
-
-def _interrupt(words: list[str], film: Path, folder: Path, *, moment: float = 0.3) -> None:
+def interrupt(words: list[str], film: Path, folder: Path, *, moment: float = 0.3) -> None:
     """Run a command, send Ctrl-C this long after it has opened the film, and check how it ends."""
     process = subprocess.Popen(
         [*PROGRAM, *words],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,30 +21,31 @@ def mpv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a player writes its arguments."""
     made = make_player(tmp_path / "bin", "mpv", stays=3)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("DISPLAY", ":0")
     return Path(f"{made}.txt")
 
 
 def test_a_match_is_opened_at_its_time(library: Library, mpv: Path) -> None:
-    best = run("search", library.clip, "--index", library.index, "--json").json["matches"][0]
+    best = run("search", library.clip, "--index", library.index, "-f", "json").json["matches"][0]
     outcome = run("open", library.clip, "--index", library.index)
     start, path = mpv.read_text().split("\n")
     assert path == best["path"]
     assert float(start.removeprefix("--start=")) == pytest.approx(best["segments"][0]["target_start"], abs=1e-3)
     assert float(start.removeprefix("--start=")) == pytest.approx(4.0, abs=0.6)
     assert "opened at 0:0" in outcome.out
-    assert run("open", library.clip, "--at", "1", "--json").json["shown"] is True
+    assert run("open", library.clip, "--at", "1", "-f", "json").json["shown"] is True
 
 
 def test_other_matches_and_files(library: Library, mpv: Path) -> None:
-    found = run("open", library.clip, "--rank", "2", "--index", library.index, "--dry-run", "--json").json
+    found = run("open", library.clip, "--rank", "2", "--index", library.index, "--dry-run", "-f", "json").json
     assert Path(found["path"]).stem.endswith("coffee")
     assert not mpv.exists()
     run("open", library.folder / "rocket.mp4", "--at", "0:02.5")
     assert mpv.read_text() == f"--start=2.500\n{library.folder / 'rocket.mp4'}"
-    # A query that is in the index opens the best of the others; as the first match it opens itself.
-    itself = ["open", found["path"], "--index", library.index, "--dry-run", "--json"]
+    # A query that is in the index is no match of itself.
+    itself = ["open", found["path"], "--index", library.index, "--dry-run", "-f", "json"]
     assert run(*itself).json["path"] not in ("", found["path"])
-    assert run(*itself, "--rank", "1").json["path"] == found["path"]
+    assert run(*itself, "--rank", "1").json["path"] == run(*itself).json["path"]
     outcome = run("open", library.clip, "--rank", "200", "--index", library.index, status=3)
     assert "there is no match 200" in outcome.err
 
@@ -79,8 +81,25 @@ def test_a_player_that_ends_at_once_has_opened_nothing(library: Library, tmp_pat
     outcome = run(*words, status=3)
     assert outcome.out == ""
     assert f"{library.clip}: mpv ended at once; run it with the file to see why" in " ".join(outcome.err.split())
-    assert run(*words, "--json", status=3).json["shown"] is False
-    assert run(*words, "--dry-run", "--json").json["shown"] is False
+    assert run(*words, "-f", "json", status=3).json["shown"] is False
+    assert run(*words, "--dry-run", "-f", "json").json["shown"] is False
     # The program of the desktop only starts a player.
     make_player(tmp_path / "bin", "xdg-open")
-    assert run(*words, "--player", "xdg-open", "--json").json["shown"] is True
+    assert run(*words, "--player", "xdg-open", "-f", "json").json["shown"] is True
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="another system says otherwise where its screen is")
+def test_without_a_screen_no_player_is_started(library: Library, mpv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DISPLAY")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    words = ("open", library.clip, "--at", "1")
+    assert "mpv cannot show a video here, there is no screen" in " ".join(run(*words, status=3).err.split())
+    assert not mpv.exists()
+    run(*words, "--player", "mpv")  # whoever names one knows what it can do
+
+
+def test_a_time_beyond_the_end_is_refused(library: Library, mpv: Path) -> None:
+    outcome = run("open", library.folder / "rocket.mp4", "--at", "0:08", status=2)
+    assert "--at must be before the end of" in " ".join(outcome.err.split())
+    assert "rocket.mp4, 0:08.0, got 0:08.0" in " ".join(outcome.err.split())
+    assert not mpv.exists()

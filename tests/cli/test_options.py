@@ -11,7 +11,7 @@ from tests.cli.conftest import run
 from tests.support.detections import cut_video
 from vidkin.cli.options import check_stretch, moment_text, parse_moment, parse_time
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.sessions import has_cuda
+from vidkin.features import has_cuda
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_a_section_gives_defaults_and_options_win(config: Path, tmp_path: Path) 
     film = cut_video(tmp_path / "film.mp4")
     config.write_text('[shots]\ndetector = "shotdetect"\nlimit = 1\ntypes = "hard"\nmin-length = 2.2\n')
     outcome = run("shots", film)
-    assert "film.mp4: 1 shot of at least 2.2 s, 2 hard cuts" in outcome.out
+    assert "film.mp4: 1 shot of at least 2.2 s, 1 hard cut" in outcome.out
     assert "(shotdetect)" in outcome.out
     outcome = run("shots", film, "--min-length", "0")
     assert "3 shots" in outcome.out
@@ -50,13 +50,13 @@ def test_a_section_gives_defaults_and_options_win(config: Path, tmp_path: Path) 
 
 
 def test_defaults_of_a_person_and_what_is_typed_comes_first(library: Library, config: Path) -> None:
-    assert len(run("search", library.clip, "--index", library.index, "--json").json["matches"]) > 1
+    assert len(run("search", library.clip, "--index", library.index, "-f", "json").json["matches"]) > 1
     config.write_text(f'index = "{library.index}"\n[search]\nlimit = 1\nstart = "0:01"\nmirror = false\n')
-    found = run("search", library.clip, "--json").json
+    found = run("search", library.clip, "-f", "json").json
     assert (len(found["matches"]), found["start"], found["index"]) == (1, 1.0, str(library.index))
-    assert len(run("search", library.clip, "--limit", "2", "--json").json["matches"]) == 2
+    assert len(run("search", library.clip, "--limit", "2", "-f", "json").json["matches"]) == 2
     # `index` is shared; other commands take it too.
-    assert run("info", "--json").json["videos"] == 4
+    assert run("info", "-f", "json").json["videos"] == 4
 
 
 def test_the_index_has_the_last_word(library: Library, config: Path, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_the_index_has_the_last_word(library: Library, config: Path, tmp_path: P
     config.write_text("[search]\nlimit = 1\nthreshold = 0.1\n")
     (index / "config.toml").write_text("[search]\nlimit = 2\n")
     for words in (["--index", index], [f"--index={index}"]):
-        found = run("search", library.clip, *words, "--json").json
+        found = run("search", library.clip, *words, "-f", "json").json
         assert (len(found["matches"]), found["threshold"]) == (2, 0.1)
 
 
@@ -73,7 +73,7 @@ def test_an_index_named_for_all_commands_is_also_where_videos_are_added(
 ) -> None:
     config.write_text(f'index = "{tmp_path / "own.vidkin"}"\n')
     run("index", library.clip, "--workers", "1")
-    assert run("info", "--json").json["videos"] == 1
+    assert run("info", "-f", "json").json["videos"] == 1
 
 
 def test_a_section_of_the_index_that_no_command_has(library: Library, tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ def test_a_section_of_the_index_that_no_command_has(library: Library, tmp_path: 
 def test_an_index_can_be_made_where_its_settings_are_already(library: Library, tmp_path: Path) -> None:
     index = tmp_path / "new.vidkin"
     index.mkdir()
-    (index / "config.toml").write_text("[search]\nlimit = 1\n")
+    (index / "config.toml").write_text("[search]\nlimit = 1\nthreshold = 0\n")
     run("index", library.clip, "--index", index, "--workers", "1")
-    assert len(run("search", library.clip, "--index", index, "--json").json["matches"]) == 1
+    assert len(run("search", library.clip, "--index", index, "-f", "json").json["matches"]) == 1
 
 
 def test_a_missing_configuration_file_is_accepted(config: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_missing_configuration_file_is_accepted(config: Path) -> None:
         ),
         ("[benchmark]\nlimit = 3\n", "[benchmark] is not the section of a command"),
         ("limit = 3\n", "limit must be in the section of a command, for example below [shots]"),
-        ("[shots]\njson = true\n", "[shots] has no option 'json'"),
+        ("[apply]\nany-file = true\n", "[apply] has no option 'any-file'"),
         ("[shots\n", "the configuration is not TOML"),
         ("[shots]\nlimit = [1, 2]\n", "limit in [shots] must be a single value, got [1, 2]"),
         ("[shots]\nlimit = 0\n", "Invalid value for '--limit' / '-n'"),
@@ -116,7 +116,8 @@ def test_a_missing_configuration_file_is_accepted(config: Path) -> None:
 )
 def test_invalid_content_is_refused_with_its_cause(config: Path, text: str, message: str) -> None:
     config.write_text(text)
-    assert message in run("shots", "film.mp4", status=2).err
+    command = "apply" if text.startswith("[apply]") else "shots"
+    assert message in run(command, "film.mp4", status=2).err
 
 
 def test_a_file_that_cannot_be_read(config: Path) -> None:
@@ -179,7 +180,7 @@ EVERY_OPTION = [
     (name, option.name, command.params, sections)
     for name, command, sections in commands()
     for option in command.params
-    if option.param_type_name == "option" and option.name != "json"
+    if option.param_type_name == "option" and option.name not in ("any_file", "made_from")
 ]
 
 
@@ -236,13 +237,13 @@ def test_a_strangers_index_writes_no_file_of_its_reader(
     index = Path(shutil.copytree(library.index, tmp_path / "collection.vidkin"))
     diary = tmp_path / "diary.txt"
     diary.write_text("dear diary")
-    (index / "config.toml").write_text(f'[duplicates]\ncsv-file = "{diary}"\nhtml = "{diary}"\n')
+    (index / "config.toml").write_text(f'[duplicates]\noutput = "{diary}"\nplan = "{diary}"\n')
     for words in (["--index", index], []):
         err = run("duplicates", *words, "-q", status=2).err
-        assert "an index may set format of `vidkin duplicates`, got csv-file, html" in err
+        assert "an index may set format of `vidkin duplicates`, got output, plan" in err
     assert diary.read_text() == "dear diary"
     # What it says about other commands is no matter, and commands without an index never look into it.
-    assert run("info", "--json").json["videos"] == 4
-    (index / "config.toml").write_text(f'[shots]\ncsv = "{diary}"\nthreshold = 2.0\n')
-    run("shots", library.clip, "--json")
+    assert run("info", "-f", "json").json["videos"] == 4
+    (index / "config.toml").write_text(f'[shots]\noutput = "{diary}"\nthreshold = 2.0\n')
+    run("shots", library.clip, "-f", "json")
     assert diary.read_text() == "dear diary"

@@ -26,8 +26,6 @@ def films(folder: Path) -> list[Path]:
 @pytest.mark.parametrize(
     "words",
     [
-        ("recurring", "--html"),
-        ("recurring", "--csv"),
         ("embed", "-o"),
         ("whiten", "-o"),
     ],
@@ -40,40 +38,45 @@ def test_an_option_that_swallows_the_first_name_of_a_pattern(tmp_path: Path, wor
     assert [path.read_bytes() for path in paths] == [b"recorded once"] * 3
 
 
-@pytest.mark.parametrize("option", ["--csv", "--html", "--plan"])
+@pytest.mark.parametrize("option", ["csv=", "html=", "--plan"])
 def test_no_option_of_duplicates_writes_over_a_video_or_into_an_index(
     library: Library, tmp_path: Path, option: str
 ) -> None:
     (film, *_) = films(tmp_path)
-    assert EXPANDED in run("duplicates", "--index", library.index, option, film, status=2).err
+    words = ("duplicates", "--index", library.index)
+
+    def run_with(path: Path) -> str:
+        named = (option, path) if option == "--plan" else ("-o", f"{option}{path}")
+        return run(*words, *named, status=2).err
+
+    assert EXPANDED in run_with(film)
     assert film.read_bytes() == b"recorded once"
     manifest = library.index / "collection.json"
     before = manifest.read_bytes()
     for path in (manifest, library.index / "new.json"):
-        outcome = run("duplicates", "--index", library.index, option, path, status=2)
-        assert "is in the folder of the index" in outcome.err
+        assert "is in the folder of the index" in run_with(path)
     assert manifest.read_bytes() == before
     assert not (library.index / "new.json").exists()
 
 
 def test_a_video_that_the_command_reads_is_no_output(tmp_path: Path) -> None:
     first, second, _ = films(tmp_path)
-    assert "is also an input" in run("recurring", first, second, "--html", second, status=2).err
+    assert "is also an input" in run("recurring", first, second, "-o", f"csv={second}", status=2).err
     assert "is also an input" in run("embed", first, second, "-o", second, status=2).err
     assert second.read_bytes() == b"recorded once"
 
 
 def test_a_second_run_replaces_the_first_and_another_index_does_not(library: Library, tmp_path: Path) -> None:
     table, page = tmp_path / "copies.csv", tmp_path / "copies.html"
-    words = ("duplicates", "--csv", table, "--html", page)
+    words = ("duplicates", "-o", table, "-o", page)
     for _ in range(2):
         run(*words, "--index", library.index)
     assert "coffee.mp4" in table.read_text()
     other = tmp_path / "other.vidkin"
     shutil.copytree(library.index, other)
     outcome = run(*words, "--index", other, status=2)
-    assert f"made it from something else (duplicates --csv of {library.index})" in outcome.err.replace("\n", " ")
-    outcome = run("recurring", "--index", library.index, "--csv", table, status=2)
+    assert f"made it from something else (duplicates as csv of {library.index})" in outcome.err.replace("\n", " ")
+    outcome = run("recurring", "--index", library.index, "-o", table, status=2)
     assert "made it from something else" in outcome.err
     with table.open("a") as file:
         file.write("a remark of mine\n")
@@ -109,9 +112,9 @@ def test_a_plan_that_removed_files_stays_until_they_are_back(library: Library, t
 def test_a_list_of_shots_is_not_written_over_a_film(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     (other, *_) = films(tmp_path)
-    assert EXPANDED in run("shots", film, "--export", f"csv={other}", status=2).err
+    assert EXPANDED in run("shots", film, "-o", f"csv={other}", status=2).err
     for name in ("edl", "chapters", "stats", "html"):
-        assert "would be written over" in run("shots", film, "--export", f"{name}={other}", status=2).err
+        assert "would be written over" in run("shots", film, "-o", f"{name}={other}", status=2).err
     assert other.read_bytes() == b"recorded once"
 
 
@@ -122,7 +125,7 @@ def test_two_films_of_one_name_do_not_share_files(tmp_path: Path) -> None:
         cut_video(tmp_path / camera / "MOVI0001.mp4", seed=seed)
     clips, lists = tmp_path / "clips", tmp_path / "lists"
     lists.mkdir()
-    words = ("--split", clips, "--thumbnails", clips, "--export", f"edl={lists}")
+    words = ("-o", f"split={clips}", "-o", f"thumbnails={clips}", "-o", f"edl={lists}")
     run("shots", tmp_path / "a" / "MOVI0001.mp4", *words)
     made = {path.name: path.read_bytes() for path in (*clips.iterdir(), *lists.iterdir())}
     assert {"MOVI0001-001.mp4", "MOVI0001-001.jpg", "MOVI0001.edl"} <= set(made)
@@ -140,7 +143,7 @@ def test_a_film_of_somebody_is_not_replaced_by_a_piece(tmp_path: Path) -> None:
     clips.mkdir()
     for name in ("film-002.mp4", "film-002.jpg"):
         (clips / name).write_text("mine")
-    for words in (("--split", clips), ("--split", clips, "--copy"), ("--thumbnails", clips)):
+    for words in (("-o", f"split={clips}"), ("-o", f"split={clips}", "--copy"), ("-o", f"thumbnails={clips}")):
         outcome = run("shots", film, *words, status=1)
         assert "would be written over; choose another name" in outcome.err.replace("\n", " ")
     assert {path.name: path.read_text() for path in clips.iterdir()} == {"film-002.mp4": "mine", "film-002.jpg": "mine"}
@@ -148,10 +151,10 @@ def test_a_film_of_somebody_is_not_replaced_by_a_piece(tmp_path: Path) -> None:
 
 def test_the_next_card_of_a_camera_is_another_source(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "MOVI0001.mp4")
-    run("shots", film, "--split", tmp_path / "clips")
+    run("shots", film, "-o", f"split={tmp_path / 'clips'}")
     film.unlink()
     cut_video(film, seed=1)
-    assert "made it from something else" in run("shots", film, "--split", tmp_path / "clips", status=1).err
+    assert "made it from something else" in run("shots", film, "-o", f"split={tmp_path / 'clips'}", status=1).err
 
 
 def test_a_table_of_the_same_folder_may_grow(tmp_path: Path) -> None:
@@ -159,8 +162,8 @@ def test_a_table_of_the_same_folder_may_grow(tmp_path: Path) -> None:
     folder.mkdir()
     for name in ("a.mp4", "b.mp4"):
         cut_video(folder / name)
-        run("shots", folder, "--export", table)
+        run("shots", folder, "-o", table)
         assert name in table.read_text()
-    run("shots", folder / "a.mp4", "--export", table, status=2)
+    run("shots", folder / "a.mp4", "-o", table, status=2)
     assert "b.mp4" in table.read_text()
     assert (tmp_path / LIST_FILE).is_file()

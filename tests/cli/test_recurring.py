@@ -39,10 +39,10 @@ def test_the_table_names_group_files_and_times(index: Path) -> None:
 
 
 def test_formats_say_the_same(index: Path, season: Path, tmp_path: Path) -> None:
-    (group,) = run("recurring", "--index", index, "--json").json["groups"]
+    (group,) = run("recurring", "--index", index, "-f", "json").json["groups"]
     assert group["kind"] == "opening"
     assert [one["path"] for one in group["occurrences"]] == [str(season / "e1.mp4"), str(season / "e2.mp4")]
-    run("recurring", "--index", index, "--csv", tmp_path / "out.csv")
+    run("recurring", "--index", index, "-o", tmp_path / "out.csv")
     with (tmp_path / "out.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["start"]) for row in rows] == pytest.approx([4.5, 2.8])
@@ -54,10 +54,15 @@ def test_formats_say_the_same(index: Path, season: Path, tmp_path: Path) -> None
 def test_files_for_players_are_written_and_those_of_others_are_kept(index: Path, season: Path, tmp_path: Path) -> None:
     (season / "e2.edl").write_text("mine")
     try:
-        words = ("recurring", "--index", index, "--write-edl", "--chapters", tmp_path / "chapters")
-        result = run(*words, "--html", tmp_path / "page.html", status=1)
+        words = ("recurring", "--index", index, "--write-edl", "-o", f"chapters={tmp_path / 'chapters'}")
+        result = run(*words, "-o", tmp_path / "page.html", status=1)
         assert (season / "e1.edl").read_text() == "4.500\t11.000\t3\n"
         assert (season / "e2.edl").read_text() == "mine"
+        # A viewer sees how it begins and ends.
+        run(*words[:4], "--pad", "1.5", status=1)
+        assert (season / "e1.edl").read_text() == "6.000\t9.500\t3\n"
+        run(*words[:4], "--pad", "4", status=1)
+        assert (season / "e1.edl").read_text() == ""
         assert "e2.edl: was not written by vidkin" in result.err
         assert "<ChapterString>Opening" in (tmp_path / "chapters" / "e1.mp4.chapters.xml").read_text()
         assert (tmp_path / "page.html").read_text().count("<img ") == 10
@@ -67,7 +72,7 @@ def test_files_for_players_are_written_and_those_of_others_are_kept(index: Path,
 
 
 def test_files_are_looked_at_without_an_index_and_split(season: Path, tmp_path: Path) -> None:
-    words = ("recurring", season, "--split", tmp_path / "parts", "--json")
+    words = ("recurring", season, "-o", f"parts={tmp_path / 'parts'}", "-f", "json")
     result = run(*words).json
     assert (result["index"], result["joined"]) == (None, [])
     names = sorted(path.name for path in made_in(tmp_path / "parts"))
@@ -79,8 +84,8 @@ def test_files_are_looked_at_without_an_index_and_split(season: Path, tmp_path: 
 
 
 def test_each_file_is_written_without_what_recurs_exact_to_the_frame(season: Path, tmp_path: Path) -> None:
-    words = ("recurring", season, "--split", tmp_path / "rest", "--without", "recurring")
-    assert "2 videos written without what recurs, the first is" in " ".join(run(*words).out.split())
+    words = ("recurring", season, "-o", f"rest={tmp_path / 'rest'}")
+    assert f"Wrote {tmp_path / 'rest'}: 2 videos\n" in run(*words).err
     assert sorted(path.name for path in made_in(tmp_path / "rest")) == [
         *("e1-without-recurring.mp4", "e2-without-recurring.mp4"),
     ]
@@ -90,7 +95,7 @@ def test_each_file_is_written_without_what_recurs_exact_to_the_frame(season: Pat
         expected = np.delete(whole, np.s_[start:end], axis=0)
         assert left.shape == expected.shape
         assert np.abs(left - expected).mean(axis=(1, 2, 3)).max() < 8
-    first, second = run(*words, "--json").json["joined"]
+    first, second = run(*words, "-f", "json").json["joined"]
     assert (first["source"], first["frames"]) == (str(season / "e1.mp4"), 120)
     assert second["parts"] == [pytest.approx([0.0, 2.8]), pytest.approx([9.3, 18.5])]
 
@@ -104,7 +109,14 @@ def _placed(folder: Path, season: Path, *names: str) -> Path:
 
 def test_episodes_named_alike_get_files_of_their_own(season: Path, tmp_path: Path) -> None:
     videos = _placed(tmp_path / "videos", season, "s1/e1.mp4", "s2/e1.mp4")
-    run("recurring", videos, "--split", tmp_path / "parts", "--without", "rest", "--chapters", tmp_path / "chapters")
+    run(
+        "recurring",
+        videos,
+        "-o",
+        f"recurring={tmp_path / 'parts'}",
+        "-o",
+        f"chapters={tmp_path / 'chapters'}",
+    )
     names = sorted(path.name for path in made_in(tmp_path / "parts"))
     assert names == ["e1 (2)-01-Opening.mp4", "e1-01-Opening.mp4"]
     names = sorted(path.name for path in (tmp_path / "chapters").glob("*.xml"))
@@ -138,10 +150,10 @@ def test_within_looks_at_the_videos_of_one_folder(season: Path, tmp_path: Path) 
     words = ("recurring", "--index", tmp_path / "c.vidkin")
     run("index", videos, "--index", tmp_path / "c.vidkin", "--workers", "1")
     assert "in 3 of 3 files" in run(*words).out
-    out = run(*words, "--within", videos / "s1").out
+    out = run(*words, "--only", videos / "s1").out
     assert "A: opening, 0:06.5 long, in 2 of 2 files" in out
     assert "e3.mp4" not in out
-    assert run(*words, "--within", videos / "s2").out.startswith("There is only one video;")
+    assert run(*words, "--only", videos / "s2").out.startswith("There is only one video;")
 
 
 def test_a_recap_is_told_as_footage_of_an_earlier_file(tmp_path: Path) -> None:
@@ -152,15 +164,15 @@ def test_a_recap_is_told_as_footage_of_an_earlier_file(tmp_path: Path) -> None:
     result = run("recurring", tmp_path).out
     assert "A: recap, 0:06.7 long, of footage in 1 earlier file" in result
     assert result.count("shown again by the recap") == 2
-    (group,) = run("recurring", tmp_path, "--json").json["groups"]
+    (group,) = run("recurring", tmp_path, "-f", "json").json["groups"]
     assert [(Path(one["path"]).name, one["source"]) for one in group["occurrences"]] == [
         *(("e2.mp4", False), ("e1.mp4", True), ("e1.mp4", True)),
     ]
 
 
 def test_options_that_do_not_fit_are_usage_errors(index: Path, season: Path) -> None:
-    assert "--without must be recurring or rest" in run("recurring", "--index", index, "--without", "x", status=2).err
-    assert "not both" in run("recurring", season, "--within", season, status=2).err
+    assert "must be one of .csv, .json, .html" in run("recurring", "--index", index, "-o", "x", status=2).err
+    assert "not both" in run("recurring", season, "--only", season, status=2).err
     assert "a cluster needs an index that it sees" in run("recurring", season, "--stand-in", "here", status=2).err
     assert (
         "longest must be at least shortest"

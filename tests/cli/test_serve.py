@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 
 from tests.cli.conftest import Library, run
 from vidkin._base.install import install_command
@@ -20,7 +21,7 @@ from vidkin._base.install import install_command
 
 @pytest.mark.process
 def test_it_serves_until_ctrl_c(library: Library) -> None:
-    command = [sys.executable, "-m", "vidkin", "serve", str(library.index), "--port", "0"]
+    command = [sys.executable, "-m", "vidkin", "serve", "--index", str(library.index), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         address = server.stdout.readline().strip().removeprefix("Open ")
@@ -46,27 +47,23 @@ def test_it_serves_until_ctrl_c(library: Library) -> None:
 
 
 def test_other_computers_need_a_token(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    import vidkin.web.server as server
-
-    monkeypatch.setattr(server.uvicorn.Server, "run", lambda self, sockets: self._on_ready())
-    out = run("serve", library.index, "--host", "0.0.0.0", "--port", "0").out
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: self._on_ready())
+    out = run("serve", "--index", library.index, "--host", "0.0.0.0", "--port", "0").out
     assert "?token=" in out
     assert len(out.partition("?token=")[2].strip()) >= 32
-    chosen = run("serve", library.index, "--port", "0", "--token", "swordfish").out
+    chosen = run("serve", "--index", library.index, "--port", "0", "--token", "swordfish").out
     assert chosen.strip().endswith("?token=swordfish")
-    assert "?token=" in run("serve", library.index, "--port", "0", "--host", "localhost").out
-    without = run("serve", library.index, "--port", "0", "--no-token")
+    assert "?token=" in run("serve", "--index", library.index, "--port", "0", "--host", "localhost").out
+    without = run("serve", "--index", library.index, "--port", "0", "--no-token")
     assert "token" not in without.out
     assert "Without a token every account of this computer can see and change what is here." in without.err
-    refused = run("serve", library.index, "--host", "0.0.0.0", "--port", "0", "--no-token", status=2).err
+    refused = run("serve", "--index", library.index, "--host", "0.0.0.0", "--port", "0", "--no-token", status=2).err
     assert "a server without a token must listen on 127.0.0.1, got 0.0.0.0" in refused
-    err = run("serve", library.index, "--no-token", "--token", "swordfish", status=2).err
+    err = run("serve", "--index", library.index, "--no-token", "--token", "swordfish", status=2).err
     assert "--no-token and --token (or VIDKIN_TOKEN) contradict each other" in " ".join(err.split())
 
 
 def test_the_browser_is_opened_on_request(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    import vidkin.web.server as server
-
     opened: list[str] = []
     pages: list[tuple[str, int]] = []
 
@@ -76,31 +73,29 @@ def test_the_browser_is_opened_on_request(library: Library, monkeypatch: pytest.
             page = Path(urllib.request.url2pathname(address.removeprefix("file://")))
             pages.append((html.unescape(page.read_text()), page.stat().st_mode & 0o077))
 
-    monkeypatch.setattr(server.uvicorn.Server, "run", lambda self, sockets: self._on_ready())
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: self._on_ready())
     monkeypatch.setattr("webbrowser.open", show)
-    run("serve", library.index, "--port", "0")
+    run("serve", "--index", library.index, "--port", "0")
     assert opened == []
-    out = run("serve", library.index, "--port", "0", "--open").out
+    out = run("serve", "--index", library.index, "--port", "0", "--open").out
     # What a browser was started with is shown to every account: the token is in a file of ours.
     (address,) = opened
     assert "token" not in address
     assert out.strip().removeprefix("Open ") in pages[0][0]
     assert pages[0][1] == 0
-    out = run("serve", library.index, "--port", "0", "--open", "--no-token").out
+    out = run("serve", "--index", library.index, "--port", "0", "--open", "--no-token").out
     assert opened[1:] == [out.strip().removeprefix("Open ")]
 
 
 def test_without_an_index_it_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import vidkin.web.server as server
-
-    assert "make one with `vidkin index" in run("serve", tmp_path / "c.vidkin", status=3).err
-    monkeypatch.setattr(server.uvicorn.Server, "run", lambda self, sockets: self._on_ready())
-    assert "Open http" in run("serve", tmp_path / "c.vidkin", "--create", "--port", "0").out
+    assert "make one with `vidkin index" in run("serve", "--index", tmp_path / "c.vidkin", status=3).err
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: self._on_ready())
+    assert "Open http" in run("serve", "--index", tmp_path / "c.vidkin", "--create", "--port", "0").out
     assert (tmp_path / "c.vidkin").is_dir()
 
 
 def test_an_address_that_cannot_be_used_ends_the_command_with_advice(library: Library) -> None:
-    err = run("serve", library.index, "--host", "192.0.2.1", status=2).err
+    err = run("serve", "--index", library.index, "--host", "192.0.2.1", status=2).err
     assert "cannot listen at 192.0.2.1:8800" in err
     assert "choose another --port" in err
 
@@ -114,5 +109,5 @@ def test_a_missing_extra_is_named(library: Library, monkeypatch: pytest.MonkeyPa
         return whole(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    err = run("serve", library.index, status=3).err
+    err = run("serve", "--index", library.index, status=3).err
     assert f"needs fastapi, which is not installed; run {install_command('web')}" in err

@@ -1,4 +1,4 @@
-"""The power fails while `vidkin shots --split` runs: no piece is half, and the same command ends right."""
+"""The power fails while `vidkin shots -o split=FOLDER` runs: no piece is half, and the same command ends right."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def words(film: Path, folder: Path, mode: str) -> list[str]:
     pieces, table, edl = folder / "pieces", folder / "shots.csv", folder / "shots.edl"
-    options = ["--split", str(pieces), "--export", str(table), "--export", str(edl), *_MODES[mode]]
+    options = ["-o", f"split={pieces}", "-o", str(table), "-o", str(edl), *_MODES[mode]]
     return ["shots", "--detector", "shotdetect", str(film), *options]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ def sounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("by", "least", "most"), [("picture", 0, 0.2), ("sound", 0.9, 1), ("both", 0, 0.2)])
 def test_the_score_of_a_pair_follows_the_rule(sounds: Path, by: str, least: float, most: float) -> None:
     words = ("match", sounds / "rocket.mp4", sounds / "coffee.mp4", "--index", sounds / "none", "--by", by)
-    found = run(*words, "--json").json
+    found = run(*words, "-f", "json").json
     assert least <= found["score"] <= most
     assert (found["by"], found["picture_score"] < 0.2, found["sound"] > 0.9) == (by, True, True)
 
@@ -63,7 +64,7 @@ def test_the_list_of_videos_says_what_sound_a_file_has(tmp_path: Path) -> None:
         "no sound",
         "",
     ]
-    files = run("info", "--videos", "--index", tmp_path / "i.vidkin", "--json").json["files"]
+    files = run("info", "--videos", "--index", tmp_path / "i.vidkin", "-f", "json").json["files"]
     assert [len(file["sound"]) for file in files] == [2, 1, 1, 0, 1]
     assert [(track["language"], track["is_default"]) for track in files[0]["sound"]] == [("eng", True), ("fra", False)]
     assert "2 tracks: eng (default), fra" in " ".join(
@@ -72,8 +73,10 @@ def test_the_list_of_videos_says_what_sound_a_file_has(tmp_path: Path) -> None:
     # The second track is searched for as the first one is.
     for seed in (1, 2):
         song = write_sounds(tmp_path / f"song {seed}.m4a", [tune(4, seed=seed)])
-        found = run("search", song, "--index", tmp_path / "i.vidkin", "--json").json["matches"]
+        found = run("search", song, "--index", tmp_path / "i.vidkin", "-f", "json").json["matches"]
         assert (Path(found[0]["path"]).name, found[0]["sound"] > 0.7) == ("a two.mkv", True)
+        (line, *_) = run("search", song, "--index", tmp_path / "i.vidkin", "-f", "plain").out.splitlines()
+        assert re.fullmatch(r"\d\.\d\d  0:0\d\.\d - 0:0\d\.\d +\S.*a two\.mkv", line), line
 
 
 def test_a_file_with_damaged_sound_says_so_and_its_pictures_are_searched_as_usual(tmp_path: Path) -> None:
@@ -84,10 +87,10 @@ def test_a_file_with_damaged_sound_says_so_and_its_pictures_are_searched_as_usua
     damaged_half = content[half:].replace(b"\xff\xfb", b"\x00\x00").replace(b"\xff\xf3", b"\x00\x00")
     (tmp_path / "damaged.mkv").write_bytes(content[:half] + damaged_half)
     run("index", tmp_path, "--index", tmp_path / "i.vidkin", "--workers", "1")
-    files = run("info", "--videos", "--index", tmp_path / "i.vidkin", "--json").json["files"]
+    files = run("info", "--videos", "--index", tmp_path / "i.vidkin", "-f", "json").json["files"]
     (damaged,) = (file for file in files if file["path"].endswith("damaged.mkv"))
     assert "its sound is damaged" in damaged["damage"]
-    found = run("search", whole, "--index", tmp_path / "i.vidkin", "--json").json["matches"]
+    found = run("search", whole, "--index", tmp_path / "i.vidkin", "-f", "json").json["matches"]
     scores = {Path(match["path"]).name: (match["picture"], match["sound"]) for match in found}
     assert scores["damaged.mkv"][0] > 0.9
     assert scores["damaged.mkv"][1] > 0.7

@@ -42,7 +42,7 @@ class TestTrain:
         out = run("train").out
         assert "photographs" in out
         assert "labeled clips that vidkin makes itself" in out
-        assert "photographs" in run("train", "--json").json["recipes"]
+        assert "photographs" in run("train", "-f", "json").json["recipes"]
 
     def test_show_prints_every_default_and_what_is_set(self) -> None:
         out = run("train", "--show", "photographs", "--set", "schedule.steps=7", "--data", "my folder").out
@@ -56,10 +56,10 @@ class TestTrain:
         assert "pictures: 48 items (image), 3 categories, 6 subcategories" in found.out
         assert "24 train, 12 validation, 12 test" in found.out
         assert "image on small" in found.out
-        assert "16 of the 16 items of the first batch" in found.out
+        assert "16 of the 16 items of the first batch" in found.err
         assert "Nothing was trained" in found.err
         assert [path.name for path in made_in(work / "checked")] == ["first-batch.png"]
-        facts = run("train", work / "shades.toml", "--output", work / "checked", "--check", "--json").json
+        facts = run("train", work / "shades.toml", "--output", work / "checked", "--check", "-f", "json").json
         assert facts["labels"][0] == {
             "category": "blue", "subcategory": "dark", "train": 4, "validation": 2, "test": 2
         }  # fmt: skip
@@ -79,7 +79,7 @@ class TestTrain:
         found = run("train", work / "shades.toml", "--output", work / "another")
         assert "quadlet" in found.out
         assert "validation qp" in found.out
-        assert "another: 4 steps" in found.out
+        assert "another: 4 steps" in found.err
         assert "vidkin evaluate" in found.err
         assert (work / "another" / "quadlets.png").is_file()
 
@@ -89,8 +89,8 @@ class TestTrain:
         assert "QP, all test quadlets" in evaluated.out
         assert evaluated.out in found.out
         assert evaluated.err.strip() in found.err
-        again = run("train", work / "shades.toml", "--output", work / "measured", "--no-picture", "--json").json
-        figures = run("evaluate", work / "measured", "--json").json
+        again = run("train", work / "shades.toml", "--output", work / "measured", "--no-picture", "-f", "json").json
+        figures = run("evaluate", work / "measured", "-f", "json").json
         assert (again["evaluation"]["qp"], again["evaluation"]["queries"]) == (figures["qp"], 12)
         assert again["not_evaluated"] is None
         silent = run("train", work / "shades.toml", "--output", work / "measured", "--no-picture", "--no-evaluate")
@@ -99,10 +99,10 @@ class TestTrain:
     def test_says_why_there_are_no_figures_of_a_test_split(self, work: Path) -> None:
         words = ("train", work / "shades.toml", "--output", work / "all", "--no-picture", "--set", "data.test=0")
         assert "No figures of a test split: all items are in other splits (data.test)." in run(*words).err
-        assert "all items are in other splits" in run(*words, "--json").json["not_evaluated"]
+        assert "all items are in other splits" in run(*words, "-f", "json").json["not_evaluated"]
 
     def test_json_holds_the_report(self, work: Path) -> None:
-        found = run("train", work / "shades.toml", "-o", work / "model", "--no-picture", "--json").json
+        found = run("train", work / "shades.toml", "-o", work / "model", "--no-picture", "-f", "json").json
         assert (found["recipe"], found["steps"], found["resumed_from"]) == ("shades", 4, 4)
         assert found["collapsed"] is False
         assert found["picture"] is None
@@ -184,14 +184,14 @@ class TestTrain:
 class TestEvaluate:
     def test_data_without_a_split_are_divided_and_the_division_is_printed(self, work: Path) -> None:
         others = write_pictures(work / "others", each=4, seed=3)
-        found = run("evaluate", work / "model", others, "--option", "kind=image", "--json")
+        found = run("evaluate", work / "model", others, "--option", "kind=image", "-f", "json")
         assert "the data has no split; it is divided by group, 30 % for the test" in found.err
         assert found.json["queries"] + found.json["gallery"] == 24
 
     def test_a_written_split_and_a_picture(self, work: Path) -> None:
         picture = work / "drawn.png"
-        words = ("--split", work / "model" / "split.json", "--queries", "validation", "--picture", picture)
-        told = run("evaluate", work / "model", work / "pictures", *words, "--json").json
+        words = ("-o", f"split={work / 'model' / 'split.json'}", "--queries", "validation", "-o", picture)
+        told = run("evaluate", work / "model", work / "pictures", *words, "-f", "json").json
         assert (told["query_split"], told["queries"]) == ("validation", 12)
         assert picture.is_file()
 
@@ -213,6 +213,6 @@ class TestEvaluate:
     def test_a_broken_item_gives_status_1(self, work: Path, tmp_path: Path) -> None:
         source = write_pictures(tmp_path / "pictures", each=4)
         (source / "red" / "dark" / "9.png").write_bytes(b"no picture")
-        found = run("evaluate", work / "model", source, "--json", status=1)
+        found = run("evaluate", work / "model", source, "-f", "json", status=1)
         assert len(json.loads(found.out)["broken"]) == 1
         assert "9.png" in found.err

@@ -18,8 +18,7 @@ from tests.cli.conftest import run
 from tests.support.training import write_pictures
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
-from vidkin.training import available_recipes, load_recipe
-from vidkin.training.recipe_file import has_reduced_form
+from vidkin.training import available_recipes, has_reduced_form, load_recipe
 
 PUBLISHED = tuple(name for name in available_recipes() if has_reduced_form(name))
 

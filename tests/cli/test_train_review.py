@@ -32,7 +32,7 @@ def test_verdicts_are_trained_on_and_used_on_request(index: Path) -> None:
     assert ("scorer" in shown.out, "measure" in shown.out + shown.err) == (True, False)
     assert "--use" in shown.err
     assert not is_in_use(index)
-    document = run("train", "review", "--index", index, "--use", "--json").json
+    document = run("train", "review", "--index", index, "--use", "-f", "json").json
     assert document["runs"]["measure"]["after"] > document["runs"]["measure"]["before"]
     assert document["problems"] == {}
     assert is_in_use(index)

@@ -22,7 +22,7 @@ def test_it_adds_what_appears_until_ctrl_c(library: Library, tmp_path: Path) -> 
     folder.mkdir()
     shutil.copy(library.folder / "rocket.mp4", folder / "one.mp4")
     (folder / "empty.mp4").touch()
-    command = [sys.executable, "-m", "vidkin", "index", folder, "--index", index, "--watch", "--json", "-w", "1"]
+    command = [sys.executable, "-m", "vidkin", "index", folder, "--index", index, "--watch", "-f", "json", "-w", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         assert program.stderr is not None
@@ -41,7 +41,7 @@ def test_it_adds_what_appears_until_ctrl_c(library: Library, tmp_path: Path) -> 
     assert "Watching 1 path; Ctrl-C ends it." in err
     assert "Stopped watching." in err
     # What was found is told again in the same numbers, by everything that counts.
-    info = run("info", "--index", index, "--json").json
+    info = run("info", "--index", index, "-f", "json").json
     assert (info["videos"], info["broken"]) == (2, 1)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
-from vidkin.datasets.listing import CsvRow, read_events, read_rows
+from vidkin.datasets import read_events
+from vidkin.datasets.listing import CsvRow, read_rows
 from vidkin.errors import DatasetError
 
 
@@ -71,6 +73,9 @@ def test_files_that_are_not_csv_are_refused_with_the_cause(tmp_path: Path) -> No
         read_rows(write(tmp_path / "latin.csv", "file\nfrühling.mp4\n", "latin-1"), ["file"])
     with pytest.raises(DatasetError, match=r"open.csv: is not CSV in UTF-8, unexpected end of data"):
         read_rows(write(tmp_path / "open.csv", 'file\n"a.mp4\n'), ["file"])
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(DatasetError, match=r"pipe.csv: cannot be read: this is not a regular file"):
+        read_rows(tmp_path / "pipe.csv", ["file"])
 
 
 @pytest.mark.parametrize(("start", "end"), [("nan", "5"), ("-1", "5"), ("0", "inf"), ("5", "5"), ("inf", "inf")])

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support.labelled import counting_clip, picture, shown
-from vidkin.datasets import LabelledItem, read_item
-from vidkin.datasets.labeled import Kind
+from vidkin.datasets import LabelledItem, read_content, read_item, register_kind
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 
 
@@ -143,30 +143,12 @@ def test_gray_and_one_bit_images_become_rgb(tmp_path: Path) -> None:
     assert (read_item(item(tmp_path / "grey.png"), "image", size=9) == 77).all()
 
 
-STROKES = "START\n10,-50,0\n90,-50,1000\nBREAK\n"
-
-
-def test_strokes_end_with_the_finished_drawing(tmp_path: Path) -> None:
-    (tmp_path / "line.txt").write_text(STROKES)
-    line = item(tmp_path / "line.txt")
-    frames = read_item(line, "strokes", size=64, frames=3)
-    assert frames.shape == (3, 64, 64, 3)
-    ink = (frames[..., 0] < 128).sum((1, 2))
-    assert ink[0] == ink[1] < ink[2]  # two points only: the line is there when its end is reached
-    assert (read_item(line, "strokes", size=64, frames=1)[0] == frames[2]).all()
-    assert len(read_item(line, "strokes", size=64)) == 11
-    assert len(read_item(line, "strokes", size=64, rate=4)) == 5
-    assert len(read_item(line, "strokes", size=64, rate=4, frames=2)) == 2
-
-
 def test_members_of_archives(tmp_path: Path) -> None:
     picture(tmp_path / "red.png", (255, 0, 0), (8, 8))
     archive = tmp_path / "all.zip"
     with zipfile.ZipFile(archive, "w") as file:
         file.write(tmp_path / "red.png", "a/red.png")
-        file.writestr("a/line.txt", STROKES)
     assert (read_item(item(archive, member="a/red.png"), "image", size=8) == [255, 0, 0]).all()
-    assert read_item(item(archive, member="a/line.txt"), "strokes", size=8, frames=2).shape == (2, 8, 8, 3)
     with pytest.raises(DatasetError, match=r"all\.zip: has no member a/blue\.png"):
         read_item(item(archive, member="a/blue.png"), "image", size=8)
     with pytest.raises(InvalidArgumentError, match=r"is inside an archive; unpack the videos to read them"):
@@ -180,7 +162,21 @@ def test_a_member_that_would_fill_the_memory_is_not_unpacked(tmp_path: Path) -> 
             member.write(bytes(2**20))
     assert archive.stat().st_size < 2**20
     with pytest.raises(MediaError, match=r"bomb\.zip!a\.txt: is too large to be read: 269,484,032 bytes unpacked"):
-        read_item(item(archive, member="a.txt"), "strokes", size=8)
+        read_content(item(archive, member="a.txt"))
+
+
+def test_another_package_brings_a_kind_of_items(tmp_path: Path) -> None:
+    """Shown as video, in as many frames or at the rate that is asked for."""
+
+    def read_levels(one: LabelledItem, size: int, frames: int | None, rate: float | None) -> NDArray[np.uint8]:
+        levels = np.frombuffer(read_content(one), np.uint8)[:frames]
+        return np.broadcast_to(levels[:, None, None, None], (len(levels), size, size, 3))
+
+    register_kind("levels", read_levels)
+    (tmp_path / "levels.bin").write_bytes(bytes([10, 20, 30]))
+    assert read_item(item(tmp_path / "levels.bin"), "levels", size=4, frames=2).mean((1, 2, 3)).tolist() == [10, 20]
+    with pytest.raises(InvalidArgumentError, match="the prefix 'levels' is in use"):
+        register_kind("levels", read_levels)
 
 
 def test_an_archive_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
@@ -202,13 +198,22 @@ def test_broken_files_say_what_is_wrong(tmp_path: Path) -> None:
             read_item(item(tmp_path / name), "image", size=8)
     with pytest.raises(MediaError, match=r"gone.png: there is no such file"):
         read_item(item(tmp_path / "gone.png"), "image", size=8)
-    with pytest.raises(MediaError, match=r"gone.txt: cannot be read: No such file"):
-        read_item(item(tmp_path / "gone.txt"), "strokes", size=8)
+    with pytest.raises(MediaError, match=r"gone.txt: there is no such file"):
+        read_content(item(tmp_path / "gone.txt"))
     with pytest.raises(MediaError, match=r"gone.mp4"):
         read_item(item(tmp_path / "gone.mp4"), "video", size=8, frames=2)
     (tmp_path / "bad.zip").write_bytes(b"PK nothing")
     with pytest.raises(MediaError, match=r"bad.zip!x.png: the archive cannot be read"):
         read_item(item(tmp_path / "bad.zip", member="x.png"), "image", size=8)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes in folders")
+def test_a_pipe_in_a_folder_of_pictures_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    with pytest.raises(MediaError, match=r"pipe.png: cannot be read"):
+        read_item(item(tmp_path / "pipe.png"), "image", size=8)
+    with pytest.raises(MediaError, match=r"pipe.png!x.png: the archive cannot be read"):
+        read_item(item(tmp_path / "pipe.png", member="x.png"), "image", size=8)
 
 
 @pytest.mark.parametrize(
@@ -218,9 +223,9 @@ def test_broken_files_say_what_is_wrong(tmp_path: Path) -> None:
         ("video", {"frames": 0}, "frames must be at least 1, got 0"),
         ("video", {"rate": 0.0}, r"rate must be above 0 frames a second, got 0\.0"),
         ("image", {"fit": "zoom"}, "fit must be one of 'letterbox', 'crop', 'stretch', got 'zoom'"),
-        ("sound", {}, "kind must be one of 'image', 'video', 'strokes', got 'sound'"),
+        ("sound", {}, "kind must be one of 'image', 'video', got 'sound'"),
     ],
 )
-def test_bad_arguments_are_refused(kind: Kind, arguments: dict[str, object], message: str) -> None:
+def test_bad_arguments_are_refused(kind: str, arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         read_item(item(Path("x")), kind, **({"size": 8} | arguments))  # type: ignore[arg-type]

@@ -24,16 +24,11 @@ from tests.support.sounds import RATE, tune, write_sounds
 from tests.support.training import write_pictures
 from tests.support.videos import encode, pan, photograph
 from vidkin._base.registry import research_hint
-from vidkin.features.pretrained import import_timm
+from vidkin.features import import_timm
 from vidkin.index import Index
 from vidkin.models import EncoderConfig, build_model, save_model
 from vidkin.review import Labels
-from vidkin_research.learned.annotations import (
-    ShotAnnotation,
-    VideoAnnotation,
-    read_shot_annotations,
-    write_shot_annotations,
-)
+from vidkin.shots import ShotAnnotation, VideoAnnotation, read_shot_annotations, write_shot_annotations
 
 BLOCKS = [block for page in PAGES for block in read_blocks(page)]
 SECTIONS: dict[tuple[str, str], list[Block]] = defaultdict(list)
@@ -71,6 +66,7 @@ def home(made_home: Path, library: Library, monkeypatch: pytest.MonkeyPatch) -> 
     home = here / "home"
     shutil.copytree(made_home, home)
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setenv("PATH", str(make_player(here / "bin", "mpv", stays=3).parent), prepend=":")
     shutil.copy(library.clip, "clip.mp4")
     for name in ("a.mp4", "b.mp4"):
@@ -154,6 +150,7 @@ NEEDS: dict[tuple[str, str], list[Callable[[Path], None]]] = {
     ("find.md", "Search"): [_index_videos],
     ("find.md", "Images and sound"): [_index_videos],
     ("find.md", "Coverage"): [_index_videos],
+    ("find.md", "Curate a collection"): [_index_videos],
     ("find.md", "Other extractors"): [_make_networks],
     ("copies.md", ""): [_index_videos],
     ("copies.md", "Choose the copy to keep"): [_index_videos],
@@ -163,6 +160,9 @@ NEEDS: dict[tuple[str, str], list[Callable[[Path], None]]] = {
     ("shots.md", ""): [_make_film],
     ("shots.md", "Labels"): [_label_films],
     ("shots.md", "Train a detector"): [_label_films],
+    ("library.md", "Sources"): [_index_videos],
+    ("library.md", "Threads, asyncio, processes"): [_index_videos],
+    ("library.md", "Cancel, and show progress"): [_index_videos],
     ("editors.md", ""): [_index_videos, _make_film, _make_recordings],
     ("train.md", "Verdicts"): [_fill_reviewed],
     ("train.md", "Classifiers"): [_make_networks],

@@ -54,6 +54,42 @@ def mean_colors(path: Path, shape: Shape = ("batch", 3, 32, 32)) -> Path:
     return write_onnx(path, [("ReduceMean", "images", "colors", {"axes": [2, 3], "keepdims": 0})], shape)
 
 
+def endless(path: Path) -> Path:
+    """A loop that never ends."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    turn = [
+        helper.make_node("Identity", ["goes_on"], ["goes_on_then"]),
+        helper.make_node("Identity", ["value"], ["value_then"]),
+    ]
+    body = helper.make_graph(
+        turn,
+        "body",
+        [
+            helper.make_tensor_value_info("turn", TensorProto.INT64, []),
+            helper.make_tensor_value_info("goes_on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("value", TensorProto.FLOAT, None),
+        ],
+        [
+            helper.make_tensor_value_info("goes_on_then", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("value_then", TensorProto.FLOAT, None),
+        ],
+    )
+    graph = helper.make_graph(
+        [
+            helper.make_node("ReduceMean", ["images"], ["colors"], axes=[2, 3], keepdims=0),
+            helper.make_node("Loop", ["", "yes", "colors"], ["looped"], body=body),
+        ],
+        "network",
+        [helper.make_tensor_value_info("images", TensorProto.FLOAT, ("batch", 3, 32, 32))],
+        [helper.make_tensor_value_info("looped", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.array(True), "yes")],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
 def colors_in_a_file(path: Path, factor: float) -> Path:
     """Mean colors times a factor that is in ``weights.bin`` beside the file."""
     steps = [

@@ -14,11 +14,8 @@ from tests.support.comparators import passing
 from tests.support.videos import pan
 from vidkin.features import ClipExtractor, FrameExtractor, Views, open_extractor
 from vidkin.media import Frames
-from vidkin.models import EncoderConfig, build_model, save_model
-from vidkin.models.comparator_folder import save_comparator
-from vidkin.models.config import ComparatorConfig
-from vidkin.similarity import WHOLE, FrameFeatures, available_scorers
-from vidkin.similarity.scorers import scorer_of
+from vidkin.models import ComparatorConfig, EncoderConfig, build_model, save_comparator, save_model
+from vidkin.similarity import WHOLE, FrameFeatures, available_scorers, scorer_of
 
 
 def save_encoder(folder: Path, kind: str, **settings: object) -> str:

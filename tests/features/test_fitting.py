@@ -13,7 +13,14 @@ from PIL import Image, ImageCms
 
 from tests.support.videos import encode, pan, photograph
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.features import ClassicalExtractor, background_frames, fit_edit_whitening, pictures_of
+from vidkin.features import (
+    ClassicalExtractor,
+    Whitening,
+    background_frames,
+    fit_edit_whitening,
+    fit_image_whitening,
+    pictures_of,
+)
 
 
 @pytest.mark.large
@@ -73,3 +80,15 @@ def test_pictures_with_color_profiles_survive_garbage_collection(tmp_path: Path)
     for _ in range(20):
         assert len(list(pictures_of(path))) == 1
         gc.collect()
+
+
+def test_a_plain_whitening_of_images_is_that_of_their_descriptors_in_one_pass() -> None:
+    extractor, images = ClassicalExtractor(), list(background_frames().images[:6])
+    done: list[int] = []
+    whitening = fit_image_whitening(extractor, iter(images), dimension=8, on_progress=done.append)
+    assert done == [1, 2, 3, 4, 5, 6]
+    together = Whitening.fit([np.concatenate([extractor.describe(image[None]) for image in images])], dimension=8)
+    descriptors = extractor.describe(images[0][None])
+    np.testing.assert_allclose(whitening.apply(descriptors), together.apply(descriptors), atol=1e-4)
+    with pytest.raises(InvalidArgumentError, match="extractor must be one that takes a whitening"):
+        fit_image_whitening(object(), images, dimension=8)  # type: ignore[arg-type]

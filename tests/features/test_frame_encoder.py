@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.frame_encoder import FrameEncoder, FrameEncoderSettings
+from vidkin.features import FrameEncoder, FrameEncoderSettings
 
 
 def trained(settings: FrameEncoderSettings | None = None) -> FrameEncoder:

@@ -18,16 +18,19 @@ from safetensors.torch import save_file
 from tests.features.onnx_files import mean_colors
 from tests.support.videos import encode, pan, photograph
 from vidkin.errors import InvalidArgumentError, MissingPartError, UnknownExtractorError
-from vidkin.features import GRID
-from vidkin.features.frame_encoder import (
+from vidkin.features import (
+    GRID,
     FrameEncoder,
     FrameEncoderSettings,
+    SquareEncoder,
     export_frame_encoder,
     load_frame_encoder,
+    open_square_encoder,
     save_frame_encoder,
+    shipped_encoder,
 )
 from vidkin.features.frame_extractor import FrameEncoderExtractor, open_frame_extractor
-from vidkin.features.sessions import SquareEncoder, open_square_encoder, read_weights_digest, shipped_encoder
+from vidkin.features.sessions import read_weights_digest
 from vidkin.features.views import turn_frames
 from vidkin.media import Frames
 

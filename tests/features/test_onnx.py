@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from tests.features.onnx_files import mean_colors, require_onnx, write_onnx
 from vidkin.errors import ExtractorError, InvalidArgumentError, UnknownExtractorError
-from vidkin.features import OnnxExtractor, Whitening, open_extractor
-from vidkin.features.contracts import absolute_name
+from vidkin.features import OnnxExtractor, Whitening, absolute_name, open_extractor
 from vidkin.media import Frames
 
 GRAY_LEVELS = (255, 51, 0)  # 1, .2 and 0 of full scale

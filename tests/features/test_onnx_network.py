@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 from tests.features.onnx_files import (
     Shape,
-    colors_in_a_file,
     mean_colors,
     require_onnx,
     write_onnx,
@@ -102,7 +100,7 @@ def test_files_that_do_not_describe_images_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="does not run on images of 32 x 32 pixels: "):
         OnnxNetwork(path)
     (tmp_path / "text.onnx").write_text("not a network")
-    with pytest.raises(InvalidArgumentError, match=r"text\.onnx: onnxruntime \S+ cannot open this file: "):
+    with pytest.raises(InvalidArgumentError, match=r"text\.onnx: not an ONNX file: "):
         OnnxNetwork(tmp_path / "text.onnx")
 
 
@@ -116,32 +114,3 @@ def test_exports_with_damaged_metadata_are_refused(about: str, tmp_path: Path) -
     onnx.save(model, path)
     with pytest.raises(InvalidArgumentError, match=r"colors\.onnx: .* is damaged .*; export the model again"):
         OnnxNetwork(path, device="cpu")
-
-
-def test_weights_beside_the_file_count(tmp_path: Path) -> None:
-    path = colors_in_a_file(tmp_path / "colors.onnx", 2)
-    image = np.ones((1, 32, 32, 3), dtype=np.float32)
-    before = OnnxNetwork(path, device="cpu")
-    assert before.run(image).tolist() == [[1, 1, 2]]
-    content = path.read_bytes()
-    written = path.stat().st_mtime_ns
-    (tmp_path / "weights.bin").unlink()  # or it would be appended to
-    colors_in_a_file(path, 3)
-    os.utime(path, ns=(written, written))  # as if only the weights had been replaced
-    assert path.read_bytes() == content
-    after = OnnxNetwork(path, device="cpu")
-    assert after.run(image).tolist() == [[1, 1, 3]]
-    assert after.digest != before.digest
-    (tmp_path / "weights.bin").rename(tmp_path / "elsewhere")
-    with pytest.raises(InvalidArgumentError, match=r"weights are in 'weights\.bin', which is not beside it"):
-        OnnxNetwork(path)
-
-
-@pytest.mark.parametrize("name", [b"../weight1", b"/etc/passwd"])
-def test_weights_elsewhere_are_not_read(name: bytes, tmp_path: Path) -> None:
-    path = colors_in_a_file(tmp_path / "colors.onnx", 2)
-    content = path.read_bytes()
-    assert content.count(b"\x12\x0bweights.bin") == 1
-    path.write_bytes(content.replace(b"\x12\x0bweights.bin", b"\x12\x0b" + name.ljust(11, b"x")))
-    with pytest.raises(InvalidArgumentError, match="its weights must be in its own folder, got"):
-        OnnxNetwork(path)

@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from vidkin.errors import UnknownExtractorError
-from vidkin.features import ClassicalExtractor, ClipExtractor, available_extractors, open_extractor
+from tests.support.videos import encode, pan
+from vidkin.errors import ExtractorError, UnknownExtractorError
+from vidkin.features import (
+    ClassicalExtractor,
+    ClipExtractor,
+    available_extractors,
+    describe_file,
+    open_extractor,
+)
+from vidkin.media import Frames
 
 PLUGIN = """
 class Gray:
@@ -83,3 +91,18 @@ def test_what_classical_means() -> None:
     extractor = open_extractor("classical")
     assert extractor.scorer == "copies"
     assert not isinstance(extractor, ClipExtractor)
+
+
+def test_an_extractor_that_returns_no_features_is_named(tmp_path: Path) -> None:
+    class Careless:
+        name = fingerprint = "careless"
+        short_side = 32
+        scorer = "copies"
+        views = "none"
+
+        def extract(self, frames: Frames, **_: object) -> object:
+            return frames.images
+
+    clip = encode(tmp_path / "clip.mp4", pan("coffee", 5, width=48, height=32))
+    with pytest.raises(ExtractorError, match="careless: extract must return FrameFeatures, got ndarray"):
+        list(describe_file(clip, Careless(), duration=0.5, rate=4))  # type: ignore[arg-type]

@@ -36,3 +36,15 @@ def test_a_missing_package_is_named_with_the_command(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(MissingPartError, match=r"timm is not installed; install it with: pip install .*\[train\]\""):
         import_timm.__wrapped__()
+
+
+def test_a_torchvision_that_does_not_fit_torch_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(module: str, *, extra: str) -> None:
+        raise RuntimeError("operator torchvision::nms does not exist")
+
+    monkeypatch.setattr("vidkin.features.pretrained.import_part", broken)
+    with pytest.raises(
+        MissingPartError,
+        match=r"torchvision .* does not fit torch .* \(operator torchvision::nms does not exist\); install both anew",
+    ):
+        import_torchvision.__wrapped__()

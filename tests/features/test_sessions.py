@@ -12,16 +12,8 @@ import pytest
 
 from tests.features.onnx_files import mean_colors, require_onnx
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import open_extractor, sessions
-from vidkin.features.sessions import (
-    check_device,
-    get_threads,
-    has_cuda,
-    open_session,
-    set_device,
-    set_threads,
-    shipped_encoder,
-)
+from vidkin.features import has_cuda, open_extractor, sessions, set_device, shipped_encoder
+from vidkin.features.sessions import check_device, get_threads, open_session, set_threads
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +102,7 @@ def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.onnx"
     damaged.write_bytes(b"no network")
 
-    with pytest.raises(InvalidArgumentError, match=r"damaged\.onnx: onnxruntime .* cannot open this file"):
+    with pytest.raises(InvalidArgumentError, match=r"damaged\.onnx: not an ONNX file"):
         open_session(damaged)
     with pytest.raises(InvalidArgumentError, match="the network: onnxruntime"):
         open_session(b"no network")

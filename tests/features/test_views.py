@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import GRID, ViewPlan, check_views, describe_views, place_boxes
-from vidkin.features.views import crop_box, features_of_views
+from vidkin.features import GRID, ViewPlan, check_views, describe_views, features_of_views, place_boxes
+from vidkin.features.views import crop_box
 from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
 

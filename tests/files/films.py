@@ -11,7 +11,7 @@ from PIL import Image as PILImage
 from PIL import ImageDraw, ImageFont
 
 from tests.support.videos import encode, pan
-from vidkin.files.findings import Finding
+from vidkin.files import Finding
 from vidkin.files.picture_proof import PictureProof, prove_picture
 from vidkin.files.small_frames import REMOVED_RATE, SmallFrames
 from vidkin.similarity import Segment

@@ -56,7 +56,7 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def judge(large: Frames, small: Frames) -> DetailVerdict:
-    return judge_detail(large[::4], small[::4], after=(large[1::4], small[1::4]))
+    return judge_detail(large[::4], small[::4])
 
 
 @pytest.mark.parametrize("size", [(308, 204), (254, 168), (192, 128)])

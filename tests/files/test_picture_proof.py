@@ -251,6 +251,48 @@ def test_a_copy_that_loses_nothing_is_proven(source: Path, tmp_path: Path, name:
     assert not proof.findings, says(proof.findings)
 
 
+def by_matrix_of_709(frames: Sequence[Image]) -> list[Image]:
+    """Frames whose luma and colors, written by the matrix of BT.601, are those of these frames by BT.709."""
+    rows = []
+    for red, blue in ((0.2126, 0.0722), (0.299, 0.114)):
+        luma = np.array([red, 1 - red - blue, blue])
+        rows.append(
+            np.stack(
+                [luma, ([0, 0, 1] - luma) / (2 - 2 * blue), ([1, 0, 0] - luma) / (2 - 2 * red)],
+            )
+        )
+    matrix = np.linalg.inv(rows[1]) @ rows[0]
+    return [np.clip(np.rint(frame @ matrix.T), 0, 255).astype(np.uint8) for frame in frames]
+
+
+def tinted(frames: Sequence[Image]) -> list[Image]:
+    """With a red and a green part, equally bright: no change of all levels makes up for another matrix."""
+    copies = [frame.copy() for frame in frames]
+    for frame in copies:
+        frame[:, : WIDTH // 8] = frame[:, : WIDTH // 8] * (0.3, 0.05, 0.05) + (150, 10, 10)
+        frame[:, -WIDTH // 8 :] = frame[:, -WIDTH // 8 :] * (0.05, 0.15, 0.05) + (10, 80, 10)
+    return copies
+
+
+@pytest.mark.parametrize("kept_is_converted", [True, False])
+def test_a_copy_whose_colors_have_another_matrix_is_proven(tmp_path: Path, kept_is_converted: bool) -> None:
+    frames = tinted(gray(FILM[:50]))
+    plain = write(tmp_path / "plain.mp4", frames)
+    converted = write(tmp_path / "converted.mp4", by_matrix_of_709(frames))
+    pair = (converted, plain) if kept_is_converted else (plain, converted)
+    proof = compare(*pair, [segment(5.0)])
+    assert not proof.findings, says(proof.findings)
+
+
+def test_a_copy_in_other_colors_is_not_proven_by_another_matrix(tmp_path: Path) -> None:
+    frames = tinted(gray(FILM[:50]))
+    other = [frame.copy() for frame in frames]
+    for frame in other:
+        frame[: HEIGHT // 4, : WIDTH // 4] = frame[: HEIGHT // 4, : WIDTH // 4, ::-1]
+    proof = compare(write(tmp_path / "a.mp4", frames), write(tmp_path / "b.mp4", other), [segment(5.0)])
+    assert proof.findings
+
+
 def test_a_gray_file_does_not_contain_the_film_in_color(source: Path, tmp_path: Path) -> None:
     proof = compare(write(tmp_path / "gray.mp4", gray(FILM)), source, [segment(LENGTH)])
     assert "picture: the kept file is gray, this one has colors" in says(proof.findings)

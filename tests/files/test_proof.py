@@ -12,8 +12,7 @@ import pytest
 from tests.files.films import FILM_SECONDS, film, says, scaled, segment, write
 from tests.support.sounds import noise, tune, write_sounds
 from tests.support.videos import broken_off, encode, pan
-from vidkin.files.proof import Prover, prove
-from vidkin.files.proof_record import REVISION, Proof
+from vidkin.files import PROOF_REVISION, Proof, Prover, prove
 from vidkin.similarity import Segment
 
 FILM = film(FILM_SECONDS)
@@ -34,7 +33,7 @@ def test_a_copy_is_proven_and_the_proof_can_be_stored(source: Path, copy: Path) 
     shares: list[float] = []
     proof = prove(source, copy, WHOLE, threads=1, on_progress=shares.append)
     assert proof.holds, says(proof.findings)
-    assert (proof.kept, proof.removed, proof.revision) == (str(source), str(copy), REVISION)
+    assert (proof.kept, proof.removed, proof.revision) == (str(source), str(copy), PROOF_REVISION)
     assert proof.stretches[0].kept_start == pytest.approx(0.0, abs=0.1)
     assert shares == sorted(shares)
     assert 0.0 <= shares[0] < shares[-1] <= 1.0

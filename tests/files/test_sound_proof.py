@@ -11,10 +11,10 @@ import pytest
 
 from tests.support.sounds import RATE, Samples, noise, tune, write_sounds
 from vidkin.errors import InvalidArgumentError
-from vidkin.files.findings import Finding
+from vidkin.files import Finding, TimeStretch
 from vidkin.files.sound_packets import find_same_packets
 from vidkin.files.sound_proof import prove_sound
-from vidkin.files.stretches import TimeStretch, describe_range, extend_stretches
+from vidkin.files.stretches import describe_range, extend_stretches
 
 SECONDS = 12.0
 WHOLE = [TimeStretch(0.0, SECONDS, 0.0)]

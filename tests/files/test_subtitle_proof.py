@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.streams import write_streams
 from vidkin.errors import InvalidArgumentError
-from vidkin.files.stretches import TimeStretch
+from vidkin.files import TimeStretch
 from vidkin.files.subtitle_proof import prove_subtitles
 
 LINES = [(0.1, 0.9, "Hello there"), (1.0, 1.8, "Second line")]

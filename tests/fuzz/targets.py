@@ -17,17 +17,12 @@ from pathlib import Path
 from vidkin._base.registry import parse_name
 from vidkin._base.toml import parse_toml
 from vidkin._base.values import parse_json
-from vidkin.datasets.listing import read_manifest
+from vidkin.datasets import read_manifest
 from vidkin.errors import VidkinError
-from vidkin.index.duplicates.plans import read_plan
-from vidkin.index.duplicates.removal_log import Journal
-from vidkin.index.storage.lists import SavedLists
-from vidkin.index.storage.opening import open_place
-from vidkin.media import probe
-from vidkin.media.frames import Time
-from vidkin.review.cuts import read_corrected
-from vidkin.review.labels import REVIEW_FOLDER
-from vidkin.web.files import requested_range
+from vidkin.index import Journal, SavedLists, open_place, read_plan
+from vidkin.media import Time, probe
+from vidkin.review import REVIEW_FOLDER, read_corrected
+from vidkin.web import requested_range
 
 Target = Callable[[bytes], None]
 

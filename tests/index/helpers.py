@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.support.videos import encode, pan
-from vidkin.index import Described, Event, Index, Unreadable, WorkerSpec
-from vidkin.index.storage.tasks import MapHere, MappedJob, Task
+from vidkin.index import Described, Event, Index, MapHere, MappedJob, Task, Unreadable, WorkerSpec
 from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
 

@@ -25,8 +25,7 @@ from vidkin.errors import (
     UnknownExtractorError,
 )
 from vidkin.features import fit_edit_whitening, open_extractor
-from vidkin.index import Index, Progress, SerialExecutor, WorkerSpec
-from vidkin.index.storage.opening import open_place
+from vidkin.index import Index, Progress, SerialExecutor, WorkerSpec, open_place
 
 HERE = SerialExecutor(WorkerSpec("classical"))
 
@@ -156,7 +155,7 @@ def test_accents_may_be_written_either_way_when_removing(folder: Path, tmp_path:
 
 def test_the_second_writer_fails_and_readers_do_not(folder: Path, originals: Path) -> None:
     with Index.open(folder) as index, open_place(folder).exclusive():
-        with pytest.raises(CollectionLockedError, match="being written to by process"):
+        with pytest.raises(CollectionLockedError, match="being written to by this process"):
             index.add(originals)
         with pytest.raises(CollectionLockedError, match=r"still after 0.1 s"):
             index.remove(originals, wait=0.1)

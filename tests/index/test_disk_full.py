@@ -28,9 +28,9 @@ set +e
 vidkin index "$VIDEOS" --index "$DISK/c.vidkin" --extractor classical --workers 1 > "$OUT/first" 2> "$OUT/first.err"
 echo $? > "$OUT/first.status"
 rm "$DISK/filler"
-vidkin index "$VIDEOS" --index "$DISK/c.vidkin" --workers 1 --json > "$OUT/second" 2> "$OUT/second.err"
+vidkin index "$VIDEOS" --index "$DISK/c.vidkin" --workers 1 --format json > "$OUT/second" 2> "$OUT/second.err"
 echo $? > "$OUT/second.status"
-vidkin search "$VIDEOS/3.mp4" --index "$DISK/c.vidkin" --json > "$OUT/third" 2> "$OUT/third.err"
+vidkin search "$VIDEOS/3.mp4" --index "$DISK/c.vidkin" -t 0 --format json > "$OUT/third" 2> "$OUT/third.err"
 """
 
 

@@ -204,11 +204,3 @@ def test_a_family_of_copies_stays_a_family(
     ]
     index.reject(tmp_path / "videos" / "dark.mp4", tmp_path / "videos" / "copy 0.mp4")
     assert len(index.duplicates()[0].members) == 4
-
-
-@pytest.mark.large
-def test_an_index_is_a_lancedb_database(photographs: Index) -> None:
-    import lancedb
-
-    database = lancedb.connect(str(photographs.path))
-    assert database.open_table("videos").count_rows() == 5

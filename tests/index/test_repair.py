@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sqlite3
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +15,13 @@ from safetensors.numpy import load, save, save_file
 
 from tests.index.storage.test_stores import entry, unit
 from tests.support.videos import encode, pan
-from vidkin.errors import CollectionDamagedError, CollectionLockedError, CollectionNotFoundError
-from vidkin.index import Index, LanceStore, Match, SerialExecutor, VideoRecord, repair
-from vidkin.index.storage.opening import open_place
+from vidkin.errors import (
+    CollectionDamagedError,
+    CollectionError,
+    CollectionLockedError,
+    CollectionNotFoundError,
+)
+from vidkin.index import DiskStore, Index, Match, SerialExecutor, VideoRecord, open_place, repair
 from vidkin.similarity import FrameFeatures
 
 NAMES = ("coffee", "chelsea", "rocket")
@@ -70,10 +77,10 @@ def test_missing_windows_are_reported_and_rebuilt_from_features(folder: Path, ma
     before = found(folder, made)
     with Index.open(folder, read_only=True) as index:
         windows = [index.store.read_windows(record.id).vectors for record in index.videos()]
-    shutil.rmtree(folder / "windows.lance")
+    (folder / "windows-1.vectors").unlink()
     with pytest.raises(
         CollectionDamagedError,
-        match=r"windows\.lance is damaged: it has 0 of the \d+ windows of the videos; run",
+        match=r"windows-1\.vectors is damaged: it has 0 of the \d+ windows of the videos; run",
     ):
         found(folder, made)
     with Index.open(folder, read_only=True) as index:
@@ -148,39 +155,104 @@ def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path) -
     assert "it has features of 7 frames instead of 8" in part.cause
 
 
-@pytest.mark.parametrize("place", ["data", "_versions"])
-def test_a_damaged_table_of_windows_is_reported_and_rebuilt(folder: Path, made: Path, place: str) -> None:
+@pytest.mark.parametrize("name", ["windows-1.vectors", "windows-1.spans"])
+@pytest.mark.parametrize("how", ["cut", "flipped", "zeros"])
+def test_damaged_windows_are_reported_and_rebuilt(folder: Path, made: Path, name: str, how: str) -> None:
     before = found(folder, made)
-    for path in (folder / "windows.lance" / place).iterdir():
-        path.write_bytes(b"not what was here")
-    with pytest.raises(CollectionDamagedError, match=r"windows\.lance is damaged .*doctor --repair"):
-        found(folder, made)
-    with pytest.raises(CollectionDamagedError):
-        add(folder, made)
+    damage(folder / name, how)
+    with Index.open(folder) as index:
+        ids = [record.id for record in index.videos()]
+        with pytest.raises(CollectionDamagedError, match=r"windows-1\.(vectors|spans) is damaged.*doctor --repair"):
+            index.store.read_windows_many(ids)
     (part,) = repair(open_place(folder))
-    assert part.part == str(folder / "windows.lance")
+    assert part.part == str(folder / "windows-1.vectors")
     assert found(folder, made) == before
+    assert repair(open_place(folder)) == ()
 
 
-@pytest.mark.parametrize("place", ["data", "_versions"])
-def test_a_damaged_list_of_videos_is_reported_and_left_as_it_is(folder: Path, made: Path, place: str) -> None:
-    damaged = list((folder / "videos.lance" / place).iterdir())
-    for path in damaged:
-        path.write_bytes(b"not what was here")
+def damage(path: Path, how: str) -> None:
+    """Cut a file, flip a bit in its middle, or fill it with zeros."""
+    content = path.read_bytes()
+    middle = len(content) // 2
+    flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    path.write_bytes({"cut": content[: middle + 1], "flipped": flipped, "zeros": bytes(len(content))}[how])
+
+
+@pytest.mark.parametrize("how", ["cut", "zeros"])
+def test_a_damaged_list_of_videos_is_reported_and_left_as_it_is(folder: Path, made: Path, how: str) -> None:
+    path = folder / "videos.sqlite"
+    damage(path, how)
+    damaged = path.read_bytes()
     for call in (lambda: found(folder, made), lambda: add(folder, made), lambda: repair(open_place(folder))):
-        with pytest.raises(CollectionDamagedError, match=r"videos\.lance is damaged .*restore it from a backup"):
+        with pytest.raises(CollectionDamagedError, match=r"videos\.sqlite is damaged .*restore it from a backup"):
             call()
-    assert all(path.read_bytes() == b"not what was here" for path in damaged)
+    assert path.read_bytes() == damaged
     # What the message says helps; half of it is refused, before anything is deleted.
-    shutil.rmtree(folder / "videos.lance")
+    path.unlink()
     for call in (lambda: found(folder, made), lambda: add(folder, made), lambda: repair(open_place(folder))):
-        with pytest.raises(CollectionDamagedError, match=r"videos\.lance is missing; restore it from a backup"):
+        with pytest.raises(CollectionDamagedError, match=r"videos\.sqlite is missing; restore it from a backup"):
             call()
     assert len(list((folder / "features").rglob("*.safetensors"))) == 4
-    shutil.rmtree(folder / "windows.lance")
+    for windows in folder.glob("windows-*"):
+        windows.unlink()
     shutil.rmtree(folder / "features")
     add(folder, made).close()
     assert [Path(match.path).stem for match in found(folder, made)] == ["coffee", "coffee small"]
+
+
+def test_no_flipped_bit_of_the_list_changes_an_answer_in_silence(folder: Path) -> None:
+    path = folder / "videos.sqlite"
+    content = path.read_bytes()
+    with Index.open(folder, read_only=True) as index:
+        expected = index.videos()
+    generator, reported = np.random.default_rng(5), 0
+    for at in generator.choice(len(content), 300, replace=False).tolist():
+        path.write_bytes(content[:at] + bytes([content[at] ^ (1 << at % 8)]) + content[at + 1 :])
+        try:
+            with Index.open(folder, read_only=True) as index:
+                assert index.videos() == expected, at
+        except CollectionError:
+            reported += 1
+    assert reported >= 20
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE TRIGGER more AFTER INSERT ON videos BEGIN DELETE FROM videos; END",
+        "CREATE VIEW all_videos AS SELECT * FROM videos",
+        "UPDATE videos SET size = 7",
+        "UPDATE videos SET cause = X'00'",
+        "DELETE FROM videos WHERE id = 2",
+        "UPDATE state SET rows = -5",
+        "DELETE FROM state",
+        "DROP TABLE state",
+    ],
+)
+def test_a_list_that_another_program_changed_is_not_read(folder: Path, change: str) -> None:
+    connection = sqlite3.connect(folder / "videos.sqlite")
+    with connection:
+        connection.execute(change)
+    connection.close()
+    with pytest.raises(CollectionDamagedError, match=r"videos\.sqlite is damaged \(.* what was written|all that were"):
+        Index.open(folder, read_only=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes and links of this kind")
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+@pytest.mark.parametrize("name", ["videos.sqlite", "windows-1.vectors", "windows-1.spans"])
+def test_what_is_no_file_is_not_opened(folder: Path, made: Path, name: str, kind: str) -> None:
+    path = folder / name
+    path.unlink()
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "link":
+            path.symlink_to("/etc/passwd")
+        case _:
+            path.mkdir()
+    with pytest.raises(CollectionDamagedError, match="is damaged"):
+        found(folder, made)
 
 
 def test_small_files_that_are_damaged_are_made_anew(folder: Path, made: Path) -> None:
@@ -256,9 +328,9 @@ def test_repair_needs_a_collection_and_the_right_to_write(folder: Path, tmp_path
 
 def test_a_reader_between_records_and_windows_of_a_writer_is_not_alarmed(tmp_path: Path) -> None:
     """It sees the newer records only with the windows that were written before them."""
-    writer = LanceStore(open_place(tmp_path / "s"))
+    writer = DiskStore(open_place(tmp_path / "s"))
     writer.append_many([entry("/a.mp4", seed=1)])
-    reader = LanceStore(open_place(tmp_path / "s"))
+    reader = DiskStore(open_place(tmp_path / "s"))
     for step in range(5):
         writer.append_many([entry(f"/{step}.mp4", seed=step)])
         writer.remove([writer.videos()[0].id])
@@ -267,16 +339,3 @@ def test_a_reader_between_records_and_windows_of_a_writer_is_not_alarmed(tmp_pat
         reader.refresh()
         assert reader.count() == writer.count()
         assert reader.nearest(unit([1.0, 0, 0, 0]), 1).scores[0, 0] == pytest.approx(1.0, abs=1e-3)
-
-
-def test_windows_removed_under_a_reader_send_it_to_the_news(tmp_path: Path) -> None:
-    """A reader with old records and new windows, as between two looks at the tables, is no case of damage."""
-    writer = LanceStore(open_place(tmp_path / "s"))
-    writer.append_many([entry("/a.mp4", seed=1), entry("/b.mp4", seed=2)])
-    reader = LanceStore(open_place(tmp_path / "s"))
-    writer.remove([writer.videos()[0].id])
-    reader._windows.refresh()
-    assert reader.count() == 2
-    nearest = reader.nearest(unit([1.0, 0, 0, 0]), 2)
-    assert nearest.video_ids[0].tolist() == [writer.videos()[0].id, -1]
-    assert [record.path for record in reader.videos()] == ["/b.mp4"]

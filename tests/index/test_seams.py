@@ -11,7 +11,7 @@ import pytest
 import vidkin
 from tests.index.helpers import video
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import FrameExtractor, open_extractor, register_extractor, sessions
+from vidkin.features import FrameExtractor, open_extractor, register_extractor, set_device
 from vidkin.index import (
     Described,
     Event,
@@ -150,10 +150,13 @@ def test_a_device_reaches_the_extractor_of_the_index_and_of_its_workers(
     assert set(opened) == {"cuda:1"}
     with Index.open(tmp_path / "index") as index:  # it belongs to the machine, not to the index
         assert index.worker_spec.device == "auto"
-    monkeypatch.setattr(sessions, "_device", "cuda:3")
-    command = ProcessExecutor(WorkerSpec("seen"), workers=1)
-    assert command.spec.device == "cuda:3"  # what `auto` means here is said to other processes
-    assert ProcessExecutor(WorkerSpec("seen", device="cpu")).spec.device == "cpu"
+    set_device("cpu")
+    try:
+        command = ProcessExecutor(WorkerSpec("seen"), workers=1)
+    finally:
+        set_device("auto")
+    assert command.spec.device == "cpu"  # what `auto` means here is said to other processes
+    assert ProcessExecutor(WorkerSpec("seen", device="cuda:3")).spec.device == "cuda:3"
 
 
 def test_an_executor_has_at_least_one_worker() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,9 +12,6 @@ import vidkin
 from tests.support.videos import encode, pan
 from vidkin.errors import CollectionError, InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index import Index, SerialExecutor
-from vidkin.index.query import query as parts
-from vidkin.index.query import query as query_module
-from vidkin.media import reader
 
 
 @pytest.fixture(scope="module")
@@ -44,22 +39,6 @@ def test_match_reads_the_target_again_as_finely_as_the_query(index: Index) -> No
     assert len(comparison.target_times) == len(comparison.query_times) == 40  # four a second
     assert "Comparison(score=" in repr(comparison)
     assert index.match(path_of(index, "rocket"), path_of(index, "coffee")).score < 0.2
-
-
-def test_a_query_that_vanishes_once_it_is_read_is_searched(
-    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clip = tmp_path / "clip.mp4"
-    clip.write_bytes(path_of(index, "coffee").read_bytes())
-    describe = query_module.describe_query
-
-    def describe_and_delete(*arguments: Any, **options: Any) -> Any:
-        query = describe(*arguments, **options)
-        clip.unlink()
-        return query
-
-    monkeypatch.setattr(query_module, "describe_query", describe_and_delete)
-    assert Path(index.search(clip)[0].path).stem == "coffee"
 
 
 def test_match_uses_what_is_stored_of_a_file_that_is_gone(tmp_path: Path) -> None:
@@ -94,31 +73,6 @@ def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None
     assert max(s.query_end for s in vidkin.compare(short, long).segments) <= 3.1 + 1e-9
     whole = index.search(path_of(index, "coffee"))[0].segments
     assert [(s.query_start, s.query_end, s.target_start, s.target_end) for s in whole] == [(0, 10, 0, 10)]
-
-
-def test_parts_of_a_search_are_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clip = encode(tmp_path / "clip.mp4", pan("coffee", 30, width=160, height=120), rate=10)
-    with Index.open(tmp_path / "i", create=True) as writer:
-        writer.add(clip, executor=SerialExecutor(writer.worker_spec))
-    loads: Counter[str] = Counter()
-
-    def count(owner: object, name: str) -> None:
-        original = getattr(owner, name)
-
-        def load(*arguments: Any, **options: Any) -> Any:
-            loads[name] += 1
-            return original(*arguments, **options)
-
-        monkeypatch.setattr(owner, name, load)
-
-    count(parts.Calibration, "open")
-    count(parts, "open_scorer")
-    count(reader, "_open")
-    with Index.open(tmp_path / "i") as index:
-        first = index.search(clip)
-        assert loads == {"open": 1, "open_scorer": 1, "_open": 1}  # the file is probed and decoded in one
-        assert index.search(clip) == first
-        assert loads == {"open": 1, "open_scorer": 1, "_open": 2}
 
 
 def test_compare_needs_no_collection(index: Index) -> None:
@@ -185,3 +139,28 @@ def test_nothing_is_decided_on_content_that_is_not_known(tmp_path: Path) -> None
         with pytest.raises(NotIndexedError, match="changed while it was being read; index it again"):
             index.reject(*paths)
         assert not (tmp_path / "c" / "decisions.json").exists()
+
+
+def test_many_files_are_searched_for_each_without_itself_unless_asked_for(index: Index, tmp_path: Path) -> None:
+    names = ("coffee", "chelsea", "coffee low")
+    queries = [path_of(index, name) for name in names]
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"no video")
+    steps: list[tuple[int, int]] = []
+    coffee, failed, chelsea, low = index.search_many(
+        [queries[0], broken, *queries[1:]], limit=1, threshold=0.5, on_progress=lambda *step: steps.append(step)
+    )
+    assert isinstance(failed, MediaError)
+    assert failed.path == str(broken)
+    assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    for found, expected in ((coffee, ["coffee low"]), (chelsea, []), (low, ["coffee"])):
+        assert isinstance(found, vidkin.Results)
+        assert [Path(match.path).stem for match in found] == expected
+    (whole,) = index.search_many(queries[:1], limit=2, threshold=0.5, own=True)
+    assert whole == index.search(queries[0], limit=2, threshold=0.5)
+    assert index.search(queries[0], limit=1, own=False) == index.search(queries[0], limit=2)[1:]
+    assert index.search(queries[0], limit=1, offset=1, own=False) == index.search(queries[0], limit=3)[2:]
+    # A copy elsewhere is another file.
+    copy = tmp_path / "copy.mp4"
+    copy.write_bytes(queries[0].read_bytes())
+    assert index.search(copy, limit=1, own=False)[0].path == str(queries[0])

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from tests.index.helpers import NAMES
 from tests.support.videos import encode, pan
 from vidkin.errors import MediaError
-from vidkin.index import Index, repair
-from vidkin.index.storage.opening import open_place
+from vidkin.index import Index, open_place, repair
 from vidkin.shots import detect, split_shots
 
 # Rounds, and share of the time, before memory and descriptors are counted: by then everything has been loaded, every

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +18,7 @@ import pytest
 
 from tests.index.helpers import video
 from vidkin.errors import CollectionError, InvalidArgumentError
-from vidkin.index import Index, IngestReport, Scan, SerialExecutor, VideoFile, watch_folders
+from vidkin.index import Index, IngestReport, Scan, SerialExecutor, VideoFile, scan, watch_folders
 from vidkin.index.watch import Settling, open_for_writing
 
 # Of watchdog, when a folder is made and found at the same time; a warning in one of its threads would end that thread.
@@ -219,6 +222,62 @@ def test_a_folder_that_is_removed_and_made_again_is_followed(index: Path, tmp_pa
         watching.wait_for(lambda _: "again\n.mp4" in watching.paths("added"))
         (folder / "later.mp4").write_bytes(content + b"\0")
         watching.wait_for(lambda _: "later.mp4" in watching.paths("added"))
+
+
+def test_while_one_file_grows_no_other_is_looked_at(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.mp4").write_bytes(b"no video")
+    content = video(tmp_path / "source.mp4", seed=2).read_bytes()
+    scans: list[float] = []
+
+    def counted(*arguments: object) -> Scan:
+        scans.append(time.monotonic())
+        return scan(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("vidkin.index.watch.scan", counted)
+    with watched(index, folder) as watching:
+        watching.wait_for(lambda reports: reports)
+        part = folder / "film.mp4.part"
+        with (folder / "film.mp4").open("wb") as file:
+            file.write(content[:100])
+            file.flush()
+            time.sleep(1.5)  # it is known by now
+            before = len(scans)
+            for place in range(100, 140):
+                file.write(content[place : place + 1])
+                file.flush()
+                part.write_bytes(bytes(place))
+                time.sleep(0.05)
+            assert len(scans) == before
+            file.write(content[140:])
+        watching.wait_for(lambda _: "film.mp4" in watching.paths("added"))
+        (folder / "film.mp4").unlink()
+        watching.wait_for(lambda reports: reports[-1].missing)
+    assert watching.paths("added") == ["film.mp4"]
+
+
+@pytest.mark.kill
+def test_a_second_watch_waits_until_the_first_writer_has_ended(index: Path, tmp_path: Path) -> None:
+    (tmp_path / "videos").mkdir()
+    video(tmp_path / "videos" / "film.mp4", seed=1)
+    command = [sys.executable, "-m", "vidkin", "index", str(tmp_path / "videos"), "--index", str(index), "--watch"]
+    with Index.open(index) as opened, opened.place.exclusive():
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        time.sleep(8)
+        assert process.poll() is None
+    try:
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not len(Index.open(index, read_only=True)):
+            time.sleep(0.2)
+        assert len(Index.open(index, read_only=True)) == 1
+    finally:
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=30)
+    assert "Traceback" not in said
 
 
 def test_a_wrong_time_and_a_read_only_index_are_refused(index: Path, tmp_path: Path) -> None:

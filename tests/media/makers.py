@@ -11,8 +11,8 @@ import numpy as np
 from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
-from vidkin.media.convert import Converter, Orienter, clean_aspect
-from vidkin.media.encode import keep_scheduling
+from vidkin.media import Converter, Orienter, keep_scheduling
+from vidkin.media.convert import clean_aspect
 
 Image = NDArray[np.uint8]
 

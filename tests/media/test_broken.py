@@ -23,9 +23,8 @@ from PIL import Image as PILImage
 from tests.media.makers import encode_with, flat, quarters
 from tests.support.videos import encode, pan
 from vidkin.errors import MediaError
-from vidkin.media import iter_frames, probe, read_frames, thumbnail, write_clip
+from vidkin.media import PictureReader, iter_frames, probe, read_frames, thumbnail, write_clip
 from vidkin.media import reader as reader_module
-from vidkin.media.reader import PictureReader
 
 
 @pytest.fixture(scope="module")

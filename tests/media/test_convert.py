@@ -15,10 +15,8 @@ from PIL import Image as PILImage
 from PIL import ImageCms, ImageOps
 
 from tests.media.makers import BLUE, GREEN, RED, WHITE, corners, encode_with, flat, quarters
-from vidkin.media import probe, read_frames
+from vidkin.media import LUMINANCE, iter_frames, probe, read_frames, read_gray
 from vidkin.media.convert import BT2020_PRIMARIES, HLG, PQ, clean_aspect, display_size, fit, to_standard_range
-from vidkin.media.decode import read_gray
-from vidkin.media.frames import LUMINANCE
 
 R, G, B, W = (list(color) for color in (RED, GREEN, BLUE, WHITE))
 
@@ -190,6 +188,32 @@ def test_gray_levels_are_the_brightness_of_the_colors(
     assert (levels.shape, levels.dtype) == (colors.images.shape[:3], np.uint8)
     corner = np.s_[:, [3, 3, -4, -4], [3, -4, 3, -4]]  # away from edges, where colors are blurred
     np.testing.assert_allclose(levels[corner], (colors.images @ np.array(LUMINANCE))[corner], atol=2.5)
+
+
+@pytest.mark.parametrize(("pixel_format", "size"), [("yuv444p", 64), ("yuv420p10le", 720), ("gray", 64)])
+def test_coded_colors_are_those_of_the_file_even_beyond_rgb(tmp_path: Path, pixel_format: str, size: int) -> None:
+    deep = 4 if pixel_format.endswith("10le") else 1
+    with av.open(str(tmp_path / "a.mkv"), "w") as container:
+        stream = container.add_stream("ffv1", rate=10)
+        stream.width = stream.height = size
+        stream.pix_fmt = pixel_format
+        frame = av.VideoFrame(size, size, pixel_format)
+        for plane, value in zip(frame.planes, (63, 102, 240), strict=False):
+            kind = np.uint8 if deep == 1 else np.uint16
+            plane.update(np.full(plane.buffer_size // np.dtype(kind).itemsize, value * deep, kind).tobytes())
+        frame.pts, frame.time_base = 0, Fraction(1, 10)
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    images = next(iter_frames(tmp_path / "a.mkv", short_side=32, coded=True)).images
+    expected = (63, 128, 128) if pixel_format == "gray" else ((63 - 16) * 255 / 219, 128 - 26 * 255 / 224, 255)
+    assert images.shape == (1, 32, 32, 3)
+    np.testing.assert_allclose(images.reshape(-1, 3), np.tile(expected, (32 * 32, 1)), atol=1.5)
+
+
+def test_coded_colors_of_rgb_are_by_bt601(tmp_path: Path) -> None:
+    PILImage.new("RGB", (30, 20), (200, 0, 100)).save(tmp_path / "a.png")
+    images = next(iter_frames(tmp_path / "a.png", coded=True)).images
+    assert images[0, 5, 5].tolist() == [71, 144, 220]
 
 
 def test_gray_levels_of_transparent_pictures_lie_on_white(tmp_path: Path) -> None:

@@ -10,17 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.frames import (
-    SAME_TIME,
-    Ticks,
-    Time,
-    earliest,
-    first_at,
-    is_before,
-    is_same_time,
-    latest,
-    shown_at,
-)
+from vidkin.media import Time
+from vidkin.media.frames import SAME_TIME, Ticks, earliest, first_at, is_before, is_same_time, latest, shown_at
 
 RATES = st.sampled_from([Fraction(24), Fraction(25), Fraction(30000, 1001), Fraction(60), Fraction(24000, 1001)])
 

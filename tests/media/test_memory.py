@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
+import av
+import numpy as np
 import pytest
 from PIL import Image
 
 from tests.media.makers import encode_with, flat
-from vidkin.media import iter_frames, probe, write_video
-from vidkin.media.reader import open_video
+from vidkin.errors import MediaError
+from vidkin.media import iter_frames, open_video, probe, read_frames, write_video
 
 MEASURE = """
 import sys, psutil
@@ -108,3 +111,31 @@ def test_two_hours_stay_below_a_gibibyte(tmp_path: Path) -> None:
     count, peak = frames_and_peak(path, 1.0)
     assert count == 7200
     assert peak < 1024
+
+
+def test_a_few_bytes_do_not_keep_a_reader_busy_for_hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GIF whose every frame changes one pixel: 23 bytes for a million of them."""
+    monkeypatch.setattr("vidkin.media.reader._MOST_PIXELS_IN_ALL", 50_000_000)
+    monkeypatch.setattr("vidkin.media.reader._PIXELS_A_BYTE", 10_000)
+    path = tmp_path / "long.gif"
+    head = b"GIF89a" + struct.pack("<HHBBB", 1000, 1000, 0x80, 0, 0) + b"\0\0\0\xff\xff\xff"
+    frame = b"\x21\xf9\x04\x04\x0a\x00\x00\x00\x2c" + struct.pack("<HHHHB", 0, 0, 1, 1, 0)
+    path.write_bytes(head + (frame + b"\x02\x02\x44\x01\x00") * 40 + b";")
+    assert len(read_frames(path, rate=1)) == 4
+    path.write_bytes(head + (frame + b"\x02\x02\x44\x01\x00") * 2000 + b";")
+    with pytest.raises(MediaError, match="far more pixels in all than a video of its size; they are not decoded"):
+        read_frames(path, rate=1)
+
+
+def test_a_film_of_nothing_but_black_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vidkin.media.reader._MOST_PIXELS_IN_ALL", 0)
+    path = tmp_path / "black.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=30, options={"preset": "ultrafast", "g": "600"})
+        stream.width, stream.height, stream.pix_fmt = 1920, 1080, "yuv420p"
+        black = av.VideoFrame.from_ndarray(np.zeros((1080, 1920, 3), np.uint8), format="rgb24")
+        for _ in range(120):
+            black.pts = None
+            container.mux(stream.encode(black))
+        container.mux(stream.encode(None))
+    assert len(read_frames(path, rate=1, short_side=90)) == 4

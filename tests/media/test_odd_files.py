@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from vidkin.errors import MediaError
-from vidkin.media import iter_frames, probe, read_frames
-from vidkin.media.convert import Converter, Orienter, clean_aspect
-from vidkin.media.reader import PictureReader, open_video
+from vidkin.media import Converter, Orienter, PictureReader, iter_frames, open_video, probe, read_frames
+from vidkin.media.convert import clean_aspect
 from vidkin.media.sampling import Sampler
 
 pytestmark = pytest.mark.data

@@ -117,3 +117,17 @@ def test_planes_check_their_shapes() -> None:
     planes = FramePlanes(np.zeros((2, 4, 8), np.uint8), np.zeros((2, 2, 2, 4), np.uint8), np.arange(2.0))
     assert len(planes) == 2
     assert repr(planes) == "FramePlanes(luma=[2, 4, 8])"
+
+
+def test_a_cut_between_two_fields_is_one_between_two_frames(tmp_path: Path) -> None:
+    """Half of the lines of the frame in between show the old shot, and half the new one."""
+    old, new = pan("coffee", 1, width=200, height=180), pan("chelsea", 1, width=200, height=180)
+    one, other = next(iter(old)), next(iter(new))
+    mixed = one.copy()
+    mixed[1::2] = other[1::2]
+    options = {"x264-params": "interlaced=1:tff=1", "qp": "0"}
+    path = encode(tmp_path / "fields.mp4", [one] * 6 + [mixed] + [other] * 6, rate=25, options=options)
+    found = whole(path, height=128, width=128).luma.astype(int)
+    steps = np.abs(np.diff(found, axis=0)).mean((1, 2))
+    assert np.argmax(steps) in (5, 6)
+    assert np.sort(steps)[-2] < 0.05 * steps.max()

@@ -38,6 +38,9 @@ def test_everything_of_a_plain_file(tmp_path: Path) -> None:
         "bit_depth": 8,
         "hdr": False,
         "interlaced": False,
+        "stream": 0,
+        "offset": 0.0,
+        "time_code": "",
         "start_time": 0.0,
         "bit_rate": pytest.approx(path.stat().st_size * 8 / info.duration),
         "size_bytes": path.stat().st_size,
@@ -157,15 +160,17 @@ def test_sound_longer_than_the_video_does_not_mark_it_as_cut_off(tmp_path: Path)
         assert not info.cut_off
 
 
-def with_a_tone(path: Path, codec: str, sound: str | None, *, frames: int = 100, seconds: float = 10.0) -> Path:
-    """Ten frames a second, and a tone of 48 kHz."""
+def with_a_tone(
+    path: Path, codec: str, sound: str | None, *, frames: int = 100, seconds: float = 10.0, first: int = 0
+) -> Path:
+    """Ten frames a second from the first one on, and a tone of 48 kHz."""
     with av.open(str(path), "w") as container:
         video = container.add_stream(codec, rate=10, options={"g": "10"})
         video.width, video.height = 96, 64
         video.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
         audio = None if sound is None else container.add_stream(sound, rate=48000, layout="mono")
         for index, image in enumerate(pan("coffee", max(frames, round(10 * seconds)), width=96, height=64)):
-            if index < frames:
+            if first <= index < frames:
                 frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
                 frame.pts, frame.time_base = index, Fraction(1, 10)
                 container.mux(video.encode(frame))
@@ -316,3 +321,89 @@ def test_other_moments_need_no_file() -> None:
     assert [time_in("gone.mp4", moment) for moment in (1.5, "1.5", "0:01.5")] == [1.5, 1.5, 1.5]
     with pytest.raises(MediaError, match=r"gone\.mp4: there is no such file"):
         time_in("gone.mp4", "250f")
+
+
+def with_two_videos(path: Path) -> Path:
+    """The view from the front of a car, and a larger one from its rear."""
+    with av.open(str(path), "w") as container:
+        streams = []
+        for width, height in ((96, 64), (192, 128)):
+            stream = container.add_stream("libx264", rate=10, options={"g": "10", "bf": "3"})
+            stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+            streams.append(stream)
+        for number in range(30):
+            for stream, level in zip(streams, (60, 180), strict=True):
+                image = flat(level + number, stream.width, stream.height)
+                frame = av.VideoFrame.from_ndarray(image, format="rgb24")
+                frame.pts, frame.time_base = number, Fraction(1, 10)
+                container.mux(stream.encode(frame))
+        for stream in streams:
+            container.mux(stream.encode())
+    return path
+
+
+@pytest.mark.parametrize("ending", ["mp4", "mkv", "ts", "mov"])
+def test_of_two_videos_in_a_file_the_first_is_read_or_the_one_of_a_number(tmp_path: Path, ending: str) -> None:
+    path = with_two_videos(tmp_path / f"front_and_rear.{ending}")
+    assert (probe(path).stream, probe(path).width) == (0, 96)
+    assert (probe(path, stream=1).stream, probe(path, stream=1).width) == (1, 192)
+    assert read_frames(path).images[0].mean() == pytest.approx(60, abs=3)
+    with open_probed(path, stream=1) as opened:
+        assert next(iter_frames(opened)).images[0].mean() == pytest.approx(180, abs=3)
+        assert next(iter_frames(opened)).images[0].mean() == pytest.approx(180, abs=3)
+    with pytest.raises(MediaError, match=r"there is no video in stream 2; choose from 0, 1"):
+        probe(path, stream=2)
+
+
+def test_a_still_before_the_video_is_not_the_video(tmp_path: Path) -> None:
+    path = tmp_path / "still_first.mp4"
+    with av.open(str(path), "w") as container:
+        still, film = container.add_stream("mjpeg", rate=10), container.add_stream("libx264", rate=10)
+        still.width, still.height, still.pix_fmt = 320, 240, "yuvj420p"
+        film.width, film.height, film.pix_fmt = 96, 64, "yuv420p"
+        for number in range(20):
+            for stream in (still, film) if number == 0 else (film,):
+                frame = av.VideoFrame.from_ndarray(flat(100, stream.width, stream.height), format="rgb24")
+                frame.pts, frame.time_base = number, Fraction(1, 10)
+                container.mux(stream.encode(frame))
+        for stream in (still, film):
+            container.mux(stream.encode())
+    assert (probe(path).codec, probe(path).stream) == ("h264", 1)
+
+
+@pytest.mark.parametrize(
+    ("ending", "codec"), [("mkv", "libx264"), ("mp4", "libx264"), ("ts", "libx264"), ("flv", "libx264")]
+)
+def test_a_picture_that_starts_after_the_sound_is_not_cut_off(tmp_path: Path, ending: str, codec: str) -> None:
+    path = with_a_tone(tmp_path / f"late.{ending}", codec, "aac", first=30)
+    info = probe(path)
+    assert info.duration == pytest.approx(7.0, abs=0.11)
+    assert info.offset == pytest.approx(3.0, abs=0.11)
+    assert not info.cut_off
+
+
+def test_a_start_that_cannot_be_decoded_is_not_a_missing_end(tmp_path: Path) -> None:
+    whole = encode_with(tmp_path / "whole.ts", pan("coffee", 100), options={"g": "40", "sc_threshold": "0"})
+    content = whole.read_bytes()
+    packets = [content[place : place + 188] for place in range(0, len(content), 188)]
+    joined = tmp_path / "joined.ts"
+    joined.write_bytes(b"".join(packets[len(packets) // 20 :]))
+    info = probe(joined)
+    assert info.duration == pytest.approx(6.0, abs=0.05)
+    assert not info.cut_off
+
+
+@pytest.mark.parametrize(("ending", "codec"), [("ts", "libx264"), ("mpg", "mpeg2video")])
+@pytest.mark.parametrize("order", [(40, 75), (75, 40), (50, 50)])
+def test_recordings_appended_byte_by_byte_have_their_whole_length(
+    tmp_path: Path, ending: str, codec: str, order: tuple[int, int]
+) -> None:
+    parts = [
+        encode_with(tmp_path / f"{part}.{ending}", pan("coffee", count), rate=25, codec=codec, options={"bf": "2"})
+        for part, count in enumerate(order)
+    ]
+    path = tmp_path / f"whole.{ending}"
+    path.write_bytes(b"".join(part.read_bytes() for part in parts))
+    info = probe(path)
+    assert info.duration == pytest.approx(sum(order) / 25, abs=0.09)
+    assert not info.cut_off

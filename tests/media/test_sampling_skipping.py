@@ -12,9 +12,8 @@ import pytest
 
 from tests.media.makers import naive_sample
 from tests.support.videos import encode, pan
-from vidkin.media import iter_frames, read_frames
+from vidkin.media import PictureReader, iter_frames, read_frames
 from vidkin.media import sampling as _skipping
-from vidkin.media.reader import PictureReader
 
 X264 = {"preset": "veryfast"}
 X265 = {"preset": "ultrafast"}

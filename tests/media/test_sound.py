@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.sounds import RATE, Samples, tune, write_sounds
 from vidkin.errors import MediaError
-from vidkin.features.sound import Hearing, describe_sound
-from vidkin.media import iter_frames, open_probed
-from vidkin.media.sound import SOUND_RATE, Listener, SoundTrack, iter_sound
+from vidkin.features import Hearing, describe_sound
+from vidkin.media import iter_frames, iter_sound, open_probed
+from vidkin.media.sound import SOUND_RATE, Listener, SoundTrack
 
 
 def heard(path: Path) -> list[Samples]:

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch import multiprocessing as mp
 
-from vidkin.metric import losses
-from vidkin.metric.distributed import gather_with_gradient, rank_offset
+from vidkin.metric import gather_with_gradient, losses, rank_offset
 
 WORLD = 2
 LABELS = torch.tensor([[0, 0], [0, 0], [0, 1], [1, 2], [0, 1], [1, 2], [1, 3], [1, 3]])

@@ -10,8 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from vidkin.features import import_timm
-from vidkin.models import EncoderConfig, build_model
-from vidkin.models.encoder import Encoder
+from vidkin.models import Encoder, EncoderConfig, build_model
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ import torch
 
 from tests.support.comparators import passing
 from vidkin.errors import InvalidArgumentError
-from vidkin.models.comparator import Comparator, build_comparator, make_weighting
-from vidkin.models.config import ComparatorConfig
+from vidkin.models import Comparator, ComparatorConfig, build_comparator
+from vidkin.models.comparator import make_weighting
 
 PLAIN = ComparatorConfig(network="none", dimension=2)
 

@@ -12,9 +12,7 @@ from tests.support.videos import photograph
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_extractor
 from vidkin.media import Frames
-from vidkin.models.comparator_extractor import ComparatorExtractor, measure_unrelated
-from vidkin.models.comparator_folder import save_comparator
-from vidkin.models.config import ComparatorConfig
+from vidkin.models import ComparatorConfig, ComparatorExtractor, measure_unrelated, save_comparator
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,9 @@ import torch
 from numpy.typing import NDArray
 
 from tests.support.comparators import passing
-from vidkin.models.comparator import MapNetwork, build_comparator
+from vidkin.models import ComparatorConfig, Padding, Remainder, build_comparator, seeded
+from vidkin.models.comparator import MapNetwork
 from vidkin.models.comparator_extractor import map_in_blocks, reduced_length
-from vidkin.models.config import ComparatorConfig, Padding, Remainder
-from vidkin.models.randomness import seeded
 
 
 def network(padding: Padding = "zeros", remainder: Remainder = "pooled") -> MapNetwork:

@@ -11,7 +11,7 @@ from vidkin.models import EncoderConfig
 
 
 def test_a_mapping_and_back_is_the_same() -> None:
-    config = EncoderConfig(kind="clip", backbone="alexnet", lstm=7, rate=20, mean=(0.1, 0.2, 0.3))
+    config = EncoderConfig(kind="clip", backbone="torchvision:alexnet", lstm=7, rate=20, mean=(0.1, 0.2, 0.3))
     mapping = config.to_mapping()
     assert mapping["mean"] == [0.1, 0.2, 0.3]
     assert "std" not in mapping  # None is not written: TOML has no such value

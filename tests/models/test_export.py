@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from tests.conftest import missing_part
 from tests.models.conftest import clips, pictures, small
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features import open_extractor
 from vidkin.media import Frames
-from vidkin.models import export_model, save_model
-from vidkin.models.encoder import Encoder
+from vidkin.models import Encoder, EncoderConfig, build_model, export_model, open_encoder, save_model
+from vidkin.models.export import write_graph
 
 KINDS = ["clip", "image", "c3d"]
 
@@ -138,3 +139,31 @@ def test_an_exported_model_of_clips_cannot_be_opened_as_an_extractor(tmp_path: P
     path = export_model(small("c3d", frames=8), tmp_path / "clips.onnx")
     with pytest.raises(InvalidArgumentError, match=r"takes clips \[.*; use the folder of the model with --model"):
         open_extractor(f"onnx:{path}")
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("kind", ["image", "clip"])
+def test_alexnet_of_small_images_is_written_as_well(
+    kind: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its 6 x 6 cells are larger than the map of 64 pixels, which ONNX's pooling does not know."""
+    config = EncoderConfig(kind=kind, backbone="torchvision:alexnet", size=64, hidden=8, lstm=8, frames=2)
+    model = build_model(config, weights="random", seed=0).eval()
+    folder = save_model(model, tmp_path / "model")
+    assert {"model.onnx", *({"head.onnx"} if kind == "clip" else ())} <= {file.name for file in folder.iterdir()}
+    assert caplog.records == []
+    assert capfd.readouterr().out == ""
+    inputs = torch.rand(2, *((2, 3, 64, 64) if kind == "clip" else (3, 64, 64)))
+    found = open_encoder(folder, device="cpu").embed(inputs.numpy())
+    with torch.no_grad():
+        np.testing.assert_allclose(found, model.embed(inputs).numpy(), atol=1e-5)
+
+
+def test_a_network_that_onnx_lacks_is_one_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    class Bessel(nn.Module):
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            return torch.special.bessel_j0(images)
+
+    with pytest.raises(MissingPartError, match=r"m\.onnx cannot be written, as ONNX lacks a part of this network"):
+        write_graph(Bessel(), (torch.rand(2, 3),), tmp_path / "m.onnx", {"x": {0: "b"}, "y": {0: "b"}}, metadata={})
+    assert capfd.readouterr().out == ""

@@ -16,8 +16,7 @@ from vidkin.datasets import LabelledItem, read_item
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features import ClipExtractor, absolute_name, describe_file, open_extractor
 from vidkin.media import Frames, probe, read_frames
-from vidkin.models import ClipModelExtractor, ModelExtractor, save_model
-from vidkin.models.extractor import encoder_input
+from vidkin.models import ClipModelExtractor, ModelExtractor, encoder_input, save_model
 from vidkin.similarity import FrameFeatures
 
 

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from tests.models.conftest import pictures, small
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features.frame_encoder import load_frame_encoder
+from vidkin.features import load_frame_encoder
 from vidkin.models import EncoderConfig, ImageEncoder, build_model, model_digest, save_model
 
 
@@ -52,7 +52,7 @@ def test_random_weights_must_be_asked_for() -> None:
 
 
 def test_alexnet_gives_its_second_hidden_layer() -> None:
-    config = EncoderConfig(kind="image", backbone="alexnet", size=96, hidden=8)
+    config = EncoderConfig(kind="image", backbone="torchvision:alexnet", size=96, hidden=8)
     model = build_model(config, weights="random").eval()
     assert isinstance(model, ImageEncoder)
     assert model.feature_dimension == 4096
@@ -90,7 +90,7 @@ def test_a_3d_network_takes_all_its_weights_from_a_file(tmp_path: Path) -> None:
         (
             "mobilenet",
             InvalidArgumentError,
-            "backbone must be small, vidkin, alexnet, timm:<model> or torchvision:<model>, got 'mobilenet'",
+            "backbone must be small, vidkin, timm:<model> or torchvision:<model>, got 'mobilenet'",
         ),
         ("timm:resnet5", UnknownExtractorError, "timm has no model 'resnet5'; similar are"),
         (

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import torch
 
-from vidkin.models.randomness import random_state, restore_random_state, seeded
+from vidkin.models import random_state, restore_random_state, seeded
 
 
 def draw() -> tuple[float, float, float]:

@@ -18,13 +18,22 @@ from tests.support.comparators import passing
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features import open_extractor
 from vidkin.media import Frames
-from vidkin.models import Encoder, load_model, model_digest, open_encoder, save_model
-from vidkin.models.comparator import build_comparator
-from vidkin.models.comparator_extractor import ComparatorExtractor
-from vidkin.models.comparator_folder import comparator_digest, load_comparator, save_comparator
-from vidkin.models.config import ComparatorConfig
+from vidkin.models import (
+    ComparatorConfig,
+    ComparatorExtractor,
+    Encoder,
+    ExportError,
+    build_comparator,
+    comparator_digest,
+    load_comparator,
+    load_model,
+    model_digest,
+    open_encoder,
+    save_comparator,
+    save_model,
+)
 from vidkin.models.encoder import TorchEncoder
-from vidkin.models.export import ExportError, write_graph
+from vidkin.models.export import write_graph
 from vidkin.models.extractor import OnnxEncoder
 
 
@@ -115,7 +124,7 @@ def test_foreign_and_damaged_graphs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(MissingPartError, match=r"was made from another model .*; install torch to use the model"):
         open_encoder(folder)
     graph.write_bytes(b"no network")
-    with pytest.raises(MissingPartError, match=r"cannot open this file: .*; install torch to use the model"):
+    with pytest.raises(MissingPartError, match=r"not an ONNX file: .*; install torch to use the model"):
         open_encoder(folder)
 
 

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.whitening import read_safetensors
+from vidkin.features import read_safetensors
 from vidkin.models.weights import load_weights
 
 

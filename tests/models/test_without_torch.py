@@ -14,9 +14,7 @@ from tests.support.comparators import passing
 from tests.support.videos import encode, pan
 from vidkin._base.install import install_command
 from vidkin.features import open_extractor
-from vidkin.models import save_model
-from vidkin.models.comparator_folder import save_comparator
-from vidkin.models.config import ComparatorConfig
+from vidkin.models import ComparatorConfig, save_comparator, save_model
 
 pytestmark = pytest.mark.process
 

@@ -11,8 +11,8 @@ import pytest
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Coverage, SharedStretch
+from vidkin.rendering import find_format, write_format
 from vidkin.rendering.coverage import COVERAGE_FORMATS, coverage_cells, describe_coverage, strip_of
-from vidkin.rendering.text import find_format, write_format
 
 
 def shared(start: float, end: float, path: str, there: float, speed: float = 1.0) -> SharedStretch:

@@ -12,9 +12,8 @@ from PIL import Image
 
 from tests.support.labelled import counting_clip
 from tests.support.videos import encode
-from vidkin.files.findings import Finding
-from vidkin.index import DuplicateGroup, DuplicateMember
-from vidkin.index.duplicates.traits import Traits
+from vidkin.files import Finding
+from vidkin.index import DuplicateGroup, DuplicateMember, Traits
 from vidkin.rendering.duplicates import write_duplicate_page
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from vidkin.files.findings import Finding
-from vidkin.index import Difference, DuplicateGroup, DuplicateMember
-from vidkin.index.duplicates.traits import Traits
-from vidkin.rendering.duplicates import describe_member, describe_traits, duplicate_cells
+from vidkin.files import Finding
+from vidkin.index import Difference, DuplicateGroup, DuplicateMember, Traits
+from vidkin.rendering import describe_member, duplicate_cells
+from vidkin.rendering.duplicates import describe_traits
 
 BEST = DuplicateMember("/a/best.mp4", 0.9, 1920, 1080, 60.0, 1000, best=True)
 

@@ -32,6 +32,20 @@ def test_every_part_is_tried() -> None:
     assert findings["classical extractor"][1].endswith(" values")
 
 
+def test_a_part_that_does_not_work_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_DECODERS", ("betamax", "h264"))
+    monkeypatch.setattr(machine, "_ENCODERS", ("libx264", "betamax"))
+    found = states()
+    assert found["video decoders"][0] == "broken"
+    assert "lacks betamax; run pip install" in found["video decoders"][1]
+    assert found["video encoders"][1] == "libx264 (without betamax)"
+
+
+def test_a_package_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_PACKAGES", ("numpy", "betamax"))
+    assert states()["packages"][1] == f"not installed: betamax; run {install_command()}"
+
+
 def test_each_extra_says_what_it_is_for_and_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_extractor", lambda name: name)
     monkeypatch.setattr(machine, "EXTRAS", {"arrays": "big arrays", "pictures": "pictures of them"})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.index import Comparison
-from vidkin.rendering.matches import frame_pairs
+from vidkin.rendering import frame_pairs
 from vidkin.similarity import Segment
 
 

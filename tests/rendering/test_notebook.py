@@ -13,7 +13,7 @@ import vidkin
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.index import DuplicateGroup, DuplicateMember, Match, Occurrence, RecurringGroup
-from vidkin.media.notebook import Results
+from vidkin.media import Results
 from vidkin.shots import Shot
 from vidkin.similarity import Segment
 

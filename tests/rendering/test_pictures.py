@@ -13,8 +13,7 @@ from tests.support.folders import made_in
 from tests.support.videos import encode
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import Comparison
-from vidkin.rendering.curve import draw_curve
-from vidkin.rendering.matches import frame_pairs, pool_map
+from vidkin.rendering import draw_curve, frame_pairs, pool_map
 from vidkin.rendering.pictures import draw_map, draw_pairs, require_picture_name
 from vidkin.similarity import Segment
 

@@ -16,12 +16,11 @@ from tests.support.videos import encode
 from vidkin.errors import MediaError
 from vidkin.index import Occurrence, RecurringGroup
 from vidkin.media import read_frames
+from vidkin.rendering import describe_difference, describe_group, write_format
 from vidkin.rendering.recurring import (
     PLAYER_FORMATS,
     RECURRING_FORMATS,
     GroupsToWrite,
-    describe_difference,
-    describe_group,
     ffmetadata_chapters,
     join_parts,
     matroska_chapters,
@@ -30,7 +29,6 @@ from vidkin.rendering.recurring import (
     skip_list,
     split_parts,
 )
-from vidkin.rendering.text import write_format
 
 OPENING = RecurringGroup(
     (Occurrence("a.mkv", 10.0, 38.0, 0.9), Occurrence("b.mkv", 0.0, 20.0, 0.8, 0.96, 8.0)), "opening", 12
@@ -158,7 +156,7 @@ def test_what_is_left_is_one_file_with_all_frames_but_those_of_the_opening(tmp_p
 
 def test_the_table_of_the_guide_is_the_table_of_formats() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "recurring.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ([^|`]+) \| `(\w+)` \| (`\.[^|]*) \| `--", guide, flags=re.MULTILINE)
+    rows = re.findall(r"^\| ([^|`]+) \| `(\w+)` \| (`\.[^|]*) \| `-", guide, flags=re.MULTILINE)
     players = [
         (form.label, name, ", ".join(f"`{ending}`" for ending in form.files)) for name, form in PLAYER_FORMATS.items()
     ]

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vidkin.rendering.text import clock, clock_range, command_line, file_size, number, percent, printable
+from vidkin.rendering import clock, file_size, number, printable
+from vidkin.rendering.text import clock_range, command_line, percent
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vidkin.rendering.text import describe_box, describe_parts
+from vidkin.rendering import describe_parts
+from vidkin.rendering.text import describe_box
 from vidkin.similarity import WHOLE, Box, Segment
 
 
@@ -37,4 +38,7 @@ def test_both_sides_are_named() -> None:
     assert parts(WHOLE, WHOLE) == ""
     assert parts(WHOLE, (0.0, 0.0, 0.5, 0.5)) == "upper left 50 % of file"
     assert parts((0.0, 0.0, 0.5, 1.0), WHOLE) == "left half of query"
+    assert parts((0.0, 0.13, 1.0, 0.87), (0.0, 0.12, 1.0, 0.86)) == ""  # the letterbox of both
+    assert parts((0.0, 0.13, 1.0, 0.87), WHOLE) == "middle 74 % of query"
+    assert parts((0.0, 0.0, 0.5, 1.0), (0.0, 0.0, 0.5, 1.0)) == "left half of file, left half of query"
     assert parts((0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)) == "right half of file, left half of query"

@@ -10,7 +10,7 @@ from PIL import Image
 
 from vidkin.datasets import LabelledItem
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.training import draw_first_batch
+from vidkin.rendering import draw_first_batch
 from vidkin.training import FirstBatch
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.index import Entry, Index, VideoRecord, window_vectors
-from vidkin.index.storage.opening import open_place
+from vidkin.index import Entry, Index, VideoRecord, open_place, window_vectors
 from vidkin.review import Labels
 from vidkin.similarity import FrameFeatures
 

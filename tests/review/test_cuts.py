@@ -8,9 +8,10 @@ import pytest
 
 from tests.support.videos import encode, pan
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError
-from vidkin.index import Index, SerialExecutor
-from vidkin.index.storage.opening import open_place
+from vidkin.index import Index, SerialExecutor, open_place
 from vidkin.review import (
+    REVIEW_FOLDER,
+    CorrectedShots,
     Labels,
     forget_corrected,
     read_corrected,
@@ -22,7 +23,6 @@ from vidkin.review import (
     write_corrected,
 )
 from vidkin.review.cuts import _f1, _fit, _judge
-from vidkin.review.labels import REVIEW_FOLDER
 from vidkin.shots import DetectedCut
 
 
@@ -101,8 +101,10 @@ def test_corrections_are_stored_as_cuts_and_as_labels(tmp_path: Path) -> None:
     detected = (DetectedCut(10), DetectedCut(30, "dissolve", 0.8, 25, 35))
     corrected = (DetectedCut(12), detected[1])
     assert read_corrected(tmp_path, "aa:1") is None
-    write_corrected(open_place(tmp_path), "aa:1", corrected, detected=detected, source="shots page")
-    assert read_corrected(tmp_path, "aa:1") == corrected
+    write_corrected(
+        open_place(tmp_path), "aa:1", CorrectedShots(corrected, ((3, 9),)), detected=detected, source="shots page"
+    )
+    assert read_corrected(tmp_path, "aa:1") == CorrectedShots(corrected, ((3, 9),))
     labels = {label.frame: label.verdict for label in Labels.open(tmp_path).cuts}
     assert labels == {12: "cut", 30: "cut", 10: "no cut"}
     (file,) = (tmp_path / "review").glob("shots-*.json")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
-from vidkin.index.storage.opening import open_place
+from vidkin.index import open_place
 from vidkin.review import Labels
 from vidkin.review.labels import is_held_back
 

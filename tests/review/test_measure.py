@@ -12,11 +12,10 @@ import pytest
 
 from tests.review.synthetic import fill, judge, judge_pairs
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import Index
-from vidkin.index.storage.opening import open_place
+from vidkin.index import Index, open_place
 from vidkin.review import Labels, read_reviews, suggest_pairs, train_measure, use_measure
 from vidkin.review.measure import judge_difference, ordering
-from vidkin.similarity.reviewed import ReviewedScorer, ReviewMeasure
+from vidkin.similarity import ReviewedScorer, ReviewMeasure
 
 
 @pytest.fixture

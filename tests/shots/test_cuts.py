@@ -12,13 +12,12 @@ from safetensors.numpy import load_file, save_file
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes, write_video
-from vidkin.shots import Transition, detect, detect_shots
 from vidkin.shots import cuts as cuts_module
+from vidkin.shots import detect, detect_shots
 from vidkin.shots.band import BAND_CHANNELS
 from vidkin.shots.cut_numbers import HARD_NUMBERS
 from vidkin.shots.cuts import CutDetector, CutModel, CutRules, Proposal, ProposalScore, decide
-from vidkin.shots.gradual_numbers import GRADUAL_NUMBERS, can_be_a_transition
-from vidkin.shots.regions import measure_letters
+from vidkin.shots.gradual_numbers import GRADUAL_NUMBERS
 
 GRADUAL = dict.fromkeys(GRADUAL_NUMBERS, 0.0)
 
@@ -185,17 +184,6 @@ def test_a_screen_that_changes_inside_a_picture_makes_no_cut_but_a_narrow_pictur
 
 
 def test_letters_that_appear_over_a_picture_make_no_cut() -> None:
-    random = np.random.default_rng(0)
-    picture = random.integers(16, 236, (128, 128), np.uint8)
-    letters = picture.copy()
-    letters[40:60, 20:100] = 235
-    assert measure_letters(picture, letters) == measure_letters(letters, picture) == 0.0
-    # Another picture in the same place, another picture everywhere, letters over black, nothing.
-    inside = picture.copy()
-    inside[40:60, 20:100] = random.integers(16, 236, (20, 80))
-    title = np.full_like(picture, 16)
-    for one, other in ((picture, inside), (picture, picture[::-1]), (title, letters), (picture, picture)):
-        assert measure_letters(one, other) > 0.5
     assert decide([measured(distance=3.0, letters=0.1, picture=3.5)], [], rules()) == ()
     assert len(decide([measured(distance=3.0, letters=0.1, picture=1.5)], [], rules())) == 1  # a cut to plain color
 
@@ -282,27 +270,6 @@ def test_a_screen_or_letters_in_a_moving_picture_make_no_cut(numbers: dict[str, 
     values = dict(zip(HARD_NUMBERS, likely.numbers, strict=True)) | {"picture": 3.0} | numbers
     cuts = decide([replace(likely, numbers=tuple(values.values()))], [], rules())
     assert [cut.frame for cut in cuts] == ([31] if found else [])
-
-
-@pytest.mark.parametrize(
-    ("kind", "seconds", "numbers", "counts"),
-    [
-        ("dissolve", 4.4, {"appears": 0.2}, True),
-        ("dissolve", 5.0, {"appears": 0.2}, False),
-        ("fade", 5.0, {}, True),
-        # All is found again and nothing stays, as beside it, where the camera moves a thirtieth of the picture.
-        ("wipe", 1.6, {"appears": 0.02, "stayed": 0.1, "shifted": 0.03}, False),
-        ("dissolve", 1.6, {"appears": 0.02, "stayed": 0.1, "shifted": 0.03}, False),
-        ("wipe", 0.6, {"appears": 0.02, "stayed": 0.1, "shifted": 0.03}, True),
-        ("wipe", 1.6, {"appears": 0.1, "stayed": 0.1, "shifted": 0.03}, True),  # a tenth is new in every step
-        ("wipe", 1.6, {"appears": 0.02, "stayed": 0.6, "shifted": 0.03}, True),
-        ("wipe", 1.6, {"appears": 0.02, "stayed": 0.1, "shifted": 0.0}, True),  # nothing moves beside it: a push
-    ],
-)
-def test_a_moving_camera_makes_no_transition(
-    kind: Transition, seconds: float, numbers: dict[str, float], counts: bool
-) -> None:
-    assert can_be_a_transition(kind, tuple({**GRADUAL, **numbers}.values()), seconds) is counts
 
 
 @pytest.mark.parametrize("name", ["coffee", "astronaut"])

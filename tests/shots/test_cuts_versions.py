@@ -62,6 +62,17 @@ def test_every_version_of_a_film_has_the_same_cuts(
     assert [cut.time for cut in detection.cuts] == pytest.approx(expected, abs=1.5 / RATE)
 
 
+@pytest.mark.large
+@pytest.mark.parametrize("rate", [1, 2])
+def test_cuts_of_very_few_frames_a_second_are_found(rate: int, tmp_path: Path) -> None:
+    """Each camera moves for eight frames, a fifth of a second of a usual film from one to the next."""
+    slow = [image for name in SCENES for image in list(pan(name, 48, seed=2))[::6]]
+    found = detect(encode(tmp_path / "film.mp4", slow, rate=rate))
+    assert [cut.frame for cut in found.cuts if cut.kind == "hard"] == [8, 16, 24]
+    assert [shot.start for shot in found.shots] == pytest.approx([8 * number / rate for number in range(4)])
+    assert len(found.curve.times) == len(found.curve.values) == 32
+
+
 @pytest.mark.process
 def test_memory_does_not_grow_with_the_length_of_a_film(tmp_path: Path) -> None:
     """20,000 frames take at most 400 bytes a frame more than 2,000; a frame itself has 24 KiB."""

@@ -32,7 +32,7 @@ from vidkin.shots import (
 def test_cuts_are_found_without_torch_and_what_else_learning_needs(tmp_path: Path, way: str) -> None:
     film = cut_video(tmp_path / "film.mp4")
     calls = {
-        "command": "import sys; sys.argv = ['vidkin', 'shots', '--json', film]; from vidkin.cli import main; main()",
+        "command": "import sys; sys.argv = ['vidkin', 'shots', '-fjson', film]; from vidkin.cli import main; main()",
         "library": "import vidkin; print(len(vidkin.detect_shots(film)), 'shots')",
     }
     code = (
@@ -212,7 +212,7 @@ def test_a_fade_out_before_a_cut_from_black_opens_no_shot() -> None:
     given = DetectedCuts(cuts, critical=(0.1, 0.2, 0.3))
     found = build_detection("film.mp4", "known", given, np.arange(100) / 10)
     assert [(shot.start_frame, shot.kind, shot.critical) for shot in found.shots] == [
-        *((0, "start", 0.1), (45, "hard", 0.3)),
+        *((0, "start", 0.1), (45, "fade", 0.3)),
     ]
     assert (found.shots[0].end, found.shots[1].transition_start, found.shots[1].transition_end) == (4.5, 3.0, 4.5)
     assert [cut.frame for cut in found.cuts] == [35, 45]

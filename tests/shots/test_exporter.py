@@ -23,9 +23,9 @@ def test_with_one_video_a_target_is_the_file(tmp_path: Path) -> None:
     exported = exporter.export(detection("film.mp4"))
     assert exported.files == (("edl", tmp_path / "a.edl"),)
     assert (exported.thumbnails, exported.split, exported.failures) == ((), None, ())
-    assert exporter.export_table() == (tmp_path / "a.csv", ())
+    assert exporter.export_tables() == ({"csv": tmp_path / "a.csv"}, ())
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 4
-    assert ShotExporter({"csv": tmp_path / "b.csv"}, ["film.mp4"]).export_table() == (None, ())
+    assert ShotExporter({"csv": tmp_path / "b.csv"}, ["film.mp4"]).export_tables() == ({}, ())
 
 
 def test_with_several_videos_a_target_is_a_folder_and_files_are_named_after_them(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_failure_is_reported_and_the_rest_is_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("targets", "message"),
     [
-        ({"svg": "a.svg"}, "targets must be among csv, thumbnails, split, edl, .*, got 'svg'"),
+        ({"svg": "a.svg"}, "targets must be among thumbnails, split, edl, .*, got 'svg'"),
         ({"edl": "none/a.edl"}, r"edl: there is no folder .*none'; create it first"),
         ({"csv": "folder"}, r"csv must be a file, got the folder '.*folder'"),
         ({"split": "file"}, r"split must be a folder, got the file '.*file'"),

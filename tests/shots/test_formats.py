@@ -55,7 +55,9 @@ def test_the_ending_of_a_file_chooses_its_format(file: str, name: str) -> None:
 
 
 def test_an_ending_of_no_format_is_refused_with_all_endings() -> None:
-    message = r"^film\.mp3: the ending chooses the format and must be one of \.edl, \.otio, .*\.png, \.svg, \.pdf$"
+    message = (
+        r"^film\.mp3: the ending chooses the format and must be one of \.edl, \.scenes\.edl, \.fcpxml, .*\.svg, \.pdf$"
+    )
     with pytest.raises(InvalidArgumentError, match=message):
         match_shot_format("film.mp3")
     with pytest.raises(InvalidArgumentError, match="'tiff' is not a format of shots; choose from chapters, csv"):
@@ -85,17 +87,17 @@ def test_the_table_of_the_guide_is_the_table_of_formats() -> None:
 def test_a_format_of_another_package_is_written_by_its_ending(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     target = tmp_path / "film.starts"
-    outcome = run("shots", "--detector", "shotdetect", film, "--export", target)
+    outcome = run("shots", "--detector", "shotdetect", film, "-o", target)
     assert target.read_text() == "0\n2\n4.5"
-    assert "film.starts: seconds of cuts" in outcome.out
+    assert "film.starts: seconds of cuts" in outcome.err
 
 
 @pytest.mark.usefixtures("package")
 def test_a_format_of_another_package_fills_a_folder_by_its_name(tmp_path: Path) -> None:
     films = [cut_video(tmp_path / f"{name}.mp4") for name in ("one", "two")]
-    outcome = run("shots", "-d", "shotdetect", *films, "--workers", "1", "--json", "--export", f"starts={tmp_path}/s")
+    outcome = run("shots", "-d", "shotdetect", *films, "--workers", "1", "-f", "json", "-o", f"starts={tmp_path}/s")
     assert sorted(path.name for path in made_in(tmp_path / "s")) == ["one.starts", "two.starts"]
-    assert outcome.json["videos"][0]["files"] == {"starts": str(tmp_path / "s" / "one.starts")}
+    assert outcome.json["videos"][0]["outputs"] == {"starts": str(tmp_path / "s" / "one.starts")}
 
 
 def test_export_and_its_older_spellings_write_the_same_bytes(tmp_path: Path) -> None:
@@ -111,8 +113,8 @@ def test_export_and_its_older_spellings_write_the_same_bytes(tmp_path: Path) -> 
     }
     for folder in ("named", "by_ending"):
         (tmp_path / folder).mkdir()
-    named = [word for name, file in files.items() for word in ("--export", f"{name}={tmp_path / 'named' / file}")]
-    by_ending = [word for file in files.values() for word in ("--export", tmp_path / "by_ending" / file)]
+    named = [word for name, file in files.items() for word in ("-o", f"{name}={tmp_path / 'named' / file}")]
+    by_ending = [word for file in files.values() for word in ("-o", tmp_path / "by_ending" / file)]
     for words in (named, by_ending):
         run("shots", "--detector", "shotdetect", film, *words)
     for file in files.values():
@@ -120,20 +122,18 @@ def test_export_and_its_older_spellings_write_the_same_bytes(tmp_path: Path) -> 
     assert json.loads((tmp_path / "by_ending" / "a.otio").read_text())["OTIO_SCHEMA"] == "Timeline.1"
 
 
-def test_export_names_one_file_a_format_and_csv_may_be_standard_output(tmp_path: Path) -> None:
+def test_output_names_one_file_a_format(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     words = ("shots", "--detector", "shotdetect", film)
-    twice = run(*words, "--export", f"edl={tmp_path / 'a.edl'}", "--export", tmp_path / "b.edl", status=2)
-    assert "--export must name one file of a format" in twice.err
-    assert "the ending chooses the format" in run(*words, "--export", "film.mov", status=2).err
-    shown = run(*words, "--export", "csv=-")
-    assert shown.out.startswith("file,shot,start,end,")
-    assert "--drop-frame needs --export FILE.edl" in run(*words, "--drop-frame", status=2).err
+    twice = run(*words, "-o", f"edl={tmp_path / 'a.edl'}", "-o", tmp_path / "b.edl", status=2)
+    assert "--output must name one file of a format" in twice.err
+    assert "the ending chooses the format" in run(*words, "-o", "film.mov", status=2).err
+    assert "--drop-frame needs --output FILE.edl" in run(*words, "--drop-frame", status=2).err
 
 
-def test_help_shows_export_and_hides_rare_options() -> None:
+def test_help_shows_output_and_hides_rare_options() -> None:
     usage = run("shots", "--help").out
     shown = set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", usage, flags=re.MULTILINE))
-    assert {"--export", "--split", "--thumbnails", "--detector"} <= shown
+    assert {"--output", "--detector"} <= shown
     assert not shown & {"--template", "--image-size", "--drop-frame"}
     assert len(shown) <= 17

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from urllib.parse import unquote, urlparse
+from xml.etree import ElementTree
 
 import av
 import pytest
 
 from tests.support.detections import cut_video, detection
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.shots import write_chapters, write_edl, write_otio
+from vidkin.media import probe
+from vidkin.shots import (
+    find_shot_format,
+    write_chapters,
+    write_edl,
+    write_fcpxml,
+    write_otio,
+    write_scene_cuts,
+    write_shots_csv,
+)
 
 EVENT = re.compile(r"^(\d{3})  AX       V     C        (\S{11}) (\S{11}) (\S{11}) (\S{11})$")
 
@@ -139,3 +151,114 @@ def test_chapters_go_into_a_file(tmp_path: Path) -> None:
                 output.mux(packet)
     with av.open(str(tmp_path / "out.mkv")) as made:
         assert [chapter["metadata"]["title"] for chapter in made.chapters()][1] == "Shot 2 (critical)"
+
+
+def with_time_code(path: Path, code: str, *, rate: Fraction | int = 25, first: int = 0) -> Path:
+    """A film of 60 frames whose file states a time code for the first one."""
+    film = cut_video(path.with_name(f"plain{path.suffix}"), rate=rate)
+    with av.open(str(film)) as source, av.open(str(path), "w") as target:
+        target.metadata["timecode"] = code
+        video = target.add_stream_from_template(source.streams.video[0])
+        for packet in source.demux(video=0):
+            if packet.size:
+                packet.stream = video
+                target.mux(packet)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("ending", "rate", "code", "expected"),
+    [
+        ("mov", 25, "10:00:00:00", "10:00:00:20"),
+        ("mp4", 25, "10:00:00:10", "10:00:01:05"),
+        ("mkv", 24, "09:59:59:23", "10:00:00:19"),
+        ("mov", Fraction(30000, 1001), "00:59:59;15", "01:00:00;05"),
+        ("mov", 15, "10:00:00:14", "10:00:02:08"),
+    ],
+)
+def test_the_time_code_of_a_file_is_its_source_time(
+    tmp_path: Path, ending: str, rate: Fraction | int, code: str, expected: str
+) -> None:
+    """Shots begin at frames 0, 20 and 45."""
+    film = with_time_code(tmp_path / f"film.{ending}", code, rate=rate)
+    found = replace(detection(film, rate=float(rate)), time_code=probe(film).time_code)
+    assert found.time_code == code
+    write_edl(found, tmp_path / "film.edl")
+    lines = events(tmp_path / "film.edl")
+    assert (lines[0][2], lines[1][1]) == (expected, expected)
+    assert lines[0][3].replace(";", ":") == "00:00:00:00"
+    assert ("FCM: DROP FRAME" in (tmp_path / "film.edl").read_text()) is (";" in code)
+    write_scene_cuts(found, tmp_path / "film.scenes.edl")
+    assert [event[1:3] for event in events(tmp_path / "film.scenes.edl")] == [line[1:3] for line in lines]
+    assert all(event[1:3] == event[3:5] for event in events(tmp_path / "film.scenes.edl"))
+    write_shots_csv([found], tmp_path / "film.csv")
+    with (tmp_path / "film.csv").open(newline="") as file:
+        assert [row["start_timecode"] for row in csv.DictReader(file)] == [line[1] for line in lines]
+    write_otio(found, tmp_path / "film.otio")
+    otio = pytest.importorskip("opentimelineio")
+    clips = list(otio.adapters.read_from_file(str(tmp_path / "film.otio")).tracks[0])
+    first = clips[0].source_range.start_time.value
+    assert [clip.source_range.start_time.value - first for clip in clips] == [0, 20, 45]
+    assert clips[0].media_reference.available_range.start_time.value == first == found.clock().first > 0
+
+
+@pytest.mark.parametrize(
+    "rate", [10, 12, 15, 24, 25, 30, 48, 50, 60, *(Fraction(each, 1001) for each in (24000, 60000))]
+)
+def test_time_code_is_counted_at_a_rate_that_it_has(tmp_path: Path, rate: Fraction | int) -> None:
+    """OpenTimelineIO's reader of such lists knows no other rates; each frame has a number of its own."""
+    otio = pytest.importorskip("opentimelineio")
+    write_edl(detection(rate=float(rate)), tmp_path / "film.edl")
+    text = (tmp_path / "film.edl").read_text()
+    stated = re.search(r"time code counts (\d+) frames", text)
+    counted = float(stated[1] if stated else rate)
+    starts = [otio.opentime.from_timecode(event[1], counted).value for event in events(tmp_path / "film.edl")]
+    times = round(counted / float(rate))
+    assert starts == [0, 20 * times, 45 * times]
+
+
+def test_what_comes_before_the_picture_is_in_every_exported_time(tmp_path: Path) -> None:
+    """The sound begins 3 s before the picture: players show the first frame at 3 s."""
+    film = cut_video(tmp_path / "film.mkv", rate=25)
+    found = replace(detection(film, rate=25.0), offset=3.0)
+    write_edl(found, tmp_path / "film.edl")
+    assert [event[1] for event in events(tmp_path / "film.edl")] == ["00:00:03:00", "00:00:03:20", "00:00:04:20"]
+    write_shots_csv([found], tmp_path / "film.csv")
+    with (tmp_path / "film.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["start"]) for row in rows] == pytest.approx([3.0, 3.8, 4.8])
+    assert float(rows[2]["transition_start"]) == pytest.approx(4.72)
+    write_chapters(found, tmp_path / "film.txt")
+    assert "START=3000\nEND=3800\n" in (tmp_path / "film.txt").read_text()
+    find_shot_format("stats").write(found, tmp_path / "stats.csv")
+    assert (tmp_path / "stats.csv").read_text().splitlines()[1].startswith("0,3.000000,")
+    find_shot_format("html").write(found, tmp_path / "film.html")
+    assert "<b>2</b> 3.80 to 4.80 s" in (tmp_path / "film.html").read_text()
+    write_fcpxml(found, tmp_path / "film.fcpxml")
+    (asset,) = ElementTree.parse(tmp_path / "film.fcpxml").iter("asset")
+    assert (asset.get("start"), asset.get("duration")) == ("0/25s", "135/25s")
+
+
+def test_a_project_of_final_cut_pro(tmp_path: Path) -> None:
+    film = with_time_code(tmp_path / "film & <1>.mov", "01:00:00:00", rate=Fraction(24000, 1001))
+    found = replace(detection(film, rate=24000 / 1001), time_code="01:00:00:00")
+    write_fcpxml(found, tmp_path / "film.fcpxml")
+    root = ElementTree.parse(tmp_path / "film.fcpxml").getroot()
+    assert (root.tag, root.get("version")) == ("fcpxml", "1.9")
+    (form,) = root.iter("format")
+    assert (form.get("frameDuration"), form.get("width"), form.get("height")) == ("1001/24000s", "192", "128")
+    (media,) = root.iter("media-rep")
+    assert Path(unquote(urlparse(media.get("src")).path)) == film
+    clips = list(root.iter("asset-clip"))
+    frame, hour = Fraction(1001, 24000), 86_400
+    shown = [
+        [Fraction(clip.get(name, "").removesuffix("s")) / frame for name in ("offset", "start", "duration")]
+        for clip in clips
+    ]
+    assert shown == [[0, hour, 20], [20, hour + 20, 25], [45, hour + 45, 15]]
+    assert [clip.findtext("note") for clip in clips] == [
+        None,
+        "hard transition, confidence 0.90",
+        "gradual transition, confidence 0.60",
+    ]
+    assert [clip.find("marker") is not None for clip in clips] == [False, True, False]

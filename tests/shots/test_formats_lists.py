@@ -30,12 +30,13 @@ def test_one_line_a_shot(tmp_path: Path) -> None:
         "start_frame": "20",
         "end_frame": "45",
         "start_timecode": "00:00:02:00",
-        "end_timecode": "00:00:04:05",
+        "end_timecode": "00:00:04:15",
         "kind": "hard",
         "confidence": "0.9000",
         "transition_start": "",
         "transition_end": "",
         "critical": "0.8000",
+        "black": "",
     }
     assert (found[2]["transition_start"], found[2]["transition_end"]) == ("4.300000", "4.700000")
     assert found[5]["critical"] == ""
@@ -71,7 +72,7 @@ def test_one_line_a_frame_with_the_curve(tmp_path: Path) -> None:
 
 
 def test_as_plain_values() -> None:
-    described = json.loads(json.dumps(detection().to_dict(curve=True)))
+    described = json.loads(json.dumps(detection().to_dict()))
     assert described["frames"] == 60
     assert described["frame_rate"] == 10.0
     assert [shot["start"] for shot in described["shots"]] == [0.0, 2.0, 4.5]
@@ -90,7 +91,7 @@ def test_as_plain_values() -> None:
     }
     assert described["curve"]["name"] == "novelty"
     assert described["curve"]["values"][19] == 0.9
-    assert "curve" not in detection().to_dict()
+    assert "curve" not in detection().to_dict(short=True)
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

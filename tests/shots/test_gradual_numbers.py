@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from vidkin.media import FramePlanes
+from vidkin.shots import Transition
 from vidkin.shots.frame_vectors import FrameVectors
-from vidkin.shots.gradual_numbers import measure_wipe
+from vidkin.shots.gradual_numbers import GRADUAL_NUMBERS, can_be_a_transition, measure_wipe
 from vidkin.shots.motion import measure_motion
 from vidkin.shots.regions import PictureBlocks
 
@@ -79,3 +80,25 @@ def test_a_wipe_brings_new_things_inside_the_picture_and_a_push_moves_what_stood
     appears, _, shifts, appeared, shifted = measure_motion(film(push), 30, 61)
     assert (appears, appeared, shifted) == (0.0, 0.0, 0.0)
     assert shifts == pytest.approx(12 / 128)
+
+
+@pytest.mark.parametrize(
+    ("kind", "seconds", "numbers", "counts"),
+    [
+        ("dissolve", 4.4, {"appears": 0.2}, True),
+        ("dissolve", 5.0, {"appears": 0.2}, False),
+        ("fade", 5.0, {}, True),
+        # All is found again and nothing stays, as beside it, where the camera moves a thirtieth of the picture.
+        ("wipe", 1.6, {"appears": 0.02, "stayed": 0.1, "shifted": 0.03}, False),
+        ("dissolve", 1.6, {"appears": 0.02, "stayed": 0.1, "shifted": 0.03}, False),
+        ("wipe", 0.6, {"appears": 0.02, "stayed": 0.1, "shifted": 0.03}, True),
+        ("wipe", 1.6, {"appears": 0.1, "stayed": 0.1, "shifted": 0.03}, True),  # a tenth is new in every step
+        ("wipe", 1.6, {"appears": 0.02, "stayed": 0.6, "shifted": 0.03}, True),
+        ("wipe", 1.6, {"appears": 0.02, "stayed": 0.1, "shifted": 0.0}, True),  # nothing moves beside it: a push
+    ],
+)
+def test_a_moving_camera_makes_no_transition(
+    kind: Transition, seconds: float, numbers: dict[str, float], counts: bool
+) -> None:
+    none = dict.fromkeys(GRADUAL_NUMBERS, 0.0)
+    assert can_be_a_transition(kind, tuple({**none, **numbers}.values()), seconds) is counts

@@ -13,22 +13,23 @@ from tests.support.detections import cut_video, detection
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import read_frames
-from vidkin.shots import NameTemplate, write_thumbnails
+from vidkin.shots import BlackStretch, NameTemplate, write_thumbnails
 
 
-def test_a_thumbnail_is_the_middle_frame_of_its_shot(tmp_path: Path) -> None:
+def test_a_thumbnail_is_the_middle_frame_of_what_is_seen_of_its_shot(tmp_path: Path) -> None:
+    """Shots from frame 0, 20 and 45, with a dissolve over frames 43 to 47."""
     source = cut_video(tmp_path / "film 山.mp4")
     paths = write_thumbnails(detection(source), tmp_path / "pictures", short_side=128)
     assert [path.name for path in paths] == ["film 山-001.jpg", "film 山-002.jpg", "film 山-003.jpg"]
-    assert frames_shown(source, paths) == [9, 32, 52]
+    assert frames_shown(source, paths) == [9, 31, 53]
 
 
 def test_several_images_are_spread_over_a_shot(tmp_path: Path) -> None:
-    """Of 20, 25 and 15 frames: the middles of their halves."""
+    """Of 20, 23 and 12 frames outside of the dissolve: the middles of their halves."""
     source = cut_video(tmp_path / "film.mp4")
     paths = write_thumbnails(detection(source), tmp_path / "pictures", short_side=None, count=2, form="png")
     assert [path.name for path in paths] == [f"film-00{shot}-{image}.png" for shot in (1, 2, 3) for image in (1, 2)]
-    assert frames_shown(source, paths) == [4, 14, 25, 38, 48, 55]
+    assert frames_shown(source, paths) == [4, 14, 25, 36, 50, 56]
 
 
 def test_a_middle_frame_that_is_black_is_passed_over(tmp_path: Path) -> None:
@@ -42,6 +43,24 @@ def test_a_middle_frame_that_is_black_is_passed_over(tmp_path: Path) -> None:
     with Image.open(paths[1]) as picture:
         assert np.asarray(picture).mean() < 30
     assert len(paths) == 3
+
+
+def test_the_image_of_a_shot_that_is_mostly_black_is_of_the_rest(tmp_path: Path) -> None:
+    """Two frames that none of a few fixed places would be, and black that is no shot."""
+    coffee, black = list(pan("coffee", 60)), np.zeros((128, 192, 3), np.uint8)
+    images = [image if place in (30, 31) or place >= 45 else black for place, image in enumerate(coffee)]
+    source = encode(tmp_path / "film.mp4", images, options={"crf": "4"})
+    given = detection(source)
+    stretches = ((0, 30), (32, 45))
+    marked = replace(
+        given,
+        black=tuple(
+            BlackStretch(start=first / 10, end=last / 10, start_frame=first, end_frame=last)
+            for first, last in stretches
+        ),
+    )
+    paths = write_thumbnails(marked, tmp_path / "pictures", form="png", short_side=128)
+    assert frames_shown(source, [paths[1]])[0] in (30, 31)
 
 
 def test_a_title_on_black_wins_over_the_rest_of_a_fade(tmp_path: Path) -> None:

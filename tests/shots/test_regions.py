@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.shots.regions import PictureBlocks, changed_blocks, compare_regions, measure_rectangle
+from vidkin.shots.regions import (
+    PictureBlocks,
+    PictureStep,
+    changed_blocks,
+    compare_regions,
+    measure_filled_rectangle,
+    measure_uniform_change,
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +55,24 @@ def test_a_graphic_is_a_rectangle_and_a_thing_that_moves_is_none() -> None:
     graphic[32:64, 16:64] = 235
     for place in range(60):  # along the diagonal
         moved[place : place + 12, place : place + 12] = 235
-    assert measure_rectangle(picture, graphic) == 1.0
-    assert measure_rectangle(picture, moved) < 0.4
-    assert measure_rectangle(picture, picture) == 0.0
+    assert measure_filled_rectangle(PictureStep(picture, graphic)) == 1.0
+    assert measure_filled_rectangle(PictureStep(picture, moved)) < 0.4
+    assert measure_filled_rectangle(PictureStep(picture, picture)) == 0.0
+
+
+def test_letters_over_a_picture_are_told_from_another_picture() -> None:
+    random = np.random.default_rng(0)
+    picture = random.integers(16, 236, (128, 128), np.uint8)
+    letters = picture.copy()
+    letters[40:60, 20:100] = 235
+    assert (
+        measure_uniform_change(PictureStep(picture, letters))
+        == measure_uniform_change(PictureStep(letters, picture))
+        == 0.0
+    )
+    # Another picture in the same place, another picture everywhere, letters over black, nothing.
+    inside = picture.copy()
+    inside[40:60, 20:100] = random.integers(16, 236, (20, 80))
+    title = np.full_like(picture, 16)
+    for one, other in ((picture, inside), (picture, picture[::-1]), (title, letters), (picture, picture)):
+        assert measure_uniform_change(PictureStep(one, other)) > 0.5

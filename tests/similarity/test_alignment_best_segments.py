@@ -11,9 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity import Segment, align
+from vidkin.similarity import Segment, align, lower_median
 from vidkin.similarity import alignment as best_segments
-from vidkin.similarity.contracts import lower_median
 
 
 def regular(count: int, period: float = 1.0) -> NDArray[np.floating]:

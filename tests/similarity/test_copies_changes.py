@@ -9,10 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.arrays import unit
-from vidkin.similarity import CopyScorer, FrameFeatures, open_scorer
-from vidkin.similarity.contracts import SCORE_REVISION, PairScore
+from vidkin.similarity import SCORE_REVISION, CopyScorer, FrameFeatures, PairScore, ScoreSettings, open_scorer
 from vidkin.similarity.copies import _most_confirmed
-from vidkin.similarity.evidence import ScoreSettings, compare_changes
+from vidkin.similarity.evidence import compare_changes
 
 SIDE, VIEWS, FRAMES = 4, 17, 12
 # The whole picture, and sixteen squares of it.

@@ -10,8 +10,15 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.arrays import unit
-from vidkin.similarity import CopyScorer, FrameFeatures, ScoreSettings, background_baseline, calibrated_map
-from vidkin.similarity.contracts import BestScores, ScorerOfBest
+from vidkin.similarity import (
+    BestScores,
+    CopyScorer,
+    FrameFeatures,
+    ScorerOfBest,
+    ScoreSettings,
+    background_baseline,
+    calibrated_map,
+)
 
 
 def random_values(frames: int, *, seed: int, regions: int = 4, dimension: int = 64) -> NDArray[np.floating]:

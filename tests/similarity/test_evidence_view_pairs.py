@@ -9,8 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.arrays import unit
-from vidkin.similarity import CopyScorer, FrameFeatures, frame_similarity
-from vidkin.similarity.contracts import BestScores
+from vidkin.similarity import BestScores, CopyScorer, FrameFeatures, frame_similarity
 from vidkin.similarity.evidence import (
     ComparedVideo,
     PairMaps,

@@ -13,13 +13,13 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.similarity import (
     FrameFeatures,
     LearnedScorer,
+    VideoComparator,
+    available_scorers,
     frame_similarity,
     open_scorer,
     scorer_of,
     temporal_chamfer,
 )
-from vidkin.similarity.learned import VideoComparator
-from vidkin.similarity.scorers import available_scorers
 
 
 class ChamferComparator:

@@ -8,6 +8,7 @@ import pytest
 from tests.support.arrays import unit
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity import (
+    SCORE_REVISION,
     CopyScorer,
     FrameFeatures,
     KindScorer,
@@ -15,9 +16,8 @@ from vidkin.similarity import (
     finds_segments,
     fingerprint_of_scores,
     open_scorer,
+    scorer_of,
 )
-from vidkin.similarity.contracts import SCORE_REVISION
-from vidkin.similarity.scorers import scorer_of
 
 
 class Named:

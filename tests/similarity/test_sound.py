@@ -10,13 +10,11 @@ import pytest
 
 from tests.support.sounds import Samples, noise, tune
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.sound import SoundDescriber, describe_sound
+from vidkin.features import SoundDescriber, describe_sound
+from vidkin.similarity import SOUND_RATE, PairTable, SoundFeatures
 from vidkin.similarity.sound import (
-    RATE,
     STEPS_A_SECOND,
-    PairTable,
     PairTables,
-    SoundFeatures,
     SoundLine,
     SoundSettings,
     compare_sounds,
@@ -36,7 +34,7 @@ def described(samples: Samples, *, first: int = 0, pieces: int = 1) -> SoundFeat
 
 
 def heard(seconds: float, seed: int) -> Samples:
-    return tune(seconds, seed=seed, rate=RATE)
+    return tune(seconds, seed=seed, rate=SOUND_RATE)
 
 
 def test_the_same_sound_has_a_score_of_1_over_all_of_its_length() -> None:
@@ -54,8 +52,8 @@ def test_two_tunes_have_nothing_in_common() -> None:
 
 def test_an_excerpt_is_found_at_its_place_under_noise_to_a_fiftieth_of_a_second() -> None:
     whole = heard(30, 3)
-    excerpt = whole[round(11.37 * RATE) : round(17.37 * RATE)]
-    noisy = excerpt + noise(6, seed=1, level=0.3 * float(excerpt.std()), rate=RATE)
+    excerpt = whole[round(11.37 * SOUND_RATE) : round(17.37 * SOUND_RATE)]
+    noisy = excerpt + noise(6, seed=1, level=0.3 * float(excerpt.std()), rate=SOUND_RATE)
     result = compare_sounds(described(noisy), described(whole))
     assert result.score >= 0.7
     assert result.segments[0].target_start - result.segments[0].query_start == pytest.approx(11.37, abs=0.02)
@@ -84,7 +82,7 @@ def test_two_sounds_at_once_are_both_found() -> None:
 
 
 def test_silence_has_no_landmarks_and_matches_nothing() -> None:
-    silence = described(np.zeros(5 * RATE, np.float32))
+    silence = described(np.zeros(5 * SOUND_RATE, np.float32))
     assert len(silence) == 0
     assert silence.length == 5.0
     assert compare_sounds(silence, described(heard(5, 1))).score == 0.0
@@ -99,7 +97,7 @@ def test_landmarks_do_not_depend_on_how_samples_come() -> None:
 
 def test_landmarks_of_a_block_boundary_are_those_of_any_other_place() -> None:
     samples = heard(90, 8)
-    moved = described(np.concatenate([np.zeros(10 * RATE, np.float32), samples]))
+    moved = described(np.concatenate([np.zeros(10 * SOUND_RATE, np.float32), samples]))
     plain = described(samples)
     shifted = plain.codes + 128 * round(10 * STEPS_A_SECOND)
     assert np.isin(shifted, moved.codes).mean() > 0.98
@@ -107,8 +105,8 @@ def test_landmarks_of_a_block_boundary_are_those_of_any_other_place() -> None:
 
 def test_a_late_beginning_and_a_hole_stay_in_the_times() -> None:
     describer, samples = SoundDescriber(), heard(10, 9)
-    describer.push(5 * RATE, samples[: 4 * RATE])
-    describer.push(200 * RATE, samples[4 * RATE :])
+    describer.push(5 * SOUND_RATE, samples[: 4 * SOUND_RATE])
+    describer.push(200 * SOUND_RATE, samples[4 * SOUND_RATE :])
     sound = describer.finish()
     seconds = sound.times / STEPS_A_SECOND
     assert 4.9 <= seconds.min() < 6

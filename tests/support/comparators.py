@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from vidkin.models.comparator import Comparator, build_comparator
-from vidkin.models.config import ComparatorConfig
+from vidkin.models import Comparator, ComparatorConfig, build_comparator
 
 
 def passing(config: ComparatorConfig | None = None) -> Comparator:

@@ -11,8 +11,7 @@ import torch
 from tests.support.videos import encode
 from vidkin.metric.losses import QuadletLoss
 from vidkin.metric.sampling import QuadletSampler
-from vidkin.models import ClipEncoder, EncoderConfig, build_model, save_model
-from vidkin.models.extractor import encoder_input
+from vidkin.models import ClipEncoder, EncoderConfig, build_model, encoder_input, save_model
 
 COLORS = {
     "warm/red": (200, 30, 40),

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from vidkin._base.files import hash_file
-from vidkin.files.proof_record import REVISION, Proof
-from vidkin.index import DuplicateGroup, DuplicateMember
-from vidkin.index.duplicates.plans import FileState, PlannedProof
+from vidkin.files import PROOF_REVISION, Proof
+from vidkin.index import DuplicateGroup, DuplicateMember, FileState, PlannedProof
 
 
 def proof_of(kept: str | Path, removed: str | Path) -> Proof:
@@ -19,7 +18,7 @@ def proof_of(kept: str | Path, removed: str | Path) -> Proof:
 
 def with_proof(file: FileState, keep: FileState) -> FileState:
     """A file to remove with a proof that the file to keep holds everything in it, as both were read."""
-    return replace(file, proof=PlannedProof(keep.content, file.content, REVISION))
+    return replace(file, proof=PlannedProof(keep.content, file.content, PROOF_REVISION))
 
 
 def proven_group(members: Sequence[DuplicateMember], reason: str = "") -> DuplicateGroup:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 def write_training(folder: Path, values: list[float], *, report: bool) -> None:
     """A run of a step for each value of the loss."""
-    from vidkin.training.run import RunLog  # needs torch, unlike benchmarks
+    from vidkin.training import RunLog
 
     folder.mkdir(parents=True)
     log = RunLog(folder)

@@ -11,7 +11,7 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.media.encode import keep_scheduling
+from vidkin.media import keep_scheduling
 
 Image = NDArray[np.uint8]
 

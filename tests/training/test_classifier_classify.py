@@ -17,7 +17,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index
 from vidkin.media import write_video
 from vidkin.models import EncoderConfig, HeadOutputs, TwoHeadNetwork, build_model, load_model, save_model
-from vidkin.rendering.classifier import draw_classifier
+from vidkin.rendering import draw_classifier
 from vidkin.training import (
     DescribedParts,
     TrainingItems,

@@ -9,7 +9,8 @@ import torch
 from safetensors.torch import save_file
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.training.draws import OnlineSettings, index_stream, online_triplets, read_relevance
+from vidkin.training import index_stream
+from vidkin.training.draws import OnlineSettings, online_triplets, read_relevance
 
 # Two categories of two subcategories of four items.
 TWO_LEVELS = torch.tensor([[row // 8, row // 4] for row in range(16)])

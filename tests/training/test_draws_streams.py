@@ -10,8 +10,8 @@ import torch
 
 from vidkin.datasets import LabelledItem, LabelledSet
 from vidkin.errors import InvalidArgumentError
-from vidkin.training import Draw
-from vidkin.training.draws import balanced_sizes, check_drawable, index_stream
+from vidkin.training import Draw, index_stream
+from vidkin.training.draws import balanced_sizes, check_drawable
 
 DRAWS: tuple[Draw, ...] = get_args(Draw)
 # Two categories of three subcategories with 3 items each; numbers of subcategories repeat between categories.
@@ -152,3 +152,15 @@ def test_items_of_small_subcategories_repeat_only_if_they_may() -> None:
     labels = torch.cat([labels_of([3, 3], 5), torch.tensor([[1, 6], [1, 6]])])
     assert balanced_sizes(labels, 24) == (2, 3, 2)
     assert balanced_sizes(labels, 24, repeat=True) == (2, 3, 4)
+
+
+def test_too_few_classes_for_a_batch_say_which_batch_there_can_be() -> None:
+    labels = torch.tensor([[0, number % 3] for number in range(12)])
+    with pytest.raises(
+        InvalidArgumentError,
+        match=r"at most as many classes as have 2 items, 3, got 8; of 3 classes, as large a batch is --set "
+        r"schedule\.batch='\[3, 10\]'",
+    ):
+        index_stream("batches", labels, steps=1, quadlets=8, sizes=(8, 4), seed=0)
+    batch = next(index_stream("batches", labels, steps=1, quadlets=8, sizes=(3, 10), seed=0))
+    assert len(batch) == 30

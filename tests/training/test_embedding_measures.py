@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from vidkin.training.embedding_measures import RANKED, TUPLES, measure_embeddings, measure_one, measure_scores
+from vidkin.training import measure_embeddings, measure_one
+from vidkin.training.embedding_measures import RANKED, TUPLES, measure_scores
 
 
 def unit(*angles: float) -> Tensor:

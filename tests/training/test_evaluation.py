@@ -17,9 +17,8 @@ from tests.support.training import recipe_for, write_pictures
 from vidkin.datasets import LabelledSet, open_labelled, read_split
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.models import load_model
-from vidkin.rendering.training import draw_quadlets
-from vidkin.training import embed_set, evaluate, measure_embeddings, open_evaluation_set, train
-from vidkin.training.embedding_measures import measure_one
+from vidkin.rendering import draw_quadlets
+from vidkin.training import embed_set, evaluate, measure_embeddings, measure_one, open_evaluation_set, train
 
 # Angles on a circle: two categories of two subcategories with two items each.
 LABELS = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2], [1, 3], [1, 3]])

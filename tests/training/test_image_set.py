@@ -14,7 +14,8 @@ from safetensors.torch import load_file
 
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.media import write_video
-from vidkin.training.image_set import FrameNeighbors, ImageSet, ImageSettings, read_images
+from vidkin.training import FrameNeighbors, ImageSet
+from vidkin.training.image_set import ImageSettings, read_images
 
 
 @pytest.fixture

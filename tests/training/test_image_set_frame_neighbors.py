@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.training.image_set import FrameNeighbors
+from vidkin.training import FrameNeighbors
 
 
 def levels(*values: int) -> torch.Tensor:

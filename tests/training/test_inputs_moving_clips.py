@@ -12,9 +12,7 @@ from tests.support.labelled import counting_clip, shown
 from vidkin.datasets import LabelledSet, open_labelled
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder, EncoderConfig, build_model
-from vidkin.training import Inputs, prepare_inputs, train
-from vidkin.training.labeled import LabeledData
-from vidkin.training.recipe import ScheduleRecipe
+from vidkin.training import Inputs, LabeledData, ScheduleRecipe, prepare_inputs, train
 
 CPU = torch.device("cpu")
 

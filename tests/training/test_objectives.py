@@ -12,9 +12,17 @@ from torch import Tensor, nn
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric import losses
 from vidkin.models import Encoder, EncoderConfig, build_model
-from vidkin.training import Batch, DrawnItems, ObjectiveRecipe, available_objectives, build_objective
-from vidkin.training.draws import index_stream
-from vidkin.training.objectives import WeightedObjective, find_loss, settle_parameters
+from vidkin.training import (
+    Batch,
+    DrawnItems,
+    ObjectiveRecipe,
+    WeightedObjective,
+    available_objectives,
+    build_objective,
+    find_loss,
+    index_stream,
+    settle_parameters,
+)
 
 LABELS = torch.tensor([[c, 2 * c + s] for c in range(3) for s in range(2) for _ in range(4)])
 

@@ -12,9 +12,15 @@ from torch import Tensor, nn
 
 from tests.support.training import recipe_for, write_pictures
 from vidkin.errors import InvalidArgumentError
-from vidkin.training import LossEntry, available_objectives, load_recipe, train
-from vidkin.training.batch import DrawnItems
-from vidkin.training.objectives import find_loss, settle_parameters
+from vidkin.training import (
+    DrawnItems,
+    LossEntry,
+    available_objectives,
+    find_loss,
+    load_recipe,
+    settle_parameters,
+    train,
+)
 
 
 class SpreadLoss(nn.Module):

@@ -9,8 +9,7 @@ import torch
 
 from tests.support.training import recipe_for, write_pictures
 from tests.training.test_objectives import batch_for, features, made, objective_of
-from vidkin.training import TrainingProgress, available_objectives, train
-from vidkin.training.objectives import find_loss
+from vidkin.training import TrainingProgress, available_objectives, find_loss, train
 
 ON_EMBEDDINGS = [
     name for name in available_objectives() if name != "classification" and find_loss(name).draw != "clips"

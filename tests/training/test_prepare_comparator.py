@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
-from vidkin.errors import InvalidArgumentError
-from vidkin.features import open_extractor
+from tests.support.videos import pan
+from vidkin.errors import InvalidArgumentError, WeightsUnavailableError
+from vidkin.features import import_timm, open_extractor
 from vidkin.index import Index
 from vidkin.media import Frames
-from vidkin.models.comparator_extractor import EXTRACTOR_WEIGHTS_FILE, read_comparator_info
+from vidkin.models import EXTRACTOR_WEIGHTS_FILE, read_comparator_info
 from vidkin.training import load_recipe, preview_recipe, show_recipe, train
 
 MakeRecipe = Callable[..., dict[str, Any]]
@@ -86,6 +87,80 @@ def test_the_folder_is_a_model_for_search(clip_recipe: MakeRecipe, footage: Path
     matches = index.search(footage / "coffee.mp4")
     assert Path(matches[0].path).name == "coffee.mp4"
     assert matches[0].score == pytest.approx(1.0)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("views", [0, 2])
+def test_the_teacher_can_label_what_the_model_sees(clip_recipe: MakeRecipe, tmp_path: Path, views: int) -> None:
+    folders = {}
+    for seen in ("unedited", "edited"):
+        content = clip_recipe(schedule={"steps": 2})
+        content["data"]["options"] |= {"teacher_sees": seen, "views": views}
+        train(content, output=tmp_path / seen)
+        folders[seen] = tmp_path / seen
+    first, second = (load_file(folder / "model.safetensors") for folder in folders.values())
+    assert any(not torch.equal(first[name], second[name]) for name in first)
+    # Vectors of unedited frames are stored by video; those of edited ones belong to the views.
+    assert (folders["unedited"] / "features" / "teacher").is_dir()
+    assert not (folders["edited"] / "features" / "teacher").exists()
+
+
+def test_a_missing_whitening_is_named_with_its_command(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
+    content = clip_recipe(model={"extractor": "classical", "dimension": 16})
+    with pytest.raises(
+        InvalidArgumentError,
+        match=r"model.dimension must be 128, .* got 16; or fit a whitening to 16 values \(`vidkin whiten FOLDER --kind "
+        r"pca --dimension 16 --extractor 'classical' -o FILE`\) and name it: --set model.whitening=FILE",
+    ):
+        train(content, output=tmp_path)
+
+
+@pytest.mark.large
+def test_the_network_of_the_extractor_can_be_trained_along(
+    clip_recipe: MakeRecipe, footage: Path, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    network = import_timm().create_model("test_resnet", pretrained=False)
+    save_file(network.state_dict(), tmp_path / "w.safetensors")
+    name = "timm:test_resnet?size=64&bars=keep"
+    length = open_extractor(name, weights=tmp_path / "w.safetensors", device="cpu")
+    wide = sum(length.channels)  # type: ignore[attr-defined]
+    model = {"extractor": name, "dimension": wide, "weights": str(tmp_path / "w.safetensors")}
+    for trainable in ("all", "head"):
+        content = clip_recipe(model={**model, "trainable": trainable}, schedule={"steps": 2, "pairs": 3})
+        content["schedule"]["learning_rate"] = 1e-3
+        train(content, output=tmp_path / trainable)
+    before = load_file(tmp_path / "w.safetensors")
+    after = load_file(tmp_path / "all" / EXTRACTOR_WEIGHTS_FILE)
+    assert any(not torch.equal(before[key], after[key]) for key in before if key.endswith("weight") and key in after)
+    # Running means of batch norms stay, and the folder is a model that describes with the new weights.
+    assert all(torch.equal(before[key], after[key]) for key in before if "running" in key and key in after)
+    extractor, frozen = (open_extractor(str(tmp_path / folder), device="cpu") for folder in ("all", "head"))
+    assert extractor.fingerprint.partition("-timm")[2] != frozen.fingerprint.partition("-timm")[2]
+    images = np.stack(list(pan("coffee", 2)))
+    frames = Frames(images, np.arange(2.0))
+    assert not np.allclose(extractor.extract(frames).whole, frozen.extract(frames).whole, atol=1e-4)
+    with pytest.raises(InvalidArgumentError, match=r"model\.trainable 'all' needs an extractor timm:"):
+        train(clip_recipe(model={"trainable": "all"}), output=tmp_path / "vidkin")
+
+
+def test_missing_weights_name_settings_that_a_recipe_has(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
+    for part, settings in (
+        (
+            {"model": {"extractor": "timm:test_resnet", "dimension": 9}},
+            "model.extractor=vidkin and model.dimension=128",
+        ),
+        ({}, "teacher --set data.options.teacher_weights=FILE"),
+    ):
+        content = clip_recipe(**part)
+        if not part:
+            content["data"]["options"]["teacher"] = "timm:test_resnet"
+        with pytest.raises(WeightsUnavailableError) as refused:
+            train(content, output=tmp_path / settings[:5])
+        text = str(refused.value)
+        assert settings in text
+        assert "--set model.weights=FILE" in text
+        assert "--extractor" not in text
 
 
 def test_a_small_folder_gets_smaller_steps_and_no_validation(clip_recipe: MakeRecipe, tmp_path: Path) -> None:

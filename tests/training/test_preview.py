@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.labelled import two_by_two
 from tests.support.training import recipe_for, write_pictures
-from vidkin.rendering.training import draw_first_batch
+from vidkin.rendering import draw_first_batch
 from vidkin.training import LabelCount, load_recipe, preview_recipe
 
 

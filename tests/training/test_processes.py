@@ -126,7 +126,7 @@ def test_the_command_line_speaks_once(recipes: dict[str, dict[str, Any]], traine
 
     (tmp_path / "r.toml").write_text(show_recipe(load_recipe(recipes["classifier"])))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
-    words = ["vidkin", "train", str(tmp_path / "r.toml"), "-o", str(tmp_path / "model"), "--json"]
+    words = ["vidkin", "train", str(tmp_path / "r.toml"), "-o", str(tmp_path / "model"), "-f", "json"]
     done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["steps"] == 6

@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.training import Recipe, available_objectives, available_recipes, load_recipe, show_recipe
-from vidkin.training.objectives import find_loss
-from vidkin.training.recipe_file import describe_recipe, recipe_tables
+from vidkin.training import (
+    Recipe,
+    available_objectives,
+    available_recipes,
+    describe_recipe,
+    find_loss,
+    load_recipe,
+    recipe_tables,
+    show_recipe,
+)
 
 OF_A_COMPARATOR = {
     "data": {"source": "folder", "kind": "unlabeled"},
@@ -231,38 +238,6 @@ def test_the_digest_changes_with_what_decides_about_the_weights(changes: dict[st
 def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"x+: cannot be read: File name too long"):
         load_recipe("x" * 300)
-
-
-def test_recipes_of_vidkin_0_1_keep_their_digests_so_that_their_runs_can_be_resumed() -> None:
-    digests = {"photographs": load_recipe("photographs").digest()[:16]}
-    # As they were written then: other features, and the split and the measure that `auto` stands for now.
-    for name, kind, own in (("clips", "clip", {"lstm": 256, "frames": 10}), ("images", "image", {})):
-        model = {
-            "kind": kind,
-            "backbone": "timm:mobilenetv2_100",
-            "trainable": "head",
-            "hidden": 256,
-            "size": 128,
-        }
-        then = content(
-            name=name,
-            data={"source": name, "reader": "tree"},
-            model={**model, **own},
-            objective={"name": "radial_detached"},
-            schedule={"steps": 500, "quadlets": 32, "learning_rate": 1e-3},
-            validation={"every": 50, "measure": "qp"},
-        )
-        digests[name] = load_recipe(then).digest()[:16]
-    assert digests == {
-        "clips": "c6cd67b298080b70",
-        "images": "33bd4c2693003943",
-        "photographs": "013da8376885f773",
-    }
-    recipe = load_recipe(
-        content(data={"source": "folder", "augmentation": ["colour", "flip"]}, schedule={"optimiser": "sgd"})
-    )
-    assert recipe.digest().startswith("c1e89eb1650fb4a2")
-    assert (recipe.data.augmentation, recipe.schedule.optimizer) == (("color", "flip"), "sgd")
 
 
 @pytest.mark.parametrize("name", available_recipes())

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.training.run import LOG_FILE, RunLog
+from vidkin.training import RunLog
+from vidkin.training.run import LOG_FILE
 
 
 def lines(folder: Path) -> list[dict[str, object]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vidkin.training.recipe import ScheduleRecipe
+from vidkin.training import ScheduleRecipe
 from vidkin.training.state import make_optimizer
 
 

@@ -18,9 +18,18 @@ from vidkin.features import open_extractor
 from vidkin.media import Frames, write_video
 from vidkin.metric.losses import info_nce_loss
 from vidkin.models import FrameEncoderModel, load_model, read_model_info
-from vidkin.training import ObjectiveRecipe, ScheduleRecipe, build_objective, load_recipe, open_data, train
-from vidkin.training.batch import Batch, DrawnItems
-from vidkin.training.image_set import FrameNeighbors, ImageSet
+from vidkin.training import (
+    Batch,
+    DrawnItems,
+    FrameNeighbors,
+    ImageSet,
+    ObjectiveRecipe,
+    ScheduleRecipe,
+    build_objective,
+    load_recipe,
+    open_data,
+    train,
+)
 from vidkin.training.unlabeled import UnlabeledData, draw_by_scene, pair_settings, split_images
 
 CPU = torch.device("cpu")

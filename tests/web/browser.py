@@ -70,6 +70,7 @@ def served(index: Path, *options: str, token: str = "--no-token") -> Iterator[st
         "-m",
         "vidkin",
         "serve",
+        "--index",
         str(index),
         "--port",
         "0",

@@ -2,7 +2,7 @@
 // for what only a color shows, and for the ring around what has the focus.
 (() => {
   const CONTROLS = "button, .button, input:not([type=checkbox], [type=radio], [type=range]), select, textarea, [role=slider], .drop, .strip";
-  const MARKS = ".segment, .head, #now, .meter, .member.best";
+  const MARKS = ".segment, .head, #now, .meter";
 
   const parse = (text) => {
     const [red, green, blue, alpha = 1] = text.match(/rgba?\(([^)]*)\)/)[1].match(/[\d.]+/g).map(Number);

@@ -60,7 +60,7 @@ def test_paths_that_cannot_be_are_refused(fresh: TestClient, paths: list[str], c
 def test_a_server_that_only_shows_adds_nothing(library: Library, connect: Connect) -> None:
     client = connect(library.index, read_only=True)
     answer = client.post("/api/index", json={"paths": [str(library.folder)]})
-    assert answer.status_code == 422
+    assert answer.status_code == 403
     assert "--read-only" in answer.json()["detail"]
     assert "Add a folder" not in client.get("/").text
 

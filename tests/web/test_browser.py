@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import Library
-from vidkin.cli.serve import _write_link
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
@@ -58,8 +58,8 @@ def test_the_library_follows_the_filter_and_the_keyboard(page: Page, address: st
 
 
 def test_every_page_shows_its_keys_and_marks_its_section(page: Page, address: str) -> None:
-    pages = {"": "Library", "search": "Search", "map": "Map", "duplicates": "Duplicates", "recurring": "What recurs"}
-    pages |= {"shots": "Shots", "review": "Review", "experiments": "Experiments", "api": "API"}
+    pages = {"": "Library", "search": "Search", "map": "Map", "duplicates": "Duplicates", "recurring": "Recurring"}
+    pages |= {"shots": "Shots", "review": "Review", "api": "API"}
     videos = page.request.get(f"{address}api/videos").json()["videos"]
     first, second = (next(each["id"] for each in videos if each["name"] == name) for name in ("coffee.mp4", "copy.mp4"))
     pages |= {f"videos/{first}": "Library", f"videos/{first}/shots": "Shots"}
@@ -83,10 +83,15 @@ def test_every_page_shows_its_keys_and_marks_its_section(page: Page, address: st
 
 
 def test_the_page_that_open_shows_leads_to_the_index_and_the_token_leaves_the_address(
-    browser: Browser, library: Library, tmp_path: Path
+    browser: Browser, library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with served(library.index, token="") as address, new_page(browser) as page:
-        page.goto(_write_link(tmp_path, address))
+    shown, script = tmp_path / "shown", tmp_path / "browser"
+    os.mkfifo(shown)
+    script.write_text(f'#!/bin/sh\nprintf %s "$1" > "{shown}"\n', encoding="utf-8")
+    script.chmod(0o700)
+    monkeypatch.setenv("BROWSER", f"{script} %s")
+    with served(library.index, "--open", token="") as address, new_page(browser) as page:
+        page.goto(shown.read_text(encoding="utf-8"))
         expect(page.locator(".card")).to_have_count(4)
         expect(page).to_have_url(address.partition("?")[0])
         # Pictures, scripts and videos come with the cookie.
@@ -155,7 +160,7 @@ def test_a_dropped_file_and_a_rectangle_are_searched_with(page: Page, address: s
     expect(page.locator(".box.drawn")).to_be_focused()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Shift+ArrowUp")
-    expect(page.locator("#what")).to_contain_text("Searching with the rectangle")
+    expect(page.locator("#what")).to_contain_text("Search with the rectangle")
     screen = page.locator(".overlay").bounding_box()
     assert screen is not None
     page.mouse.move(screen["x"] + 5, screen["y"] + 5)

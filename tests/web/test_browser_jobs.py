@@ -104,10 +104,11 @@ def test_a_refresh_leaves_equal_groups_alone_and_the_keyboard_where_it_is(
         # A verdict on the first group leaves the other one as it is: the same elements, with what has the keyboard.
         page.evaluate("for (const group of document.querySelectorAll('.group')) group.mark = true")
         play = page.locator(".group").nth(1).get_by_role("button", name="Play in sync")
-        page.locator(".group").nth(0).get_by_role("button", name="Confirm").click()
+        page.locator(".group").nth(0).locator(".member").nth(1).focus()
+        page.keyboard.press("c")
         play.focus()
         expect(page.locator(".group").nth(0)).to_contain_text("you confirmed it")
-        expect(page.locator("#messages")).to_contain_text("Remembered")
+        expect(page.locator("#messages")).to_contain_text("Saved")
         assert page.evaluate("[...document.querySelectorAll('.group')].map(group => Boolean(group.mark))")[1] is True
         expect(play).to_be_focused()
 
@@ -126,10 +127,10 @@ def test_other_pages_follow_what_they_began_once(browser: Browser, place: tuple[
         assert set(followers(page).values()) == {1}
         # By key: what recurs is sought at once, and twice.
         page.goto(f"{address}recurring")
-        page.get_by_role("button", name="Find what recurs").focus()
+        page.get_by_role("button", name="Find recurring segments").focus()
         page.keyboard.press("Enter")
         page.keyboard.press("Enter")
-        expect(page.locator("#found")).not_to_contain_text("Nobody looked", timeout=60_000)
+        expect(page.locator("#found")).not_to_contain_text("have not been searched", timeout=60_000)
         expect(page.locator("#progress")).to_be_hidden()
         assert set(followers(page).values()) == {1}
         # The map and the shots: clicked twice.

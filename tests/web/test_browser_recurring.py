@@ -27,7 +27,7 @@ def browser() -> Iterator[Browser]:
 
 def find(page: Page, address: str) -> None:
     page.goto(f"{address}recurring")
-    page.get_by_role("button", name="Find what recurs").click()
+    page.get_by_role("button", name="Find recurring segments").click()
     expect(page.locator(".file")).to_have_count(2, timeout=60_000)
 
 
@@ -64,6 +64,13 @@ def test_ends_are_moved_by_keys_and_by_mouse_and_kept(browser: Browser, tmp_path
         page.mouse.up()
         moved = float(page.locator("#end").get_attribute("aria-valuenow") or 0)
         assert moved == pytest.approx(11.0 - (16.0 - 0.0) / 8, abs=0.25)
+        assert page.locator("#zoom .film img").count() == 10
+        files, groups = page.locator("#files").bounding_box(), page.locator("#groups").bounding_box()
+        assert files is not None
+        assert groups is not None
+        assert files["y"] < groups["y"]  # timelines first, forms on demand
+        expect(page.get_by_label("Name of A")).to_be_hidden()
+        page.locator("#groups summary").click()
         page.get_by_label("Name of A").fill("The song")
         page.get_by_role("button", name="Save the group").click()
         expect(page.locator("#groups")).to_contain_text("confirmed")
@@ -77,6 +84,7 @@ def test_ends_are_moved_by_keys_and_by_mouse_and_kept(browser: Browser, tmp_path
         assert group.name == "The song"
         assert (group.occurrences[0].start, group.occurrences[0].end) == (pytest.approx(3.7), pytest.approx(moved))
         # It is none after all, and is again.
+        page.locator("#groups summary").click()
         page.locator("#groups [data-reject]").click()
         expect(page.locator("#found .empty")).to_have_text("Nothing recurs in 2 videos.")
         page.locator("#rejected summary").click()
@@ -91,7 +99,7 @@ def test_the_page_can_be_seen_at_every_width(
     with served(season) as address, new_page(browser, width=width, scheme=scheme) as page:
         page.goto(f"{address}recurring")
         if page.locator(".file").count() == 0:
-            page.get_by_role("button", name="Find what recurs").click()
+            page.get_by_role("button", name="Find recurring segments").click()
         expect(page.locator(".file")).to_have_count(2, timeout=60_000)
         page.locator(".part").first.click()
         expect(page.locator("#editor")).to_be_visible()
@@ -124,10 +132,10 @@ def test_a_song_over_other_pictures_is_found_by_its_sound(
         page.goto(f"{address}recurring")
         by = page.locator("[name=by]")
         expect(by).to_have_value("picture")
-        page.get_by_role("button", name="Find what recurs").click()
+        page.get_by_role("button", name="Find recurring segments").click()
         expect(page.locator("#found .empty")).to_have_text("Nothing recurs in 3 videos.", timeout=60_000)
         by.select_option("sound")
-        page.get_by_role("button", name="Find what recurs").click()
+        page.get_by_role("button", name="Find recurring segments").click()
         expect(page.locator("#groups")).to_contain_text("in 3 of 3 files, by its sound", timeout=60_000)
         expect(page.locator(".file")).to_have_count(3)
         # The times are those of the song: it begins after 2 s in one, 3.5 s in three, and 5 s in two.
@@ -138,13 +146,13 @@ def test_a_song_over_other_pictures_is_found_by_its_sound(
         # What one file shows again is found by the picture: the rule is not asked.
         page.get_by_label("Look").select_option("yes")
         expect(by).to_be_disabled()
-        page.get_by_role("button", name="Find what recurs").click()
+        page.get_by_role("button", name="Find recurring segments").click()
         expect(page.locator("#found .empty")).to_have_text("Nothing recurs in 3 videos.", timeout=60_000)
         page.get_by_label("Look").select_option("")
         expect(by).to_be_enabled()
         # After a reload the search that was made last is offered.
         by.select_option("either")
-        page.get_by_role("button", name="Find what recurs").click()
+        page.get_by_role("button", name="Find recurring segments").click()
         expect(page.locator("#groups")).to_contain_text("by its sound", timeout=60_000)
         page.reload()
         expect(by).to_have_value("either")

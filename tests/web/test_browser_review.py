@@ -38,7 +38,7 @@ def test_duplicates_are_found_judged_and_planned(browser: Browser, tmp_path: Pat
             "detail": "comparing",
         }
         events = f"data: {json.dumps(state)}\n\n"
-        page.route("**/api/jobs", lambda route: route.fulfill(json=[state]))
+        page.route("**/api/jobs?*", lambda route: route.fulfill(json=[state]))
         page.route("**/events", lambda route: route.fulfill(content_type="text/event-stream", body=events))
         page.goto(f"{address}duplicates")
         expect(page.locator("#progress")).to_contain_text("comparing, 3 of 10")
@@ -61,7 +61,7 @@ def test_duplicates_are_found_judged_and_planned(browser: Browser, tmp_path: Pat
             page.get_by_role("link", name="Plan for").click()
         assert download.value.suggested_filename == "plan.json"
         page.get_by_role("button", name="Not a match").click()
-        expect(page.locator(".group")).to_contain_text("settled")
+        expect(page.locator(".group")).to_contain_text("Done: no duplicates left")
         page.reload()
         expect(page.get_by_text("No duplicates found.")).to_be_visible()
 
@@ -76,16 +76,16 @@ def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Pat
         index.add([tmp_path / "film.mp4", tmp_path / "other.mp4"], executor=SerialExecutor(index.worker_spec))
     with served(tmp_path / "i.vidkin") as address, new_page(browser, width=360, height=800) as page:
         # Somebody looks for the shots of this video already, from another page: this one follows, to the result.
-        state = {"id": 1, "kind": "shots", "video": 1, "state": "running", "done": 3, "total": 10}
+        number = page.request.post(f"{address}api/videos/1/shots").json()["id"]
+        state = {"id": number, "kind": "shots", "video": 1, "state": "running", "done": 3, "total": 10}
         events = f"data: {json.dumps({**state, 'detail': 'frames'})}\n\n"
-        page.route("**/api/jobs", lambda route: route.fulfill(json=[state]))
+        page.route("**/api/jobs?*", lambda route: route.fulfill(json=[state]))
         page.route("**/events", lambda route: route.fulfill(content_type="text/event-stream", body=events))
         page.goto(f"{address}shots?q=film")
         page.locator(".card a").click()
         expect(page.locator("#find")).to_contain_text("frames, 3 of 10")
         expect(page.get_by_role("button", name="Find shots")).to_be_disabled()
         cuts = page.locator("#cuts button")
-        assert page.request.post(f"{address}api/videos/1/shots").json()["id"] == 1
         page.unroute_all()
         expect(cuts).to_have_count(2, timeout=60_000)
         expect(page.locator("#find")).to_be_hidden()
@@ -108,9 +108,9 @@ def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Pat
         page.mouse.up()
         expect(cuts.nth(0)).to_have_attribute("aria-label", "hard cut at 0:05.4")
         page.keyboard.press("s")
-        expect(page.locator("#facts")).to_contain_text("1 cut (as you corrected them)")
+        expect(page.locator("#facts")).to_contain_text("1 cut between them (as you corrected them)")
         with page.expect_download() as download:
-            page.get_by_role("link", name="EDL").click()
+            page.get_by_role("link", name="Edit decision list (EDL)").click()
         assert download.value.suggested_filename == "film.edl"
         verdicts = {label.frame: label.verdict for label in Labels.open(tmp_path / "i.vidkin").cuts}
         assert verdicts == {54: "cut", 20: "no cut", 40: "no cut"}
@@ -204,7 +204,7 @@ def test_both_clips_of_a_pair_play_muted_in_sync_and_a_verdict_is_taken_back(bro
         expect(page.locator("#history li")).to_contain_text("coffee.mp4")
         page.keyboard.press("u")
         expect(page.get_by_text("0 verdicts: 0 same")).to_be_visible()
-        expect(page.locator("#told")).to_have_text("The last verdict is taken back.")
+        expect(page.locator("#told")).to_have_text("Verdict undone.")
         expect(page.locator("#messages p")).to_have_count(0)
         expect(page.locator("#pair figure")).to_have_count(2)
         # By mouse, and changed in the history.

@@ -14,7 +14,7 @@ from tests.support.videos import pan
 from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import Library
 from vidkin import Index
-from vidkin.rendering.text import describe_parts
+from vidkin.rendering import describe_parts
 from vidkin.similarity import Segment
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
@@ -52,7 +52,7 @@ def test_results_are_beside_the_query_and_a_rectangle_is_drawn_by_dragging(
         page.mouse.down()
         page.mouse.move(screen["x"] + screen["width"] * 0.7, screen["y"] + screen["height"] * 0.8)
         page.mouse.up()
-        expect(page.locator("#what")).to_contain_text("Searching with the rectangle")
+        expect(page.locator("#what")).to_contain_text("Search with the rectangle")
         page.keyboard.press("Escape")
         expect(page.locator(".box.drawn")).to_have_count(0)
 
@@ -189,5 +189,6 @@ def test_the_score_of_a_search_is_that_of_the_witness_that_is_chosen(browser: Br
         page.get_by_role("button", name="Find duplicates").click()
         copy = page.locator(".member:not(.best)")
         expect(copy).to_contain_text("only the sound is the same", timeout=60_000)
-        expect(copy).to_contain_text("sound 1.00")
+        copy.locator("[data-about]").click()
+        expect(page.locator(".about")).to_contain_text("sound 1.00")
         expect(copy.get_by_label("remove", exact=False)).to_have_count(0)

@@ -16,8 +16,7 @@ from tests.support.stored_runs import write_benchmark, write_training
 from tests.support.videos import pan
 from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import make_library
-from vidkin.index import Index, SerialExecutor
-from vidkin.index.storage.opening import open_place
+from vidkin.index import Index, SerialExecutor, open_place
 from vidkin.review import Labels
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,6 +106,67 @@ def test_shots_are_looked_at_selected_and_saved_as_a_clip(browser: Browser, plac
         assert len(list((folder.parent / "shots").glob("*.mp4"))) == 2
 
 
+def test_critical_parts_are_marked_by_mouse_and_by_key_and_go_into_labels(
+    browser: Browser, place: tuple[str, Path]
+) -> None:
+    """A film of 60 frames at ten a second, with cuts at 20 and 40."""
+    address, _ = place
+    with new_page(browser) as page:
+        page.goto(f"{address}shots?q=film")
+        page.goto(f"{address.rstrip('/')}{page.get_by_role('link', name='film.mp4').get_attribute('href')}")
+        find = page.get_by_role("button", name="Find shots")
+        expect(find.or_(page.locator("#list .card").first)).to_be_visible()
+        if find.is_visible():
+            find.click()
+        expect(page.locator("#list .card")).to_have_count(3, timeout=60_000)
+        marks = page.locator("#bands .mark")
+
+        def drag(start: float, end: float) -> None:
+            box = page.locator("#timeline").bounding_box()
+            assert box is not None
+            page.mouse.move(box["x"] + box["width"] * start / 6, box["y"] + box["height"] - 12)
+            page.mouse.down()
+            page.mouse.move(box["x"] + box["width"] * (start + end) / 12, box["y"] + box["height"] - 12)
+            page.mouse.move(box["x"] + box["width"] * end / 6, box["y"] + box["height"] - 12)
+            page.mouse.up()
+
+        drag(1.2, 1.8)
+        expect(marks).to_have_count(1)
+        expect(marks).to_have_attribute("aria-label", re.compile(r"critical from 0:01\.2 to 0:01\.8"))
+        expect(page.locator("#facts")).to_contain_text("not saved yet")
+        # From right to left, and across the end of the first: they become one. Another one is taken away again.
+        drag(1.9, 1.5)
+        expect(marks).to_have_count(1)
+        drag(3.0, 3.5)
+        expect(marks).to_have_count(2)
+        marks.nth(1).click()
+        expect(marks).to_have_count(1)
+        # A click on the strip seeks, as before.
+        box = page.locator("#timeline").bounding_box()
+        assert box is not None
+        page.mouse.click(box["x"] + box["width"] * 5.55 / 6, box["y"] + box["height"] - 12)
+        page.wait_for_function("() => document.querySelector('#player video').currentTime > 5")
+        expect(marks).to_have_count(1)
+        # Without a mouse.
+        page.locator("#timeline").focus()
+        page.keyboard.press("m")
+        expect(page.get_by_role("button", name="Critical up to here")).to_be_visible()
+        page.get_by_role("button", name="Critical up to here").click()
+        expect(marks).to_have_count(2)
+        page.keyboard.press("s")
+        expect(page.locator("#facts")).to_contain_text("as you corrected them")
+        page.reload()
+        expect(marks).to_have_count(2)
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Labels").click()
+        assert download.value.suggested_filename == "film.labels.json"
+        (video,) = json.loads(Path(download.value.path()).read_text())["videos"]
+        assert [(shot["start"], shot["end"]) for shot in video["shots"]] == [(0, 20), (20, 40), (40, 60)]
+        assert video["shots"][0]["critical"] == [12, 19]
+        assert video["shots"][1]["critical"] is None
+        assert video["shots"][2]["critical"][0] == pytest.approx(55, abs=1)
+
+
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server of a film that fades in and out around two cuts, and of one of 21 shots, some of half a second."""
@@ -165,7 +227,9 @@ def test_cards_are_the_shots_that_clips_are_made_of_where_a_film_fades_in_and_ou
         assert [shot["kind"] for shot in shots] == ["fade", "hard", "hard"]
         expect(cards).to_have_count(3)
         expect(page.locator("#cuts button")).to_have_count(4)
-        expect(page.locator("#facts")).to_contain_text("3 shots, 4 cuts (found by the default detector)")
+        expect(page.locator("#facts")).to_contain_text(
+            "3 shots, 2 cuts between them, 2 other transitions (found by the default detector)"
+        )
         expect(cards.nth(0)).to_contain_text("1: 0:00.0 - 0:03.0")
         expect(cards.nth(0)).to_contain_text(re.compile(r"fade from 0:00\.0 to 0:0[01]\.\d"))
         expect(cards.nth(1)).to_contain_text("2: 0:03.0 - 0:05.0")
@@ -185,11 +249,15 @@ def test_cards_are_the_shots_that_clips_are_made_of_where_a_film_fades_in_and_ou
         # While a cut is moved the fades divide nothing either.
         page.locator("#cuts button").nth(1).focus()
         page.keyboard.press("Shift+ArrowRight")
-        expect(page.locator("#facts")).to_contain_text("3 shots, 4 cuts (not saved yet)")
+        expect(page.locator("#facts")).to_contain_text(
+            "3 shots, 2 cuts between them, 2 other transitions (not saved yet)"
+        )
         expect(cards.nth(0)).to_contain_text("1: 0:00.0 - 0:03.4")
         expect(cards.nth(0)).to_contain_text("fade from 0:00.0")
         page.keyboard.press("s")
-        expect(page.locator("#facts")).to_contain_text("3 shots, 4 cuts (as you corrected them)")
+        expect(page.locator("#facts")).to_contain_text(
+            "3 shots, 2 cuts between them, 2 other transitions (as you corrected them)"
+        )
         expect(cards).to_have_count(3)
 
 

@@ -116,6 +116,6 @@ def test_all_shots_of_several_videos_become_files_in_a_folder_of_each(
 def test_a_server_that_only_shows_splits_nothing(library: Library, connect: Connect, tmp_path: Path) -> None:
     client = connect(library.index, read_only=True)
     refused = client.post("/api/clips", json={"videos": [0], "folder": str(tmp_path / "out")})
-    assert refused.status_code == 422
+    assert refused.status_code == 403
     assert "--read-only" in refused.json()["detail"]
     assert not (tmp_path / "out").exists()

@@ -10,7 +10,8 @@ from starlette.testclient import TestClient
 from starlette.types import Message
 
 from tests.web.conftest import Connect, Library
-from vidkin.web import create_app
+from vidkin.errors import InvalidArgumentError
+from vidkin.web import Settings, create_app
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8800", "localhost:1234", "LOCALHOST", "[::1]:8800"])
@@ -126,3 +127,56 @@ def test_the_token_of_an_address_becomes_a_cookie_that_scripts_cannot_read(libra
     # No address leads anywhere else.
     far = client.get("http://127.0.0.1:8800//evil.example/?token=swordfish", follow_redirects=False)
     assert far.headers["location"] == "/evil.example/"
+
+
+COOKIES = [
+    'prefs={"theme": "dark"}',
+    "a[b]=1",
+    "version=2",
+    "domain=elsewhere",
+    "flag",
+    "=",
+    "name=J\xf6rg",
+    'text="a; b=c"',
+    "x" * 5000,
+]
+
+
+@pytest.mark.parametrize("other", COOKIES)
+def test_cookies_of_other_programs_do_not_matter(other: str, library: Library, connect: Connect) -> None:
+    reader = connect(library.index, token="secret")
+    for cookies in (f"{other}; vidkin_token_8800=secret", f"vidkin_token_8800=secret; {other}"):
+        assert reader.get("/api/videos", headers={"Cookie": cookies.encode("latin-1")}).status_code == 200
+    for cookies in (other, f"{other}; vidkin_token_8801=secret", f"{other}; vidkin_token_8800=secret2"):
+        assert reader.get("/api/videos", headers={"Cookie": cookies.encode("latin-1")}).status_code == 401
+
+
+def test_pages_of_allowed_sites_use_the_api_with_the_token(library: Library, connect: Connect) -> None:
+    client = connect(library.index, token="swordfish", origins=frozenset({"https://media.example"}))
+    page = {"Origin": "https://media.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}
+    asks = {**page, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    first = client.options("/api/search", headers=asks)
+    assert first.status_code == 204
+    assert first.headers["access-control-allow-origin"] == "https://media.example"
+    assert "Authorization" in first.headers["access-control-allow-headers"]
+    assert "POST" in first.headers["access-control-allow-methods"]
+    assert "access-control-allow-credentials" not in first.headers
+    answer = client.get("/api/videos", headers={**page, "Authorization": "Bearer swordfish"})
+    assert answer.status_code == 200
+    assert answer.headers["access-control-allow-origin"] == "https://media.example"
+    assert answer.headers["cross-origin-resource-policy"] == "cross-origin"
+    assert "Location" in answer.headers["access-control-expose-headers"]
+    refused = client.get("/api/videos", headers=page)
+    assert refused.status_code == 401
+    assert refused.headers["access-control-allow-origin"] == "https://media.example"  # its scripts read why
+    for other in ("https://media.example.evil", "http://media.example", "null"):
+        foreign = {**asks, "Origin": other, "Authorization": "Bearer swordfish"}
+        for answer in (client.options("/api/search", headers=foreign), client.get("/api/videos", headers=foreign)):
+            assert answer.status_code == 403, other
+            assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize("origin", ["*", "null", "media.example", "https://media.example/x", "https://a b"])
+def test_what_is_not_an_origin_cannot_be_allowed(origin: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="an origin must be a scheme and a host"):
+        Settings(origins=frozenset({origin}))

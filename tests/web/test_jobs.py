@@ -50,8 +50,11 @@ def test_progress_notes_and_the_result_can_be_seen() -> None:
     ended = finish(job)
     assert (ended.state, ended.result) == ("done", {"answer": [1, 2]})
     assert ended.version > state.version
-    finish(start(jobs, lambda job: None))
-    assert [job.id for job in jobs.all()] == [3, 2, 1]
+    last = start(jobs, lambda job: None)
+    finish(last)
+    numbers = [one.id for one in jobs.all()]
+    assert numbers == sorted(numbers, reverse=True)
+    assert (len(numbers), numbers[0], numbers[-1]) == (3, last.id, job.id)
 
 
 def test_a_failure_is_a_state_and_a_bug_does_not_end_the_server() -> None:
@@ -83,11 +86,13 @@ def test_a_job_stops_at_its_next_report() -> None:
 
 def test_old_jobs_are_forgotten() -> None:
     jobs = Jobs()
-    for _ in range(60):
-        finish(start(jobs, lambda job: None))
+    started = [start(jobs, lambda job: None, f"test {number}") for number in range(60)]
+    for job in started:
+        finish(job)
+    finish(start(jobs, lambda job: None))
     assert len(jobs.all()) <= 52
-    assert jobs.get(1) is None
-    assert jobs.get(60) is not None
+    assert jobs.get(started[0].id) is None
+    assert jobs.get(started[-1].id) is not None
 
 
 def test_the_rate_counts_the_steps_of_this_run_only(monkeypatch: pytest.MonkeyPatch) -> None:

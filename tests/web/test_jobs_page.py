@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from tests.web.conftest import Library
-from vidkin.web import Settings
-from vidkin.web.app import create_app
-from vidkin.web.guard import Guard
-from vidkin.web.jobs import Job
+from tests.web.conftest import Connect, Library, finish_job, number_of
+from vidkin.web import Guard, Settings, create_app
+from vidkin.web.jobs import Job, Jobs, JobState
 
 
 def test_events_tell_every_change_until_the_end(library: Library, tmp_path: Path) -> None:
@@ -29,7 +28,7 @@ def test_events_tell_every_change_until_the_end(library: Library, tmp_path: Path
 
         job = site.jobs.start("test", "A test", work)
         assert client.get(f"/api/jobs/{job.id}").json()["title"] == "A test"
-        assert [state["id"] for state in client.get("/api/jobs").json()] == [job.id]
+        assert client.get("/api/jobs").json()[0]["id"] == job.id
         gate.set()
         events = client.get(f"/api/jobs/{job.id}/events")
         assert events.headers["content-type"].startswith("text/event-stream")
@@ -38,3 +37,72 @@ def test_events_tell_every_change_until_the_end(library: Library, tmp_path: Path
         assert client.post(f"/api/jobs/{job.id}/stop").json()["state"] == "done"
         assert client.get("/api/jobs/77").status_code == 404
         assert client.get("/api/jobs/77/events").status_code == 404
+
+
+def test_a_finished_job_can_be_read_after_the_server_was_started_again(own_library: Library, connect: Connect) -> None:
+    client = connect(own_library.index)
+    video = number_of(client, "coffee.mp4")
+    answer = client.post(f"/api/videos/{video}/shots")
+    job = finish_job(client, answer.json())
+    assert answer.status_code == 202
+    assert answer.headers["location"] == f"/api/jobs/{job['id']}"
+    assert (job["kind"], job["result"]) == ("shots", {"videos": 1, "failed": []})
+
+    again = connect(own_library.index)
+    assert again.get(f"/api/jobs/{job['id']}").json() == job
+    assert job in again.get("/api/jobs", params={"kind": "shots", "state": "done"}).json()
+    assert again.get("/api/jobs", params={"state": "running"}).json() == []
+    assert again.post(f"/api/jobs/{job['id']}/stop").json() == job
+    assert json.dumps(job) in again.get(f"/api/jobs/{job['id']}/events").text
+    later = finish_job(again, again.post("/api/videos/copies", json={"videos": [video]}).json())
+    assert later["id"] > job["id"]
+
+
+def test_a_search_is_a_job_for_those_who_prefer_that(client: TestClient) -> None:
+    video, other = number_of(client, "coffee.mp4"), number_of(client, "copy.mp4")
+    preferring = {"Prefer": "wait=1, respond-async"}
+    asked = [
+        ("POST", "/api/search", {"video": video, "limit": 1}),
+        ("POST", "/api/match", {"video": video, "target": other}),
+        ("GET", f"/api/videos/{video}/coverage", None),
+        ("POST", f"/api/videos/{video}/neighbors", None),
+    ]
+    for method, path, body in asked:
+        answer = client.request(method, path, json=body, headers=preferring)
+        assert answer.status_code == 202, path
+        assert answer.headers["location"] == f"/api/jobs/{answer.json()['id']}"
+        job = finish_job(client, answer.json())
+        assert (job["state"], job["kind"]) == ("done", path.rpartition("/")[2])
+        at_once = client.request(method, path, json=body).json()
+        for values in (job["result"], at_once):
+            if isinstance(values, dict):
+                values.pop("seconds", None)
+        assert job["result"] == at_once, path
+
+
+def test_a_search_with_a_file_that_is_gone_is_a_job_that_failed(client: TestClient) -> None:
+    answer = client.post("/api/search", json={"upload": "gone"}, headers={"Prefer": "respond-async"})
+    job = finish_job(client, answer.json())
+    assert (job["state"], job["error"]) == ("failed", "this file is not on the server any more; drop it again")
+
+
+def test_jobs_that_search_wait_for_each_other_and_can_be_stopped_meanwhile() -> None:
+    jobs, turns, gate = Jobs(), threading.Semaphore(1), threading.Event()
+    first = jobs.start("search", "Search", lambda job: gate.wait(10), turns=turns)
+    second = jobs.start("search", "Search", lambda job: True, turns=turns)
+    third = jobs.start("search", "Search", lambda job: True, turns=turns)
+    second.stop()
+    assert wait_for(second).state == "stopped"
+    assert third.is_running
+    assert third.state().detail in ("", "waiting for its turn")
+    gate.set()
+    assert (wait_for(first).state, wait_for(third).result) == ("done", True)
+
+
+def wait_for(job: Job) -> JobState:
+    """The last state; fails after ten seconds."""
+    for _ in range(1000):
+        if not job.is_running:
+            return job.state()
+        time.sleep(0.01)
+    raise AssertionError("the job does not end")

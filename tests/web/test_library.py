@@ -11,9 +11,8 @@ from starlette.testclient import TestClient
 from tests.web.conftest import Connect, Library, number_of
 from tests.web.synthetic import fill
 from vidkin.errors import CollectionNotFoundError
-from vidkin.index import Index, SerialExecutor, VideoRecord
+from vidkin.index import Index, SerialExecutor
 from vidkin.web import create_app
-from vidkin.web.filters import folder_tree
 
 
 def test_the_page_shows_every_video_and_what_is_broken(client: TestClient) -> None:
@@ -45,6 +44,15 @@ def test_videos_are_searched_by_name_filtered_and_sorted(client: TestClient) -> 
     sizes = [video["size"] for video in client.get("/api/videos?sort=size").json()["videos"]]
     assert sizes == sorted(sizes, reverse=True)
     assert client.get("/api/videos?q=co&limit=1").json()["total"] == 2
+
+
+def test_a_video_is_looked_up_by_its_exact_path(library: Library, client: TestClient) -> None:
+    path = str(library.folder / "coffee.mp4")
+    found = client.get("/api/videos", params={"path": path}).json()
+    assert (found["total"], found["videos"][0]["path"]) == (1, path)
+    assert client.get("/api/videos/numbers", params={"path": path}).json() == [found["videos"][0]["id"]]
+    for other in (path[:-1], path.upper(), "coffee.mp4", str(library.folder)):
+        assert client.get("/api/videos", params={"path": other}).json() == {"total": 0, "videos": []}
 
 
 def test_what_is_known_of_one_video(client: TestClient) -> None:
@@ -131,27 +139,3 @@ def test_videos_are_filtered_by_length_size_folder_and_when_they_were_added(tmp_
     assert len(client.get("/api/videos/numbers?folder=/videos/07").json()) == 7
     folders = client.get("/api/library/folders?under=/videos").json()
     assert (len(folders), folders[7]["path"], folders[7]["count"]) == (100, "/videos/07", 7)
-
-
-def test_the_tree_of_folders_opens_on_the_way_to_the_one_that_is_shown() -> None:
-    records = [
-        VideoRecord(path=f"/videos/{name}", size=1, mtime_ns=1, content_hash="")
-        for name in ("a/x/1.mp4", "a/x/2.mp4", "a/y/3.mp4", "b/4.mp4", "5.mp4")
-    ]
-    (top,) = folder_tree(records)
-    assert (top.path, top.count) == ("/videos", 5)
-    assert [(node.name, node.count, node.has_folders, node.folders) for node in top.folders or ()] == [
-        ("a", 3, True, None),
-        ("b", 1, False, None),
-    ]
-    (top,) = folder_tree(records, open_to="/videos/a/y")
-    assert [node.path for node in (top.folders or ())[0].folders or ()] == ["/videos/a/x", "/videos/a/y"]
-    assert [node.name for node in folder_tree(records, under="/videos/a")] == ["x", "y"]
-
-
-def test_ten_thousand_folders_are_shown_to_a_bound() -> None:
-    records = [
-        VideoRecord(path=f"/videos/{number:05d}/1.mp4", size=1, mtime_ns=1, content_hash="") for number in range(10_000)
-    ]
-    (top,) = folder_tree(records)
-    assert (len(top.folders or ()), top.more, top.count) == (500, 9500, 10_000)

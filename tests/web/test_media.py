@@ -16,9 +16,7 @@ from tests.support.videos import encode, pan
 from tests.web.conftest import Connect, Library, finish_job, number_of
 from vidkin.errors import MediaError
 from vidkin.index import Index, SerialExecutor
-from vidkin.media import probe, thumbnail
-from vidkin.media.decode import poster
-from vidkin.media.notebook import picture_html
+from vidkin.media import picture_html, poster, probe, thumbnail
 
 
 def test_a_thumbnail_is_the_frame_at_its_time(library: Library, client: TestClient) -> None:

@@ -12,8 +12,7 @@ from starlette.testclient import TestClient
 
 from tests.web.conftest import HOST, finish_job
 from tests.web.synthetic import fill
-from vidkin.index import Index, Occurrence, RecurringGroup
-from vidkin.index.storage.decisions import Decisions
+from vidkin.index import Decisions, Index, Occurrence, RecurringGroup
 from vidkin.web import Settings, create_app
 from vidkin.web.groups import FoundRecurring, RecurringWish
 from vidkin.web.site import Site

@@ -53,7 +53,7 @@ def ends(group: dict[str, Any]) -> list[tuple[float, float]]:
 
 def test_ends_and_a_name_are_kept_by_the_index_and_are_in_every_export(index: Path, connect: Connect) -> None:
     client = connect(index)
-    assert "Nobody looked for what recurs in these 2 videos yet." in client.get("/recurring").text
+    assert "Recurring segments of these 2 videos have not been searched for yet." in client.get("/recurring").text
     (group,) = find(client)
     assert (group["kind"], ends(group)) == ("opening", [(4.5, 11.0), (2.8, 9.3)])
     wanted = [{"start": 4.0, "end": 11.0}, {"start": 2.8, "end": 9.0}]
@@ -134,7 +134,7 @@ def test_what_cannot_be_is_refused_in_words(index: Path, connect: Connect) -> No
         assert (answer.status_code, words in answer.json()["detail"]) == (422, True), answer.text
     closed = connect(index, read_only=True)
     answer = closed.put(address, json={"verdict": "does not recur"})
-    assert (answer.status_code, "--read-only" in answer.json()["detail"]) == (422, True)
+    assert (answer.status_code, "--read-only" in answer.json()["detail"]) == (403, True)
     assert "decisions.json" not in {path.name for path in index.iterdir()}
 
 

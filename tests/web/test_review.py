@@ -11,8 +11,7 @@ from starlette.testclient import TestClient
 
 from tests.review.synthetic import fill, judge, judge_pairs
 from tests.web.conftest import Connect, finish_job
-from vidkin.index import Index
-from vidkin.index.storage.opening import open_place
+from vidkin.index import Index, open_place
 from vidkin.review import Labels
 from vidkin.web.review import describe_run
 
@@ -48,6 +47,7 @@ def test_what_was_trained_is_used_after_the_switch_and_not_before(index: Path, c
     pairs = list(combinations(hashes, 2))
     judge_pairs(index, [p for p in pairs if judge(*p) != "different"] + pairs[::6])
     state = train(client, "measure")
+    assert state["result"]["kind"] == "measure"
     assert state["state"] == "done", state["error"]
     review = client.get("/api/review").json()
     assert review["measure_in_use"] is False
@@ -132,3 +132,15 @@ def test_a_training_is_offered_when_its_verdicts_are_enough(index: Path, connect
 )
 def test_a_sentence_says_what_a_training_changed(run: dict[str, Any], words: str) -> None:
     assert describe_run(run) == words
+
+
+def test_the_page_says_at_once_what_training_needs(
+    index: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = connect(index)
+    assert "training on pairs needs PyTorch" not in client.get("/review").text
+    monkeypatch.setattr("vidkin.web.review.find_spec", lambda name: None)
+    page = client.get("/review").text
+    assert "training on pairs needs PyTorch, which is not installed" in page
+    assert "pip install" in page
+    assert 'data-train="measure" disabled' in page

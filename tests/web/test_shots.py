@@ -82,7 +82,7 @@ def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect:
     assert [float(row["start"]) for row in rows] == pytest.approx([0.0, 2.1, 5.0])
     edl = client.get(f"{address}/edl")
     assert edl.headers["content-disposition"] == 'attachment; filename="film___co.edl"'
-    assert "00:00:02:01 00:00:05:00" in edl.text
+    assert "00:00:02:03 00:00:05:00" in edl.text
     assert "* VIDKIN: dissolve transition" in edl.text
     assert json.loads(client.get(f"{address}/otio").text)["OTIO_SCHEMA"].startswith("Timeline")
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from fastapi import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.testclient import TestClient
 
-from tests.web.conftest import Connect, Library
+from tests.web.conftest import Connect, Library, finish_job
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.web import Settings
 from vidkin.web.lanes import Lane
@@ -35,10 +38,10 @@ def stored(uploads: Uploads) -> list[Path]:
 def test_too_large_files_are_refused_by_their_word_and_by_their_bytes(library: Library) -> None:
     content = library.clip.read_bytes()
     uploads = Uploads(Settings(upload_bytes=len(content) - 1))
-    with pytest.raises(InvalidArgumentError, match="a file must be of at most"):
+    with pytest.raises(HTTPException, match="a file must be of at most"):
         receive(uploads, content, size=len(content))
     for size in (None, 10):  # nothing is said, or a lie
-        with pytest.raises(InvalidArgumentError, match="a file must be of at most"):
+        with pytest.raises(HTTPException, match="a file must be of at most"):
             receive(uploads, content, size=size)
     assert stored(uploads) == []
     uploads.close()
@@ -65,7 +68,7 @@ def test_only_so_many_are_kept_and_not_for_long(library: Library) -> None:
     uploads.get(first)  # used later than the second
     third = receive(uploads, content)
     assert {path.stem for path in stored(uploads)} == {first, third}
-    with pytest.raises(InvalidArgumentError, match="drop it again"):
+    with pytest.raises(HTTPException, match="drop it again"):
         uploads.get(second)
     uploads.get(first).used = time.monotonic() - 6
     uploads.clean()
@@ -142,5 +145,52 @@ def test_uploads_end_with_the_server(library: Library, connect: Connect) -> None
     source = client.post("/api/uploads?name=a.mp4", content=library.clip.read_bytes()).json()
     assert client.get(f"{source['address']}/preview?piece=0").headers["content-type"] == "video/mp4"
     large = client.post("/api/uploads?name=a.mp4", content=bytes(10_000_001))
-    assert large.status_code == 422
+    assert large.status_code == 413
     assert "at most 10.0 MB" in large.json()["detail"]
+
+
+def test_a_file_can_be_sent_as_a_part_of_a_form(library: Library, connect: Connect) -> None:
+    client = connect(library.index)
+    content = library.clip.read_bytes()
+    fields = {"note": "about it", "more": "x" * 5000}
+    sent = client.post("/api/uploads", data=fields, files={"file": ("clip.mp4", content, "video/mp4")})
+    assert sent.status_code == 201, sent.text
+    assert sent.json()["name"] == "clip.mp4"
+    assert client.get(f"{sent.json()['address']}/file").content == content
+    named = client.post("/api/uploads?name=other.mp4", files={"file": ("clip.mp4", content)})
+    assert named.json()["name"] == "other.mp4"
+    assert client.post("/api/search", json=sent.json()["key"]).json()["matches"][0]["video"]["name"] == "coffee.mp4"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data", b"--x\r\n\r\n--x--"),
+        ("multipart/form-data; boundary=x", b"no form at all"),
+        ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x--\r\n'),
+        ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\n1'),
+        ("multipart/form-data; boundary=" + "x" * 300, b"--x"),
+    ],
+)
+def test_what_is_no_form_with_a_file_is_refused(client: TestClient, kind: str, body: bytes) -> None:
+    answer = client.post("/api/uploads", content=body, headers={"Content-Type": kind})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request"), answer.text
+
+
+def test_no_answer_names_the_temporary_files_of_the_server(library: Library, connect: Connect) -> None:
+    client = connect(library.index)
+    key = client.post("/api/uploads?name=clip.mp4", content=library.clip.read_bytes()).json()["key"]
+    site = client.app.inner.state.site  # type: ignore[attr-defined]
+    path = site.uploads.get(key["upload"]).path
+    path.write_bytes(b"damaged meanwhile")
+    for headers in ({}, {"Prefer": "respond-async"}):
+        answer = client.post("/api/search", json=key, headers=headers)
+        text = answer.text
+        if answer.status_code == 202:
+            job = finish_job(client, answer.json())
+            assert job["state"] == "failed"
+            text = json.dumps(job)
+        assert "clip.mp4: " in text
+        assert "vidkin-run-" not in text
+        assert str(path) not in text
+    assert site.uploads.shown(f"{path.parent}/gone.mp4: is gone") == "a temporary file: is gone"

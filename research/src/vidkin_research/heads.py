@@ -29,6 +29,7 @@ class HeadStore:
         network: The frame network.
         size: Pixels along each side of a frame.
         units: Number of units of the fully connected layer and of the LSTM.
+        rate: Maximum frames a second that are read of a video; None: all frames.
     """
 
     def __init__(
@@ -40,7 +41,9 @@ class HeadStore:
         network: str = FRAME_NETWORK,
         size: int = 128,
         units: int = 128,
+        rate: float | None = None,
     ) -> None:
+        self._rate = rate
         self._weights = weights
         self._folder = folder
         self._config = EncoderConfig(
@@ -75,7 +78,8 @@ class HeadStore:
             if self._network is None:
                 self._network = self.model(0)
                 config = self._config
-                of_network = hashlib.sha256(f"{config.backbone} {config.size} {config.fit}".encode())
+                at = "" if self._rate is None else f" {self._rate}"
+                of_network = hashlib.sha256(f"{config.backbone} {config.size} {config.fit}{at}".encode())
                 for name, tensor in sorted(self._network.backbone.state_dict().items()):
                     of_network.update(name.encode() + tensor.contiguous().numpy().tobytes())
                 self._key = of_network.hexdigest()
@@ -83,7 +87,7 @@ class HeadStore:
             digest = hashlib.sha256(path.read_bytes() + self._key.encode()).hexdigest()[:24]
             stored = self._folder / f"{digest}.npy"
             if not stored.is_file():
-                rows = video_features(self._network, path, size=self._config.size).rows
+                rows = video_features(self._network, path, size=self._config.size, rate=self._rate).rows
                 self._folder.mkdir(parents=True, exist_ok=True)
                 with replace_file(stored) as temporary, temporary.open("wb") as file:
                     np.save(file, rows, allow_pickle=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = [
     "OnStudyProgress",
     "Report",
     "check_same_data",
+    "commit_of",
     "load_or_run",
     "run_path",
     "write_figures",
@@ -69,6 +71,26 @@ def load_or_run(path: Path, run: Callable[[], Any], *, is_current: Callable[[Any
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(result, indent=1) + "\n")
     return read_json(path)
+
+
+def commit_of(*files: str) -> str | None:
+    """The last commit that changed one of these files of the clone this package is in; None outside of a clone.
+
+    Args:
+        files: Paths from the root of the clone. A file that was changed since adds ``+``.
+    """
+    root = Path(__file__).resolve().parents[3]
+    asked: list[list[str]] = [["log", "-1", "--format=%h"], ["status", "--porcelain"]]
+    try:
+        last, changed = (
+            subprocess.run(
+                ["git", "-C", str(root), *words, "--", *files], capture_output=True, text=True, check=True
+            ).stdout.strip()
+            for words in asked
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return (last + "+" * bool(changed)) or None
 
 
 def run_path(folder: Path, settings: Sequence[object]) -> Path:

@@ -73,7 +73,7 @@ def test_every_edit_and_family_has_a_line(experiment: Recorder, tmp_path: Path) 
 
 def test_options_reach_the_experiment(experiment: Recorder, tmp_path: Path) -> None:
     told = run(
-        *("benchmark", "copies", tmp_path, "--quick", "--json", "--threshold", "0.5"),
+        *("benchmark", "copies", tmp_path, "--quick", "-f", "json", "--threshold", "0.5"),
         *("-e", "classical", "-e", "timm:x", "--weights", tmp_path / "w", "--edit", "crop", "--peers"),
     ).json
     assert experiment.study == CopyStudy(
@@ -95,7 +95,7 @@ def test_a_page_is_written(experiment: Recorder, tmp_path: Path) -> None:
     output = tmp_path / "new" / "copies.html"
     told = run("benchmark", "copies", tmp_path, "-o", output)
     assert output.read_text() == "<html>pictures</html>"
-    assert "copies.html: every edit with pictures" in " ".join(told.out.split())
+    assert "copies.html: every edit with pictures" in " ".join(told.err.split())
     failed = run("benchmark", "copies", tmp_path, "-o", tmp_path, status=2)
     assert "is a folder" in failed.err
 

@@ -27,7 +27,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_similarity_is_learned_from_folders_and_tells_them_apart(pictures: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.safetensors"
-    outcome = run("fit", "oasis", pictures, "-o", file, "--size", "64", "--json", status=1)
+    outcome = run("fit", "oasis", pictures, "-o", file, "--size", "64", "-f", "json", status=1)
     report = outcome.json
     assert (report["pictures"], report["folders"], len(report["failed"])) == (18, 3, 1)
     assert "broken.png" in outcome.err

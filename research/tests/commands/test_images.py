@@ -36,7 +36,7 @@ def test_rows_are_compared_and_their_rankings_drawn(folder: Path, tmp_path: Path
         seen = {drawn.convert("RGB").getpixel((67 + 190 + 1, row)) for row in range(10, drawn.height, 20)}
     green = tuple(bytes.fromhex(FRAME_COLORS[2].removeprefix("#")))
     assert any(max(abs(a - b) for a, b in zip(color, green, strict=True)) < 12 for color in seen)  # type: ignore[arg-type]
-    report = run(*words, "--seeds", "1", "--size", "32", "-o", output, "--json").json
+    report = run(*words, "--seeds", "1", "--size", "32", "-o", output, "-f", "json").json
     assert [(entry["row"], entry["top_1"]) for entry in report["runs"]] == [
         ("classical: wavelet", 1.0),
         ("classical: color", 1.0),

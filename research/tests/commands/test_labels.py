@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.cli.conftest import run
 from tests.support.labelled import counting_clip
-from vidkin_research.learned.annotations import ShotAnnotation, read_shot_annotations
+from vidkin.shots import ShotAnnotation, read_shot_annotations
 
 
 def test_soccernet_becomes_labels_and_unusable_halves_are_reported(tmp_path: Path) -> None:
@@ -20,15 +20,15 @@ def test_soccernet_becomes_labels_and_unusable_halves_are_reported(tmp_path: Pat
     (game / "Labels-cameras.json").write_text(json.dumps({"annotations": [change]}))
     output = tmp_path / "labels.json"
     words = ("labels", "soccernet", tmp_path / "league", "-o", output, "--before", "0.5")
-    found = run(*words, "--json", status=1).json
+    found = run(*words, "-f", "json", status=1).json
     assert (found["videos"], found["shots"], found["critical"]) == (1, 2, 1)
     assert found["failed"][0]["video"].endswith("2_224p.mkv")
     (video,) = read_shot_annotations(output)
     assert video.shots == (ShotAnnotation(0, 10), ShotAnnotation(10, 20, (14, 19)))
     (game / "2_224p.mkv").unlink()
-    assert "1 video, 2 shots, 1 of them critical" in run(*words).out
-    corners = run(*words, "--event", "Corner", "--json").json
+    assert "1 video, 2 shots, 1 of them critical" in run(*words).err
+    corners = run(*words, "--event", "Corner", "-f", "json").json
     assert corners["critical"] == 0
-    detected = run(*words, "--detector", "content", "--json").json
+    detected = run(*words, "--detector", "content", "-f", "json").json
     assert detected["shots"] >= 1
     assert "events must be among" in run(*words, "--event", "Dance", status=3).err

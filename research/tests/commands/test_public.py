@@ -40,10 +40,18 @@ def test_figures_beside_published_ones(tmp_path: Path) -> None:
     assert "1 query of the benchmark (9)" in outcome.err
     stored = json.loads((tmp_path / "figures.json").read_text())
     assert stored["missing_queries"] == ["9"]
-    report = run(*words, "--json").json["report"]
+    report = run(*words, "-f", "json").json["report"]
     assert report["figures"][0] == {"name": "mAP", "value": 1.0, "queries": 1, "skipped": 1}
 
 
 def test_what_to_compare_must_be_named(tmp_path: Path) -> None:
     outcome = run("benchmark", "retrieval", "--dataset", "svd", "-a", tmp_path, status=2)
     assert "one of --features and --videos must be given" in outcome.err
+
+
+def test_how_long_it_takes_is_said_before_it_starts(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    words = ("benchmark", "retrieval", "--dataset", "svd", "-a", tmp_path, "--features", tmp_path / "features")
+    outcome = run(*words, "--check", "-o", tmp_path / "figures.json")
+    assert "2 queries, 2 videos; 1 video without features. About 1 minute on this machine." in outcome.out
+    assert not (tmp_path / "figures.json").exists()

@@ -54,7 +54,7 @@ def test_pictures_are_compared(collection: Path, tmp_path: Path) -> None:
     with Image.open(tmp_path / "fgir-pictures.png") as picture:
         assert picture.width > 800
     stored = json.loads((tmp_path / "fgir.json").read_text())
-    told = json.loads(run("fgir", *where, *WORDS, *methods, "--json").stdout)
+    told = json.loads(run("fgir", *where, *WORDS, *methods, "-f", "json").stdout)
     assert told["sets"] == stored["sets"]
     assert [row["method"] for row in told["sets"][0]["common"]] == list(methods[1::2])
     assert told["plan"]["schedule"]["steps"] == 2
@@ -111,3 +111,10 @@ def test_frames_of_the_picture_tell_relevance(tmp_path: Path) -> None:
     for color, level in zip(found, (2, 1, 0), strict=True):
         wanted = tuple(int(FRAME_COLORS[level][place : place + 2], 16) for place in (1, 3, 5))
         assert color == wanted
+
+
+def test_a_folder_of_ones_own_needs_no_name_of_a_set(collection: Path, tmp_path: Path) -> None:
+    methods = ("-m", "untrained", "-m", "triplet")
+    run("fgir", "--data", collection / "pictures", "-o", tmp_path, *WORDS, "--rate", "0.001", *methods)
+    stored = json.loads((tmp_path / "fgir.json").read_text())
+    assert [summary["set"] for summary in stored["sets"]] == ["pictures"]

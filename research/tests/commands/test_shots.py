@@ -50,7 +50,17 @@ def shots(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 @pytest.fixture
 def critical(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    names = ("precision", "recall", "f1", "average_precision", "spotting", "found_f1", "found_cuts_f1")
+    names = (
+        "precision",
+        "recall",
+        "f1",
+        "average_precision",
+        "spotting",
+        "found_f1",
+        "found_cuts_f1",
+        "default_f1",
+        "default_cuts_f1",
+    )
     recorder = Recorder({"split": "all places", "loss": "quadlet", **dict.fromkeys(names, THREE)})
     monkeypatch.setattr(critical_experiment, "run_critical_study", recorder)
     return recorder
@@ -139,7 +149,7 @@ def test_a_quick_run_is_short(shots: Recorder, critical: Recorder, tmp_path: Pat
 
 def test_figures_are_written_to_the_output_and_printed_as_json(critical: Recorder, tmp_path: Path) -> None:
     output = tmp_path / "new" / "figures.json"
-    told = run("benchmark", "critical", "--data", tmp_path, "-o", output, "--save", tmp_path / "m", "--json")
+    told = run("benchmark", "critical", "--data", tmp_path, "-o", output, "--save", tmp_path / "m", "-f", "json")
     assert told.json == json.loads(output.read_text())
     assert told.json["summary"][0]["loss"] == "quadlet"
     assert critical.arguments["save"] == tmp_path / "m"

@@ -14,7 +14,7 @@ __all__ = ["labels"]
 def test_deepsbd_becomes_a_detector(labels: Path, tmp_path: Path) -> None:
     tiny = ("--set", "model.width=0.05", "--set", "model.size=16", "--set", "segments.steps=2")
     tiny += ("--set", "segments.batch=4", "--set", "segments.classifier=svm")
-    printed = run(labels, "--method", "deepsbd", *tiny, "-o", tmp_path / "deep").stdout
+    printed = run(labels, "--method", "deepsbd", *tiny, "-o", tmp_path / "deep").output
     assert "svm" in printed
     assert "use it with vidkin shots --detector" in printed
     assert detect(labels.parent / "0.mp4", str(tmp_path / "deep")).curve is not None

@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 from tests.support.videos import encode, pan
 from vidkin.cli.app import app
-from vidkin.shots import detect
-from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
+from vidkin.shots import ShotAnnotation, VideoAnnotation, detect, write_shot_annotations
 from vidkin_research.learned.detector import ShotRules
 
 
@@ -49,7 +48,7 @@ def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.large
 def test_labels_become_a_detector(labels: Path, tmp_path: Path) -> None:
     recipe = labels.parent / "recipe.toml"
-    told = json.loads(run(labels, "--recipe", recipe, "-o", tmp_path / "model", "--json").stdout)
+    told = json.loads(run(labels, "--recipe", recipe, "-o", tmp_path / "model", "-f", "json").stdout)
     assert told["videos"] == {"trained": 4, "fitted": 1}
     assert told["critical"] is True
     assert told["gradual"] is False
@@ -59,7 +58,7 @@ def test_labels_become_a_detector(labels: Path, tmp_path: Path) -> None:
     detection = detect(labels.parent / "0.mp4", f"learned:{tmp_path / 'model'}")
     assert len(detection.shots) >= 2
     assert all(shot.critical is not None for shot in detection.shots)
-    printed = run(labels, "--recipe", recipe, "-o", tmp_path / "again").stdout
+    printed = run(labels, "--recipe", recipe, "-o", tmp_path / "again").output
     assert "4 videos" in printed
     assert "use it with vidkin shots --detector" in printed
     # The same labels and recipe give the same model.
@@ -122,7 +121,7 @@ def test_without_labels_the_recipes_are_listed() -> None:
     printed = run().stdout
     for name in ("deepsbd", "extended", "published"):
         assert name in printed
-    assert json.loads(run("--json").stdout) == {"recipes": ["deepsbd", "deepsbd-svm", "extended", "published"]}
+    assert json.loads(run("-f", "json").stdout) == {"recipes": ["deepsbd", "deepsbd-svm", "extended", "published"]}
 
 
 def test_recipes_have_a_default_and_settings_can_be_overridden() -> None:
@@ -148,7 +147,7 @@ def test_the_published_rule_makes_a_detector(labels: Path, tmp_path: Path) -> No
         "--set",
         "model.lstm=8",
     )
-    told = json.loads(run(labels, "--recipe", "published", *small, "-o", tmp_path / "slope", "--json").stdout)
+    told = json.loads(run(labels, "--recipe", "published", *small, "-o", tmp_path / "slope", "-f", "json").stdout)
     assert told["gradual"] is False
     rules = ShotRules.load(tmp_path / "slope")
     assert (rules.method, rules.rate) == ("slope", 20.0)
@@ -162,3 +161,42 @@ def test_help_names_the_tables_of_a_recipe() -> None:
 def test_a_rate_is_refused_where_every_frame_is_read(labels: Path) -> None:
     told = run(labels, "--method", "deepsbd", "--rate", "10", status=2).stderr
     assert "--rate is for recipes with [shots], this is of method deepsbd" in told
+
+
+def test_check_lists_the_videos_and_what_is_wrong_with_them(labels: Path, tmp_path: Path) -> None:
+    printed = run(labels, "--check", "-o", tmp_path / "m").stdout
+    assert printed.count("training") == 4
+    assert printed.count("held out, to fit thresholds") == 1
+    told = json.loads(run(labels, "--check", "-f", "json", "--method", "deepsbd").stdout)["videos"]
+    assert [(one["shots"], one["hard"], one["gradual"], one["critical"]) for one in told] == [(3, 2, 0, 1)] * 5
+    assert not any(one["is_held_out"] for one in told)
+    changed = rewritten(labels, tmp_path / "labels.json", lambda videos: videos[1]["shots"][2].update(end=500))
+    result = run(changed, "--check", status=1)
+    assert "a shot ends at frame 500, but the video has about 72 frames" in result.stderr
+    assert not (tmp_path / "m").exists()
+
+
+def test_recipes_for_a_gpu_have_a_reduced_form(labels: Path) -> None:
+    assert "width = 0.125" in run("--show", "--method", "deepsbd", "--reduced").stdout
+    assert 'trainable = "head"' in run("--show", "-r", "published", "--reduced").stdout
+    told = run("--show", "-r", "extended", "--reduced", status=2).stderr
+    assert "recipe 'extended' has no table [reduced] of settings" in told
+
+
+def test_a_gpu_that_is_missing_is_reported_before_training(labels: Path, tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    for method in ("learned", "deepsbd"):
+        told = run(labels, "--method", method, "-o", tmp_path / "m", "--device", "cuda", status=2).stderr
+        assert "CUDA" in told
+    note = (
+        "--set",
+        "segments.steps=1",
+        "--set",
+        "model.width=0.05",
+        "--set",
+        "model.size=16",
+        "--set",
+        "segments.batch=2",
+    )
+    assert "made for a GPU" in run(labels, "--method", "deepsbd", *note, "-o", tmp_path / "m").stderr

@@ -55,7 +55,7 @@ def test_the_benchmark_says_what_picture_and_sound_find(tmp_path: Path) -> None:
     for seed, name in enumerate(("rocket", "coffee")):
         write_sounds(videos / f"{name}.mkv", [tune(9, seed=seed)], pictures=name)
     told = run(
-        *("benchmark", "copies", videos, "--quick", "--work", tmp_path / "work", "--json"),
+        *("benchmark", "copies", videos, "--quick", "--work", tmp_path / "work", "-f", "json"),
         *("--edit", "crop", "--edit", "copy", "--edit", "tempo 1.25"),
     ).json
     rules = {figures["system"]: figures for figures in told["witnesses"]}

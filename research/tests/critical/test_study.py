@@ -51,6 +51,7 @@ def test_every_loss_is_judged_and_a_second_call_repeats_nothing(clips: Path, tmp
     for row in runs:
         assert set(row["trends"]) == {"mann-kendall", "theil-sen", "end-rise", "combined"}
         assert 0 <= row["found"]["clips"]["f1"] <= 1
+        assert 0 <= row["default"]["clips"]["f1"] <= 1
     assert "distance" not in runs[0]  # nothing was trained
     assert runs[1]["seconds"] > 0
     assert told[-1] == (2, 3, "all places: radial_detached, seed 0")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from vidkin.shots import ShotAnnotation, VideoAnnotation
 from vidkin_research.critical.study import HighlightPart, score_shot_length, summarize_critical
-from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation
 
 
 def part(*videos: list[tuple[int, bool]]) -> HighlightPart:
@@ -53,6 +53,7 @@ def row(loss: str, f1: float, *, split: str = "all places") -> dict[str, Any]:
         "loss": loss,
         "trends": {"combined": trend, "theil-sen": other},
         "found": {"clips": {"f1": f1 - 0.3}, "cuts": {"f1": 0.9}},
+        "default": {"clips": {"f1": f1 - 0.2}, "cuts": {"f1": 1.0}},
     }
 
 
@@ -78,4 +79,5 @@ def test_means_and_deviations_over_seeds() -> None:
     assert first["f1_by_test"]["theil-sen"]["mean"] == pytest.approx(0.35)
     assert first["found_f1"]["mean"] == pytest.approx(0.4)
     assert first["found_cuts_f1"]["mean"] == pytest.approx(0.9)
+    assert (first["default_f1"]["mean"], first["default_cuts_f1"]["mean"]) == pytest.approx((0.5, 1.0))
     assert summary[1]["f1"]["deviation"] is None

@@ -12,8 +12,8 @@ from research.tests.learned.test_processes import MEMBER, TOLERANCE
 from research.tests.learned.test_train import annotations
 
 from tests.support.processes import difference, finish, start_processes
+from vidkin.shots import VideoAnnotation, write_shot_annotations
 from vidkin_research.detectors.deep_sbd_train import train_deep_sbd
-from vidkin_research.learned.annotations import VideoAnnotation, write_shot_annotations
 from vidkin_research.learned.recipes import load_shot_recipe
 
 __all__ = ["annotations"]

@@ -12,10 +12,9 @@ import torch
 from tests.support.detections import cut_video
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import read_model_info
-from vidkin.models.runner import hold_training_folder
-from vidkin.shots import detect
+from vidkin.shots import ShotAnnotation, VideoAnnotation, detect, write_shot_annotations
+from vidkin.training.runner import hold_training_folder
 from vidkin_research.detectors.deep_sbd_train import SegmentPlan, train_deep_sbd
-from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
 from vidkin_research.learned.recipes import load_shot_recipe
 
 

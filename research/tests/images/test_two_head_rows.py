@@ -11,8 +11,8 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from tests.support.colors import write_colors
-from vidkin.features.pretrained import import_timm
-from vidkin.models.engine import read_terms
+from vidkin.features import import_timm
+from vidkin.training.engine import read_terms
 from vidkin_research.images import IMAGE_SETS, ImageTask, measure_row, open_task, sweeps, time_steps
 from vidkin_research.images.figures import RowFigures
 from vidkin_research.images.sweeps import (

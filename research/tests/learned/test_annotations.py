@@ -10,12 +10,7 @@ import pytest
 
 from tests.support.folders import made_in
 from vidkin.errors import InvalidArgumentError
-from vidkin_research.learned.annotations import (
-    ShotAnnotation,
-    VideoAnnotation,
-    read_shot_annotations,
-    write_shot_annotations,
-)
+from vidkin.shots import ShotAnnotation, VideoAnnotation, read_shot_annotations, write_shot_annotations
 
 
 def write(path: Path, document: object) -> Path:

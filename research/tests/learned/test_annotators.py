@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation, merge_annotators, merge_critical
+from vidkin.shots import ShotAnnotation, VideoAnnotation
+from vidkin_research.learned.annotations import merge_annotators, merge_critical
 
 Interval = tuple[int, int] | None
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from subprocess import run
@@ -16,10 +18,7 @@ from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.models import ClipEncoder, EncoderConfig, build_model, save_model
 from vidkin.models.weights import load_weights
-from vidkin.shots import FittedRule
-from vidkin.shots.contract import RgbFrame
-from vidkin.shots.detect import detect
-from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation
+from vidkin.shots import FittedRule, RgbFrame, ShotAnnotation, VideoAnnotation, detect
 from vidkin_research.learned.clips import ShotClips, ShotNetwork, encode_with, video_features
 from vidkin_research.learned.detector import (
     LearnedDetector,
@@ -166,3 +165,21 @@ def test_invalid_arguments_are_refused_with_the_accepted_values(folder: Path, tm
         open_learned(tmp_path / "clip")
     with pytest.raises(InvalidArgumentError, match="size must be at least 8, got 4"):
         LearnedDetector(Colors(), ShotRules.load(folder), size=4)
+
+
+def test_the_default_detector_can_find_the_cuts_so_that_only_what_is_critical_is_learned(
+    folder: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(folder, model)
+    rules = replace(ShotRules.load(folder), method="default", cut=None, gradual=None)
+    rules.save(model)
+    assert ShotRules.load(model) == rules
+    film(tmp_path / "film.mp4", ("coffee", 30), ("rocket", 25), ("chelsea", 40), seed=77)
+    own, plain = (detect(tmp_path / "film.mp4", name) for name in (f"learned:{model}", "default"))
+    assert [cut.frame for cut in plain.cuts] == [30, 55]
+    assert [(cut.frame, cut.kind) for cut in own.cuts] == [(cut.frame, cut.kind) for cut in plain.cuts]
+    assert all(shot.critical is None for shot in plain.shots)
+    assert all(shot.critical is not None for shot in own.shots)
+    with pytest.raises(InvalidArgumentError, match="method 'default' must have no rule for cuts"):
+        replace(rules, cut=ShotRules.load(folder).cut)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vidkin.errors import InvalidArgumentError, TrainingError
 from vidkin.metric.losses import quadlet_loss, radial_loss, triplet_loss
-from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation
+from vidkin.shots import ShotAnnotation, VideoAnnotation
 from vidkin_research.learned.clips import ShotBatch, ShotClips
 from vidkin_research.learned.objective import SHOT_LOSSES, ShotLoss, ShotObjective, ShotRecipe, train_on_shots
 

@@ -11,7 +11,7 @@ import torch
 from research.tests.learned.test_train import RECIPE, annotations
 
 from tests.support.processes import difference, finish, start_processes
-from vidkin_research.learned.annotations import VideoAnnotation, write_shot_annotations
+from vidkin.shots import VideoAnnotation, write_shot_annotations
 from vidkin_research.learned.detector import ShotRules
 from vidkin_research.learned.recipes import load_shot_recipe
 from vidkin_research.learned.train import train_shots

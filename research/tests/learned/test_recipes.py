@@ -57,7 +57,7 @@ def test_a_recipe_has_every_default_and_comes_back_as_shown(tmp_path: Path) -> N
         ({"shots": {"loss": "quadlet", "rate": 0}}, "rate must be above 0, got 0"),
         (
             {"shots": {"loss": "quadlet", "rule": "steep"}},
-            r"shots\.rule must be one of extended, slope, got 'steep'",
+            r"shots\.rule must be one of extended, slope, default, got 'steep'",
         ),
     ],
 )
@@ -86,7 +86,7 @@ def test_the_published_recipe_has_the_settings_of_the_paper() -> None:
     shots, model = plan.shots, plan.model
     assert (shots.rule, shots.window, shots.rate, shots.loss) == ("slope", 40, 20.0, "radial")
     assert (shots.margin, shots.weight_decay, shots.head_factor) == (0.7, 2e-3, 10.0)
-    assert (model.backbone, model.trainable, model.hidden, model.frames) == ("alexnet", "all", 512, 40)
+    assert (model.backbone, model.trainable, model.hidden, model.frames) == ("torchvision:alexnet", "all", 512, 40)
 
 
 def test_recipes_of_all_methods_are_listed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from safetensors.torch import load_file
 import vidkin
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
-from vidkin.models.runner import hold_training_folder
-from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
+from vidkin.shots import ShotAnnotation, VideoAnnotation, write_shot_annotations
+from vidkin.training.runner import hold_training_folder
 from vidkin_research.learned.detector import ShotRules
 from vidkin_research.learned.recipes import ShotPlan, load_shot_recipe
 from vidkin_research.learned.train import ShotTrainingProgress, ShotTrainingReport, train_shots
@@ -227,3 +228,18 @@ def test_a_second_training_in_the_folder_is_refused(annotations: list[VideoAnnot
         pytest.raises(InvalidArgumentError, match="another training is writing here"),
     ):
         train_shots(annotations, RECIPE, output=tmp_path)
+
+
+def test_only_what_is_critical_can_be_learned_while_the_default_detector_cuts(
+    annotations: list[VideoAnnotation], tmp_path: Path
+) -> None:
+    recipe = {**RECIPE, "shots": {**RECIPE["shots"], "rule": "default"}}
+    report = vidkin.train_shots(annotations, recipe, output=tmp_path / "model")
+    assert report.has_critical
+    rules = ShotRules.load(tmp_path / "model")
+    assert (rules.method, rules.cut, rules.gradual) == ("default", None, None)
+    plain = [
+        replace(one, shots=tuple(ShotAnnotation(shot.start, shot.end) for shot in one.shots)) for one in annotations
+    ]
+    with pytest.raises(InvalidArgumentError, match="learns only what is critical, so critical and other shots must be"):
+        vidkin.train_shots(plain, recipe, output=tmp_path / "other")

@@ -62,7 +62,7 @@ def test_ten_losses_are_each_added_to_the_base_objective_with_one_weight() -> No
 
 
 def test_every_method_is_a_recipe() -> None:
-    assert len({method.name for method in METHODS}) == len(METHODS) == 20
+    assert len({method.name for method in METHODS}) == len(METHODS) == 21
     for method in METHODS:
         assert {name for name, _ in method.terms} <= set(available_objectives())
         if method.terms:

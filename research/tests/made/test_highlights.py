@@ -12,7 +12,7 @@ from tests.support.recordings import LENGTHS
 from tests.support.videos import encode
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import read_frames
-from vidkin_research.learned.annotations import VideoAnnotation, read_shot_annotations
+from vidkin.shots import VideoAnnotation, read_shot_annotations
 from vidkin_research.made.highlights import ACTIVITIES, HIGHLIGHT_PLACES, build_highlights
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +13,17 @@ from safetensors.torch import save_file
 
 from tests.support.comparators import passing
 from tests.support.videos import encode, pan
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features import open_extractor
+from vidkin.models.comparator import build_comparator
+from vidkin.models.comparator_extractor import ComparatorExtractor
 from vidkin.models.comparator_folder import save_comparator
 from vidkin.models.config import ComparatorConfig
+from vidkin.similarity import FrameFeatures
 from vidkin_research.public.benchmark import RetrievalBenchmark, RetrievalTask
 from vidkin_research.public.features import StoredFeatures, describe_videos, find_videos
-from vidkin_research.public.study import run_benchmark
-from vidkin_research.public.systems import ChamferSystem, choose_system
+from vidkin_research.public.study import estimate_hours, run_benchmark
+from vidkin_research.public.systems import ChamferSystem, PairSystem, choose_system
 
 TASK = RetrievalTask("mAP", "micro-AP", {"q": frozenset({"copy", "lost"})})
 BENCHMARK = RetrievalBenchmark(
@@ -57,7 +62,7 @@ def test_features_by_the_ids_of_videos(folder: Path) -> None:
 
 
 def test_damaged_stored_features_are_refused_with_the_cause(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="has no safetensors files"):
+    with pytest.raises(InvalidArgumentError, match="has no safetensors or HDF5 files"):
         StoredFeatures.open(tmp_path)
     save_file({"vectors": unit(1)}, tmp_path / "q.safetensors")
     with pytest.raises(InvalidArgumentError, match=r"must hold values \[T, R, D\] of q"):
@@ -79,21 +84,25 @@ def test_a_run_reports_what_is_missing(folder: Path) -> None:
 
 def test_systems(folder: Path, tmp_path: Path) -> None:
     stored = StoredFeatures.open(folder)
-    query, targets = stored.read("q"), [stored.read("copy"), stored.read("other")]
+    videos = [stored.read(name) for name in ("q", "copy", "other")]
+
+    def scores(system: PairSystem, *, segments: bool = False) -> list[float]:
+        query, *targets = map(system.prepare, videos)
+        ((first, second),) = system.compare([query], targets, segments=segments)
+        return [first[0], second[0]]
+
     # Two regions: the mean of both is less than the best one.
-    best, mean = ChamferSystem(), choose_system(None, spatial_share=1.0)
-    assert best.compare(query, targets, segments=False)[0][0] == pytest.approx(1.0)
-    assert mean.compare(query, targets, segments=False)[0][0] < 0.8
+    mean = choose_system(None, spatial_share=1.0)
+    assert scores(ChamferSystem())[0] == pytest.approx(1.0)
+    assert scores(mean)[0] < 0.8
     model = save_comparator(passing(ComparatorConfig(unrelated=(0.0, 0.5))), tmp_path / "model")
     comparator = choose_system(open_extractor(str(model)))
-    scores = [score for score, _ in comparator.compare(query, targets, segments=False)]
-    assert scores[0] == pytest.approx(1.0)  # 2 * 1 - 1
-    assert scores[1] < 0.9
-    assert comparator.compare(query, targets[:1], segments=True)[0][0] == 1.0
+    assert scores(comparator)[0] == pytest.approx(1.0)  # 2 * 1 - 1
+    assert scores(comparator)[1] < 0.9
+    assert scores(comparator, segments=True)[0] == 1.0
     assert choose_system(open_extractor("classical"), "chamfer").name == "Chamfer"
     # Both of two regions, as a number instead of a share.
-    both = choose_system(None, spatial_share=2)
-    assert both.compare(query, targets, segments=False) == mean.compare(query, targets, segments=False)
+    assert scores(choose_system(None, spatial_share=2)) == scores(mean)
     with pytest.raises(InvalidArgumentError, match=r"temporal_share must be None .* 2 or more, got 1\.5"):
         choose_system(None, temporal_share=1.5)
     with pytest.raises(InvalidArgumentError, match="shares must not be given"):
@@ -113,3 +122,69 @@ def test_videos_are_described_once_and_broken_ones_reported(tmp_path: Path) -> N
     (videos / "video.mp4").unlink()  # it is not read again
     again, _ = describe_videos({"copy": videos / "video.mp4"}, extractor, tmp_path / "work")
     torch.testing.assert_close(again.read("copy").values, stored.read("copy").values)
+
+
+class CountedSystem(ChamferSystem):
+    """Chamfer similarity that counts the videos it prepares."""
+
+    prepared = 0
+
+    def prepare(self, features: FrameFeatures) -> torch.Tensor:
+        self.prepared += 1
+        return super().prepare(features)
+
+
+def test_every_video_is_prepared_once_however_many_queries_there_are(tmp_path: Path) -> None:
+    names = [f"v{number}" for number in range(5)]
+    for number, name in enumerate(names):
+        save_file({"values": unit(number, 3 + number)}, tmp_path / f"{name}.safetensors")
+    benchmark = RetrievalBenchmark("made", tuple(names[:4]), tuple(names), (TASK,))
+    system = CountedSystem()
+    run_benchmark(benchmark, StoredFeatures.open(tmp_path), system)
+    assert system.prepared == 4 + 5
+    assert estimate_hours(benchmark, StoredFeatures.open(tmp_path), system) > 0
+
+
+@pytest.mark.parametrize("settings", [{}, {"symmetric": True}, {"padding": "replicate"}, {"remainder": "dropped"}])
+def test_blocks_of_a_comparator_give_the_scores_of_single_pairs(settings: dict[str, Any], tmp_path: Path) -> None:
+    config = ComparatorConfig(unrelated=(0.0, 0.5), temporal_share=0.3, weighting="attention", **settings)
+    model = save_comparator(build_comparator(config, weights="random", seed=3), tmp_path / "model")
+    extractor = open_extractor(str(model))
+    assert isinstance(extractor, ComparatorExtractor)
+    videos = [
+        FrameFeatures.of_whole(unit(n, length).numpy(), np.arange(length) * 1.0, None)
+        for n, length in enumerate((2, 9, 30, 31, 70))
+    ]
+    system = choose_system(extractor)
+    prepared = [system.prepare(video) for video in videos]
+    found = [[score for score, _ in row] for row in system.compare(prepared, prepared[1:], segments=False)]
+    alone = extractor.comparator
+    weighed = [alone.weigh(video.whole) for video in videos]
+    single = [
+        [alone.video_score(alone.learned_map(alone.frame_map(query, target))) for target in weighed[1:]]
+        for query in weighed
+    ]
+    np.testing.assert_allclose(found, single, atol=2e-5)
+
+
+def test_features_of_public_systems_are_read_from_hdf5(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py", reason="research/ brings h5py as the extra hdf5")
+    with h5py.File(tmp_path / "features.hdf5", "w") as file:
+        file["q"] = unit(1).numpy().astype(np.float16)
+        file["videos/other"] = unit(2, 5).numpy()[:, 0]
+    stored = StoredFeatures.open(tmp_path)
+    assert set(stored.places) == {"q", "other"}
+    assert stored.read("q").whole.shape == (3, 2, 128)
+    np.testing.assert_allclose(stored.read("q").whole, unit(1), atol=1e-3)
+    assert stored.read("other").whole.shape == (5, 1, 128)
+    assert stored.read("other").timestamps.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    (tmp_path / "features.hdf5").write_bytes(b"nothing")
+    with pytest.raises(InvalidArgumentError, match="cannot be read as HDF5"):
+        StoredFeatures.open(tmp_path)
+
+
+def test_hdf5_without_h5py_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "features.hdf5").touch()
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(MissingPartError, match="HDF5 files need h5py; install it with"):
+        StoredFeatures.open(tmp_path)

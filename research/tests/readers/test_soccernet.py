@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin_research.learned.annotations import ShotAnnotation
+from vidkin.shots import ShotAnnotation
 from vidkin_research.readers.soccernet import read_soccernet
 
 

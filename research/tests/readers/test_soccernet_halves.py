@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.labelled import counting_clip
 from vidkin.errors import DatasetError, InvalidArgumentError
-from vidkin_research.learned.annotations import ShotAnnotation
+from vidkin.shots import ShotAnnotation
 from vidkin_research.readers.soccernet import find_soccernet_halves, read_soccernet_half
 
 GAME = "england_epl/2014-2015/2015-02-21 - 18-00 Chelsea 1 - 1 Burnley"

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from tests.support.labelled import counting_clip, shown
-from vidkin.datasets import make_frame_excerpts, open_labelled
+from vidkin.datasets import open_labelled
+from vidkin_research.frame_excerpts import make_frame_excerpts
 from vidkin_research.retrieval import ComparisonPlan, ComparisonSet, RunSchedule, method_named
 from vidkin_research.retrieval.prepared import PreparedSet
 from vidkin_research.retrieval.sets import comparison_set
@@ -38,7 +39,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedSet:
 
 
 def test_training_clips_are_consecutive_frames_of_the_whole_video(prepared: PreparedSet) -> None:
-    train = prepared.parts(pixels=True)["train"]
+    train = prepared.parts(method_named("c3d"))["train"]
     assert train.sources is not None
     # Three excerpts of each of the eight training videos.
     assert train.sources.tolist() == [number // 3 for number in range(24)]
@@ -60,7 +61,7 @@ def test_drawings_of_one_archive_have_different_sources(tmp_path: Path) -> None:
     labelled = open_labelled(tmp_path, reader="omniglot", kind="strokes")
     chosen = replace(comparison_set("strokes"), size=32)
     plan = ComparisonPlan(sets=("strokes",), backbone="small", hidden=8, units=8, frames=4)
-    train = PreparedSet(plan, chosen, labelled, None, tmp_path / "work", None).parts(pixels=True)["train"]
+    train = PreparedSet(plan, chosen, labelled, None, tmp_path / "work", None).parts(method_named("c3d"))["train"]
     assert train.sources is not None
     assert train.sources.tolist() == list(range(24))
     clips = train.draw(torch.arange(24), torch.Generator().manual_seed(0))
@@ -68,7 +69,7 @@ def test_drawings_of_one_archive_have_different_sources(tmp_path: Path) -> None:
 
 
 def test_what_is_measured_stays_the_same(prepared: PreparedSet) -> None:
-    parts = prepared.parts(pixels=True)
+    parts = prepared.parts(method_named("c3d"))
     starts = [shown(clip.movedim(-3, -1).numpy())[0] for clip in parts["train"].inputs[:3]]
     assert starts == [0, 8, 16]
     assert parts["test"].moving is None
@@ -76,7 +77,7 @@ def test_what_is_measured_stays_the_same(prepared: PreparedSet) -> None:
 
 
 def test_heads_train_on_features_of_moving_clips(prepared: PreparedSet) -> None:
-    train = prepared.parts()["train"]
+    train = prepared.parts(method_named("triplet"))["train"]
     assert train.moving is not None
     assert train.moving.are_features
     schedule = RunSchedule(steps=2, quadlets=4)

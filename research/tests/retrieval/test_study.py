@@ -16,8 +16,19 @@ from PIL import Image
 from tests.support.labelled import two_by_two
 from tests.support.videos import encode
 from vidkin.errors import InvalidArgumentError
-from vidkin_research.retrieval import ComparisonPlan, ComparisonRun, RunSchedule, read_runs, run_comparison
+from vidkin_research.retrieval import (
+    ComparisonPlan,
+    ComparisonRun,
+    RunSchedule,
+    comparison_set,
+    method_named,
+    open_set,
+    read_runs,
+    run_comparison,
+)
+from vidkin_research.retrieval.prepared import PreparedSet
 from vidkin_research.retrieval.study import choose_rate
+from vidkin_research.retrieval.training import train_method
 
 METHODS = ("backbone", "untrained", "triplet", "radial_detached", "all_quadlets")
 
@@ -208,3 +219,28 @@ def test_videos_are_compared_with_c3d_too(tmp_path: Path) -> None:
     runs = run_comparison(plan, tmp_path / "videos", output=tmp_path / "out")
     assert [run.method for run in runs] == ["backbone", "c3d", "quadlet"]
     assert runs[1].training["loss"] is not None
+
+
+def test_the_frame_network_can_be_trained_along(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
+    schedule = replace(plan.schedule, steps=3, optimizer="adam", head_factor=10.0, clip=0.0)
+    small = replace(plan, methods=("backbone", "untrained", "quadlet"), seeds=(0,), learning_rates=(1e-2,))
+    whole = replace(small, trainable="all", size=32, schedule=schedule)
+    assert whole.protocol() != small.protocol()
+    runs = run_comparison(whole, pictures, output=tmp_path)
+    assert [run.method for run in runs] == ["backbone", "untrained", "quadlet"]
+    chosen = comparison_set("pictures")
+    for used, changes in ((whole, True), (small, False)):
+        prepared = PreparedSet(used, chosen, open_set(chosen, pictures), None, tmp_path / "other", None)
+        method = method_named("quadlet")
+        model = prepared.new_encoder(method, 0)
+        before = {name: tensor.clone() for name, tensor in model.get_submodule("backbone").state_dict().items()}
+        train_method(model, method, prepared.parts(method)["train"], used.schedule, seed=0)
+        after = model.get_submodule("backbone").state_dict()
+        assert any(not torch.equal(before[name], after[name]) for name in before) is changes
+
+
+def test_settings_that_came_later_leave_stored_runs_valid() -> None:
+    # The protocol of runs/ before these settings existed.
+    assert ComparisonPlan(sets=("fruit",)).protocol() == "a81fe376b6e2"
+    assert ComparisonPlan(sets=("fruit",), device="cuda").protocol() == "a81fe376b6e2"
+    assert ComparisonPlan(sets=("fruit",), trainable="all").protocol() != "a81fe376b6e2"

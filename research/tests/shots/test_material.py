@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import write_video
 from vidkin_research.learned.judging import BoundaryLabels
@@ -83,3 +84,14 @@ def test_clips_of_the_two_parts_differ(clips: Path, tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     with pytest.raises(InvalidArgumentError, match="has no single-shot clips for the test split"):
         compose(True, tmp_path / "other", tmp_path / "none")
+
+
+def test_the_description_of_truth_json_is_read_as_it_says(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    example = page.partition("```json\n")[2].partition("```")[0]
+    (tmp_path / "truth.json").write_text(example, encoding="utf-8")
+    encode(tmp_path / "film.mp4", pan("coffee", 3))
+    (video,) = edited_videos(tmp_path)
+    assert video.labels.hard == (120, 310)
+    assert video.labels.gradual == ((200, 224),)
+    assert video.kinds == ("dissolve",)

@@ -18,7 +18,7 @@ def _declare_ray(command: str) -> Any:
             metavar="HOST:PORT",
             help="Work on the machines of a Ray cluster: HOST:PORT, auto or local.",
             show_default=False,
-            hidden=command == "index",  # whose help is long enough; the guide describes it
+            hidden=True,  # the guide describes it
         ),
     ]
 
@@ -34,5 +34,5 @@ SHARDS = ExtraOption(
     sets="store",
     # Hidden like --ray there: it is an option of `vidkin index` alone.
     declare=lambda command: Annotated[int | None, typer.Option("--shards", min=0, hidden=True)],
-    text=lambda count: f"shards:{count}" if count else "lance",
+    text=lambda count: f"shards:{count}" if count else "disk",
 )

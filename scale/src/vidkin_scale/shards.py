@@ -26,12 +26,12 @@ from vidkin.index.storage.contract import (
     check_vectors,
     no_windows,
 )
-from vidkin.index.storage.lance import LanceStore
 from vidkin.index.storage.manifest import PARTS_FOLDER, Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, WindowWhitening
 from vidkin.index.storage.stores import StoreKind, window_whitening
 from vidkin.similarity import FrameFeatures
+from vidkin_scale.lance_store import LanceStore
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -261,6 +261,15 @@ class ShardedStore:
         for video_id in video_ids:
             at, own = self._own(video_id)
             self.shards[at].discard_features([own])
+
+    def check_videos(self) -> None:
+        """Read the lists of videos whole; :class:`CollectionDamagedError` if one of them is damaged."""
+        for shard in self.shards:
+            shard.check_videos()
+
+    def remove_damaged_windows(self, cause: str = "") -> dict[str, str]:
+        """See :meth:`LanceStore.remove_damaged_windows`, of all shards."""
+        return {path: why for shard in self.shards for path, why in shard.remove_damaged_windows(cause).items()}
 
     def optimize(self) -> None:
         """Compact the tables of every shard, and index its windows where they are many."""

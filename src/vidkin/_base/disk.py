@@ -43,8 +43,8 @@ def before(operation: str, path: str, target: str = "") -> None:
     """Called before each operation; does nothing.
 
     Args:
-        operation: ``create``, ``write``, ``sync``, ``rename``, ``link``, ``symlink``, ``unlink``, ``folder`` or
-            ``trash``.
+        operation: ``create``, ``write``, ``sync``, ``commit`` (of a database), ``rename``, ``link``, ``symlink``,
+            ``unlink``, ``folder`` or ``trash``.
         path: The file or folder that it changes.
         target: Its new name, for ``rename``; the name of the link, for ``link`` and ``symlink``.
     """

@@ -14,9 +14,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import BinaryIO
 
 from vidkin._base import disk
 from vidkin.errors import InvalidArgumentError, MediaError
@@ -178,20 +178,109 @@ def create_output_folder(path: PathLike) -> Path:
         ) from error
 
 
-def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
+def open_regular_file(path: PathLike, *, follow_links: bool = True) -> FileIO:
     """Open a regular file for reading, unbuffered.
 
     Unlike :func:`open` this never blocks: it does not wait for the other end of a pipe, and does not touch devices.
 
+    Args:
+        path: The file.
+        follow_links: Whether it may be a symbolic link. A file that a person named may; one that is found in a folder,
+            which may be a stranger's, must not: the link may lead to a secret of the reader.
+
     Raises:
-        OSError: The file cannot be opened, or it is not a regular file.
+        OSError: The file cannot be opened, it is not a regular file, or a link that must not be followed.
         ValueError: The name contains a null character.
     """
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    if not follow_links:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+        if os.path.islink(path):  # where the system has no such flag; its own message speaks of too many links
+            raise OSError(errno.ELOOP, "this is a symbolic link, which is not followed", os.fspath(path))
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket
+            raise _not_regular(path) from error
+        raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "this is not a regular file", os.fspath(path))
+        raise _not_regular(path)
     return open(descriptor, "rb", buffering=0)
+
+
+def read_regular_file(path: PathLike, most: int, *, follow_links: bool = False) -> bytes:
+    """All bytes of a regular file that may be a stranger's; see :func:`open_regular_file`.
+
+    Args:
+        path: The file.
+        most: Bytes that it may have; of a larger one nothing is read.
+        follow_links: Whether it may be a symbolic link, as one that a person named.
+
+    Raises:
+        OSError: The file cannot be read, is not a regular file, or a link.
+        ValueError: It is too large.
+    """
+    with open_regular_file(path, follow_links=follow_links) as file:
+        check_file_size(os.fstat(file.fileno()).st_size, most)
+        parts, left = [], most + 1
+        while left and (part := file.read(left)):
+            parts.append(part)
+            left -= len(part)
+    check_file_size(most + 1 - left, most)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+# The largest lists of public data have some tens of megabytes.
+_MOST_TEXT = 256_000_000
+
+
+def read_text_file(path: PathLike, *, encoding: str = "utf-8", errors: str = "strict") -> str:
+    """The text of a file of data that a person named, or that is in a folder of data: regular, of at most 256 MB.
+
+    Raises:
+        OSError: The file cannot be read, or is not a regular file.
+        ValueError: It is too large, or not in this encoding.
+    """
+    return read_regular_file(path, _MOST_TEXT, follow_links=True).decode(encoding, errors)
+
+
+def check_file_size(size: int, most: int) -> None:
+    """Raise ValueError if a file has more bytes than are read of it."""
+    if size > most:
+        raise ValueError(f"size must be at most {most:,} bytes, got more")
+
+
+def check_regular_file(path: PathLike, *, follow_links: bool = False) -> None:
+    """Check a file that a library is going to open by its name, as :func:`open_regular_file` does.
+
+    Raises:
+        OSError: It cannot be opened, is not a regular file, or a link.
+    """
+    open_regular_file(path, follow_links=follow_links).close()
+
+
+def check_regular_files(folder: PathLike) -> None:
+    """Check all files of a folder, and of those below it, that a library is going to open by their names.
+
+    Raises:
+        OSError: One of them is not a regular file, or the folder cannot be read. A folder that is gone has none.
+    """
+    waiting = [os.fspath(folder)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    elif not entry.is_file(follow_symlinks=False):
+                        raise _not_regular(entry.path)
+        except FileNotFoundError:  # a writer has just removed it
+            continue
+
+
+def _not_regular(path: PathLike) -> OSError:
+    return OSError(errno.EINVAL, "this is not a regular file", os.fspath(path))
 
 
 def hash_file(path: str) -> str:
@@ -273,11 +362,11 @@ def is_within(path: PathLike, folder: PathLike) -> bool:
 
 # fmt: off
 VIDEO_EXTENSIONS = frozenset({
-    ".264", ".265", ".3g2", ".3gp", ".amv", ".asf", ".avi", ".divx", ".dv", ".f4v", ".flv", ".gif", ".gxf",
-    ".h264", ".h265", ".hevc", ".insv", ".ivf", ".lrv", ".m1v", ".m2t", ".m2ts", ".m2v", ".m4v", ".mjpeg",
-    ".mjpg", ".mkv", ".mod", ".mov", ".mp4", ".mpe", ".mpeg", ".mpg", ".mpv", ".mts", ".mxf", ".nsv",
-    ".nut", ".obu", ".ogm", ".ogv", ".qt", ".rm", ".rmvb", ".tod", ".ts", ".vob", ".webm", ".wmv",
-    ".wtv", ".y4m",
+    ".264", ".265", ".3g2", ".3gp", ".amv", ".apng", ".asf", ".avi", ".dav", ".divx", ".dv", ".f4v",
+    ".flv", ".gif", ".gxf", ".h264", ".h265", ".hevc", ".insv", ".ivf", ".lrv", ".m1v", ".m2t", ".m2ts",
+    ".m2v", ".m4v", ".mjpeg", ".mjpg", ".mkv", ".mod", ".mov", ".mp", ".mp4", ".mpe", ".mpeg", ".mpg",
+    ".mpv", ".mts", ".mxf", ".nsv", ".nut", ".obu", ".ogm", ".ogv", ".qt", ".rm", ".rmvb", ".tod",
+    ".ts", ".vob", ".webm", ".wmv", ".wtv", ".y4m",
 })
 
 # fmt: on

@@ -1,4 +1,4 @@
-"""Files that a person names, such as ``--csv FILE``: nothing that exists is written over.
+"""Files that a person names, such as ``--output FILE``: nothing that exists is written over.
 
 A file gets a name that is free, or takes the place of one that vidkin made before from the same source and that nobody
 changed since. What was made is noted in a hidden list in the folder, one line of JSON a file: its name, its source, its

@@ -108,6 +108,8 @@ def lazy_names(package: str, *targets: str) -> Callable[[str], object]:
             ``if TYPE_CHECKING``, so that every name is declared once.
     """
     named = {target.partition(":")[2]: target for target in targets}
+    module = sys.modules[package]
+    setattr(module, "__dir__", lambda: sorted(module.__all__))  # noqa: B010 - a module has none that a checker knows
 
     def get(name: str) -> object:
         homes = named or _typed_imports(package)

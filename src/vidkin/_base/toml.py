@@ -39,16 +39,16 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise tomllib.TOMLDecodeError(str(error)) from None
 
 
-def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read a TOML file as :func:`parse_toml` does, and no more of it than the limit.
+def read_toml(path: str | os.PathLike[str], *, follow_links: bool = False) -> dict[str, Any]:
+    """Read a TOML file as :func:`parse_toml` does, and nothing of it beyond the limit.
 
     Raises:
-        OSError: The file cannot be read.
+        OSError: The file cannot be read, is not a regular file, or a link that must not be followed.
         UnicodeDecodeError: It is not UTF-8.
         tomllib.TOMLDecodeError: It is not TOML, or is too large.
     """
     try:
-        text = read_bounded(path, TOML_LIMITS)
+        text = read_bounded(path, TOML_LIMITS, follow_links=follow_links)
     except UnicodeDecodeError:
         raise
     except ValueError as error:

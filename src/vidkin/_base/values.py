@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from itertools import accumulate
-from typing import IO, Any
+from typing import IO, Any, ClassVar, Self
 
+from vidkin._base.files import PathLike, check_file_size, read_regular_file
+from vidkin._base.plain import field_types, property_type, read_fields
 from vidkin.errors import InvalidArgumentError
-
-PathLike = str | os.PathLike[str]
 
 
 def check_choice(name: str, value: object, choices: Iterable[object]) -> None:
@@ -60,16 +60,6 @@ def check_range(low: float, high: float) -> None:
     """Raise :class:`InvalidArgumentError` unless ``low`` is below ``high``."""
     if not low < high:
         raise InvalidArgumentError(f"low must be below high, got {low} and {high}")
-
-
-def check_shot(start: int, end: int, critical: tuple[int, int] | None) -> None:
-    """:class:`InvalidArgumentError` unless [start, end) are frames of a shot, and the critical ones are inside it."""
-    if not 0 <= start < end:
-        raise InvalidArgumentError(f"a shot must have 0 <= start < end, got [{start}, {end})")
-    if critical is not None and not start <= critical[0] < critical[1] <= end:
-        raise InvalidArgumentError(
-            f"critical frames must be inside their shot [{start}, {end}), got [{critical[0]}, {critical[1]})"
-        )
 
 
 # Limits of text documents from strangers, checked before a parser sees them. A parser builds what a document says
@@ -123,23 +113,27 @@ _HEADER = re.compile(r"^[ \t]*+(\[[^\n]*+)", re.MULTILINE)
 _ENDS_OF_NAMES = re.compile(r"[=,\n\[\]{}]")
 
 
-def read_bounded(path: PathLike, limits: TextLimits) -> str:
-    """The UTF-8 text of a file; no more of it is read than the limit.
+def read_bounded(path: PathLike, limits: TextLimits, *, follow_links: bool = False) -> str:
+    """The UTF-8 text of a file; of one beyond the limit nothing is read.
+
+    Args:
+        path: A regular file.
+        limits: Its size is checked.
+        follow_links: Whether it may be a symbolic link, as one that a person named; see
+            :func:`vidkin._base.files.open_regular_file`.
 
     Raises:
-        OSError: The file cannot be read.
+        OSError: The file cannot be read, is not a regular file, or a link.
         ValueError: It is too large or not UTF-8.
     """
-    with open(path, "rb") as file:
-        content = file.read(limits.size + 1)
-    _check_size(len(content), limits)
+    content = read_regular_file(path, limits.size, follow_links=follow_links)
     # As a file that is opened as text gives it.
     return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def check_json_text(text: str, limits: TextLimits = JSON_LIMITS) -> None:
     """Raise ValueError, which names the limit, if a JSON document exceeds one."""
-    _check_size(len(text), limits)
+    check_file_size(len(text), limits.size)
     values = text.count(",") + text.count("[") + text.count("{")
     is_deep = text.count("[") + text.count("{") > limits.depth
     # Most documents are small and flat: the strings are removed only if they may hide something.
@@ -154,7 +148,7 @@ def check_json_text(text: str, limits: TextLimits = JSON_LIMITS) -> None:
 
 def check_toml_text(text: str, limits: TextLimits = TOML_LIMITS) -> None:
     """Raise ValueError, which names the limit, if a TOML document exceeds one."""
-    _check_size(len(text), limits)
+    check_file_size(len(text), limits.size)
     bare = _TOML_TEXT.sub(lambda found: "" if found[0].startswith("#") else "s", text)
     _check_depth(bare, limits.depth)
     _check_digits(bare, limits.digits)
@@ -168,11 +162,6 @@ def check_toml_text(text: str, limits: TextLimits = TOML_LIMITS) -> None:
 
 def _dots(names: Iterable[str]) -> int:
     return sum(name.count(".") for name in names)
-
-
-def _check_size(size: int, limits: TextLimits) -> None:
-    if size > limits.size:
-        raise ValueError(f"size must be at most {limits.size:,} bytes, got more")
 
 
 def _check_count(what: str, count: int, most: int) -> None:
@@ -199,13 +188,34 @@ def _check_digits(bare: str, digits: int) -> None:
 
 
 class Result:
-    """Base of what the library returns: dataclasses with :meth:`to_dict`, whose keys are those of ``--json``."""
+    """Base of what the library returns: dataclasses with :meth:`to_dict`, whose keys are those of ``--format json``.
+
+    Attributes:
+        derived: Names of the properties that are among the plain values.
+    """
 
     __slots__ = ()
 
+    derived: ClassVar[tuple[str, ...]] = ()
+
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, ready for :func:`json.dumps`, as ``--json`` prints them."""
-        return fields_as_json(self)
+        """The fields and a few properties as plain values, ready for `json.dumps`, as ``--format json`` prints them."""
+        return {**fields_as_json(self), **{name: as_json(getattr(self, name)) for name in self.derived}}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The result of which :meth:`to_dict` gave these plain values, also after a way through JSON.
+
+        Raises:
+            InvalidArgumentError: A key is missing or has a value that it cannot have; the message names it. Further
+                keys do not matter.
+        """
+        return read_fields(cls, values)
+
+    @classmethod
+    def plain_types(cls) -> Mapping[str, Any]:
+        """The type of each plain value by its key, before it became plain."""
+        return {**field_types(cls), **{name: property_type(cls, name) for name in cls.derived}}
 
 
 def as_json(value: object) -> Any:
@@ -266,14 +276,14 @@ def parse_json(text: str | bytes, limits: TextLimits = JSON_LIMITS) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def read_json(path: str | os.PathLike[str], limits: TextLimits = JSON_LIMITS) -> Any:
-    """Read a JSON file as :func:`parse_json` does, and no more of it than the limit.
+def read_json(path: PathLike, limits: TextLimits = JSON_LIMITS, *, follow_links: bool = False) -> Any:
+    """Read a JSON file as :func:`parse_json` does, and nothing of it beyond the limit.
 
     Raises:
-        OSError: The file cannot be read.
+        OSError: The file cannot be read, is not a regular file, or a link, see :func:`read_bounded`.
         ValueError: It is not UTF-8 or not JSON, or exceeds a limit.
     """
-    return parse_json(read_bounded(path, limits), limits)
+    return parse_json(read_bounded(path, limits, follow_links=follow_links), limits)
 
 
 def replace_controls(text: str) -> str:

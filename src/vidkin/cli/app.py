@@ -93,93 +93,127 @@ class _Commands(LazyGroup):
 
     entry_points = "vidkin.commands"
     built_in: ClassVar[Mapping[str, LazyCommand]] = {
-        "index": LazyCommand("vidkin.cli.index:index", "Add videos to the index; only new and changed files are read."),
+        "index": LazyCommand(
+            "vidkin.cli.index:index",
+            "Add videos to the index; only new and changed files are read.",
+            "Find",
+        ),
         "search": LazyCommand(
             "vidkin.cli.search:search",
             "List the videos that match each QUERY, best first, with the matching times.",
+            "Find",
         ),
         "open": LazyCommand(
             "vidkin.cli.open:open_match",
             "Show a match of QUERY in the system's video player, at the time where it matches.",
+            "Find",
         ),
-        "match": LazyCommand("vidkin.cli.match:match", "Score two videos and show which segments match."),
-        "duplicates": LazyCommand(
-            "vidkin.cli.duplicates:duplicates",
-            "List groups of copies in the index; the best copy of each group is marked.",
-        ),
-        "apply": LazyCommand(
-            "vidkin.cli.apply:apply",
-            "Move the files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.",
-        ),
-        "decisions": LazyCommand(
-            "vidkin.cli.apply:decisions",
-            "List the pairs that you marked as duplicates or not, or undo one.",
+        "match": LazyCommand(
+            "vidkin.cli.match:match",
+            "Score two videos and show which segments match.",
+            "Find",
         ),
         "coverage": LazyCommand(
             "vidkin.cli.coverage:coverage",
             "List the stretches of FILM that other videos show, in order, and what is only in it.",
+            "Find",
         ),
-        "recurring": LazyCommand(
-            "vidkin.cli.recurring:recurring",
-            "Find what videos share: openings, recaps, bumpers and closings, and where they begin and end in each "
-            "file.",
+        "duplicates": LazyCommand(
+            "vidkin.cli.duplicates:duplicates",
+            "List groups of copies in the index; the best copy of each group is marked.",
+            "Copies",
+        ),
+        "apply": LazyCommand(
+            "vidkin.cli.apply:apply",
+            "Move the files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.",
+            "Copies",
+        ),
+        "decisions": LazyCommand(
+            "vidkin.cli.apply:decisions",
+            "Mark pairs of videos as duplicates or not, list what was marked, or undo it.",
+            "Copies",
         ),
         "shots": LazyCommand(
             "vidkin.cli.shots:shots",
             "Find the shots of videos: where each begins and ends, and how it is cut in.",
+            "Shots",
         ),
-        "serve": LazyCommand(
-            "vidkin.cli.serve:serve",
-            "Show the index in a browser: library, search by example, where videos match.",
-        ),
-        "info": LazyCommand(
-            "vidkin.cli.info:info", "Show what the index holds and which extractor made it, or check files for damage."
-        ),
-        "remove": LazyCommand("vidkin.cli.info:remove", "Remove videos from the index."),
-        "embed": LazyCommand(
-            "vidkin.cli.embed:embed",
-            "Write the features of the frames of videos to a safetensors file, or to an npz file.",
-        ),
-        "whiten": LazyCommand(
-            "vidkin.cli.embed:whiten",
-            "Fit a whitening to your own videos and images, so that edited copies get more similar features.",
+        "recurring": LazyCommand(
+            "vidkin.cli.recurring:recurring",
+            "Find what videos share, such as openings, recaps and closings, and where it is in each file.",
+            "Shots",
         ),
         "train": LazyCommand(
             "vidkin.cli.train:train",
             "Train a model from RECIPE, a TOML file with data, model, objective and schedule.",
+            "Learn",
         ),
         "evaluate": LazyCommand(
             "vidkin.cli.evaluate:evaluate",
             "Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.",
+            "Learn",
         ),
         "classify": LazyCommand(
             "vidkin.cli.evaluate:classify",
             "Classify files with a trained MODEL, and show the nearest training items.",
+            "Learn",
+        ),
+        "embed": LazyCommand(
+            "vidkin.cli.embed:embed",
+            "Write the features of the frames of videos to a safetensors file, or to an npz file.",
+            "Learn",
+        ),
+        "whiten": LazyCommand(
+            "vidkin.cli.embed:whiten",
+            "Fit a whitening to your own videos and images, so that edited copies get more similar features.",
+            "Learn",
         ),
         "import-model": LazyCommand(
             "vidkin.cli.export:import_model",
             "Turn a public checkpoint (ViSiL, DnS, S2VS, HAP-VR) into a model folder.",
+            "Learn",
         ),
         "export": LazyCommand(
             "vidkin.cli.export:export",
             "Write MODEL as one file that runs without vidkin: images or clips in, unit vectors out.",
+            "Learn",
+        ),
+        "serve": LazyCommand(
+            "vidkin.cli.serve:serve",
+            "Show the index in a browser: library, search by example, where videos match.",
+            "Look",
+        ),
+        "info": LazyCommand(
+            "vidkin.cli.info:info",
+            "Show what the index holds and which extractor made it, or check files for damage.",
+            "Look",
+        ),
+        "remove": LazyCommand(
+            "vidkin.cli.info:remove",
+            "Remove videos from the index.",
+            "Look",
         ),
         "doctor": LazyCommand(
             "vidkin.cli.doctor:doctor",
             "Check that every part works on this machine, and the health of the index.",
+            "Look",
         ),
-        "man": LazyCommand("vidkin.cli.man:man", "Print the manual page; `vidkin man | man -l -` shows it."),
         "demo": LazyCommand(
             "vidkin.cli.demo:demo",
             "Build a small collection, then index, search, match, find duplicates and cut a film.",
+            "Look",
+        ),
+        "man": LazyCommand(
+            "vidkin.cli.man:man",
+            "Print the manual page; `vidkin man | man -l -` shows it.",
+            "Look",
         ),
     }
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         # A web address is not a file: say what to do before any command looks for it on the disk. An index may.
-        command = next((word for word in args if not word.startswith("-")), "")
         for before, word in pairwise(["", *args]):
-            if _ADDRESS.match(word) and before not in ("--index", "-i") and command != "serve":
+            if _ADDRESS.match(word) and before not in ("--index", "-i"):
                 raise typer.BadParameter(
                     f"{word}: vidkin reads files; download it first, or mount the share that holds it"
                 )
@@ -187,7 +221,7 @@ class _Commands(LazyGroup):
         # They may stand anywhere, and belong to the program.
         own = [word for word in options if word in _ANYWHERE]
         args = [*own, *(word for word in options if word not in _ANYWHERE), *args[len(options) :]]
-        ctx.meta[_WANTS_JSON] = "--json" in options or any(
+        ctx.meta[_WANTS_JSON] = "-fjson" in options or any(
             name.partition("=")[0] in ("--format", "-f") and "json" in (name.partition("=")[2], value)
             for name, value in pairwise([*options, ""])
         )
@@ -263,7 +297,7 @@ def _failed(ctx: Any, error: VidkinError) -> typer.Exit:
 
 
 def _exit(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:
-    """The exit of a command that failed; with --json standard output gets a document in any case."""
+    """The exit of a command that failed; with --format json standard output gets a document in any case."""
     if ctx.meta[_WANTS_JSON]:
         from vidkin.rendering.text import print_json
 
@@ -354,6 +388,11 @@ def run() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")  # characters that the terminal lacks become question marks
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        sys.stderr.write("Error: the current folder was removed; change to another one\n")
+        sys.exit(Status.NOTHING_USABLE)
     try:
         app()
     except SystemExit as end:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,7 +14,15 @@ import typer
 
 from vidkin.cli.commands import Status
 from vidkin.cli.console import note, path_text, plain_text, say, table
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, open_index, open_index_for_writing
+from vidkin.cli.options import (
+    DEFAULT_INDEX,
+    IndexOption,
+    JsonFormat,
+    JsonOption,
+    folder_option,
+    open_index,
+    open_index_for_writing,
+)
 from vidkin.errors import VidkinError
 from vidkin.rendering.text import command_line, file_size, number, print_json, printable
 
@@ -22,37 +33,34 @@ if TYPE_CHECKING:
     from vidkin.index.storage.place import Place
 
 
+MarkedAs = Literal["not duplicates", "duplicates", "undone"]
+
+
+class LinkKind(StrEnum):
+    """What takes the place of a removed file."""
+
+    HARD = "hard"
+    SYMBOLIC = "symbolic"
+
+
 def apply(
     plan: Annotated[Path, typer.Argument(help="From `vidkin duplicates --plan`.", dir_okay=False)],
     move_to: Annotated[
         Path | None,
         typer.Option("--move-to", metavar="FOLDER", help="Move files below this folder, not to the trash."),
     ] = None,
-    hard_link: Annotated[
-        bool, typer.Option("--hard-link", help="Replace each by a hard link to the kept file.")
-    ] = False,
-    symlink: Annotated[
-        bool, typer.Option("--symlink", help="Replace each by a symbolic link to the kept file.")
-    ] = False,
+    link: Annotated[
+        LinkKind | None,
+        typer.Option("--link", help="Replace each by a link to the kept file.", show_default=False),
+    ] = None,
     protect: Annotated[
-        list[Path] | None,
-        typer.Option("--protect", metavar="FOLDER", help="Touch no file in this folder; repeatable."),
+        list[Path] | None, folder_option("--protect", "Touch no file in this folder.", exists=True)
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Undo this plan: every file returns to its folder.")] = False,
-    any_file: Annotated[
-        bool,
-        typer.Option(
-            "--any-file",
-            help="Also do what no index signed: a plan that you changed or wrote. Files are decoded then, to prove "
-            "that nothing in them is lost.",
-        ),
-    ] = False,
-    made_from: Annotated[
-        str | None,
-        typer.Option("--made-from", metavar="INDEX", help="The index that signed the plan, where it is elsewhere now."),
-    ] = None,
-    json: JsonOption = False,
+    any_file: Annotated[bool, typer.Option("--any-file", hidden=True)] = False,
+    made_from: Annotated[str | None, typer.Option("--made-from", hidden=True)] = None,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Move the files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.
 
@@ -65,8 +73,6 @@ def apply(
     from vidkin.index import Journal, apply_plan, key_of_plan, open_place, place_of_plan, prove_pair, read_plan
     from vidkin.index import undo as take_back
 
-    if hard_link and symlink:
-        raise typer.BadParameter("use --hard-link or --symlink, not both")
     real = Path(os.path.realpath(plan))
     journal = Journal.of_plan(plan)
     if undo:
@@ -80,18 +86,17 @@ def apply(
         else:
             if place is not None and not dry_run:
                 _remember(real, place)
-            link: Literal["", "hard", "symbolic"] = "hard" if hard_link else "symbolic" if symlink else ""
             actions = apply_plan(
                 what,
                 journal,
                 folder=move_to,
-                link=link,
+                link="" if link is None else link.value,
                 protected=protect or [],
                 dry_run=dry_run,
                 key=key,
                 prove=prove_pair if any_file else None,
             )
-    if json:
+    if format == "json":
         print_json({"plan": plan, "log": journal.path, "dry_run": dry_run, "files": actions})
     else:
         _show(actions, plan, move_to, undone=undo)
@@ -122,6 +127,9 @@ def _remember(plan: Path, place: Place) -> None:
 
 
 def _show(actions: list[FileAction], plan: Path, move_to: Path | None, *, undone: bool) -> None:
+    if not actions and not undone:
+        say(path_text(plan).append(": nothing is to be done, the plan names no file"))
+        return
     for action in actions:
         would = "would be " if action.outcome == "planned" else ""
         line = path_text(action.path).append(": ")
@@ -145,39 +153,65 @@ def _show(actions: list[FileAction], plan: Path, move_to: Path | None, *, undone
     say(line.append(f" ({file_size(sum(action.size for action in done))}){others}"))
     if done and not planned:
         command = command_line(["vidkin", "apply", printable(os.fspath(plan)), "--undo"])
-        note(f"`{command}` takes it back; `vidkin index PATH --prune` brings the index up to date.")
+        note(f"`{command}` takes it back; `vidkin index PATH` brings the index up to date.")
 
 
 def decisions(
-    index: IndexOption = DEFAULT_INDEX,
-    undo: Annotated[
-        tuple[Path, Path] | None,
-        typer.Option("--undo", metavar="A B", help="Forget what you decided on these two videos."),
+    videos: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Videos whose pairs, each with each, to mark.", metavar="VIDEO", show_default=False),
     ] = None,
-    json: JsonOption = False,
+    not_a_match: Annotated[
+        bool, typer.Option("--not-a-match", help="Mark the videos as not duplicates of each other.")
+    ] = False,
+    is_a_match: Annotated[bool, typer.Option("--is-a-match", help="Mark them as duplicates.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Forget what was decided on them.")] = False,
+    index: IndexOption = DEFAULT_INDEX,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """List the pairs that you marked as duplicates or not, or undo one."""
-    if undo is not None:
-        with open_index_for_writing(index) as collection:
-            collection.forget_decision(os.fspath(undo[0]), os.fspath(undo[1]))
-        if json:
-            print_json({"index": index, "undone": undo})
-            return
-        say(path_text(undo[0]).append(" and ").append_text(path_text(undo[1])).append(": decision undone"))
+    """Mark pairs of videos as duplicates or not, list what was marked, or undo it.
+
+    Videos that are marked as not duplicates stay out of each other's group, whatever they score.
+    """
+    chosen: list[MarkedAs] = [
+        name for name, is_meant in zip(_VERDICTS, (not_a_match, is_a_match, undo), strict=True) if is_meant
+    ]
+    if len(chosen) > 1 or bool(chosen) != bool(videos) or len(videos or ()) == 1:
+        raise typer.BadParameter("name two videos or more, with one of --not-a-match, --is-a-match and --undo")
+    if chosen:
+        _decide(index, videos or (), chosen[0], format)
         return
     with open_index(index) as collection:
         decided = collection.decisions()
-    if json:
+    if format == "json":
         print_json({"index": index, "decisions": decided})
         return
     if not decided:
-        say("No decisions; `vidkin duplicates --not-a-match A B` and --is-a-match make some.")
+        say("No decisions; `vidkin decisions --not-a-match A B` and --is-a-match make some.")
         return
     rows: list[list[str | Text]] = []
     for decision in decided:
         words = "duplicates" if decision.verdict == "match" else "not duplicates"
         rows.append([words, _names(decision.first), _names(decision.second)])
-    table(None, [("marked as", "left"), ("file", "left"), ("file", "left")], rows)
+    table(None, [("marked as", "left"), ("file", "left"), ("and file", "left")], rows)
+
+
+_VERDICTS: tuple[MarkedAs, ...] = ("not duplicates", "duplicates", "undone")
+
+
+def _decide(index: str, videos: Sequence[Path], verdict: MarkedAs, format: JsonFormat) -> None:
+    """Mark each video with each other one, or take that back."""
+    pairs = [(os.fspath(one), os.fspath(other)) for one, other in itertools.combinations(videos, 2)]
+    with open_index_for_writing(index) as collection:
+        decide = {"not duplicates": collection.reject, "duplicates": collection.confirm}
+        for pair in pairs:
+            decide.get(verdict, collection.forget_decision)(*pair)
+    if format == "json":
+        print_json({"index": index, "verdict": verdict, "pairs": pairs})
+        return
+    for one, other in pairs:
+        words = "decision undone" if verdict == "undone" else f"marked as {verdict}"
+        say(path_text(one).append(" and ").append_text(path_text(other)).append(f": {words}"))
 
 
 def _names(paths: tuple[str, ...]) -> Text:

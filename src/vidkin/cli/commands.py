@@ -30,10 +30,12 @@ class LazyCommand(NamedTuple):
     Attributes:
         place: Module and name: ``package.module:function``, ``:app`` or ``:labels_app`` for a group.
         summary: First sentence of its docstring.
+        section: Heading that it stands below in the help.
     """
 
     place: str
     summary: str
+    section: str = "Commands"
 
     @property
     def is_group(self) -> bool:
@@ -69,8 +71,16 @@ class LazyGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the names and summaries; imports no command."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.summary) for name, command in self.table.items()])
+        width = max(map(len, self.table))
+        for section in dict.fromkeys(command.section for command in self.table.values()):
+            with formatter.section(section):
+                formatter.write_dl(
+                    [
+                        (name.ljust(width), command.summary)
+                        for name, command in self.table.items()
+                        if command.section == section
+                    ]
+                )
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The group's own options."""
@@ -133,6 +143,33 @@ class _Loaded(Mapping[str, Any]):
         return {point.name: point.load() for point in points if point.name not in self._built_in}
 
 
+_TYPE = re.compile(r"<(?:list\[)?(.+?)\]?>(\.\.\.)?")
+_WORDS = {
+    "int": "N",
+    "int range": "N",
+    "float": "NUMBER",
+    "float range": "NUMBER",
+    "dir": "FOLDER",
+    "file": "FILE",
+    "path": "FILE",
+    "Path": "FILE",
+    "str": "TEXT",
+}
+
+
+def argument_words(command: Any) -> list[str]:
+    """The arguments of a command, as its line of usage names them."""
+    arguments = [part for part in command.params if part.param_type_name == "argument"]
+    return [argument_word(part) for part in arguments if not part.hidden]
+
+
+def argument_word(argument: Any) -> str:
+    """An argument as it stands in a line of usage: ``VIDEO...``, or in brackets where it can be left out."""
+    name = (argument.metavar or str(argument.name).upper()).strip("[].")
+    word = name if argument.nargs == 1 else f"{name}..."
+    return word if argument.required else f"[{word}]"
+
+
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")
 
@@ -150,7 +187,11 @@ class _Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words after the command."""
-        for word in args[: args.index("--")] if "--" in args else args:
+        count = args.index("--") if "--" in args else len(args)
+        if any("--format" in part.opts for part in self.params):
+            # What scripts that know many programs try first; the help names one way.
+            args = ["--format=json" if word == "--json" else word for word in args[:count]] + args[count:]
+        for word in args[:count]:
             name = word.partition("=")[0]
             if name in self.missing and not ctx.resilient_parsing and (error := missing_scale(name)) is not None:
                 raise error
@@ -161,6 +202,28 @@ class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Its options and arguments, `--help` included."""
         return read_plainly(super().get_params(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words of its line of usage."""
+        return [*filter(None, [self.options_metavar]), *argument_words(self)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, with words for what a value is."""
+        rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
+        for part in self.get_params(ctx):
+            record = part.get_help_record(ctx)
+            if record is not None:
+                is_argument = part.param_type_name == "argument"
+                name = argument_word(part) if is_argument else _TYPE.sub(_type_word, record[0])
+                rows[part.param_type_name].append((name, record[1]))
+        for kind, records in rows.items():
+            if records:
+                with formatter.section(f"{kind.capitalize()}s"):
+                    formatter.write_dl(records)
+
+
+def _type_word(found: re.Match[str]) -> str:
+    return _WORDS.get(found[1], found[1])
 
 
 def _command(name: str, function: Callable[..., Any]) -> Any:

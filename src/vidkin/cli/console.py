@@ -59,10 +59,10 @@ def _path_text() -> type[Text]:
 
 
 def shorten(name: str, width: int) -> str:
-    """The name in at most ``width`` columns of a terminal: its end, which tells files apart, and some of its start.
+    """The name in at most ``width`` columns of a terminal: folders go first, then the middle of the file's own name.
 
-    >>> shorten("holidays/2024/beach.mp4", 16)
-    'holi…4/beach.mp4'
+    >>> shorten("holidays/2024/beach.mp4", 16), shorten("holidays/2024/at the beach.mp4", 12)
+    ('…/2024/beach.mp4', 'at …each.mp4')
     """
     from rich.cells import cell_len
 
@@ -70,8 +70,11 @@ def shorten(name: str, width: int) -> str:
         return name
     if width < 2:
         return "…"[:width]
+    _, slash, own = name.rpartition("/")
+    if slash and cell_len(own) + 2 > width:
+        return shorten(own, width)
     head, tail = "", ""
-    start = (width - 1) // 3
+    start = 0 if slash else (width - 1) // 3
     for char in name:
         if cell_len(head + char) > start:
             break
@@ -80,6 +83,8 @@ def shorten(name: str, width: int) -> str:
         if cell_len(char + tail) > width - 1 - cell_len(head):
             break
         tail = char + tail
+    if slash:  # whole folders, as far as there is one
+        tail = tail[tail.index("/") :]
     return f"{head}…{tail}"
 
 
@@ -382,6 +387,11 @@ def note(message: str | Text, *, style: str | None = "dim") -> None:
         _print(stderr(), message, style)
 
 
+def wrote(path: str | os.PathLike[str], what: str = "") -> None:
+    """Say on standard error that a file, or a folder of files, was written, and what is in it."""
+    note(plain_text("Wrote ").append_text(path_text(path)).append(f": {what}" if what else ""), style=None)
+
+
 def error_line(message: str) -> None:
     """Print an error as one red line on standard error."""
     line = " ".join(printable(part.strip()) for part in message.splitlines() if part.strip())
@@ -498,19 +508,13 @@ class OutputFormat(StrEnum):
 
 FormatOption = Annotated[
     OutputFormat,
-    typer.Option("--format", "-f", help="A table; plain lines without a frame; tsv: tab-separated values; JSON."),
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="table|plain|tsv|json",
+        help="A table; plain lines without a frame; tab-separated values; JSON.",
+    ),
 ]
-
-
-def choose_format(form: OutputFormat, *, json: bool) -> OutputFormat:
-    """The format of ``--format`` and ``--json``, which is short for one of them.
-
-    Raises:
-        typer.BadParameter: They contradict each other.
-    """
-    if json and form not in (OutputFormat.TABLE, OutputFormat.JSON):
-        raise typer.BadParameter(f"--json and --format {form.value} contradict each other; use one of them")
-    return OutputFormat.JSON if json else form
 
 
 _COLUMNS = (
@@ -534,7 +538,7 @@ _COLUMNS = (
 def print_plain(matches: Sequence[Match]) -> None:
     """One line a match: score, time in the file, name."""
     for match in matches:
-        best = match.segments[0] if match.segments else None
+        best = next(iter(match.segments or match.sound_segments), None)
         times = "" if best is None else clock_range(best.target_start, best.target_end)
         say(plain_text(f"{match.score:.2f}  {times:<19}  ").append_text(path_text(match.path)))
 
@@ -589,7 +593,7 @@ def write_tsv(cells: Sequence[str]) -> None:
         buffer.flush()
 
 
-_SEGMENT_COLUMNS = (("query", "right"), ("in file", "right"), ("speed", "right"), ("", "left"))
+_SEGMENT_COLUMNS = (("query", "right"), ("in file", "right"), ("speed", "right"), ("edits", "left"))
 
 # Speeds this close to 1 are not shown.
 _USUAL_SPEED = 0.03
@@ -604,7 +608,13 @@ _MIRRORED, _TURNED = "↔", "↻"
 def print_matches(matches: Sequence[Match], *, first_rank: int = 1) -> None:
     """Rank, score, where it matches, and the file; further segments of a file on lines of their own."""
     rows: list[list[str | Text]] = []
-    has_sound = any(match.sound is not None for match in matches)
+    # The score is that of the picture unless the sound decides.
+    witnesses = [
+        name
+        for name in ("picture", "sound")
+        if any(getattr(match, name) is not None for match in matches if match.sound is not None)
+        and any(getattr(match, name) != match.score for match in matches)
+    ]
     for rank, match in enumerate(matches, start=first_rank):
         style = "dim" if match.score < UNRELATED else ""
         name = path_text(match.path, style=style)
@@ -614,19 +624,15 @@ def print_matches(matches: Sequence[Match], *, first_rank: int = 1) -> None:
         is_heard = match.sound is not None and (match.picture or 0.0) < UNRELATED <= match.score
         segments = match.sound_segments if is_heard else match.segments
         first = _segment_cells(segments[0]) if segments else [""] * len(_SEGMENT_COLUMNS)
-        sound = [f"{match.score:.2f}", *(_witness_cells(match) if has_sound else ())]
-        rows.append([str(rank), *sound, *first, name])
-        rows += [["", *[""] * len(sound), *_segment_cells(segment), ""] for segment in segments[1:]]
-    witnesses = [("picture", "right"), ("sound", "right")] if has_sound else []
-    table(None, [("#", "right"), ("score", "right"), *witnesses, *_SEGMENT_COLUMNS, ("file", "left")], rows)
+        said = ("" if (value := getattr(match, name)) is None else f"{value:.2f}" for name in witnesses)
+        scores = [f"{match.score:.2f}", *said]
+        rows.append([str(rank), *scores, *first, name])
+        rows += [["", *[""] * len(scores), *_segment_cells(segment), ""] for segment in segments[1:]]
+    numbers = [(name, "right") for name in ("#", "score", *witnesses)]
+    table(None, [*numbers, *_SEGMENT_COLUMNS, ("file", "left")], rows)
     _explain([segment for match in matches for segment in match.segments])
     if any(": same sound" in match.witnesses for match in matches):
         note("High sound and low picture: the same sound over another picture, which is no copy of the video.")
-
-
-def _witness_cells(match: Match) -> list[str | Text]:
-    """What picture and sound say; empty where they say nothing."""
-    return ["" if value is None else f"{value:.2f}" for value in (match.picture, match.sound)]
 
 
 def _explain(segments: Sequence[Segment]) -> None:

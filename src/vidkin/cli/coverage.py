@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin._base.outputs import check_outputs, describe_source
 from vidkin.cli.console import (
     FormatOption,
     OutputFormat,
-    choose_format,
     is_roomy,
     meter,
     note,
@@ -23,19 +21,23 @@ from vidkin.cli.console import (
     say,
     table,
     write_tsv,
+    wrote,
 )
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     IndexOption,
-    JsonOption,
     MirrorOption,
     check_inputs,
+    check_targets,
     has_index,
     open_index,
+    output_option,
+    parse_outputs,
+    threshold_option,
 )
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.rendering.coverage import COVERAGE_FORMATS, coverage_cells, describe_coverage
-from vidkin.rendering.text import clock_range, describe_formats, find_format, print_json, write_format
+from vidkin.rendering.text import clock_range, describe_formats, print_json, write_format
 from vidkin.similarity.scale import EXCERPT
 
 if TYPE_CHECKING:
@@ -50,53 +52,40 @@ def coverage(
         Path | None,
         typer.Argument(
             help="Only look at videos in this folder; they are read now if they are not in the index.",
-            metavar="[FOLDER]",
+            metavar="FOLDER",
             exists=True,
             file_okay=False,
         ),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help=f"Also write this file: {describe_formats(COVERAGE_FORMATS)}.",
-            dir_okay=False,
-        ),
+        list[Path] | None, output_option(f"Write this file: {describe_formats(COVERAGE_FORMATS)}.")
     ] = None,
-    threshold: Annotated[
-        float, typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Lowest score of a match that counts.")
-    ] = EXCERPT,
+    threshold: Annotated[float, threshold_option("Lowest score of a match that counts.")] = EXCERPT,
     index: IndexOption = DEFAULT_INDEX,
     mirror: MirrorOption = True,
     cluster: str | None = None,
     format: FormatOption = OutputFormat.TABLE,
-    json: JsonOption = False,
 ) -> None:
     """List the stretches of FILM that other videos show, in order, and what is only in it.
 
     Of a compilation these are its sources; of a film, the excerpts of it that there are.
     """
-    form = choose_format(format, json=json)
     check_inputs(film)
-    source = describe_source("coverage", film)
-    if output is not None:
-        find_format(COVERAGE_FORMATS, output)
-        check_outputs({"--output": (output, source)}, inputs=[film])
+    targets = parse_outputs(output, {name: (form.suffix,) for name, form in COVERAGE_FORMATS.items()})
+    sources = check_targets(targets, "coverage", film, inputs=[film])
     with _opened(index, folder, cluster) as (collection, within), meter("comparing") as bar:
         found = collection.coverage(film, within=within, threshold=threshold, mirrored=mirror, on_progress=bar.update)
-    if output is not None:
-        write_format(find_format(COVERAGE_FORMATS, output), found, output, source=source)
-    if form is OutputFormat.JSON:
+    for name, path in targets.items():
+        write_format(COVERAGE_FORMATS[name], found, path, source=sources[name])
+        wrote(path)
+    if format is OutputFormat.JSON:
         print_json(found)
         return
-    if form is OutputFormat.TSV:
+    if format is OutputFormat.TSV:
         for line in coverage_cells(found):
             write_tsv(line)
         return
-    _print(found, form)
-    if output is not None:
-        say(path_text(output).append(": the coverage"))
+    _print(found, format)
 
 
 @contextmanager
@@ -125,19 +114,19 @@ def _opened(index: str, folder: Path | None, cluster: str | None) -> Iterator[tu
         yield made, None
 
 
-def _print(found: Coverage, form: OutputFormat) -> None:
+def _print(found: Coverage, format: OutputFormat) -> None:
     rows: list[list[str | Text]] = []
     for piece in found.sources:
         here, there = clock_range(piece.start, piece.end), clock_range(piece.other_start, piece.other_end)
         remarks = [f"{piece.speed:.2f}x"] if abs(piece.speed - 1) >= 0.03 else []
         remarks += ["mirrored"] if piece.mirrored else []
-        if form is OutputFormat.PLAIN:
+        if format is OutputFormat.PLAIN:
             facts = f"{here}  {there}  {', '.join(remarks)}  "
             say(plain_text(facts).append_text(path_text(piece.path)))
         else:
             rows.append([here, there, ", ".join(remarks) if is_roomy() else "", path_text(piece.path)])
     if rows:
-        columns = (("in this video", "right"), ("in the other file", "right"), ("", "left"), ("file", "left"))
+        columns = (("in this video", "right"), ("in the other file", "right"), ("edits", "left"), ("file", "left"))
         table(None, [*columns], rows)
     for sentence in describe_coverage(found):
         say(sentence)

@@ -17,7 +17,7 @@ import typer
 from vidkin._base.install import install_command
 from vidkin._base.outputs import describe_source
 from vidkin.cli.commands import Status
-from vidkin.cli.console import meter, note, path_text, plain_text, print_matches, print_segments, say, table
+from vidkin.cli.console import meter, note, path_text, plain_text, print_matches, print_segments, say, table, wrote
 from vidkin.cli.duplicates import find_groups, print_groups
 from vidkin.cli.index import fill, print_report
 from vidkin.cli.options import open_index_for_writing
@@ -133,8 +133,8 @@ _EXTRACTOR = "vidkin"
 _NEXT = (
     ("index", "~/Videos"),
     ("search", "clip.mp4"),
-    ("duplicates", "--html page.html"),
-    ("shots", "film.mp4", "--export sheet.html"),
+    ("duplicates", "-o page.html"),
+    ("shots", "film.mp4", "-o sheet.html"),
 )
 
 
@@ -160,10 +160,6 @@ class _Scene:
 def demo(
     folder: Annotated[Path, typer.Argument(help="Folder for all generated files; a second run reuses it.")] = _FOLDER,
     videos: Annotated[Path | None, typer.Option("--videos", help="Use your own folder of videos instead.")] = None,
-    threshold: Annotated[
-        float,
-        typer.Option("--threshold", min=0.0, max=1.0, help="For duplicates: lowest score of two copies."),
-    ] = SURE,
     training: Annotated[
         bool, typer.Option("--training", help="Show a short training instead; it needs the extra `train`.")
     ] = False,
@@ -191,9 +187,8 @@ def demo(
         _show_match(collection, scene, folder)
         say("")
         say("Which files are copies of each other?")
-        chosen = () if threshold == SURE else ("--threshold", f"{threshold:g}")
-        say_command("duplicates", *chosen, "--index", scene.index)
-        print_groups(find_groups(collection, threshold))
+        say_command("duplicates", "--index", scene.index)
+        print_groups(find_groups(collection, SURE))
     came_first = bool(matches) and os.path.realpath(matches[0].path) in scene.answers
     if videos is None:
         show_shots(folder)
@@ -206,7 +201,7 @@ def demo(
         say_command(*words, quote=False)
     say("")
     say("See all of it in a browser:", style="bold")
-    say_command("serve", scene.index, "--open")
+    say_command("serve", "--index", scene.index, "--open")
     say("")
     say("Train a similarity of your own:", style="bold")
     say(plain_text(f"$ {install_command('train')}", style="bold cyan"))
@@ -221,17 +216,17 @@ def _show_match(collection: Index, scene: _Scene, folder: Path) -> None:
     map_file, pairs_file = folder / "map.png", folder / "pairs.png"
     say("")
     say("Where do they match? The map of frame similarities as a picture:")
-    options = ("--picture", map_file, "--frames", pairs_file, "--index", scene.index)
+    options = ("-o", f"map={map_file}", "-o", pairs_file, "--index", scene.index)
     say_command("match", scene.clip, scene.source, *options)
     comparison = collection.match(os.fspath(scene.clip), os.fspath(scene.source))
     print_segments(comparison.segments)
     try:
         draw_map(comparison, map_file, query=scene.clip, target=scene.source, source=_PICTURES)
-        say(path_text(map_file).append(": the frame map"))
+        wrote(map_file, "the frame map")
         pairs = frame_pairs(comparison)
         if pairs:
             draw_pairs(pairs, pairs_file, query=scene.clip, target=scene.source, source=_PICTURES)
-            say(path_text(pairs_file).append(": matching frames"))
+            wrote(pairs_file, "matching frames")
     except MissingPartError as error:
         note(f"Without the pictures: {error}")
 

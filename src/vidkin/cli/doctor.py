@@ -10,7 +10,7 @@ from vidkin._base.values import as_json
 from vidkin.cli.commands import Status
 from vidkin.cli.console import meter, note, path_text, plain_text, say, table
 from vidkin.cli.info import print_facts
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, open_index
+from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonFormat, JsonOption, open_index
 from vidkin.errors import CollectionDamagedError, CollectionNotFoundError
 from vidkin.rendering.text import print_json, printable
 
@@ -24,13 +24,7 @@ _STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
 
 def doctor(
     index: IndexOption = DEFAULT_INDEX,
-    recall: Annotated[
-        bool, typer.Option("--recall", help="Measure what the first stage of search misses in this index.")
-    ] = False,
-    queries: Annotated[int, typer.Option("--queries", min=1, help="For --recall: number of queries.")] = 50,
-    candidates: Annotated[
-        int, typer.Option("--candidates", min=1, help="For --recall: candidates that the first stage keeps.")
-    ] = 100,
+    recall: Annotated[bool, typer.Option("--recall", hidden=True)] = False,
     repair: Annotated[
         bool,
         typer.Option(
@@ -38,12 +32,12 @@ def doctor(
             help="Read the whole index and remove damaged parts so that `vidkin index` can rebuild them.",
         ),
     ] = False,
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Check that every part works on this machine, and the health of the index.
 
-    Exit status 1 if a part that vidkin needs does not work, the model that made the index is gone, or a part of the
-    index is missing.
+    --recall also measures what the first stage of search misses in this index. Exit status 1 if a part that vidkin
+    needs does not work, the model that made the index is gone, or a part of the index is missing.
     """
     with meter("starting"):
         from vidkin.rendering.machine import INDEX_FILES, inspect_index, inspect_machine
@@ -57,8 +51,8 @@ def doctor(
             removed = repair_index(open_place(index), on_progress=bar.update)
     with meter("checking this machine"):
         findings = [*inspect_machine(), *inspect_index(index)]
-    health, measured = _measure(index, recall=recall, queries=queries, candidates=candidates)
-    if json:
+    health, measured = _measure(index, recall=recall)
+    if format == "json":
         print_json(
             {
                 "parts": findings,
@@ -72,7 +66,7 @@ def doctor(
             [finding.name, plain_text(finding.state, style=_STYLES[finding.state]), finding.detail]
             for finding in findings
         ]
-        table(None, [("part", "left"), ("state", "left"), ("", "left")], rows)
+        table(None, [("part", "left"), ("state", "left"), ("details", "left")], rows)
         if repair and not removed:
             say("Read the whole index: nothing is damaged.", style="bold")
         elif repair:
@@ -96,9 +90,7 @@ def doctor(
         raise typer.Exit(Status.SOME_FAILED)
 
 
-def _measure(
-    index: str, *, recall: bool, queries: int, candidates: int
-) -> tuple[IndexInfo | None, RecallReport | None]:
+def _measure(index: str, *, recall: bool) -> tuple[IndexInfo | None, RecallReport | None]:
     if not recall:
         try:
             with open_index(index) as collection:
@@ -107,4 +99,4 @@ def _measure(
             return None, None  # there is no index, or a finding says what is wrong with it
     with open_index(index) as collection, meter("measuring recall") as bar:
         health = collection.info()
-        return health, collection.recall(queries=queries, limit=candidates, on_progress=bar.update)
+        return health, collection.recall(on_progress=bar.update)

@@ -6,17 +6,19 @@ import json as json_module
 import os
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin._base.outputs import check_outputs, describe_source, open_output
-from vidkin.cli.console import end_with_failures, meter, path_text, say
+from vidkin.cli.console import end_with_failures, meter, wrote
 from vidkin.cli.options import (
     DeviceOption,
     ExtractorOption,
+    JsonFormat,
     JsonOption,
     ModelOption,
     WeightsOption,
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from vidkin.features import FrameExtractor
     from vidkin.similarity import FrameFeatures
 
+_WhiteningKind = Literal["edits", "pca"]
+_ENDINGS = (".safetensors", ".npz")
+
 
 def embed(
     files: Annotated[list[Path], typer.Argument(help="Video files.", metavar="FILE")],
@@ -42,14 +47,14 @@ def embed(
     ],
     rate: Annotated[
         float | None,
-        typer.Option("--rate", min=0.001, help="Frames per second.", show_default="1, more in short videos"),
+        typer.Option("--rate", min=0.001, hidden=True),
     ] = None,
     extractor: ExtractorOption = None,
     model: ModelOption = None,
     weights: WeightsOption = None,
     whitening: WhiteningOption = None,
     device: DeviceOption = "auto",
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Write the features of the frames of videos to a safetensors file, or to an npz file.
 
@@ -65,6 +70,8 @@ def embed(
 
     source = describe_source("features", *files)
     check_outputs({"--output": (output, source)}, inputs=[*files, weights, whitening])
+    if output.suffix.lower() not in _ENDINGS:
+        raise InvalidArgumentError(f"{output}: the ending chooses the format and must be one of {', '.join(_ENDINGS)}")
     done: list[tuple[Path, FrameFeatures]] = []
     broken: list[MediaError] = []
     with meter("embedding") as bar:
@@ -82,7 +89,7 @@ def embed(
                 broken.append(error)
     if done:
         _write(done, output, maker, source)
-    if json:
+    if format == "json":
         videos = [
             {
                 "path": file,
@@ -104,7 +111,7 @@ def embed(
         frames = sum(len(features) for _, features in done)
         _, regions, dimension = done[0][1].whole.shape
         facts = f"{number(len(done), 'video')}, {number(frames, 'frame')} of {regions} x {dimension}"
-        say(path_text(output).append(f": {facts}, {maker.fingerprint}"))
+        wrote(output, f"{facts}, {maker.fingerprint}")
     end_with_failures(broken, some_usable=bool(done))
 
 
@@ -134,27 +141,21 @@ def _write(done: list[tuple[Path, FrameFeatures]], output: Path, maker: FrameExt
 def whiten(
     paths: Annotated[list[Path], typer.Argument(help="Videos and images, or folders of them.", metavar="PATH")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Safetensors file to write.", dir_okay=False)],
-    dimension: Annotated[int, typer.Option("--dimension", min=1, help="Values per region after whitening.")] = 128,
-    pictures: Annotated[int, typer.Option("--pictures", min=2, help="Images to use, at most.")] = 1000,
-    per_video: Annotated[int, typer.Option("--per-video", min=1, help="Frames to use from one video, at most.")] = 12,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the choice of images and edits.")] = 0,
-    extractor: Annotated[
-        str,
-        typer.Option(
-            "--extractor",
-            "-e",
-            help="Extractor to fit a whitening for: classical, timm:<model>, torchvision:<model>, onnx:<file>.",
-        ),
-    ] = "classical",
+    dimension: Annotated[int, typer.Option("--dimension", min=1, hidden=True)] = 128,
+    kind: Annotated[_WhiteningKind, typer.Option("--kind", hidden=True)] = "edits",
+    pictures: Annotated[int, typer.Option("--pictures", min=2, hidden=True)] = 1000,
+    per_video: Annotated[int, typer.Option("--per-video", min=1, hidden=True)] = 12,
+    seed: Annotated[int, typer.Option("--seed", hidden=True)] = 0,
+    extractor: Annotated[str, typer.Option("--extractor", "-e", hidden=True)] = "classical",
     weights: WeightsOption = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Fit a whitening to your own videos and images, so that edited copies get more similar features.
 
-    Images are edited as copies are; directions that edits change count less. Use the result with --whitening in
-    index, match and embed.
+    Images are edited as copies are; directions that edits change count less (--kind pca: plain PCA whitening). It is
+    for features of --extractor, classical or a network. Use the result with --whitening in index, match and embed.
     """
-    from vidkin.features import fit_edit_whitening, open_extractor
+    from vidkin.features import fit_edit_whitening, fit_image_whitening, open_extractor
 
     extensions = VIDEO_EXTENSIONS | IMAGE_EXTENSIONS
     files: list[Path] = []
@@ -174,15 +175,15 @@ def whiten(
     broken: list[MediaError] = []
     with meter("fitting") as bar:
         total = min(pictures, len(files) * per_video)
-        whitening = fit_edit_whitening(
+        fit = fit_image_whitening if kind == "pca" else partial(fit_edit_whitening, seed=seed)
+        whitening = fit(
             maker,  # type: ignore[arg-type]  # every extractor of the registry describes images
             _images(files, pictures, per_video, broken),
             dimension=dimension,
-            seed=seed,
             on_progress=lambda done: bar.update(done, total, detail=""),
         )
     whitening.save(output, source=source)
-    say(path_text(output).append(f": {whitening!r} of {extractor or 'classical'}"))
+    wrote(output, f"{whitening!r} of {extractor or 'classical'}")
     end_with_failures(broken)
 
 

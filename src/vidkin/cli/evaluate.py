@@ -11,14 +11,28 @@ import typer
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin._base.outputs import check_free, check_outputs, describe_source
 from vidkin.cli.commands import Status
-from vidkin.cli.console import error_line, meter, note, path_text, say, table
-from vidkin.cli.options import JsonOption, parse_setting, toml_or_text
+from vidkin.cli.console import error_line, meter, note, table, wrote
+from vidkin.cli.options import JsonFormat, JsonOption, parse_setting, toml_or_text
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import number, print_json
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from vidkin.datasets import LabelledSet
+    from vidkin.shots import DetectorEvaluation
     from vidkin.training import ClassifierEvaluation, Evaluation
+
+
+_OF_MODELS = ("reader", "options", "split", "queries", "gallery", "output", "seed")
+
+
+def _refuse_options_of_models(context: typer.Context) -> None:
+    for name in _OF_MODELS:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            flag = "option" if name == "options" else name
+            raise InvalidArgumentError(f"--{flag} is for trained models, and the labels are of shots: leave it out")
 
 
 def measure_model(
@@ -45,7 +59,7 @@ def measure_model(
         for path in picture_paths(create_output_folder(picture)):
             check_free(path, source=source)
     elif picture is not None:
-        check_outputs({"--picture": (picture, source)})
+        check_outputs({"--output": (picture, source)})
     network = load_model(model)
     cache = model / "features" if (model / "features").is_dir() else None
     if isinstance(network, TwoHeadNetwork):
@@ -81,6 +95,57 @@ def measure_model(
     return evaluation, (picture,)
 
 
+def _evaluate_detector(detector: str, labels: Path, tolerance: int, *, json: bool) -> None:
+    """Measure a shot detector on labeled videos, and print how well it finds cuts and critical clips."""
+    with meter("starting"):
+        from vidkin.shots import evaluate_detector
+    with meter("evaluating") as bar:
+        evaluation = evaluate_detector(
+            detector,
+            labels,
+            tolerance=tolerance,
+            on_progress=lambda done, total, name: bar.update(done, total, detail=name),
+        )
+    if json:
+        print_json({"labels": labels, **evaluation.to_dict()})
+    elif evaluation.videos:
+        _print_detector(evaluation)
+    for file, cause in evaluation.broken:
+        error_line(f"{file}: {cause}")
+    if evaluation.broken:
+        raise typer.Exit(Status.SOME_FAILED if evaluation.videos else Status.NOTHING_USABLE)
+
+
+def _print_detector(evaluation: DetectorEvaluation) -> None:
+    kinds = {
+        "cuts, of any kind": evaluation.cuts,
+        "hard cuts": evaluation.hard,
+        "gradual transitions": evaluation.gradual,
+        "critical clips": evaluation.critical,
+    }
+    rows: list[list[str | Text]] = [
+        [
+            name,
+            f"{scores.precision:.4f}",
+            f"{scores.recall:.4f}",
+            f"{scores.f1:.4f}",
+            str(scores.true_positives),
+            str(scores.false_positives),
+            str(scores.false_negatives),
+        ]
+        for name, scores in kinds.items()
+        if scores is not None and scores != type(scores)(0, 0, 0)
+    ]
+    if not rows:
+        note("No cut is labeled, and none was found.")
+        return
+    columns = [(title, "right") for title in ("precision", "recall", "F1", "right", "false", "missed")]
+    title = f"{evaluation.detector}, {number(len(evaluation.videos), 'video')}"
+    table(title, [(f"within {number(evaluation.tolerance, 'frame')}", "left"), *columns], rows)
+    if evaluation.critical is None:
+        note("Critical clips are not measured: the detector does not judge shots, or no label is critical.")
+
+
 def print_evaluation(evaluation: Evaluation | ClassifierEvaluation) -> None:
     """Print the tables of ``vidkin evaluate``."""
     from vidkin.training import ClassifierEvaluation
@@ -95,7 +160,7 @@ def _print_classifier(evaluation: ClassifierEvaluation) -> None:
     rows = [["top-1 (micro accuracy)", evaluation.top_1], ["macro accuracy", evaluation.macro]]
     table(
         evaluation.data,
-        [("classification", "left"), ("", "right")],
+        [("classification", "left"), ("share", "right")],
         [[str(name), f"{value:.4f}"] for name, value in rows],
     )
     layers = (evaluation.embedding, evaluation.penultimate)
@@ -138,10 +203,16 @@ _TITLES = {
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="Folder of a trained model.", metavar="MODEL")],
+    context: typer.Context,
+    model: Annotated[
+        Path, typer.Argument(help="Folder of a trained model, or the name of a shot detector.", metavar="MODEL")
+    ],
     data: Annotated[
         Path | None,
-        typer.Argument(help="Folder or file of the labeled data.", show_default="that of the training"),
+        typer.Argument(
+            help="Folder or file of the labeled data, for a shot detector a JSON file of labeled shots.",
+            show_default="that of the training",
+        ),
     ] = None,
     reader: Annotated[
         str | None, typer.Option("--reader", "-r", help="Reader of the data.", show_default="tree")
@@ -150,27 +221,39 @@ def evaluate(
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="An option of the reader; repeatable."),
     ] = None,
-    split: Annotated[Path | None, typer.Option("--split", help="Stored split to use.", dir_okay=False)] = None,
-    queries: Annotated[str, typer.Option("--queries", help="Split of the queries and quadlets.")] = "test",
-    gallery: Annotated[str, typer.Option("--gallery", help="Split to rank.")] = "train",
-    picture: Annotated[
+    split: Annotated[Path | None, typer.Option("--split", dir_okay=False, hidden=True)] = None,
+    queries: Annotated[str, typer.Option("--queries", hidden=True)] = "test",
+    gallery: Annotated[str, typer.Option("--gallery", hidden=True)] = "train",
+    output: Annotated[
         Path | None,
         typer.Option(
-            "--picture",
+            "--output",
+            "-o",
             help="Draw sampled quadlets of the queries into this file; for a classifier a folder of three pictures.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the sampled quadlets.")] = 0,
-    json: JsonOption = False,
+    seed: Annotated[int, typer.Option("--seed", hidden=True)] = 0,
+    tolerance: Annotated[int, typer.Option("--tolerance", min=0, hidden=True)] = 2,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.
 
     Test quadlets are taken from the split of the queries, as in the paper; of gallery quadlets p, i and n are of the
     gallery. All other measures rank the gallery for each query. Of a classifier (`vidkin train two-head`) accuracy,
     retrieval with its embedding and with its penultimate layer, and what its wrong answers look like are measured.
+
+    Of a shot detector, such as default, precision, recall and F1 of cuts and of critical clips are measured:
+    `vidkin evaluate default labels.json`. `vidkin shots --output labels.json` and the Shots page write such labels.
     """
+    if data is not None and data.is_file():
+        from vidkin.shots import is_shot_labels
+
+        if is_shot_labels(data):
+            _refuse_options_of_models(context)
+            _evaluate_detector(str(model), data, tolerance, json=format == "json")
+            return
     with meter("starting"):
-        from vidkin.training import ClassifierEvaluation, open_evaluation_set
+        from vidkin.training import open_evaluation_set
 
     if data is None and options:
         raise InvalidArgumentError("--option needs DATA, whose reader it is for")
@@ -190,18 +273,16 @@ def evaluate(
             labelled,
             queries=queries,
             gallery=gallery,
-            picture=picture,
+            picture=output,
             seed=seed,
             on_item=lambda done, total: bar.update(done, total, detail="items read"),
         )
-    is_classifier = isinstance(evaluation, ClassifierEvaluation)
-    if json:
-        pictures = {"pictures": drawn} if is_classifier else {"picture": picture}
-        print_json({"model": model, **pictures, **evaluation.to_dict()})
+    for path in drawn:
+        wrote(path)
+    if format == "json":
+        print_json({"model": model, "outputs": drawn, **evaluation.to_dict()})
     else:
         print_evaluation(evaluation)
-        for path in drawn if is_classifier else ():
-            say(path_text(path))
     for file, cause in evaluation.broken:
         error_line(f"{file}: {cause}")
     if evaluation.broken:
@@ -211,7 +292,7 @@ def evaluate(
 def _print(evaluation: Evaluation) -> None:
     missing = evaluation.missing
     rows = [[title, "-" if name in missing else f"{getattr(evaluation, name):.4f}"] for name, title in _TITLES.items()]
-    table(evaluation.data, [("measure", "left"), ("", "right")], rows)
+    table(evaluation.data, [("measure", "left"), ("value", "right")], rows)
     for reason in dict.fromkeys(missing.values()):
         names = [title.split(",")[0] for name, title in _TITLES.items() if missing.get(name) == reason]
         note(f"No {', '.join(dict.fromkeys(names))}: {reason}.", style="yellow")
@@ -228,8 +309,8 @@ def classify(
     ],
     files: Annotated[list[Path], typer.Argument(help="Images or videos, or folders with such files.", metavar="FILES")],
     classes: Annotated[int, typer.Option("--classes", min=1, help="Most likely classes to show.")] = 3,
-    neighbors: Annotated[int, typer.Option("--neighbors", min=0, help="Training items to show.")] = 3,
-    json: JsonOption = False,
+    neighbors: Annotated[int, typer.Option("--neighbors", min=0, hidden=True)] = 3,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Classify files with a trained MODEL, and show the nearest training items.
 
@@ -240,7 +321,7 @@ def classify(
         from vidkin.training import classify as classify_files
 
     done, broken = classify_files(model, files, classes=classes, neighbors=neighbors)
-    if json:
+    if format == "json":
         print_json(
             {
                 "model": model,

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,11 +14,13 @@ from vidkin.cli.commands import Status
 from vidkin.cli.console import error_line, meter, note, path_text, plain_text, say, table
 from vidkin.cli.options import (
     DEFAULT_INDEX,
+    DeviceOption,
     ExtractorOption,
     IndexOption,
+    JsonFormat,
     JsonOption,
     ModelOption,
-    RareDeviceOption,
+    WorkersOption,
     check_some_exist,
     extractor_name,
     open_index_for_writing,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from vidkin.index import Index, IngestReport, Progress, Prune
 
 # What is rarely needed is not in the help; the guide describes it.
+# Seconds: --watch waits for a writer that is there when it begins, as for any later one.
+_FOREVER = 1e9
 _RareFile = Annotated[Path | None, typer.Option(dir_okay=False, hidden=True)]
 _RareText = Annotated[str | None, typer.Option(hidden=True)]
 
@@ -38,10 +42,7 @@ def index(
     index: IndexOption = DEFAULT_INDEX,
     extractor: ExtractorOption = None,
     model: ModelOption = None,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", "-w", min=1, help="Worker processes.", show_default="one per processor"),
-    ] = None,
+    workers: WorkersOption = None,
     exclude: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,12 +75,12 @@ def index(
     watch: Annotated[
         bool, typer.Option("--watch", help="Then keep the index up to date with these folders until Ctrl-C.")
     ] = False,
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
     weights: _RareFile = None,
     whitening: _RareFile = None,
     views: _RareText = None,
     rate: Annotated[float | None, typer.Option("--rate", min=0.0, hidden=True)] = None,
-    device: RareDeviceOption = "auto",
+    device: DeviceOption = "auto",
     no_exclude: Annotated[bool, typer.Option("--no-exclude", hidden=True)] = False,
     follow_links: Annotated[bool | None, typer.Option("--follow-links/--no-follow-links", hidden=True)] = None,
     include_bins: Annotated[bool | None, typer.Option("--include-bins/--no-include-bins", hidden=True)] = None,
@@ -91,11 +92,12 @@ def index(
     """Add videos to the index; only new and changed files are read.
 
     Run the same command again to resume after an interruption. Bins, snapshots and previews of NAS systems and
-    desktops are left out. Rare options (weights, whitening, views, rate, device, no-exclude, follow-links,
-    include-bins, prune-anyway, retry-broken, sound, wait) are in the guide; they also go into the section [index] of
-    the configuration file.
+    desktops are left out. Rare options are in the guide; they also go into the section [index] of the configuration
+    file.
     """
     removal: Prune = "anyway" if prune_anyway else prune
+    if watch:  # as it waits whenever another process writes later
+        wait = max(wait, _FOREVER)
     name = extractor_name(extractor, model, views)
     if not watch and not os.path.exists(index) and "://" not in os.fspath(index):
         check_some_exist(paths)  # a wrong name makes no index
@@ -120,18 +122,22 @@ def index(
             include_bins=include_bins,
         )
         if watch:
-            _follow(collection, paths, workers=workers, prune=removal, json=json)
+            _follow(collection, paths, workers=workers, prune=removal, json=format == "json")
             return
         info = collection.info()
-    if json:
-        facts = report.to_dict()
-        if not list_skipped:
-            facts.pop("skipped")
-        print_json({"index": index, **facts, "videos": info.videos})
+    if format == "json":
+        print_json(
+            {
+                "index": index,
+                **_summary(report, list_skipped=list_skipped),
+                "videos": info.videos,
+                "photographs": info.photographs,
+            }
+        )
     else:
         print_report(report)
         _print_left_out(report, list_skipped=list_skipped)
-        say(path_text(index).append(f": {number(info.videos, 'video')}"))
+        say(path_text(index).append(f": {count_files(info.videos, info.photographs)}"))
     if report.prune_refused:
         error_line(report.prune_refused)
         raise typer.Exit(Status.SOME_FAILED)
@@ -227,6 +233,11 @@ def fill(
         )
 
 
+def count_files(videos: int, photographs: int) -> str:
+    """Numbers of videos and photographs, in words; without the latter where there are none."""
+    return " and ".join([number(videos, "video"), *([number(photographs, "photograph")] if photographs else [])])
+
+
 def print_report(report: IngestReport) -> None:
     """Print the counts, and every broken file with its cause."""
     kinds = ("added", "unchanged", "moved", "broken", "removed")
@@ -235,6 +246,14 @@ def print_report(report: IngestReport) -> None:
     if report.broken:
         columns = [("broken", "left"), ("cause", "left")]
         table(None, columns, [[path_text(item.path), printable(item.cause)] for item in report.broken])
+
+
+def _summary(report: IngestReport, *, list_skipped: bool) -> dict[str, Any]:
+    """The report in numbers; files are listed where something is wrong with them."""
+    facts = report.to_dict()
+    damaged = [item for item in facts["added"] if item["cause"]]
+    counted = ("added", "unchanged", "moved", "removed", *(() if list_skipped else ("skipped",)))
+    return facts | {name: len(facts[name]) for name in counted} | {"damaged": damaged}
 
 
 def _print_left_out(report: IngestReport, *, list_skipped: bool) -> None:

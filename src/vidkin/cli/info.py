@@ -14,7 +14,6 @@ from vidkin.cli.commands import Status
 from vidkin.cli.console import (
     FormatOption,
     OutputFormat,
-    choose_format,
     meter,
     path_text,
     plain_text,
@@ -23,9 +22,11 @@ from vidkin.cli.console import (
     write_tsv,
     yes_no,
 )
+from vidkin.cli.index import count_files
 from vidkin.cli.options import (
     DEFAULT_INDEX,
     IndexOption,
+    JsonFormat,
     JsonOption,
     check_inputs,
     open_index,
@@ -75,18 +76,18 @@ def info(
     index: IndexOption = DEFAULT_INDEX,
     videos: Annotated[bool, typer.Option("--videos", help="Also list every video.")] = False,
     format: FormatOption = OutputFormat.TABLE,
-    json: JsonOption = False,
 ) -> None:
     """Show what the index holds and which extractor made it, or check files for damage.
 
     With --check no index is used: each FILE is decoded from its first frame to its last with strict error detection,
     its sound included, and the first errors are listed with their times in seconds.
     """
-    form = choose_format(format, json=json)
     if check or files:
+        if not check and (folder := next(filter(os.path.isdir, files or ()), None)) is not None:
+            raise InvalidArgumentError(f"{folder}: --index names an index: vidkin info --index {folder}")
         if not (check and files):
             raise InvalidArgumentError("FILE and --check need each other: vidkin info FILE... --check")
-        _check_files(files, form)
+        _check_files(files, format)
         return
     from vidkin.index import is_gone
 
@@ -95,15 +96,15 @@ def info(
         records = collection.videos() if videos else None
         tracks = _read_tracks(collection, records or ())
     missing = {record.path for record in records or () if is_gone(record.path)}
-    if form is OutputFormat.JSON:
+    if format is OutputFormat.JSON:
         listed = [
             {**record.to_dict(), "missing": record.path in missing, "sound": _tracks_as_json(tracks[record.path])}
             for record in records or ()
         ]
         print_json({"index": index, **facts.to_dict(), **({"files": listed} if videos else {})})
         return
-    if form is not OutputFormat.TABLE:
-        _print_lines(facts, records, missing, tracks, form)
+    if format is not OutputFormat.TABLE:
+        _print_lines(facts, records, missing, tracks, format)
         return
     print_facts(_facts_for_people(facts))
     if records is not None:
@@ -123,7 +124,7 @@ def info(
         table(None, columns, [[cell for place, cell in enumerate(row) if place not in sounds] for row in rows])
 
 
-def _check_files(files: Sequence[Path], form: OutputFormat) -> None:
+def _check_files(files: Sequence[Path], format: OutputFormat) -> None:
     """Decode files and print what is wrong with them; exit status 1 if anything is."""
     from vidkin.media.checking import check_file
 
@@ -132,9 +133,9 @@ def _check_files(files: Sequence[Path], form: OutputFormat) -> None:
     for file in files:
         with meter(f"Checking {file.name}"):
             checks.append(check_file(file))
-    if form is OutputFormat.JSON:
+    if format is OutputFormat.JSON:
         print_json({"files": [{**check.to_dict(), "is_whole": check.is_whole} for check in checks]})
-    elif form is OutputFormat.TSV:
+    elif format is OutputFormat.TSV:
         write_tsv(("path", "is_whole", "frames", "duration", "stated_duration", "errors", "seconds", "cause"))
         for check in checks:
             first = check.errors[0] if check.errors else None
@@ -191,7 +192,7 @@ def _tracks_as_json(tracks: Sequence[SoundFeatures] | None) -> list[dict[str, An
 
 
 def _facts_for_people(facts: IndexInfo) -> dict[str, Any]:
-    """What a person asks: without what only programs compare, and scores in words. ``--json`` has all."""
+    """What a person asks: without what only programs compare, and scores in words. ``--format json`` has all."""
     table_of = {name: value for name, value in facts.to_dict().items() if name not in ("fingerprint", "windows")}
     meanings = {
         "copies": "identify copies and where they match",
@@ -209,19 +210,19 @@ def _print_lines(
     records: Sequence[VideoRecord] | None,
     missing: Set[str],
     tracks: Mapping[str, Sequence[SoundFeatures] | None],
-    form: OutputFormat,
+    format: OutputFormat,
 ) -> None:
     """The videos, one a line; without any the facts, a name and a value a line."""
     if records is None:
-        if form is OutputFormat.TSV:
+        if format is OutputFormat.TSV:
             write_tsv(("name", "value"))
         for name, value in facts.to_dict().items():
             text = "" if value is None else str(value)
-            if form is OutputFormat.TSV:
+            if format is OutputFormat.TSV:
                 write_tsv((name, text))
             else:
                 say(f"{name}: {printable(text)}")
-    elif form is OutputFormat.PLAIN:
+    elif format is OutputFormat.PLAIN:
         for record in records:
             state = "missing" if record.path in missing else record.status
             say(plain_text(f"{state:<7}  {clock(record.duration):>9}  ").append_text(path_text(record.path)))
@@ -236,7 +237,7 @@ def _print_lines(
 def remove(
     paths: Annotated[list[Path], typer.Argument(help="Videos, or folders for all videos below them.", metavar="PATH")],
     index: IndexOption = DEFAULT_INDEX,
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Remove videos from the index. The files themselves are not touched.
 
@@ -245,13 +246,15 @@ def remove(
     with open_index_for_writing(index) as collection:
         before = collection.info()
         records = collection.remove([os.fspath(path) for path in paths])
-        left = collection.info().videos
-    videos = before.videos - left
-    if json:
-        print_json({"index": index, "removed": videos, "removed_broken": records - videos, "videos": left})
+        after = collection.info()
+    left = after.videos + after.photographs
+    videos, photographs = before.videos - after.videos, before.photographs - after.photographs
+    broken = records - videos - photographs
+    if format == "json":
+        print_json({"index": index, "removed": videos + photographs, "removed_broken": broken, "videos": left})
         return
-    broken = f" and {number(records - videos, 'broken file')}" if records > videos else ""
-    say(path_text(index).append(f": {number(videos, 'video')}{broken} removed, {left:,} left"))
+    more = f" and {number(broken, 'broken file')}" if broken else ""
+    say(path_text(index).append(f": {count_files(videos, photographs)}{more} removed, {left:,} left"))
 
 
 _LABELS = {
@@ -269,7 +272,7 @@ def print_facts(facts: object, *, title: str | None = None) -> None:
         for name, value in as_json(facts).items()
         if value is not None and value != ""
     ]
-    table(title, [("", "left"), ("", "left")], rows)
+    table(title, [("fact", "left"), ("value", "left")], rows)
 
 
 def _in_words(name: str, value: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from vidkin._version import __version__
+from vidkin.cli.commands import argument_words
 
 _EXIT_STATUS = (
     ("0", "done"),
@@ -50,11 +51,7 @@ def write_man_page(program: Any) -> str:
     for name, command in program.commands.items():
         inner = getattr(command, "commands", None)
         for title, one in [(name, command)] if inner is None else [(f"{name} {n}", c) for n, c in inner.items()]:
-            names = [
-                str(part.metavar or part.name) + ("..." if part.nargs == -1 else "")
-                for part in one.params
-                if part.param_type_name == "argument"
-            ]
+            names = argument_words(one)
             usage = " ".join([title, "[options]", *names])
             lines += [f".SS vidkin {_roff(usage)}", _roff(_paragraph(one.help))]
             lines += _options(one)

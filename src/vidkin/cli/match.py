@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin._base.outputs import check_outputs, describe_source
 from vidkin.cli.commands import Status
 from vidkin.cli.console import (
     FormatOption,
     OutputFormat,
-    choose_format,
     meter,
     note,
     path_text,
@@ -25,23 +24,25 @@ from vidkin.cli.console import (
     print_tsv_header,
     say,
     table,
+    wrote,
 )
 from vidkin.cli.options import (
     DEFAULT_INDEX,
-    ByOption,
     DeviceOption,
     ExtractorOption,
     IndexOption,
-    JsonOption,
     MirrorOption,
     ModelOption,
     WeightsOption,
     WhiteningOption,
     Witness,
     check_inputs,
+    check_targets,
     extractor_name,
     has_index,
     open_index,
+    output_option,
+    parse_outputs,
 )
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.rendering.text import clock, print_json
@@ -51,33 +52,39 @@ if TYPE_CHECKING:
 
     from vidkin.files.proof_record import Proof
     from vidkin.index import Comparison
+    from vidkin.rendering.matches import FramePair
+
+# Of a result, what -o FILE.npz writes.
+_OF_THE_MAP = ("map", "query_times", "target_times")
+_ENDINGS = {
+    "frames": (".png", ".jpg", ".jpeg", ".webp", ".pdf"),
+    "map": (".svg",),
+    "npz": (".npz",),
+    "timeline": (".otio",),
+}
 
 
 def match(
     first: Annotated[Path, typer.Argument(help="The query, a video or an image.", metavar="A")],
     second: Annotated[Path, typer.Argument(help="The video to find it in.", metavar="B")],
-    picture: Annotated[
-        Path | None,
-        typer.Option("--picture", help="Draw the map of frame similarities into this file (.png, .svg)."),
-    ] = None,
-    frames: Annotated[
-        Path | None, typer.Option("--frames", help="Draw matching frames side by side into this file.")
+    output: Annotated[
+        list[Path] | None,
+        output_option(
+            "Write this file: matching frames side by side (.png, .webp), the map of frame similarities (.svg, or "
+            "map=FILE.png; .npz has its numbers), or with --offset both recordings, placed (.otio)."
+        ),
     ] = None,
     prove: Annotated[
         bool,
         typer.Option(
             "--prove",
-            help="Decode both files to show whether everything in A is in B; --frames draws the moments that differ.",
+            help="Decode both files to show whether everything in A is in B; pictures are of the moments that differ.",
         ),
     ] = False,
     offset: Annotated[
         bool,
         typer.Option("--offset", help="Only find, by their sound, how two recordings of one event lie in time."),
     ] = False,
-    timeline: Annotated[
-        Path | None,
-        typer.Option("--timeline", help="With --offset: write both recordings, placed, into this file (.otio)."),
-    ] = None,
     index: IndexOption = DEFAULT_INDEX,
     extractor: ExtractorOption = None,
     model: ModelOption = None,
@@ -85,9 +92,8 @@ def match(
     whitening: WhiteningOption = None,
     device: DeviceOption = "auto",
     mirror: MirrorOption = True,
-    by: ByOption = Witness.PICTURE,
+    by: Annotated[Witness, typer.Option("--by", hidden=True)] = Witness.PICTURE,
     format: FormatOption = OutputFormat.TABLE,
-    json: JsonOption = False,
 ) -> None:
     """Score two videos and show which segments match.
 
@@ -99,24 +105,14 @@ def match(
     from vidkin.index.query.exact_times import refine_segments
     from vidkin.rendering.matches import frame_pairs, pairs_of_findings
 
-    form = choose_format(format, json=json)
-    map_source, frames_source = (describe_source(what, first, second) for what in ("frame map", "matching frames"))
-    _check_picture_names(picture, frames)
-    check_outputs(
-        {"--picture": (picture, map_source), "--frames": (frames, frames_source)},
-        inputs=[first, second, weights, whitening],
-    )
-    if timeline is not None:
-        if not offset:
-            raise InvalidArgumentError("--timeline needs --offset: it places two recordings of one event")
-        timeline_source = describe_source("timeline", first, second)
-        check_outputs({"--timeline": (timeline, timeline_source)}, inputs=[first, second])
+    targets = parse_outputs(output, _ENDINGS)
+    _check_targets(targets, offset=offset)
+    sources = check_targets(targets, "comparison", first, second, inputs=[first, second, weights, whitening])
+    check_inputs(first, second)
     if offset:
-        check_inputs(first, second)
-        _show_offset(first, second, timeline, form)
+        _show_offset(first, second, targets.get("timeline"), format, sources.get("timeline"))
         return
     name = extractor_name(extractor, model)
-    check_inputs(first, second)
     with meter("comparing"):
         result = _compare(first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror)
         result = replace(result, segments=refine_segments(first, second, result.segments))
@@ -124,34 +120,21 @@ def match(
     result = _scored_by(by, result)
     proof = _prove(first, second, result) if prove else None
     pairs = frame_pairs(result) if proof is None or proof.holds else pairs_of_findings(proof)
-    if picture is not None or (frames is not None and pairs):
-        from vidkin.rendering.pictures import draw_map, draw_pairs
-
-        if picture is not None:
-            draw_map(result, picture, query=first, target=second, source=map_source)
-        if frames is not None and pairs:
-            draw_pairs(pairs, frames, query=first, target=second, source=frames_source)
-    if form is OutputFormat.JSON:
-        print_json(
-            {
-                "query": first,
-                "target": second,
-                **result.to_dict(),
-                "by": by.value,
-                "picture_score": picture_score,
-                "frame_pairs": pairs,
-                "picture": picture,
-                "frames": frames if pairs else None,
-                "proof": proof,
-            }
-        )
+    if "frames" in targets and not pairs:
+        del targets["frames"]
+        note("No segment matches, so there are no matching frames to draw.", style="yellow")
+    _write(targets, result, pairs, sources, first, second)
+    if format is OutputFormat.JSON:
+        facts = {name: value for name, value in result.to_dict().items() if name not in _OF_THE_MAP}
+        said = {"by": by.value, "picture_score": picture_score, "frame_pairs": pairs, "proof": proof}
+        print_json({"query": first, "target": second, **facts, **said, "outputs": targets})
         return
-    if form is not OutputFormat.TABLE:
+    if format is not OutputFormat.TABLE:
         from vidkin.index import Match
 
         heard = result.sound, result.sound_segments
         matches = [Match(os.fspath(second), result.score, result.segments, -1, False, picture_score, *heard)]
-        if form is OutputFormat.PLAIN:
+        if format is OutputFormat.PLAIN:
             print_plain(matches)
         else:
             print_tsv_header()
@@ -172,13 +155,44 @@ def match(
             print_segments(result.sound_segments)
     if proof is not None:
         _show_proof(proof)
-    if picture is not None:
-        say(path_text(picture).append(": the frame map"))
-    if frames is not None and pairs:
-        what = "matching frames" if proof is None or proof.holds else "the moments that differ"
-        say(path_text(frames).append(f": {what}"))
-    elif frames is not None:
-        note("No segment matches, so there are no matching frames to draw.", style="yellow")
+
+
+def _check_targets(targets: Mapping[str, Path], *, offset: bool) -> None:
+    """Raise an error before any work if an output does not go with --offset, or cannot be drawn."""
+    for name in targets:
+        if (name == "timeline") != offset:
+            raise InvalidArgumentError(
+                "with --offset the output is a timeline (.otio), which needs two recordings of one event"
+            )
+    if "map" in targets or "frames" in targets:
+        from vidkin.rendering.pictures import require_picture_name
+
+        for name in ("map", "frames"):
+            if name in targets:
+                require_picture_name(targets[name])
+
+
+def _write(
+    targets: Mapping[str, Path],
+    result: Comparison,
+    pairs: Sequence[FramePair],
+    sources: Mapping[str, str],
+    first: Path,
+    second: Path,
+) -> None:
+    if "npz" in targets:
+        from vidkin.rendering.matches import write_map
+
+        write_map(result, targets["npz"], source=sources["npz"])
+    if "map" in targets or "frames" in targets:
+        from vidkin.rendering.pictures import draw_map, draw_pairs
+
+        if "map" in targets:
+            draw_map(result, targets["map"], query=first, target=second, source=sources["map"])
+        if "frames" in targets:
+            draw_pairs(pairs, targets["frames"], query=first, target=second, source=sources["frames"])
+    for path in targets.values():
+        wrote(path)
 
 
 def _prove(first: Path, second: Path, result: Comparison) -> Proof:
@@ -199,7 +213,7 @@ def _show_proof(proof: Proof) -> None:
     for finding in proof.findings:
         when = "" if finding.start is None or finding.end is None else f"{clock(finding.start)} - {clock(finding.end)}"
         rows.append([finding.kind, when, finding.text])
-    table(None, [("what", "left"), ("time in A", "left"), ("", "left")], rows)
+    table(None, [("what", "left"), ("time in A", "left"), ("how it differs", "left")], rows)
 
 
 def _scored_by(by: Witness, result: Comparison) -> Comparison:
@@ -214,7 +228,7 @@ def _scored_by(by: Witness, result: Comparison) -> Comparison:
     return replace(result, score=score_by(check_by(by.value), result.score, result.sound))
 
 
-def _show_offset(first: Path, second: Path, timeline: Path | None, form: OutputFormat) -> None:
+def _show_offset(first: Path, second: Path, timeline: Path | None, format: OutputFormat, source: str | None) -> None:
     """How two recordings lie in time; exits with 3 if that cannot be told."""
     from vidkin.index.query.sound import find_offset
 
@@ -223,13 +237,14 @@ def _show_offset(first: Path, second: Path, timeline: Path | None, form: OutputF
     if timeline is not None and found.offset is not None:
         from vidkin.rendering.matches import write_sync
 
-        write_sync(found, timeline)
+        write_sync(found, timeline, source=source)
+        wrote(timeline)
     written = timeline if found.offset is not None else None
-    if form is OutputFormat.JSON:
+    if format is OutputFormat.JSON:
         print_json({**found.to_dict(), "timeline": written})
     elif found.offset is None:
         say(path_text(first).append(" and ").append_text(path_text(second)).append(": their sound is not the same"))
-    elif form is OutputFormat.TABLE:
+    elif format is OutputFormat.TABLE:
         columns = [("file", "left"), ("begins at", "right"), ("length", "right")]
         starts = max(found.offset, 0.0), max(-found.offset, 0.0)
         lengths = found.query_length, found.target_length
@@ -246,22 +261,10 @@ def _show_offset(first: Path, second: Path, timeline: Path | None, form: OutputF
         for path, track in ((first, found.query_track), (second, found.target_track)):
             if track:
                 say(path_text(path).append(f": by its sound track {track + 1}"))
-        if written is not None:
-            say(path_text(written).append(": both recordings, placed"))
     else:
         say(f"{found.offset:+.3f}")
     if found.offset is None:
         raise typer.Exit(Status.NOTHING_USABLE)
-
-
-def _check_picture_names(picture: Path | None, frames: Path | None) -> None:
-    if picture is None and frames is None:
-        return
-    from vidkin.rendering.pictures import require_picture_name
-
-    for path in (picture, frames):
-        if path is not None:
-            require_picture_name(path)
 
 
 def _compare(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -14,32 +15,35 @@ from vidkin.cli.options import (
     DEFAULT_INDEX,
     DeviceOption,
     IndexOption,
+    JsonFormat,
     JsonOption,
     MirrorOption,
-    ModelOption,
     WeightsOption,
     check_inputs,
     extractor_name,
     open_index,
     parse_moment,
 )
-from vidkin.errors import MediaError, NotIndexedError
-from vidkin.rendering.players import find_player
+from vidkin.cli.search import is_file
+from vidkin.errors import InvalidArgumentError, MediaError, MissingPartError, NotIndexedError
+from vidkin.rendering.players import Player, find_player
 from vidkin.rendering.text import clock, command_line, print_json
+from vidkin.similarity.scale import UNRELATED
+
+# What tells programs of Linux and its relatives where the screen is.
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 def open_match(
     query: Annotated[Path, typer.Argument(help="What to search for, or with --at the video to open.", metavar="QUERY")],
     rank: Annotated[
-        int | None,
+        int,
         typer.Option(
             "--rank",
-            "-n",
             min=1,
             help="Which match: 1 is the best, as in `vidkin search`.",
-            show_default="the best that is not QUERY itself",
         ),
-    ] = None,
+    ] = 1,
     at: Annotated[
         str | None,
         typer.Option(
@@ -54,19 +58,22 @@ def open_match(
         typer.Option(
             "--player",
             envvar="VIDKIN_PLAYER",
-            help="Program that shows the video.",
-            show_default="mpv, vlc, ffplay or what the desktop opens videos with",
+            hidden=True,
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the command that would be run.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", hidden=True)] = False,
     index: IndexOption = DEFAULT_INDEX,
     mirror: MirrorOption = True,
-    model: ModelOption = None,
+    model: Annotated[Path | None, typer.Option("--model", "-m", file_okay=False, hidden=True)] = None,
     weights: WeightsOption = None,
     device: DeviceOption = "auto",
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """Show a match of QUERY in the system's video player, at the time where it matches."""
+    """Show a match of QUERY in the system's video player, at the time where it matches.
+
+    The player is mpv, vlc, ffplay, or what the desktop opens videos with; `player` in the section [open] of the
+    configuration file names another one.
+    """
     program = find_player(player)
     path = os.path.abspath(query.expanduser())
     check_inputs(path)
@@ -74,22 +81,26 @@ def open_match(
         from vidkin.media import time_in
 
         start = time_in(path, at)
+        _check_time(path, start)
     else:
         with open_index(index, extractor=extractor_name(None, model), weights=weights) as collection:
-            matches = collection.search(path, limit=rank or 2, mirrored=mirror)
+            least = UNRELATED if collection.manifest.has_segments else 0.0
+            found = collection.search(path, limit=rank + 1, threshold=least, mirrored=mirror)
+        matches = [each for each in found if not is_file(each.path, query)]
         if not matches:
             raise NotIndexedError(f"{query}: nothing similar found; add videos with `vidkin index PATH`")
-        if rank is not None and len(matches) < rank:
+        if len(matches) < rank:
             raise NotIndexedError(f"{query}: there is no match {rank}, only {len(matches)}; `vidkin search` lists them")
-        own = path
-        match = matches[-1] if rank is not None else next((each for each in matches if each.path != own), matches[0])
+        match = matches[rank - 1]
         path, start = match.path, match.segments[0].target_start if match.segments else 0.0
     if not os.path.exists(path):
         raise MediaError(path, "the file is gone; if it was moved, index the folder it is in now")
+    if player is None and not dry_run:
+        _check_screen(program)
     command = program.command(path, start)
     # What only starts another program ends at once.
     is_shown = not dry_run and (program.show(path, start) or program.hands_over)
-    if json:
+    if format == "json":
         print_json({"path": path, "start": start, "player": program.name, "command": command, "shown": is_shown})
     elif dry_run:
         say(plain_text(command_line(command)))  # one line, to be copied
@@ -102,3 +113,21 @@ def open_match(
         raise typer.Exit(Status.NOTHING_USABLE)
     if start > 0 and not program.takes_time:
         note(f"{program.name} cannot start at a time; go to {clock(start)} in the video. mpv and vlc can.")
+
+
+def _check_time(path: str, start: float) -> None:
+    """Raise InvalidArgumentError if a time is beyond the end of a video."""
+    from vidkin.media import probe
+
+    length = probe(path).duration
+    if start > 0 and start >= length > 0:
+        raise InvalidArgumentError(f"--at must be before the end of {path}, {clock(length)}, got {clock(start)}")
+
+
+def _check_screen(player: Player) -> None:
+    """Raise MissingPartError if there is no screen on which a player could show anything."""
+    if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in _SCREENS):
+        raise MissingPartError(
+            f"{player.name} cannot show a video here, there is no screen (DISPLAY and WAYLAND_DISPLAY are not set); "
+            "run this on a desktop, name a player that needs none (--player), or use `vidkin serve`"
+        )

@@ -10,31 +10,22 @@ shown, and nothing else.
 from __future__ import annotations
 
 import copy
-import io
 import os
-import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vidkin._base.files import create_output_folder
-from vidkin._base.outputs import check_outputs, open_output
-from vidkin._base.values import write_csv_rows
+from vidkin._base.outputs import check_outputs, describe_source
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.rendering.text import printable
 
 if TYPE_CHECKING:
-    from vidkin.cli.console import OutputFormat
     from vidkin.index import Index
 
 PathLike = str | os.PathLike[str]
-STANDARD_OUTPUT = Path("-")
-"""What stands for it where a file is named."""
-
 DEFAULT_INDEX = "collection.vidkin"
 INDEX_CONFIG = "config.toml"
 """Name of the file in the folder of an index."""
@@ -69,8 +60,8 @@ _VARIABLE = "VIDKIN_CONFIG"
 _INDEX_VARIABLE = "VIDKIN_INDEX"
 # What may stand above the sections: each command takes what it has.
 _SHARED = ("index", "device", "extractor", "weights", "whitening", "mirror", "workers")
-# A program that reads results must not depend on a person's file.
-_NEVER = ("json", "help")
+# What is decided for one plan at a time.
+_NEVER = ("help", "any_file", "made_from")
 
 
 def parse_time(text: str | float, rate: float | None = None) -> float:
@@ -188,8 +179,7 @@ ExtractorOption = Annotated[
     typer.Option(
         "--extractor",
         "-e",
-        help="Extractor of the features: vidkin, classical, timm:<model>, torchvision:<model>, onnx:<file>.",
-        show_default="vidkin",
+        hidden=True,
     ),
 ]
 # Text, because a path would merge the slashes of an address.
@@ -204,12 +194,19 @@ IndexOption = Annotated[
         show_default=DEFAULT_INDEX,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
-MirrorOption = Annotated[
-    bool, typer.Option("--mirror/--no-mirror", help="Also find copies that are flipped left to right.")
-]
+class JsonFormat(StrEnum):
+    """How a result is printed that is not a list of things."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+JsonOption = Annotated[JsonFormat, typer.Option("--format", "-f", metavar="table|json", help="A table, or JSON.")]
+
+
+MirrorOption = Annotated[bool, typer.Option("--mirror/--no-mirror", hidden=True)]
 ByOption = Annotated[
     Witness,
     typer.Option("--by", help="What the score is made of; either is the higher one, both the lower one."),
@@ -234,23 +231,25 @@ def _use_device(device: str) -> str:
     return device
 
 
-DeviceOption = Annotated[
-    str,
-    typer.Option(
-        "--device",
-        callback=_use_device,
-        help="Where networks compute: auto (a CUDA device if there is one), cpu, cuda or cuda:N.",
-    ),
-]
-RareDeviceOption = Annotated[str, typer.Option("--device", callback=_use_device, hidden=True)]
-WeightsOption = Annotated[
-    Path | None,
-    typer.Option("--weights", help="Weights of the network, a safetensors file.", dir_okay=False),
-]
-WhiteningOption = Annotated[
-    Path | None,
-    typer.Option("--whitening", help="Whitening of the features, a file from `vidkin whiten`.", dir_okay=False),
-]
+DeviceOption = Annotated[str, typer.Option("--device", callback=_use_device, hidden=True)]
+WeightsOption = Annotated[Path | None, typer.Option("--weights", dir_okay=False, hidden=True)]
+WhiteningOption = Annotated[Path | None, typer.Option("--whitening", dir_okay=False, hidden=True)]
+WorkersOption = Annotated[int | None, typer.Option("--workers", "-w", min=1, hidden=True)]
+
+
+def output_option(help: str) -> Any:
+    """The option for the files that a command writes, in the format of their endings; see :func:`parse_outputs`."""
+    return typer.Option("--output", "-o", metavar="FILE", help=f"{help} Repeatable.")
+
+
+def folder_option(name: str, help: str, *, exists: bool = False) -> Any:
+    """An option for folders, which must be there if ``exists`` is set."""
+    return typer.Option(name, metavar="FOLDER", help=f"{help} Repeatable.", exists=exists, file_okay=not exists)
+
+
+def threshold_option(help: str, *, show_default: bool | str = True) -> Any:
+    """The option for the lowest score that counts."""
+    return typer.Option("--threshold", "-t", min=0.0, max=1.0, help=help, show_default=show_default)
 
 
 def open_index(
@@ -319,55 +318,57 @@ def has_index(index: PathLike) -> bool:
     return open_place(index).has_folder()
 
 
-def goes_to_output(csv: Path | None, form: OutputFormat) -> bool:
-    """Whether a table goes to standard output as CSV.
-
-    Raises:
-        typer.BadParameter: Another format goes there, too.
-    """
-    if form.value != "table" and csv == STANDARD_OUTPUT:
-        raise typer.BadParameter(f"--format {form.value} and the CSV both write to standard output; use one of them")
-    return csv == STANDARD_OUTPUT
-
-
-@contextmanager
-def open_csv(path: Path, source: str | None = None) -> Iterator[IO[str]]:
-    """A file for CSV, or standard output; names of files that are not valid Unicode keep their bytes.
-
-    In a terminal they do not: it would obey some of them.
+def parse_outputs(
+    files: Sequence[Path] | None, endings: Mapping[str, Sequence[str]], match: Callable[[Path], str] | None = None
+) -> dict[str, Path]:
+    """Where to write each format, from the values of --output: ``FILE``, or ``FORMAT=FILE``.
 
     Args:
-        path: The file.
-        source: What the table is of, see :func:`vidkin._base.outputs.open_output`.
+        files: The values.
+        endings: Name of each format, and the endings of files that choose it; () for one that has to be named.
+        match: Finds the name that an ending chooses, for formats that are not all known; else ``endings`` does.
 
     Raises:
-        MediaError: The file cannot be written.
+        InvalidArgumentError: No format has this ending, or one has two files.
     """
-    if path != STANDARD_OUTPUT:
-        with (
-            open_output(path, source=source) as partial,
-            partial.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
-        ):
-            yield file
-        return
-    sys.stdout.flush()
-    if sys.stdout.isatty():
-        lines = io.StringIO(newline="")
-        yield lines
-        sys.stdout.writelines(f"{printable(line)}\n" for line in lines.getvalue().splitlines())
-    else:
-        yield sys.stdout
-    sys.stdout.flush()
+    targets: dict[str, Path] = {}
+    for file in files or ():
+        name, _, rest = os.fspath(file).partition("=")
+        if name not in endings or not rest:
+            name, rest = _by_ending(file, endings) if match is None else match(file), os.fspath(file)
+        if name in targets:
+            raise InvalidArgumentError(
+                f"--output must name one file of a format, got {os.fspath(targets[name])!r} and {rest!r} for {name}"
+            )
+        targets[name] = Path(rest)
+    return targets
 
 
-def write_csv(path: Path, rows: Iterable[Sequence[object]], source: str) -> None:
-    """Write rows for ``--csv``, see :func:`open_csv`; control characters in names are replaced.
+def _by_ending(file: Path, endings: Mapping[str, Sequence[str]]) -> str:
+    for name, choices in endings.items():
+        if file.name.lower().endswith(tuple(choices)):
+            return name
+    known = ", ".join(ending for choices in endings.values() for ending in choices)
+    raise InvalidArgumentError(f"{os.fspath(file)}: the ending chooses the format and must be one of {known}")
+
+
+def check_targets(
+    targets: Mapping[str, Path], what: str, *paths: PathLike, inputs: Iterable[PathLike | None] = ()
+) -> dict[str, str]:
+    """What each output of :func:`parse_outputs` is made of, by its format, once all of them may be written.
+
+    Args:
+        targets: The outputs.
+        what: What they show.
+        paths: What they are made of.
+        inputs: Files that the command reads.
 
     Raises:
-        MediaError: The file cannot be written.
+        InvalidArgumentError: One may not be written, see :func:`vidkin._base.outputs.check_outputs`.
     """
-    with open_csv(path, source) as file:
-        write_csv_rows(file, rows)
+    sources = {name: describe_source(f"{what} as {name}", *paths) for name in targets}
+    check_outputs({f"--output {name}": (path, sources[name]) for name, path in targets.items()}, inputs=inputs)
+    return sources
 
 
 def check_inputs(*paths: PathLike) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from vidkin._base.outputs import check_outputs, describe_source
 from vidkin.cli.console import (
     FormatOption,
     OutputFormat,
-    choose_format,
     end_with_failures,
     meter,
     note,
@@ -25,31 +23,34 @@ from vidkin.cli.console import (
     say,
     table,
     write_tsv,
+    wrote,
 )
 from vidkin.cli.index import fill
 from vidkin.cli.options import (
     DEFAULT_INDEX,
-    ByOption,
     DeviceOption,
     IndexOption,
-    JsonOption,
     Witness,
-    goes_to_output,
+    check_targets,
+    folder_option,
     open_index,
     open_index_for_writing,
-    write_csv,
+    output_option,
+    parse_outputs,
 )
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.rendering.text import clock, number, print_json, printable, write_format
+from vidkin.rendering.text import clock, number, print_json, write_format
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from vidkin.index import Companion, Index, RecurringGroup, VideoRecord
     from vidkin.media import Piece
-    from vidkin.rendering.recurring import JoinedParts
+    from vidkin.rendering.recurring import JoinedParts, NamedPart
 
-_LEFT_OUT = ("recurring", "rest")
+_CUT = ("parts", "recurring", "rest")
+# What fills a folder has no ending.
+_ENDINGS = {"csv": (".csv",), "json": (".json",), "html": (".html",), "chapters": (), **dict.fromkeys(_CUT, ())}
 
 
 def recurring(
@@ -57,83 +58,57 @@ def recurring(
         list[Path] | None,
         typer.Argument(
             help="Folders and files to look at without the index; default: all of the index.",
-            metavar="[FOLDER]...",
+            metavar="FOLDER",
             show_default=False,
         ),
     ] = None,
-    within: Annotated[
-        list[Path] | None,
-        typer.Option("--within", metavar="FOLDER", help="Only videos of the index in this folder; repeatable."),
-    ] = None,
-    least: Annotated[int, typer.Option("--least", min=2, help="Number of files that share it, at least.")] = 2,
+    only: Annotated[list[Path] | None, folder_option("--only", "Only videos of the index in this folder.")] = None,
+    least: Annotated[int, typer.Option("--least", min=2, hidden=True)] = 2,
     shortest: Annotated[float, typer.Option("--shortest", min=2.0, help="Shortest length in seconds.")] = 3.0,
-    longest: Annotated[
-        float | None, typer.Option("--longest", min=2.0, help="Longest length in seconds.", show_default="any")
-    ] = None,
+    longest: Annotated[float | None, typer.Option("--longest", min=2.0, hidden=True)] = None,
     inside: Annotated[
         bool, typer.Option("--inside", help="What one file shows again, such as advertisements in a recording.")
     ] = False,
-    by: ByOption = Witness.PICTURE,
-    csv_file: Annotated[
-        Path | None,
-        typer.Option("--csv", help="Also write a CSV file; - writes it instead of the table.", dir_okay=False),
-    ] = None,
-    chapters: Annotated[
-        Path | None,
-        typer.Option("--chapters", metavar="FOLDER", help="Write chapters of each file, for Matroska and FFmpeg."),
+    by: Annotated[Witness, typer.Option("--by", hidden=True)] = Witness.PICTURE,
+    output: Annotated[
+        list[Path] | None,
+        output_option(
+            "Write this file: a table (.csv, .json), a page with strips of frames (.html); or fill a folder: "
+            "chapters=FOLDER for Matroska and FFmpeg, and cut to the frame parts=FOLDER, recurring=FOLDER (only what "
+            "recurs) and rest=FOLDER (each video without it)."
+        ),
     ] = None,
     write_edl: Annotated[
         bool, typer.Option("--write-edl", help="Write a skip list (.edl) for Kodi and Jellyfin beside each file.")
     ] = False,
-    split: Annotated[
-        Path | None,
-        typer.Option("--split", metavar="FOLDER", help="Write the parts of each file as files, exact to the frame."),
-    ] = None,
-    without: Annotated[
-        str | None,
-        typer.Option(
-            "--without",
-            metavar="PARTS",
-            help="What --split leaves out: recurring, which writes the remainder of each video as one file, or rest.",
-        ),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", help="Write a page with a strip of frames for each file.", dir_okay=False),
-    ] = None,
+    pad: Annotated[
+        float, typer.Option("--pad", min=0.0, help="Seconds that skips keep at both ends of what recurs.")
+    ] = 0.0,
     index: IndexOption = DEFAULT_INDEX,
     device: DeviceOption = "auto",
     cluster: str | None = None,
     format: FormatOption = OutputFormat.TABLE,
-    json: JsonOption = False,
 ) -> None:
-    """Find what videos share: openings, recaps, bumpers and closings, and where they begin and end in each file.
+    """Find what videos share, such as openings, recaps and closings, and where it is in each file.
 
     Stored features are compared; only the ends are read again, and given to the frame. What was found is kept in the
     index, so that a new episode is only compared once.
     """
-    form = choose_format(format, json=json)
-    if without is not None and (split is None or without not in _LEFT_OUT):
-        raise InvalidArgumentError(f"--without must be {' or '.join(_LEFT_OUT)}, and needs --split FOLDER")
-    if paths and within:
-        raise InvalidArgumentError("use FOLDER, which is read without the index, or --within, not both")
+    if paths and only:
+        raise InvalidArgumentError("use FOLDER, which is read without the index, or --only, not both")
     if paths and cluster is not None:
-        raise InvalidArgumentError("a cluster needs an index that it sees: use --within FOLDER in place of FOLDER")
-    to_output = goes_to_output(csv_file, form)
-    sources = {
-        name: describe_source(f"recurring --{name}", *(paths if paths else (index,))) for name in ("csv", "html")
-    }
-    check_outputs(
-        {"--csv": (None if to_output else csv_file, sources["csv"]), "--html": (html, sources["html"])},
-        inputs=paths or (),
-    )
+        raise InvalidArgumentError("a cluster needs an index that it sees: use --only FOLDER in place of FOLDER")
+    targets = parse_outputs(output, _ENDINGS)
+    files = {name: path for name, path in targets.items() if _ENDINGS[name]}
+    sources = check_targets(files, "what recurs", *(paths or (index,)), inputs=paths or ())
+    chapters = targets.get("chapters")
     failures: list[str] = []
     with _videos(paths, index, failures, writing=write_edl or chapters is not None) as collection:
         if cluster is not None:
             collection.on_cluster(cluster)
         with meter("comparing") as bar:
             groups = collection.recurring(
-                within,
+                only,
                 least=least,
                 shortest=shortest,
                 longest=longest,
@@ -141,33 +116,29 @@ def recurring(
                 by=by.value,
                 on_progress=bar.update,
             )
-        lengths = {record.path: record.duration for record in _looked_at(collection, within) if record.status == "ok"}
-        companions = _write_companions(groups, lengths, collection, chapters, write_edl, is_index=not paths)
-    parts = _SplitFiles() if split is None else _split(groups, lengths, split, without)
-    if csv_file is not None:
-        from vidkin.rendering.recurring import recurring_cells
-
-        write_csv(csv_file, recurring_cells(groups), sources["csv"])
-    if html is not None:
+        lengths = {record.path: record.duration for record in _looked_at(collection, only) if record.status == "ok"}
+        companions = _write_companions(groups, lengths, collection, chapters, write_edl, pad, is_index=not paths)
+    cut = {name: _split(groups, lengths, path, name) for name, path in targets.items() if name in _CUT}
+    for name, path in files.items():
         from vidkin.rendering.recurring import RECURRING_FORMATS, GroupsToWrite
 
         with meter("pictures") as bar:
-            write_format(
-                RECURRING_FORMATS["html"], GroupsToWrite(groups, index, bar.update), html, source=sources["html"]
-            )
-    if form is OutputFormat.JSON:
-        written = {"companions": companions, "pieces": parts.pieces, "joined": parts.joined, "html": html}
-        print_json({"index": None if paths else index, "by": by.value, "groups": groups, **written})
-    elif form is OutputFormat.TSV:
+            write_format(RECURRING_FORMATS[name], GroupsToWrite(groups, index, bar.update), path, source=sources[name])
+    if format is OutputFormat.JSON:
+        made = {"companions": companions, "pieces": [piece for one in cut.values() for piece in one.pieces]}
+        joined = [joined for one in cut.values() for joined in one.joined]
+        facts = {"index": None if paths else index, "by": by.value, "groups": groups}
+        print_json({**facts, **made, "joined": joined, "outputs": targets})
+    elif format is OutputFormat.TSV:
         from vidkin.rendering.recurring import recurring_cells
 
         for line in recurring_cells(groups):
             write_tsv(line)
-    elif not to_output:
-        _print_groups(groups, len(lengths), plain=form is OutputFormat.PLAIN, inside=inside)
-        _print_files(companions, parts, [(csv_file, "what recurs as CSV"), (html, "what recurs with pictures")])
+    else:
+        _print_groups(groups, len(lengths), plain=format is OutputFormat.PLAIN, inside=inside)
+    _tell_files(companions, cut, targets)
     causes = [f"{one.path}: {one.cause}" for one in companions if not one.written]
-    end_with_failures([*failures, *causes, *parts.failures])
+    end_with_failures([*failures, *causes, *(cause for one in cut.values() for cause in one.failures)])
 
 
 @contextmanager
@@ -205,6 +176,7 @@ def _write_companions(
     collection: Index,
     chapters: Path | None,
     write_edl: bool,
+    pad: float,
     *,
     is_index: bool,
 ) -> list[Companion]:
@@ -224,7 +196,7 @@ def _write_companions(
             continue
         if write_edl:
             for ending, write in PLAYER_FORMATS["edl"].files.items():
-                beside, text = os.path.splitext(path)[0] + ending, write(parts)
+                beside, text = os.path.splitext(path)[0] + ending, write(_shortened(parts, pad))
                 if contents.setdefault(beside, text) != text:
                     cause = f"{Path(path).name} needs other parts skipped than the other video of this name; rename one"
                     shared.append(Companion(beside, False, cause))
@@ -234,6 +206,12 @@ def _write_companions(
     for companion in shared:
         contents.pop(companion.path, None)
     return [*write_companions(contents, collection.place if is_index else None), *shared]
+
+
+def _shortened(parts: Sequence[NamedPart], pad: float) -> list[NamedPart]:
+    """The parts that recur without these seconds at both ends, as far as something is left of them."""
+    kept = [part._replace(start=part.start + pad, end=part.end - pad) for part in parts if part.recurs]
+    return [part for part in kept if part.end > part.start]
 
 
 def _names_in_one_folder(paths: Iterable[str]) -> dict[str, str]:
@@ -250,19 +228,17 @@ def _names_in_one_folder(paths: Iterable[str]) -> dict[str, str]:
     return names
 
 
-class _SplitFiles(NamedTuple):
-    """What --split wrote, and what it could not."""
+class _CutFiles(NamedTuple):
+    """What was cut out of videos, and what could not be."""
 
     pieces: Sequence[Piece] = ()
     joined: Sequence[JoinedParts] = ()
     failures: Sequence[str] = ()
 
 
-def _split(
-    groups: Sequence[RecurringGroup], lengths: dict[str, float], folder: Path, without: str | None
-) -> _SplitFiles:
-    """Write the parts of each file in which something recurs, those left without it as one file; a file that cannot be
-    read is a failure of its own."""
+def _split(groups: Sequence[RecurringGroup], lengths: dict[str, float], folder: Path, kept: str) -> _CutFiles:
+    """Write the parts of each file in which something recurs: all ``parts``, what is ``recurring``, or the ``rest`` as
+    one file; a file that cannot be read is a failure of its own."""
     from vidkin.rendering.recurring import join_parts, parts_of_file, split_parts
 
     pieces: list[Piece] = []
@@ -272,18 +248,18 @@ def _split(
     with meter("splitting") as bar:
         for count, (path, duration) in enumerate(lengths.items(), start=1):
             parts = parts_of_file(groups, path, duration)
-            kept = [part for part in parts if without != ("recurring" if part.recurs else "rest")]
+            chosen = [part for part in parts if kept in ("parts", "recurring" if part.recurs else "rest")]
             try:
                 if not any(part.recurs for part in parts):
                     pass  # nothing to leave out
-                elif without != "recurring":
-                    pieces += split_parts(path, kept, folder, name=names[path])
-                elif (left := join_parts(path, kept, folder, name=names[path])) is not None:
+                elif kept != "rest":
+                    pieces += split_parts(path, chosen, folder, name=names[path])
+                elif (left := join_parts(path, chosen, folder, name=names[path])) is not None:
                     joined.append(left)
             except MediaError as error:
                 failures.append(str(error))
             bar.update(count, len(lengths))
-    return _SplitFiles(pieces, joined, failures)
+    return _CutFiles(pieces, joined, failures)
 
 
 def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool, inside: bool) -> None:
@@ -297,6 +273,11 @@ def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool, 
     # What both say, where the sound decides.
     occurrences = [one for group in groups for one in group.occurrences]
     is_by_ear = any(one.sound is not None and one.score != one.picture for one in occurrences)
+    witnesses = [
+        name
+        for name in (("picture", "sound") if is_by_ear else ())
+        if any(getattr(one, name) != one.score for one in occurrences)
+    ]
     for position, group in enumerate(groups):
         if plain:
             for one in group.occurrences:
@@ -309,28 +290,30 @@ def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool, 
                 clock(one.start, digits=2),
                 clock(one.end, digits=2),
                 f"{one.score:.2f}",
-                *("" if value is None else f"{value:.2f}" for value in ((one.picture, one.sound) if is_by_ear else ())),
+                *("" if (value := getattr(one, name)) is None else f"{value:.2f}" for name in witnesses),
                 describe_difference(one),
                 path_text(one.path),
             ]
             for one in group.occurrences
         ]
-        numbers = ("start", "end", "score", *(("picture", "sound") if is_by_ear else ()))
-        columns = [*((name, "right") for name in numbers), ("", "left"), ("file", "left")]
+        numbers = ("start", "end", "score", *witnesses)
+        columns = [*((name, "right") for name in numbers), ("differs by", "left"), ("file", "left")]
         table(describe_group(position, group), columns, rows)
 
 
-def _print_files(companions: Sequence[Companion], parts: _SplitFiles, files: Sequence[tuple[Path | None, str]]) -> None:
-    written = [one.path for one in companions if one.written]
-    if written:
-        say(f"{number(len(written), 'file')} written, the first is {printable(written[0])}")
-    if parts.pieces:
-        say(f"{number(len(parts.pieces), 'part')} written, the first is {printable(parts.pieces[0].path)}")
-    if parts.joined:
-        words = f"{number(len(parts.joined), 'video')} written without what recurs"
-        say(f"{words}, the first is {printable(parts.joined[0].path)}")
-    for path, words in files:
-        if path is not None:
-            say(path_text(path).append(f": {words}"))
-    if any(path.endswith(".edl") for path in written):
+def _tell_files(companions: Sequence[Companion], cut: Mapping[str, _CutFiles], targets: Mapping[str, Path]) -> None:
+    beside = [one.path for one in companions if one.written and one.path.endswith(".edl")]
+    for file in beside:
+        wrote(file)
+    if beside:
         note("Kodi skips these parts once; going back into one plays it.")
+    for name, path in targets.items():
+        if name in cut:
+            pieces, joined, _ = cut[name]
+            if pieces or joined:
+                wrote(path, number(len(joined), "video") if joined else number(len(pieces), "part"))
+        elif name == "chapters":
+            count = sum(one.written for one in companions) - len(beside)
+            wrote(path, f"chapters, {number(count, 'file')}")
+        else:
+            wrote(path)

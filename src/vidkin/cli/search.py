@@ -14,7 +14,6 @@ from vidkin.cli.commands import Status
 from vidkin.cli.console import (
     FormatOption,
     OutputFormat,
-    choose_format,
     error_line,
     meter,
     note,
@@ -29,7 +28,6 @@ from vidkin.cli.options import (
     DEFAULT_INDEX,
     DeviceOption,
     IndexOption,
-    JsonOption,
     MirrorOption,
     ModelOption,
     WeightsOption,
@@ -40,6 +38,7 @@ from vidkin.cli.options import (
     moment_text,
     open_index,
     parse_moment,
+    threshold_option,
 )
 from vidkin.errors import MediaError
 from vidkin.rendering.text import command_line, matches_as_json, print_json, printable
@@ -66,12 +65,14 @@ def search(
         typer.Option("--end", parser=moment_text, metavar="TIME", help="Use the query up to this time."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Number of matches to show, at most.")] = 10,
-    offset: Annotated[
-        int, typer.Option("--offset", min=0, help="Skip this many matches before the first one shown.")
-    ] = 0,
+    offset: Annotated[int, typer.Option("--offset", min=0, hidden=True)] = 0,
     threshold: Annotated[
-        float, typer.Option("--threshold", "-t", min=0.0, max=1.0, help="Lowest score to show.")
-    ] = 0.0,
+        float | None,
+        threshold_option(
+            "Lowest score to show; 0 shows everything, the query itself too.",
+            show_default=f"{UNRELATED:g}, below which nothing is related",
+        ),
+    ] = None,
     exact: Annotated[
         bool,
         typer.Option("--exact", help="Decode around the shown matches: times to the frame, and usual speeds."),
@@ -89,7 +90,6 @@ def search(
     weights: WeightsOption = None,
     device: DeviceOption = "auto",
     format: FormatOption = OutputFormat.TABLE,
-    json: JsonOption = False,
     cluster: str | None = None,
 ) -> None:
     """List the videos that match each QUERY, best first, with the matching times.
@@ -102,29 +102,32 @@ def search(
         check_inputs(*queries)
     from vidkin.media import time_in
 
-    form = choose_format(format, json=json)
     first, last = (None if text is None else parse_moment(text) for text in (start, end))
-    settings: dict[str, Any] = {"start": first, "end": last, "index": index, "threshold": threshold}
+    settings: dict[str, Any] = {"start": first, "end": last, "index": index}
     settings["by"] = "picture" if by is None else by.value
     documents: list[dict[str, Any]] = []
     with open_index(index, extractor=extractor_name(None, model), weights=weights, cluster=cluster) as collection:
         settings["measure"], is_empty = collection.manifest.scorer_name, len(collection) == 0
-        if form is OutputFormat.TSV:
+        # Scores of models that order kinds have no such limit.
+        usual = UNRELATED if collection.manifest.has_segments else 0.0
+        settings["threshold"] = least = usual if threshold is None else threshold
+        if format is OutputFormat.TSV:
             print_tsv_header()
         for query in queries:
             try:
                 check_stretch(start, end, query)
                 with meter("searching"):
-                    matches = collection.search(
+                    found = collection.search(
                         os.fspath(query),
                         start=None if first is None else time_in(query, first),
                         end=None if last is None else time_in(query, last),
-                        limit=limit,
-                        offset=offset,
-                        threshold=threshold,
+                        limit=offset + limit + 1,
+                        threshold=least,
                         mirrored=mirror,
                         by=None if by is None else by.value,
                     )
+                    shown = found if threshold == 0 else [each for each in found if not is_file(each.path, query)]
+                    matches = type(found)(shown[offset : offset + limit])
                     if exact:
                         matches = type(matches)(_exactly(query, match) for match in matches)
             except MediaError as error:
@@ -134,22 +137,23 @@ def search(
                 documents.append({"query": query, "error": str(error), "matches": []})
                 continue
             rows = matches_as_json(matches, first_rank=offset + 1)
-            documents.append({"query": query, **settings, "matches": rows})
-            if form is OutputFormat.TSV:
+            itself = {"query_is_indexed": len(shown) < len(found)}
+            documents.append({"query": query, **itself, **settings, "matches": rows})
+            if format is OutputFormat.TSV:
                 print_tsv(query, matches, first_rank=offset + 1)
-            elif form is not OutputFormat.JSON and not is_empty:
-                _print(query, matches, form, offset, threshold, is_one_of_many=len(queries) > 1)
+            elif format is not OutputFormat.JSON and not is_empty:
+                _print(documents[-1], matches, format, offset, threshold, is_one_of_many=len(queries) > 1)
         paths = [video.path for video in collection.videos()] if any(map(_is_unmatched, documents)) else []
-    if form is OutputFormat.JSON:
+    if format is OutputFormat.JSON:
         print_json(documents[0] if len(queries) == 1 else {"searches": documents})
-    elif is_empty and form is not OutputFormat.TSV:
+    elif is_empty and format is not OutputFormat.TSV:
         say(path_text(index).append(": the index is empty; add videos with `vidkin index PATH`"))
-    elif form is OutputFormat.TABLE and any(document["matches"] for document in documents):
+    elif format is OutputFormat.TABLE and any(document["matches"] for document in documents):
         if collection.manifest.has_segments:
-            note(f"Scores: 1 means identical, below {UNRELATED:g} unrelated (dim).")
+            note(f"Scores: 1 means identical; -t 0 also shows what is unrelated, below {UNRELATED:g}.")
         else:
             note("Scores are specific to this model: only their order is meaningful; 1 means identical.")
-    if form is OutputFormat.TABLE and not offset and collection.manifest.extractor == "classical":
+    if format is OutputFormat.TABLE and not offset and collection.manifest.extractor == "classical":
         unmatched = [document["query"] for document in documents if _is_unmatched(document)]
         if unmatched and paths:
             words = ["--index", "views.vidkin"]
@@ -165,6 +169,11 @@ def search(
         raise typer.Exit(Status.SOME_FAILED if failed < len(queries) else Status.NOTHING_USABLE)
 
 
+def is_file(path: str, query: Path) -> bool:
+    """Whether a file of the index is the query itself."""
+    return os.path.realpath(path) == os.path.realpath(query)
+
+
 def _exactly(query: Path, match: Match) -> Match:
     """The match with segments whose times are right to the frame; as it was if its file is gone."""
     from vidkin.index.query.exact_times import refine_segments
@@ -173,16 +182,18 @@ def _exactly(query: Path, match: Match) -> Match:
 
 
 def _print(
-    query: Path,
+    document: Mapping[str, Any],
     matches: list[Match],
-    form: OutputFormat,
+    format: OutputFormat,
     offset: int,
-    threshold: float,
+    threshold: float | None,
     *,
     is_one_of_many: bool,
 ) -> None:
+    query = document["query"]
     if not matches:
-        rest = "no more matches" if offset else "nothing similar found"
+        besides = " besides the file itself" if document["query_is_indexed"] else ""
+        rest = "no more matches" if offset else f"nothing similar found{besides}"
         least = f" with a score of at least {threshold:g}" if threshold else ""
         say(path_text(query).append(f": {rest}{least}"))
         _explain_short_sound(query)
@@ -191,7 +202,7 @@ def _print(
         say(path_text(query, style="bold").append(":"))
     if max(match.score for match in matches) < UNRELATED and not offset:
         say(path_text(query).append(": nothing similar found"))
-    if form is OutputFormat.PLAIN:
+    if format is OutputFormat.PLAIN:
         print_plain(matches)
     else:
         print_matches(matches, first_rank=offset + 1)
@@ -210,4 +221,8 @@ def _explain_short_sound(query: Path) -> None:
 
 def _is_unmatched(document: Mapping[str, Any]) -> bool:
     """Whether a search found nothing similar."""
-    return "error" not in document and all(match["score"] < UNRELATED for match in document["matches"])
+    return (
+        "error" not in document
+        and not document["query_is_indexed"]
+        and all(match["score"] < UNRELATED for match in document["matches"])
+    )

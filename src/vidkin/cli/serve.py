@@ -6,29 +6,22 @@ import contextlib
 import html
 import webbrowser
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
 from vidkin._base.install import install_command
+from vidkin._base.temporary import TemporaryFolder, remove_abandoned_folders
 from vidkin.cli.console import meter, note, say
-from vidkin.cli.options import DEFAULT_INDEX, DeviceOption, open_index_for_writing
+from vidkin.cli.options import DEFAULT_INDEX, DeviceOption, IndexOption, open_index_for_writing
 from vidkin.errors import MissingPartError
 
 _PORT = 8800
 
 
 def serve(
-    index: Annotated[
-        str,
-        typer.Argument(
-            envvar="VIDKIN_INDEX",
-            help="Folder of the index; with --read-only also its address, such as s3://BUCKET/PREFIX.",
-            metavar="[INDEX]",
-            show_default=DEFAULT_INDEX,
-        ),
-    ] = DEFAULT_INDEX,
+    place: Annotated[str | None, typer.Argument(hidden=True)] = None,
+    index: IndexOption = DEFAULT_INDEX,
     host: Annotated[
         str,
         typer.Option(
@@ -38,19 +31,16 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 picks a free one.")] = _PORT,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
-    host_name: Annotated[
+    host_name: Annotated[list[str] | None, typer.Option("--host-name", hidden=True)] = None,
+    allow_origin: Annotated[
         list[str] | None,
-        typer.Option("--host-name", help="Another name of this computer that browsers may use; repeat for more."),
-    ] = None,
-    token: Annotated[
-        str | None,
         typer.Option(
-            "--token",
-            envvar="VIDKIN_TOKEN",
-            help="Token that browsers must send; by default a new one, in the printed address.",
-            show_default=False,
+            "--allow-origin",
+            metavar="ORIGIN",
+            help="Let pages of this site use the API with the token, such as https://example.org; repeatable.",
         ),
     ] = None,
+    token: Annotated[str | None, typer.Option("--token", envvar="VIDKIN_TOKEN", hidden=True)] = None,
     no_token: Annotated[
         bool,
         typer.Option(
@@ -60,14 +50,7 @@ def serve(
     ] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="Only show; change nothing.")] = False,
     experiments: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--experiments",
-            metavar="FOLDER",
-            help="Show trainings and benchmarks below this folder; repeat for more.",
-            exists=True,
-            file_okay=False,
-        ),
+        list[Path] | None, typer.Option("--experiments", exists=True, file_okay=False, hidden=True)
     ] = None,
     device: DeviceOption = "auto",
     create: Annotated[
@@ -78,8 +61,11 @@ def serve(
     """Show the index in a browser: library, search by example, where videos match.
 
     Serves until Ctrl-C. Only this computer can reach it, unless --host says otherwise, and only who has the printed
-    address, or sends its token as `Authorization: Bearer TOKEN`.
+    address, or sends its token as `Authorization: Bearer TOKEN`. VIDKIN_TOKEN names a token of your own; rare options
+    (host-name, experiments) go into the section [serve] of the configuration file.
     """
+    # As one starts other servers with the folder that they are to show.
+    index = place or index
     if no_token and token is not None:
         raise typer.BadParameter("--no-token and --token (or VIDKIN_TOKEN) contradict each other; use one of them")
     with meter("starting"):
@@ -96,6 +82,7 @@ def serve(
     settings = web.Settings(
         token=token,
         hosts=frozenset(host_name or ()),
+        origins=frozenset(origin.lower().rstrip("/") for origin in allow_origin or ()),
         read_only=read_only,
         experiments=tuple(folder.absolute() for folder in experiments or ()),
         cluster=cluster,
@@ -110,10 +97,12 @@ def serve(
                 style="yellow",
             )
         if open_browser:
-            webbrowser.open(address if no_token else _write_link(Path(private), address))
+            webbrowser.open(address if no_token else _write_link(private.path, address))
 
     # Ctrl-C is how a server ends, not an interruption of it.
-    with contextlib.suppress(KeyboardInterrupt), TemporaryDirectory(prefix="vidkin-") as private:
+    remove_abandoned_folders()
+    private = TemporaryFolder()
+    with contextlib.closing(private), contextlib.suppress(KeyboardInterrupt):
         web.serve(index, host=host, port=port, settings=settings, needs_token=not no_token, on_ready=show_address)
 
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
-from vidkin._base.values import as_json
+from vidkin._base.values import as_json, check_choice
 from vidkin.cli.commands import Status
 from vidkin.cli.console import (
     FormatOption,
     OutputFormat,
-    choose_format,
     end_with_failures,
     error_line,
     meter,
@@ -26,15 +25,15 @@ from vidkin.cli.console import (
     say,
     table,
     write_tsv,
+    wrote,
 )
 from vidkin.cli.options import (
-    STANDARD_OUTPUT,
-    JsonOption,
-    RareDeviceOption,
+    DeviceOption,
+    WorkersOption,
     check_stretch,
-    goes_to_output,
     moment_text,
-    open_csv,
+    output_option,
+    parse_outputs,
 )
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import clock, number, print_json
@@ -70,29 +69,6 @@ def parse_types(texts: Sequence[str] | None) -> tuple[Transition, ...]:
     return tuple(name for name in TRANSITIONS if name in words) or TRANSITIONS
 
 
-def parse_exports(texts: Sequence[str] | None) -> dict[str, Path]:
-    """Where to write each format, from the values of ``--export``.
-
-    Raises:
-        InvalidArgumentError: A format is unknown, or has two files.
-    """
-    targets: dict[str, Path] = {}
-    if not texts:
-        return targets
-    from vidkin.shots import match_shot_format, shot_format_names
-
-    for text in texts:
-        name, equals, rest = text.partition("=")
-        if not equals or name not in shot_format_names():
-            name, rest = match_shot_format(text), text
-        if name in targets:
-            raise InvalidArgumentError(
-                f"--export must name one file of a format, got {os.fspath(targets[name])!r} and {rest!r} for {name}"
-            )
-        targets[name] = Path(rest)
-    return targets
-
-
 def check_companions(context: typer.Context, targets: Mapping[str, Path]) -> None:
     """Raise :class:`InvalidArgumentError` if an option was given without the one that it changes."""
     given = context.params
@@ -101,12 +77,16 @@ def check_companions(context: typer.Context, targets: Mapping[str, Path]) -> Non
         # In a configuration file it is a preference for whenever there is something that it changes.
         return bool(given[option]) and _source(context, option) == "COMMANDLINE"
 
+    if "labels" in targets and given["min_length"] is not None and not given["merge_short"]:
+        raise InvalidArgumentError(
+            "labels have every shot: use --merge-short with --min-length, or leave out --min-length"
+        )
     if is_typed("drop_frame") and "edl" not in targets:
-        raise InvalidArgumentError("--drop-frame needs --export FILE.edl, whose time code it changes")
+        raise InvalidArgumentError("--drop-frame needs --output FILE.edl, whose time code it changes")
     if given["merge_short"] and given["min_length"] is None:
         raise InvalidArgumentError("--merge-short needs --min-length SECONDS, which says what is short")
-    if is_typed("copy") and given["split"] is None:
-        raise InvalidArgumentError("--copy needs --split FOLDER, where the copied pieces are written")
+    if is_typed("copy") and "split" not in targets:
+        raise InvalidArgumentError("--copy needs --output split=FOLDER, where the copied pieces are written")
 
 
 def _source(context: typer.Context, option: str) -> str:
@@ -115,9 +95,14 @@ def _source(context: typer.Context, option: str) -> str:
     return "DEFAULT" if source is None else source.name
 
 
+# What --output fills a folder with.
+_FOLDERS = ("thumbnails", "split")
 # Options that only matter to files made from shots: without either, nothing that writes files is loaded.
 _OF_FILES = ("template", "images", "image_size", "image_format", "quality")
 
+
+# Stretches of black that are listed below a table.
+_MOST_BLACK = 10
 
 # Seconds by which a piece begins before its first shot are shown from here on.
 _MIN_EARLY = 0.05
@@ -129,7 +114,6 @@ class ShotPrinter:
     Args:
         form: How.
         limit: Shots of a video that are printed for people, at most.
-        csv_to_output: Print CSV instead.
         are_several: There is more than one video.
         min_length: Seconds of the shortest shot, if shorter ones are left out.
     """
@@ -139,7 +123,6 @@ class ShotPrinter:
         form: OutputFormat,
         limit: int | None,
         *,
-        csv_to_output: bool,
         are_several: bool,
         min_length: float | None = None,
     ) -> None:
@@ -147,7 +130,7 @@ class ShotPrinter:
         self._are_several = are_several
         self._described: list[dict[str, Any]] = []
         self._table: ShotTable | None = None
-        if csv_to_output or form is OutputFormat.TSV:
+        if form is OutputFormat.TSV:
             from vidkin.shots import ShotTable
 
             self._table = ShotTable()
@@ -161,11 +144,11 @@ class ShotPrinter:
             note(path_text(detection.path).append(": no shot is as long as --min-length"), style=None)
         if self._form is OutputFormat.JSON:
             files = {
-                "files": as_json(dict(exported.files)),
+                "outputs": as_json(dict(exported.files)),
                 "thumbnails": as_json(exported.thumbnails),
                 "split": as_json(exported.split),
             }
-            self._described.append(detection.to_dict() | files)
+            self._described.append(detection.to_dict(short=True) | files)
         elif self._table is not None:
             self._table.add(detection)
         elif self._form is OutputFormat.PLAIN:
@@ -177,34 +160,41 @@ class ShotPrinter:
                 say(words.append_text(path_text(detection.path)))
         else:
             _print_shots(detection, exported, self._limit, self._min_length)
-            if self._are_several:
-                say("")
+        for name, path in exported.files:
+            from vidkin.shots import find_shot_format
 
-    def finish(self, *, detector: str, csv_file: Path | None, failures: Sequence[tuple[str, str]]) -> None:
-        """Print what was kept, and the file of CSV."""
+            wrote(path, find_shot_format(name).label)
+        if exported.thumbnails:
+            wrote(exported.thumbnails[0].parent, number(len(exported.thumbnails), "image"))
+        if exported.split is not None and exported.split.pieces:
+            folder = Path(exported.split.pieces[0].path).parent
+            wrote(folder, number(len(exported.split.pieces), "piece"))
+        if self._are_several and self._form is OutputFormat.TABLE:
+            say("")
+
+    def finish(self, *, detector: str, tables: Mapping[str, Path], failures: Sequence[tuple[str, str]]) -> None:
+        """Print what was kept, and the files that have the shots of all videos."""
         if self._form is OutputFormat.JSON:
             broken = [{"path": path, "cause": cause} for path, cause in failures]
-            described = {"videos": self._described, "broken": broken}
-            print_json({"detector": detector, "csv": csv_file, **described})
-        elif self._table is not None and self._form is OutputFormat.TSV:
+            print_json({"detector": detector, "outputs": tables, "videos": self._described, "broken": broken})
+        elif self._table is not None:
             for line in self._table.lines():
                 write_tsv(line)
-        elif self._table is not None:
-            with open_csv(STANDARD_OUTPUT) as file:
-                self._table.write_to(file)
-        elif csv_file is not None:
-            say(path_text(csv_file).append(f": the shots of {number(self._count, 'video')}"))
+        for path in tables.values():
+            wrote(path, f"the shots of {number(self._count, 'video')}")
 
 
 def _print_shots(
     detection: ShotDetection, exported: ExportedShots, limit: int | None, min_length: float | None
 ) -> None:
     """Print the shots of a video, at most ``limit``, and the files made of them."""
-    gradual = sum(cut.is_gradual for cut in detection.cuts)
-    jumps = sum(cut.kind == "jump" for cut in detection.cuts)
+    # What the table shows: a fade at an end, or a cut to black before a fade from it, opens no shot.
+    kinds = [shot.kind for shot in detection.shots if shot.kind != "start"]
+    jumps = kinds.count("jump")
+    gradual = len(kinds) - jumps - kinds.count("hard")
     counts = [
         number(len(detection.shots), "shot"),
-        number(len(detection.cuts) - gradual - jumps, "hard cut"),
+        number(kinds.count("hard"), "hard cut"),
         *([number(jumps, "jump")] if jumps else []),
         *([number(gradual, "gradual transition")] if gradual else []),
     ]
@@ -217,6 +207,7 @@ def _print_shots(
     rows: list[list[str | Text]] = []
     for place, shot in enumerate(detection.shots[:limit], start=1):
         first = shot.kind == "start"
+        black = detection.black_seconds(shot)
         rows.append(
             [
                 str(place),
@@ -228,19 +219,33 @@ def _print_shots(
                 _extent(shot),
                 "" if first else f"{shot.confidence:.2f}",
                 "" if shot.critical is None else f"{shot.critical:.2f}",
+                f"{black:.2f}" if black else "",
             ]
         )
     table(None, _COLUMNS, rows)
     if len(rows) < len(detection.shots):
         note(f"{number(len(detection.shots) - len(rows), 'more shot')} not shown.")
-    for name, path in exported.files:
-        from vidkin.shots import find_shot_format
-
-        say(path_text(path).append(f": {find_shot_format(name).label}"))
-    if exported.thumbnails:
-        say(path_text(exported.thumbnails[0].parent).append(f": {number(len(exported.thumbnails), 'image')}"))
+    for remark in _remarks(detection):
+        note(remark, style=None)
     if exported.split is not None:
         _print_pieces(detection, exported.split)
+
+
+def _remarks(detection: ShotDetection) -> Iterator[str]:
+    """What the table of shots does not show: a fade at the end, stretches of black, sound before the first frame."""
+    last = len(detection.frame_times) - 1
+    for cut in detection.cuts[-1:]:
+        if cut.kind == "fade" and cut.end_frame >= last:
+            yield f"It ends with a fade from {_precise(cut.start)} to {_precise(cut.end)}."
+    if detection.black:
+        spans = [f"{_precise(one.start)} - {_precise(one.end)}" for one in detection.black[:_MOST_BLACK]]
+        more = len(detection.black) - len(spans)
+        yield f"Black: {', '.join(spans)}{f' and {more} more' if more else ''}."
+    if detection.offset * float(detection.clock().rate) >= 0.5:
+        yield (
+            f"The picture begins {detection.offset:.2f} s after the start of the file: times count from the picture "
+            "here, and from the start of the file in what is exported."
+        )
 
 
 def _print_pieces(detection: ShotDetection, report: SplitReport) -> None:
@@ -287,6 +292,7 @@ _COLUMNS = (
     ("transition", "left"),
     ("confidence", "right"),
     ("critical", "right"),
+    ("black", "right"),
 )
 
 _PIECE_COLUMNS = (
@@ -309,6 +315,8 @@ class ShotSearch(NamedTuple):
         end: Where to end; None is the end of the video.
         min_length: Seconds of the shortest shot; None for any.
         merge_short: Shorter shots are joined to a neighbor; otherwise they are left out.
+        stream: Number of the video's stream in the files; None for the first.
+        time_code: Whether the time code of the files counts.
     """
 
     detector: str
@@ -317,6 +325,8 @@ class ShotSearch(NamedTuple):
     end: float | str | None
     min_length: float | None
     merge_short: bool
+    stream: int | None = None
+    time_code: bool = True
 
     @staticmethod
     def is_parallel(paths: Sequence[str], workers: int | None) -> bool:
@@ -328,11 +338,19 @@ class ShotSearch(NamedTuple):
         from vidkin.shots import detect, detect_many
 
         if self.is_parallel(paths, workers):
-            many = detect_many(paths, self.detector, types=self.types, start=self.start, end=self.end, workers=workers)
+            many = detect_many(
+                paths,
+                self.detector,
+                types=self.types,
+                start=self.start,
+                end=self.end,
+                stream=self.stream,
+                workers=workers,
+            )
             with meter("videos") as bar:
                 for done, detection in enumerate(many):
                     bar.update(done + 1, len(paths))
-                    yield self._without_short(detection)
+                    yield self._settle(detection)
             return
         for path in paths:
             try:
@@ -343,16 +361,19 @@ class ShotSearch(NamedTuple):
                         types=self.types,
                         start=self.start,
                         end=self.end,
+                        stream=self.stream,
                         on_progress=bar.update if bar.is_shown else None,
                     )
             except MediaError as error:
                 yield error
             else:
-                yield self._without_short(detection)
+                yield self._settle(detection)
 
-    def _without_short(self, detection: ShotDetection | MediaError) -> ShotDetection | MediaError:
+    def _settle(self, detection: ShotDetection | MediaError) -> ShotDetection | MediaError:
         from vidkin.shots import drop_short_shots, merge_short_shots
 
+        if not (self.time_code or isinstance(detection, MediaError)):
+            detection = replace(detection, time_code="")
         if self.min_length is None or isinstance(detection, MediaError):
             return detection
         change = merge_short_shots if self.merge_short else drop_short_shots
@@ -361,7 +382,7 @@ class ShotSearch(NamedTuple):
 
 def shots(
     context: typer.Context,
-    videos: Annotated[list[Path], typer.Argument(help="Videos, and folders of videos.", metavar="VIDEO...")],
+    videos: Annotated[list[Path], typer.Argument(help="Videos, and folders of videos.", metavar="VIDEO")],
     detector: Annotated[
         str,
         typer.Option("--detector", "-d", help="Name of a shot detector, or the folder of a trained model."),
@@ -370,6 +391,7 @@ def shots(
         float | None,
         typer.Option(
             "--threshold",
+            "-t",
             help="How sure the detector has to be; higher finds fewer transitions. A probability above 0 and below 1 "
             "for the default detector, a difference for content, adaptive and shotdetect.",
             show_default="as trained",
@@ -379,7 +401,6 @@ def shots(
         list[str] | None,
         typer.Option(
             "--types",
-            "-t",
             help="Report only these transitions: hard, jump, dissolve, fade, wipe; several with commas or options.",
             show_default="all",
         ),
@@ -415,100 +436,41 @@ def shots(
         str | None,
         typer.Option("--end", parser=moment_text, help="Stop at this time.", metavar="TIME", show_default="its end"),
     ] = None,
-    export: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--export",
-            help="Write the shots to this file; its ending chooses the format (.csv, .edl, .otio, .html, .png; a wrong "
-            "one lists all). May be repeated. FORMAT=PATH names the format; csv=- is standard output.",
-            metavar="FILE",
+    stream: Annotated[int | None, typer.Option("--stream", min=0, hidden=True)] = None,
+    output: Annotated[
+        list[Path] | None,
+        output_option(
+            "Write the shots to this file; its ending chooses the format (.csv, .edl, .otio, .fcpxml, .html; a "
+            "wrong one lists all), or FORMAT=FILE names it. thumbnails=FOLDER fills a folder with images of every "
+            "shot, split=FOLDER with the shots as files, exact to the frame."
         ),
     ] = None,
-    split: Annotated[
-        Path | None,
-        typer.Option(
-            "--split",
-            help="Write every shot as a file in this folder, exact to the frame: only frames that cannot be copied are "
-            "encoded.",
-        ),
-    ] = None,
-    copy: Annotated[
-        bool,
-        typer.Option(
-            "--copy",
-            help="With --split: write without encoding; pieces then begin at key frames, before their shots.",
-        ),
-    ] = False,
-    thumbnails: Annotated[
-        Path | None, typer.Option("--thumbnails", help="Save images of every shot to this folder.")
-    ] = None,
+    copy: Annotated[bool, typer.Option("--copy", hidden=True)] = False,
     limit: Annotated[
         int | None,
         typer.Option("--limit", "-n", min=1, help="Show at most this many shots a video.", show_default="all"),
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", "-w", min=1, help="Processes for several videos.", show_default="one per core"),
-    ] = None,
     format: FormatOption = OutputFormat.TABLE,
-    json: JsonOption = False,
-    drop_frame: Annotated[
-        bool,
-        typer.Option("--drop-frame", help="Drop-frame time code in the EDL (29.97 and 59.94 only).", hidden=True),
-    ] = False,
-    quality: Annotated[
-        int,
-        typer.Option(
-            "--quality",
-            help="Quality of encoded frames, 1 is best (the CRF of x264).",
-            min=1,
-            max=51,
-            hidden=True,
-        ),
-    ] = 18,
-    images: Annotated[
-        int,
-        typer.Option("--images", help="Images of each shot in --thumbnails, spread over it.", min=1, hidden=True),
-    ] = 1,
-    image_size: Annotated[
-        int,
-        typer.Option(
-            "--image-size",
-            help="Pixels at the shorter side of these images; 0 keeps the video's size.",
-            min=0,
-            hidden=True,
-        ),
-    ] = 160,
-    image_format: Annotated[
-        str, typer.Option("--image-format", help="Format of these images: jpg, png, webp.", hidden=True)
-    ] = "jpg",
-    template: Annotated[
-        str | None,
-        typer.Option(
-            "--template",
-            help="Names of pieces and images, with the fields name, shot, shots, image, kind, start, end, start_frame "
-            "and end_frame.",
-            show_default="{name}-{shot:03d}",
-            hidden=True,
-        ),
-    ] = None,
-    device: RareDeviceOption = "auto",
+    workers: WorkersOption = None,
+    timecode: Annotated[str, typer.Option("--timecode", hidden=True)] = "embedded",
+    drop_frame: Annotated[bool, typer.Option("--drop-frame", hidden=True)] = False,
+    quality: Annotated[int, typer.Option("--quality", min=1, max=51, hidden=True)] = 18,
+    images: Annotated[int, typer.Option("--images", min=1, hidden=True)] = 1,
+    image_size: Annotated[int, typer.Option("--image-size", min=0, hidden=True)] = 160,
+    image_format: Annotated[str, typer.Option("--image-format", hidden=True)] = "jpg",
+    template: Annotated[str | None, typer.Option("--template", hidden=True)] = None,
+    device: DeviceOption = "auto",
 ) -> None:
     """Find the shots of videos: where each begins and ends, and how it is cut in.
 
-    With several videos, --export FORMAT=FOLDER fills a folder with files that are named after the videos; a table as
+    With several videos, --output FORMAT=FOLDER fills a folder with files that are named after the videos; a table as
     CSV has the shots of all. Shots have the same numbers in every list and in the names of pieces and images. Defaults
-    of your own and rare options (template, images, image-size, image-format, quality, drop-frame, device) go into
-    the section [shots] of the configuration file (see the guide).
+    of your own and rare options (in the guide) go into the section [shots] of the configuration file.
     """
     check_stretch(start, end)
-    targets = parse_exports(export)
+    check_choice("--timecode", timecode, ("embedded", "zero"))
+    targets = _parse_targets(output)
     check_companions(context, targets)
-    form = choose_format(format, json=json)
-    to_output = "csv" in targets and goes_to_output(targets["csv"], form)
-    if to_output:
-        del targets["csv"]
-    targets |= {name: path for name, path in (("thumbnails", thumbnails), ("split", split)) if path}
     paths, failures = _list_videos(videos)
     exporter = None
     if targets or any(_source(context, name) != "DEFAULT" for name in _OF_FILES):
@@ -535,11 +497,12 @@ def shots(
         end=end,
         min_length=min_length,
         merge_short=merge_short,
+        stream=stream,
+        time_code=timecode == "embedded",
     )
     printer = ShotPrinter(
-        form,
+        format,
         limit,
-        csv_to_output=to_output,
         are_several=len(paths) > 1,
         min_length=None if merge_short else min_length,
     )
@@ -549,18 +512,27 @@ def shots(
             failures.append((detection.path, detection.cause))
             continue
         count += 1
-        exported = _export(exporter, detection, show=split is not None and not search.is_parallel(paths, workers))
+        exported = _export(exporter, detection, show="split" in targets and not search.is_parallel(paths, workers))
         failures += exported.failures
         printer.add(detection, exported)
-    csv_file = None
+    tables: dict[str, Path] = {}
     if exporter is not None:
-        csv_file, csv_failures = exporter.export_table()
-        failures += csv_failures
-    printer.finish(detector=detector, csv_file=csv_file, failures=failures)
+        tables, table_failures = exporter.export_tables()
+        failures += table_failures
+    printer.finish(detector=detector, tables=tables, failures=failures)
     if not count and not failures:
         error_line("no videos in these folders; name folders or files with videos")
         raise typer.Exit(Status.NOTHING_USABLE)
     end_with_failures([f"{path}: {cause}" for path, cause in failures], some_usable=count > 0)
+
+
+def _parse_targets(output: Sequence[Path] | None) -> dict[str, Path]:
+    """Where to write each format of files, and images and pieces."""
+    if not output:
+        return {}
+    from vidkin.shots import match_shot_format, shot_format_names
+
+    return parse_outputs(output, dict.fromkeys((*shot_format_names(), *_FOLDERS), ()), match_shot_format)
 
 
 def _export(exporter: ShotExporter | None, detection: ShotDetection, *, show: bool) -> ExportedShots:

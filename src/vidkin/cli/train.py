@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vidkin.cli.commands import Status
-from vidkin.cli.console import meter, note, path_text, say, table
+from vidkin.cli.console import meter, note, say, table, wrote
 from vidkin.cli.evaluate import measure_model, print_evaluation
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonOption, open_index, parse_setting, toml_or_text
+from vidkin.cli.options import (
+    DEFAULT_INDEX,
+    IndexOption,
+    JsonFormat,
+    JsonOption,
+    open_index,
+    parse_setting,
+    toml_or_text,
+)
 from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError, WeightsUnavailableError
 from vidkin.rendering.text import command_line, number, print_json, printable
 
@@ -92,7 +100,7 @@ def _print_preview(preview: RecipePreview, picture: Path, drawn: int) -> None:
         table(None, columns, rows)
         if len(preview.labels) > len(rows):
             more = number(len(preview.labels) - len(rows), "more subcategory", "more subcategories")
-            note(f"{more} not shown; --json lists all.")
+            note(f"{more} not shown; --format json lists all.")
     else:
         say(f"{items}, no labels; {splits}")
     if recipe.data.excerpts > 1:
@@ -112,7 +120,7 @@ def _print_preview(preview: RecipePreview, picture: Path, drawn: int) -> None:
         note(f"Note: {text}", style="yellow")
     for error in batch.broken:
         note(f"Cannot be read: {error}", style="yellow")
-    say(path_text(picture).append(f": {drawn} of the {number(len(batch.items), 'item')} of the first batch"))
+    wrote(picture, f"{drawn} of the {number(len(batch.items), 'item')} of the first batch")
     note("Nothing was trained. The same command without --check trains.")
 
 
@@ -139,7 +147,7 @@ def train_on_review(index: str, *, use: bool | None, json: bool) -> None:
         labels = Labels.open(collection.path)
         if not labels.pairs and not labels.cuts:
             raise InvalidArgumentError(
-                f"{index} has no verdicts; judge pairs on the page Review of `vidkin serve {index}`"
+                f"{index} has no verdicts; judge pairs on the page Review of `vidkin serve --index {index}`"
             )
         runs: dict[str, CutReview | MeasureReview] = {}
         problems: dict[str, str] = {}
@@ -208,7 +216,7 @@ def train(
         str | None,
         typer.Argument(
             help="A TOML file, the name of a recipe that comes with vidkin, or `review` for verdicts on an index.",
-            metavar="[RECIPE]",
+            metavar="RECIPE",
         ),
     ] = None,
     output: Annotated[
@@ -232,7 +240,7 @@ def train(
     ] = None,
     reduced: Annotated[
         bool,
-        typer.Option("--reduced", help="Of a recipe for a GPU: train at the reduced size that a CPU can manage."),
+        typer.Option("--reduced", hidden=True),
     ] = False,
     show: Annotated[bool, typer.Option("--show", help="Print the recipe with every default and exit.")] = False,
     check: Annotated[
@@ -242,19 +250,9 @@ def train(
             help="Print items, labels and split, draw the first batch into first-batch.png, and exit.",
         ),
     ] = False,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume/--restart", help="Resume from the checkpoint in the folder, or start over."),
-    ] = True,
-    picture: Annotated[
-        bool, typer.Option("--picture/--no-picture", help="Draw sampled quadlets into quadlets.png.")
-    ] = True,
-    evaluate: Annotated[
-        bool,
-        typer.Option(
-            "--evaluate/--no-evaluate", help="At the end, measure the model on the test split, as `vidkin evaluate`."
-        ),
-    ] = True,
+    resume: Annotated[bool, typer.Option("--resume/--restart", hidden=True)] = True,
+    picture: Annotated[bool, typer.Option("--picture/--no-picture", hidden=True)] = True,
+    evaluate: Annotated[bool, typer.Option("--evaluate/--no-evaluate", hidden=True)] = True,
     index: IndexOption = DEFAULT_INDEX,
     use: Annotated[
         bool | None,
@@ -264,16 +262,17 @@ def train(
             show_default=False,
         ),
     ] = None,
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Train a model from RECIPE, a TOML file with data, model, objective and schedule.
 
-    Run the same command again to resume after an interruption; the weights at the end are the same. Without RECIPE
-    the recipes that come with vidkin are listed.
+    Run the same command again to resume after an interruption; the weights at the end are the same. --restart begins
+    again. Without RECIPE the recipes that come with vidkin are listed.
     """
+    is_json = format == "json"
     if recipe == "review":
         if not is_helper():
-            train_on_review(index, use=use, json=json)
+            train_on_review(index, use=use, json=is_json)
         return
     with meter("starting"):
         from vidkin.training import available_recipes, show_recipe
@@ -281,7 +280,7 @@ def train(
     if recipe is None and not show:
         hint = "`vidkin train NAME` trains one; `vidkin train --show NAME` prints it as a file to edit."
         files = resources.files("vidkin.training") / "recipes"
-        list_recipes({name: files / f"{name}.toml" for name in available_recipes()}, hint, json=json)
+        list_recipes({name: files / f"{name}.toml" for name in available_recipes()}, hint, json=is_json)
         return
     chosen = _chosen(recipe or available_recipes()[0], data or [], settings or [], reduced=reduced)
     if show:
@@ -297,7 +296,7 @@ def train(
                 train_silently(chosen, output=folder, resume=resume)
         return
     if check:
-        if check_recipe(chosen, folder, json=json):
+        if check_recipe(chosen, folder, json=is_json):
             raise typer.Exit(Status.SOME_FAILED)
         return
     from vidkin.training import train as train_model
@@ -332,7 +331,7 @@ def train(
         drawn = _draw(bar, chosen, folder) if picture and labeled and not is_classifier else None
         figures = _measure(bar, folder, labeled=labeled) if evaluate else None
     measured = None if isinstance(figures, str) else figures
-    if json:
+    if is_json:
         why_not = figures if isinstance(figures, str) else None
         print_json(
             {
@@ -441,7 +440,7 @@ def list_recipes(recipes: Mapping[str, Traversable], hint: str, *, json: bool) -
         print_json({"recipes": list(recipes)})
         return
     rows = [[name, file.read_text("utf-8").splitlines()[0].removeprefix("# ")] for name, file in recipes.items()]
-    table("Recipes that come with vidkin", [("name", "left"), ("", "left")], rows)
+    table("Recipes that come with vidkin", [("name", "left"), ("what it is", "left")], rows)
     note(hint)
 
 
@@ -497,10 +496,10 @@ def _print(
     if report.best is not None:
         best = f"{100 * report.best:.1f} %" if is_classifier else f"{report.best:.4f}"
         rows.append([f"validation {report.measure}, step {report.best_step}", best])
-    table("Last steps", [("", "left"), ("", "right")], rows)
+    table("Last steps", [("term", "left"), ("value", "right")], rows)
     ended = " (stopped early: validation did not improve)" if report.stopped_early else ""
     resumed = f", {report.resumed_from} of them earlier" if report.resumed_from else ""
-    say(path_text(report.output).append(f": {number(report.steps, 'step')}{resumed}{ended}"))
+    wrote(report.output, f"{number(report.steps, 'step')}{resumed}{ended}")
     if report.collapsed:
         note(
             f"The embeddings collapsed at step {report.collapsed_at}: this model cannot tell anything apart.",
@@ -509,7 +508,7 @@ def _print(
     for file, cause in report.broken:
         note(f"Left out: {file}: {cause}", style="yellow")
     if drawn is not None:
-        note(f"Sampled quadlets: {drawn}")
+        wrote(drawn, "sampled quadlets")
     if isinstance(figures, str):
         note(printable(figures), style="yellow" if labeled else "dim")
     elif figures is not None:

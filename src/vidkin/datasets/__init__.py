@@ -10,18 +10,16 @@ from vidkin._base.registry import lazy_names
 if TYPE_CHECKING:
     from vidkin.datasets.collections import available_readers, open_labelled
     from vidkin.datasets.folders import read_classes, read_tree
-    from vidkin.datasets.labeled import SPLITS, Kind, LabelledItem, LabelledSet, LabelNames
+    from vidkin.datasets.labeled import SPLITS, LabelledItem, LabelledSet, LabelNames
     from vidkin.datasets.labeled_photographs import LABELLED_PHOTOGRAPHS, build_labelled_samples, read_photographs
     from vidkin.datasets.listing import read_events, read_manifest
     from vidkin.datasets.photographs import PHOTOGRAPHS, camera_flight, photograph
     from vidkin.datasets.reading import (
-        Drawing,
-        draw_strokes,
         make_excerpts,
-        make_frame_excerpts,
         middle_excerpt,
-        parse_strokes,
+        read_content,
         read_item,
+        register_kind,
     )
     from vidkin.datasets.sample_film import SAMPLE_SHOTS, write_sample_film
     from vidkin.datasets.samples import SampleCollection, SampleQuery, build_samples, write_copy
@@ -35,9 +33,7 @@ __all__ = [
     "PHOTOGRAPHS",
     "SAMPLE_SHOTS",
     "SPLITS",
-    "Drawing",
     "Fit",
-    "Kind",
     "LabelNames",
     "LabelledItem",
     "LabelledSet",
@@ -48,21 +44,20 @@ __all__ = [
     "build_samples",
     "camera_flight",
     "check_split",
-    "draw_strokes",
     "make_excerpts",
-    "make_frame_excerpts",
     "make_split",
     "middle_excerpt",
     "open_labelled",
-    "parse_strokes",
     "photograph",
     "read_classes",
+    "read_content",
     "read_events",
     "read_item",
     "read_manifest",
     "read_photographs",
     "read_split",
     "read_tree",
+    "register_kind",
     "write_copy",
     "write_sample_film",
     "write_split",

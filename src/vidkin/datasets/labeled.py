@@ -7,14 +7,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-
-Kind = Literal["image", "video", "strokes"]
 
 SPLITS = ("train", "validation", "test")
 """The parts that an item may belong to; an undecided one has the split ``""``."""
@@ -109,7 +106,7 @@ class LabelledSet:
 
     Attributes:
         name: Name of the collection.
-        kind: What the items are: ``"image"``, ``"video"``, or ``"strokes"`` (pen movements, shown as video).
+        kind: What the items are: ``"image"``, ``"video"``, or one of :func:`vidkin.datasets.register_kind`.
         items: The items, without repetition.
         root: Folder of the collection; a written split names its files relative to it.
         names: Names for the numbers of :meth:`labels`; default: those of the items. A part keeps the names of the
@@ -117,7 +114,7 @@ class LabelledSet:
     """
 
     name: str
-    kind: Kind
+    kind: str
     items: tuple[LabelledItem, ...]
     root: Path | None = None
     names: LabelNames | None = None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from vidkin._base.files import VIDEO_EXTENSIONS, PathLike
+from vidkin._base.files import VIDEO_EXTENSIONS, PathLike, read_text_file
 from vidkin.datasets.folders import SPLIT_NAMES, divide, infer_kind
 from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
@@ -150,30 +151,29 @@ def read_rows(
         DatasetError: The file cannot be read, is not CSV, or lacks a column.
     """
     names = (*needed, *optional)
+    if path.is_dir():
+        raise DatasetError(f"{path}: is a folder; choose the CSV, or use the reader tree")
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, strict=True)
-            columns = frozenset(reader.fieldnames or ())
-            lacking = [name for name in needed if name not in columns]
-            if lacking:
-                raise DatasetError(
-                    f"{path}: lacks the columns {', '.join(lacking)}; it needs {', '.join(needed)}"
-                    + (f" and may have {', '.join(optional)}" if optional else "")
-                )
-            rows = [
-                CsvRow(
-                    f"{path}, line {reader.line_num}",
-                    {name: (row.get(name) or "").strip() for name in names},
-                )
-                for row in reader
-            ]
+        reader = csv.DictReader(io.StringIO(read_text_file(path, encoding="utf-8-sig"), newline=""), strict=True)
+        columns = frozenset(reader.fieldnames or ())
+        lacking = [name for name in needed if name not in columns]
+        if lacking:
+            raise DatasetError(
+                f"{path}: lacks the columns {', '.join(lacking)}; it needs {', '.join(needed)}"
+                + (f" and may have {', '.join(optional)}" if optional else "")
+            )
+        rows = [
+            CsvRow(
+                f"{path}, line {reader.line_num}",
+                {name: (row.get(name) or "").strip() for name in names},
+            )
+            for row in reader
+        ]
     except FileNotFoundError as error:
         raise DatasetError(f"{path}: does not exist; choose a CSV with {','.join(needed)}") from error
-    except IsADirectoryError as error:
-        raise DatasetError(f"{path}: is a folder; choose the CSV, or use the reader tree") from error
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (csv.Error, UnicodeDecodeError) as error:
+    except (csv.Error, ValueError) as error:
         raise DatasetError(f"{path}: is not CSV in UTF-8, {error}") from error
     return rows, columns
 

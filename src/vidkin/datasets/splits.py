@@ -153,7 +153,7 @@ def read_split(labelled: LabelledSet, path: PathLike) -> LabelledSet:
     """
     file = Path(path)
     try:
-        content = read_json(file)
+        content = read_json(file, follow_links=True)
     except FileNotFoundError as error:
         raise DatasetError(f"{file}: does not exist; write_split writes it") from error
     except ValueError as error:

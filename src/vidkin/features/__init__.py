@@ -23,27 +23,52 @@ if TYPE_CHECKING:
     from vidkin.features.backbone import BackboneExtractor, PooledNetwork, open_pooled_network
     from vidkin.features.background import background_frames
     from vidkin.features.classical import ClassicalExtractor
-    from vidkin.features.fitting import FITTING_EDITS, DescribesImages, fit_edit_whitening, pictures_of
+    from vidkin.features.contracts import Turn
+    from vidkin.features.fitting import (
+        FITTING_EDITS,
+        DescribesImages,
+        fit_edit_whitening,
+        fit_image_whitening,
+        pictures_of,
+    )
+    from vidkin.features.frame_encoder import (
+        FrameEncoder,
+        FrameEncoderSettings,
+        export_frame_encoder,
+        load_frame_encoder,
+        save_frame_encoder,
+    )
     from vidkin.features.information import bar_boxes, frame_information
     from vidkin.features.networks import region_max_pool
     from vidkin.features.onnx import OnnxExtractor
     from vidkin.features.pretrained import import_timm, import_torchvision, torchvision_stages
-    from vidkin.features.sessions import resolve_device, set_device
+    from vidkin.features.sessions import (
+        SquareEncoder,
+        has_cuda,
+        open_square_encoder,
+        resolve_device,
+        set_device,
+        shipped_encoder,
+    )
+    from vidkin.features.sound import Hearing, SoundDescriber, describe_sound
     from vidkin.features.views import (
         DISTINCT_VIEWS,
         GRID,
         LINES_OF_PICTURE,
         Phase,
+        Silence,
         ViewPlan,
         check_views,
         describe_file,
         describe_views,
+        features_of_views,
         find_content_boxes,
         mirror_boxes,
         place_boxes,
         shares_of_edges,
+        turn_boxes_back,
     )
-    from vidkin.features.whitening import Whitening, fit_whitening
+    from vidkin.features.whitening import Whitening, fit_whitening, read_safetensors
 else:
     __getattr__ = lazy_names(__name__)
 
@@ -58,10 +83,17 @@ __all__ = [
     "ClipPlan",
     "DescribesImages",
     "ExtractorFactory",
+    "FrameEncoder",
+    "FrameEncoderSettings",
     "FrameExtractor",
+    "Hearing",
     "OnnxExtractor",
     "Phase",
     "PooledNetwork",
+    "Silence",
+    "SoundDescriber",
+    "SquareEncoder",
+    "Turn",
     "ViewPlan",
     "Views",
     "Whitening",
@@ -72,22 +104,33 @@ __all__ = [
     "check_views",
     "default_extractor",
     "describe_file",
+    "describe_sound",
     "describe_views",
+    "export_frame_encoder",
+    "features_of_views",
     "find_content_boxes",
     "fit_edit_whitening",
+    "fit_image_whitening",
     "fit_whitening",
     "frame_information",
+    "has_cuda",
     "import_timm",
     "import_torchvision",
+    "load_frame_encoder",
     "mirror_boxes",
     "open_extractor",
     "open_pooled_network",
+    "open_square_encoder",
     "pictures_of",
     "place_boxes",
+    "read_safetensors",
     "region_max_pool",
     "register_extractor",
     "resolve_device",
+    "save_frame_encoder",
     "set_device",
     "shares_of_edges",
+    "shipped_encoder",
     "torchvision_stages",
+    "turn_boxes_back",
 ]

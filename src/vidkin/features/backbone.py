@@ -192,11 +192,30 @@ class BackboneExtractor:
         std = torch.tensor(self._std)[:, None, None]
         return (pictures / 255 - mean) / std
 
+    def describe_prepared(self, pictures: torch.Tensor) -> torch.Tensor:
+        """Descriptors [T, R, D] of prepared input [T, 3, size, size] on the device, whitened if there is a whitening.
+
+        With gradients, where the weights of :attr:`network` have them: for training.
+        """
+        regions = self._regions(pictures)
+        if self._whitening is None:
+            return regions
+        mean, projection = (
+            torch.from_numpy(array).to(regions) for array in (self._whitening.mean, self._whitening.projection)
+        )
+        return unit_vectors((regions - mean) @ projection)
+
+    def _regions(self, pictures: torch.Tensor) -> torch.Tensor:
+        """Descriptors before whitening [T, R, sum of channels] of prepared input."""
+        maps = [stage.float() for stage in self._network.stages(pictures)]
+        if self._settings.stages == POOLED:
+            return unit_vectors(maps[0][:, :, 0, 0])[:, None]
+        return region_max_pool(maps, whole_frame=self._settings.whole_frame)
+
     def _values(self, images: NDArray[np.uint8], whitening: Whitening | None, *, mirror: bool) -> NDArray[np.float32]:
         chunk = _CHUNK[self._device.type]
         dimension = sum(self.channels) if whitening is None else whitening.dimension
-        is_pooled = self._settings.stages == POOLED
-        regions = 1 if is_pooled else 10 if self._settings.whole_frame else 9
+        regions = 1 if self._settings.stages == POOLED else 10 if self._settings.whole_frame else 9
         values = np.zeros((len(images), regions, dimension), np.float32)
         for first in range(0, len(images), chunk):
             pictures = self.prepare(images[first : first + chunk], mirror=mirror)
@@ -206,12 +225,7 @@ class BackboneExtractor:
                 torch.inference_mode(),
                 torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False),
             ):
-                maps = [stage.float() for stage in self._network.stages(full)]
-                if is_pooled:
-                    regional = unit_vectors(maps[0][:, :, 0, 0])[:, None]
-                else:
-                    regional = region_max_pool(maps, whole_frame=self._settings.whole_frame)
-                pooled = regional.cpu().numpy()
+                pooled = self._regions(full).cpu().numpy()
             described = pooled[: chunk - missing]
             values[first : first + chunk] = described if whitening is None else whitening.apply(described)
         return values

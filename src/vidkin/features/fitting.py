@@ -1,5 +1,4 @@
-"""Fit a whitening to pictures alone: each is edited the way copies are, and whatever the edits change is
-suppressed."""
+"""Fit a whitening to pictures alone: as they are, or so that what the edits of copies change is suppressed."""
 
 from __future__ import annotations
 
@@ -66,11 +65,7 @@ def fit_edit_whitening(
     Raises:
         InvalidArgumentError: There are no pictures, more copies than edits, or the extractor takes no whitening.
     """
-    if not isinstance(extractor, DescribesImages):
-        raise InvalidArgumentError(
-            "extractor must be one that takes a whitening (classical, timm:<model>, torchvision:<model>, onnx:<file>), "
-            f"got {type(extractor).__name__}, whose vectors are used as they are"
-        )
+    _check_describes(extractor)
     if not 1 <= copies <= len(edits):
         raise InvalidArgumentError(f"copies must be from 1 to {len(edits)}, the number of edits, got {copies}")
 
@@ -93,6 +88,43 @@ def fit_edit_whitening(
                 on_progress(count)
 
     return Whitening.fit_pairs(pairs(), dimension=dimension, shrinkage=shrinkage, power=power)
+
+
+def fit_image_whitening(
+    extractor: DescribesImages,
+    images: Iterable[Image],
+    *,
+    dimension: int,
+    on_progress: Callable[[int], None] | None = None,
+) -> Whitening:
+    """PCA whitening (:meth:`Whitening.fit`) of the descriptors of pictures as they are, in one pass.
+
+    Args:
+        extractor: Extractor of the descriptors to whiten.
+        images: Pictures [H, W, 3] uint8 of any size, at least a few thousand for hundreds of values.
+        dimension: Length of the whitened descriptors.
+        on_progress: Callback that receives the number of pictures done.
+
+    Raises:
+        InvalidArgumentError: There are no pictures, or the extractor takes no whitening.
+    """
+    _check_describes(extractor)
+
+    def described() -> Iterator[NDArray[np.float32]]:
+        for count, image in enumerate(images, start=1):
+            yield extractor.describe(image[None])
+            if on_progress is not None:
+                on_progress(count)
+
+    return Whitening.fit(described(), dimension=dimension)
+
+
+def _check_describes(extractor: object) -> None:
+    if not isinstance(extractor, DescribesImages):
+        raise InvalidArgumentError(
+            "extractor must be one that takes a whitening (classical, timm:<model>, torchvision:<model>, onnx:<file>), "
+            f"got {type(extractor).__name__}, whose vectors are used as they are"
+        )
 
 
 def pictures_of(path: PathLike, *, count: int = 12, short_side: int = 240) -> Iterator[Image]:

@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils import fuse_conv_bn_eval
 
-from vidkin._base.files import PathLike, write_bytes
+from vidkin._base.files import PathLike, check_regular_file, write_bytes
 from vidkin._base.registry import import_part
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
@@ -191,6 +191,7 @@ def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
     from safetensors import SafetensorError, safe_open
 
     try:
+        check_regular_file(path, follow_links=True)
         with safe_open(os.fspath(path), framework="pt") as file:
             settings = parse_json((file.metadata() or {}).get("settings", "null"))
             tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -18,7 +17,8 @@ from vidkin._base.values import parse_json, short_digest
 from vidkin.errors import ExtractorError, InvalidArgumentError, UnknownExtractorError
 from vidkin.features.information import bar_boxes
 from vidkin.features.networks import Triple, optional_triple, region_max_pool, unit_vectors
-from vidkin.features.sessions import open_session, session_failures
+from vidkin.features.onnx_file import read_onnx
+from vidkin.features.sessions import open_session, run_session, session_failures
 from vidkin.features.views import check_views, features_of_views, grid_suffix
 from vidkin.features.whitening import Whitening
 from vidkin.media.frames import Fit, fit_to_square
@@ -40,14 +40,11 @@ _TYPES: dict[str, type[np.generic]] = {
 # Chunks are always full, so that results do not depend on how the frames arrive.
 _CHUNK = {"cpu": 4, "cuda": 32}
 
-# Bytes that introduce the name of a second file with weights in a protocol buffer; the length of the name follows.
-_LOCATION = re.compile(rb"\n\x08location\x12")
-
 
 class OnnxNetwork:
     """A network of images in an ONNX file.
 
-    Weights beside the file (``model.onnx.data``) are read, too, if they are in the same folder or below it.
+    Its weights must be in the file itself: one that names others is refused.
 
     Args:
         path: The ONNX file; its only input is a batch of squares with three channels.
@@ -63,7 +60,7 @@ class OnnxNetwork:
         shape: Shape of the output for one image: [D], [N, D] or [C, H, W] (whatever the layout).
         output: Name of the output.
         about: Description of the model that `vidkin export` wrote; empty for other files.
-        digest: SHA-256 of the file and of its weights.
+        digest: SHA-256 of the file.
 
     Raises:
         UnknownExtractorError: The file does not exist.
@@ -83,8 +80,9 @@ class OnnxNetwork:
         self._path = Path(path).expanduser()
         if not self._path.is_file():
             raise UnknownExtractorError(f"{self._path}: there is no such ONNX file; check the path")
-        self.digest = _digest(self._path)
-        self._session = open_session(self._path, device=device, digest=self.digest)
+        content = _read(self._path)
+        self.digest = hashlib.sha256(content).hexdigest()
+        self._session = open_session(content, device=device, name=os.fspath(self._path))
         kind = "cpu" if self._session.get_providers()[0] == "CPUExecutionProvider" else "cuda"
         about = self._session.get_modelmeta().custom_metadata_map.get("vidkin")
         try:
@@ -133,7 +131,7 @@ class OnnxNetwork:
             full = np.zeros((self._batch, *batch.shape[1:]), dtype=self._type)
             full[: len(chunk)] = chunk
             try:
-                (values,) = self._session.run([self.output], {self._input: full})
+                (values,) = run_session(self._session, [self.output], {self._input: full})
             except session_failures() as error:
                 raise InvalidArgumentError(
                     f"{self._path}: does not run on images of {self.size} x {self.size} pixels: {_cause(error)}"
@@ -154,27 +152,11 @@ def _cause(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def _digest(path: Path) -> str:
-    """SHA-256 of a file and of the weights files it names."""
-    content = path.read_bytes()
-    digest = hashlib.sha256(content)
-    names = set()
-    for match in _LOCATION.finditer(content):
-        start, length = match.end() + 1, content[match.end()]
-        if length >= 128:  # two bytes of seven bits each, the lower first
-            start, length = start + 1, length - 128 + (content[start] << 7)
-        names.add(content[start : start + length].decode(errors="replace"))
-    for name in sorted(names):
-        if Path(name).is_absolute() or ".." in Path(name).parts:
-            raise InvalidArgumentError(
-                f"{path}: its weights must be in its own folder, got {name!r}; save it as one file"
-            )
-        weights = path.parent / name
-        if not weights.is_file():
-            raise InvalidArgumentError(f"{path}: its weights are in {name!r}, which is not beside it; copy it there")
-        with open(weights, "rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
+def _read(path: Path) -> bytes:
+    try:
+        return read_onnx(path)
+    except OSError as error:
+        raise InvalidArgumentError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
 def _layout_of(path: Path, shape: list[Any], layout: InputLayout | None) -> InputLayout:

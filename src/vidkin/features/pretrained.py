@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from torch import nn
 
 from vidkin._base.files import PathLike
 from vidkin._base.registry import import_part
-from vidkin.errors import InvalidArgumentError, UnknownExtractorError, WeightsUnavailableError
+from vidkin.errors import InvalidArgumentError, MissingPartError, UnknownExtractorError, WeightsUnavailableError
 from vidkin.features.networks import Triple, triple
 from vidkin.features.whitening import read_safetensors
 
@@ -254,10 +255,11 @@ def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[
 
 
 def _unavailable(label: str, tried: str) -> WeightsUnavailableError:
+    cause = f"the weights of {label} are not available; tried {tried}"
     return WeightsUnavailableError(
-        f"the weights of {label} are not available; tried {tried}. Give a safetensors file (--weights FILE; "
-        "in a recipe, weights), or run once with a network connection, or use --extractor classical, which works "
-        "offline"
+        f"{cause}. Give a safetensors file (--weights FILE), or run once with a network connection, or use --extractor "
+        "classical, which works offline",
+        cause=cause,
     )
 
 
@@ -361,11 +363,18 @@ def import_torchvision() -> Any:
     """The module torchvision, even if its compiled operators cannot be loaded.
 
     Raises:
-        MissingPartError: torchvision is not installed.
+        MissingPartError: torchvision is not installed, or does not fit torch.
     """
-    if "torchvision" not in sys.modules:
-        _declare_missing_operators()
-    return import_part("torchvision", extra="train")
+    try:
+        if "torchvision" not in sys.modules:
+            _declare_missing_operators()
+        return import_part("torchvision", extra="train")
+    except (RuntimeError, OSError, AttributeError, ImportError) as error:
+        raise MissingPartError(
+            f"torchvision {version('torchvision')} does not fit torch {torch.__version__} ({error}); install both anew "
+            "from one package index, of one build (both for CUDA, or both for the CPU): "
+            "pip install --force-reinstall torch torchvision"
+        ) from error
 
 
 @cache

@@ -11,26 +11,32 @@ import importlib.util
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import PathLike
+from vidkin._base.files import PathLike, check_regular_file
 from vidkin._base.registry import load_attribute
+from vidkin._base.stopping import check_wanted
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.features.onnx_file import read_onnx
 
 _CUDA = "CUDAExecutionProvider"
 _CPU = "CPUExecutionProvider"
 _DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
 # More threads than this gain nothing for networks as small as ours.
 _MOST_THREADS = 4
+
+# Seconds that a network may take for one call, and between looks whether it is still wanted; what it may take to end.
+_MOST_SECONDS, _LOOK_EVERY, _SECONDS_TO_END = 120.0, 0.2, 1.0
 
 _threads: int | None = None
 _device = "auto"
@@ -136,27 +142,27 @@ def _no_cuda(device: str) -> InvalidArgumentError:
     )
 
 
-def open_session(model: bytes | PathLike, *, threads: int | None = None, device: str = "cpu", digest: str = "") -> Any:
+def open_session(model: bytes | PathLike, *, threads: int | None = None, device: str = "cpu", name: str = "") -> Any:
     """Open an ``onnxruntime.InferenceSession``, or return the one of this process that is still in use.
 
     Args:
-        model: An ONNX file, or its content.
+        model: An ONNX file, or its content from :func:`~vidkin.features.onnx_file.read_onnx`.
         threads: Threads that compute one call of ``run``; None: see :func:`set_threads`.
         device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: CUDA if ONNX Runtime has it and finds a device.
             ``session.get_providers()[0]`` tells which it is.
-        digest: Of a file with weights in files beside it, which may change without it.
+        name: Of the file whose content is given, for messages.
 
     Raises:
-        InvalidArgumentError: The file cannot be opened, or there is no such device.
+        InvalidArgumentError: The file cannot be opened, its weights are in another one, or there is no such device.
     """
     given = None if threads is None else max(1, threads)
     count = given or get_threads()
     device = check_device(device)
-    key = (os.getpid(), _identity(model), digest, count, device)
+    key = (os.getpid(), _identity(model), count, device)
     with _lock:
         session = _open.get(key)
         if session is None:
-            session = _open[key] = _create(model, count, device)
+            session = _open[key] = _create(model, count, device, name)
     return session
 
 
@@ -180,12 +186,18 @@ def _identity(model: bytes | PathLike) -> tuple[object, ...]:
     return path, status.st_mtime_ns, status.st_size
 
 
-def _create(model: bytes | PathLike, threads: int, device: str) -> Any:
+def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> Any:
     import onnxruntime
 
-    where = "the network" if isinstance(model, bytes) else os.fspath(model)
+    where = name or ("the network" if isinstance(model, bytes) else os.fspath(model))
+    try:
+        # Never by its name: what is run is what was looked at.
+        content = model if isinstance(model, bytes) else read_onnx(model)
+    except OSError as error:
+        raise InvalidArgumentError(f"{where}: cannot be read ({error.strerror or error})") from error
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # errors are raised
+    onnxruntime.set_default_logger_severity(4)
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.use_deterministic_compute = True
@@ -204,9 +216,7 @@ def _create(model: bytes | PathLike, threads: int, device: str) -> Any:
         if hasattr(onnxruntime, "preload_dlls"):
             onnxruntime.preload_dlls()  # the CUDA libraries that torch or pip brought
     try:
-        session = onnxruntime.InferenceSession(
-            model if isinstance(model, bytes) else str(Path(model)), options, providers=providers
-        )
+        session = onnxruntime.InferenceSession(content, options, providers=providers)
     except session_failures() as error:
         cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InvalidArgumentError(
@@ -216,6 +226,46 @@ def _create(model: bytes | PathLike, threads: int, device: str) -> Any:
     if device.startswith("cuda") and session.get_providers()[0] != _CUDA:
         raise InvalidArgumentError(f"no CUDA device found for device {device!r}; use cpu")
     return session
+
+
+def run_session(session: Any, outputs: list[str] | None, inputs: Mapping[str, NDArray[Any]]) -> list[Any]:
+    """The outputs of a network, as ``session.run`` gives them; a loop in it may be without end.
+
+    Ctrl-C ends it, and so does whoever does not want the work any more, see :mod:`vidkin._base.stopping`.
+
+    Raises:
+        InvalidArgumentError: It took longer than two minutes.
+    """
+    import onnxruntime
+
+    options = onnxruntime.RunOptions()
+    answer: list[Any] = []
+    # Not the thread's own end: Ctrl-C in a call of join makes Python 3.11 take it for ended.
+    has_ended = Event()
+
+    def run() -> None:
+        try:
+            answer.append(session.run(outputs, inputs, options))
+        # Raised again by whoever waits.
+        except BaseException as error:  # noqa: BLE001
+            answer.append(error)
+        has_ended.set()
+
+    Thread(target=run, name="vidkin network", daemon=True).start()
+    ends = time.monotonic() + _MOST_SECONDS
+    try:
+        # Waited for a little at a time: meanwhile signals are handled.
+        while not has_ended.wait(_LOOK_EVERY):
+            check_wanted()
+            if time.monotonic() > ends:
+                raise InvalidArgumentError(f"a network must answer within {_MOST_SECONDS:g} s, this one did not")
+    finally:
+        if not has_ended.is_set():
+            options.terminate = True
+            has_ended.wait(_SECONDS_TO_END)
+    if isinstance(answer[0], BaseException):
+        raise answer[0]
+    return answer[0]  # type: ignore[no-any-return]
 
 
 class SquareEncoder:
@@ -308,6 +358,7 @@ def read_weights_digest(path: PathLike) -> str:
     from safetensors import SafetensorError, safe_open
 
     try:
+        check_regular_file(path, follow_links=True)
         with safe_open(os.fspath(path), framework="np") as file:
             settings = parse_json((file.metadata() or {}).get("settings", "null"))
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -335,7 +386,7 @@ def _open_onnx(path: Path, device: str) -> SquareEncoder:
         raise InvalidArgumentError(f"{path} must be a frame encoder that vidkin wrote; its metadata has no digest")
 
     def run(squares: NDArray[np.float32]) -> NDArray[np.float32]:
-        (vectors,) = session.run([outputs[0].name], {inputs[0].name: squares})
+        (vectors,) = run_session(session, [outputs[0].name], {inputs[0].name: squares})
         return vectors  # type: ignore[no-any-return]
 
     on_cuda = session.get_providers()[0] != "CPUExecutionProvider"

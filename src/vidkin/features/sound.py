@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike
 from vidkin.media.probing import ProbedVideo
 from vidkin.media.sound import Listener, SoundTrack, iter_sound
-from vidkin.similarity.sound import PITCHES, RATE, STEP, STEPS_A_SECOND, STEPS_AN_OCTAVE, SoundFeatures
+from vidkin.similarity.sound import PITCHES, SOUND_RATE, STEP, STEPS_A_SECOND, STEPS_AN_OCTAVE, SoundFeatures
 
 LANDMARKS_REVISION = 1
 """Raise it whenever the same sound gets other landmarks, so that stored ones are made again."""
@@ -27,12 +27,12 @@ _MOST, _STRONG = 24, 10
 # A landmark exceeds its neighborhood by this much (natural logarithm of power).
 _LEAST_PROMINENCE = 0.7
 # Samples that are described at a time.
-_BLOCK = 32 * RATE
+_BLOCK = 32 * SOUND_RATE
 
 
 def fingerprint_of_landmarks() -> str:
     """Identifies what landmarks depend on besides the sound."""
-    scale = (RATE, _WINDOW, STEP, _LOWEST, STEPS_AN_OCTAVE, PITCHES, _FLOOR)
+    scale = (SOUND_RATE, _WINDOW, STEP, _LOWEST, STEPS_AN_OCTAVE, PITCHES, _FLOOR)
     return repr((LANDMARKS_REVISION, scale, _NEAR_TIME, _NEAR_PITCH, _AROUND, _MOST, _STRONG, _LEAST_PROMINENCE))
 
 
@@ -129,7 +129,7 @@ class SoundDescriber:
         """The landmarks of all that came."""
         if self._begun:
             self._describe(is_last=True)
-        length = self._end / RATE
+        length = self._end / SOUND_RATE
         if not self._found:
             none = np.zeros(0, np.int32)
             return SoundFeatures(
@@ -179,9 +179,9 @@ class SoundDescriber:
 def _bank() -> tuple[tuple[slice, slice, NDArray[np.float32]], ...]:
     """How much of each bin of a spectrum a pitch takes, which sums to 1 for a pitch, octave by octave: the bins that an
     octave takes, its pitches, and weights [bins, pitches]."""
-    bins = np.arange(_WINDOW // 2 + 1) * RATE / _WINDOW
+    bins = np.arange(_WINDOW // 2 + 1) * SOUND_RATE / _WINDOW
     middles = _LOWEST * 2.0 ** (np.arange(PITCHES) / STEPS_AN_OCTAVE)
-    widths = np.maximum(middles * (2 ** (1 / STEPS_AN_OCTAVE) - 1), RATE / _WINDOW)
+    widths = np.maximum(middles * (2 ** (1 / STEPS_AN_OCTAVE) - 1), SOUND_RATE / _WINDOW)
     weights = np.maximum(1 - np.abs(bins[:, None] - middles) / widths, 0.0)
     bank = (weights / weights.sum(axis=0)).astype(np.float32)
     octaves = []

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
 from vidkin._base.values import short_digest
-from vidkin.errors import InvalidArgumentError
+from vidkin.errors import ExtractorError, InvalidArgumentError
 from vidkin.features.contracts import ClipExtractor, FrameExtractor, Turn, Views
 from vidkin.features.information import bar_boxes, distinct_boxes, frame_information, look_at, remember_look, small_luma
 from vidkin.media import Frames, ProbedVideo, iter_frames
@@ -622,8 +622,15 @@ def describe_file(
             described = describe_views(extractor, frames, boxes, mirrors=mirrors, begun=begun, stride=stride)
             begun += len(frames)
         else:
-            described = tuple(extractor.extract(frames, mirror=mirror) for mirror in mirrors)
+            described = tuple(_features(extractor.name, extractor.extract(frames, mirror=mirror)) for mirror in mirrors)
         yield tuple(_turned_back(features, turned) for features in described)
+
+
+def _features(name: str, described: object) -> FrameFeatures:
+    """What an extractor has returned, which may be anybody's."""
+    if not isinstance(described, FrameFeatures):
+        raise ExtractorError(f"{name}: extract must return FrameFeatures, got {type(described).__name__}")
+    return described
 
 
 def _turned_back(features: FrameFeatures, turned: int) -> FrameFeatures:

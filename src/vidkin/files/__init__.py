@@ -1,1 +1,22 @@
 """Proofs that nothing of a file is lost when it is removed."""
+
+from typing import TYPE_CHECKING
+
+from vidkin._base.registry import lazy_names
+
+if TYPE_CHECKING:
+    from vidkin.files.findings import Finding
+    from vidkin.files.proof import Prover, prove
+    from vidkin.files.proof_record import PROOF_REVISION, Proof
+    from vidkin.files.stretches import TimeStretch
+else:
+    __getattr__ = lazy_names(__name__)
+
+__all__ = [
+    "PROOF_REVISION",
+    "Finding",
+    "Proof",
+    "Prover",
+    "TimeStretch",
+    "prove",
+]

@@ -12,8 +12,7 @@ Three measurements are added up as evidence, all of them made where the frames h
   the strength it had, so the slope of a source on its copy is at most about one. Sharpening makes it larger.
 
 Added noise fakes the second measurement, but not the first; sharpening fakes it as well, but not the third. Encoders
-blur all three, and a soft source has hardly anything to measure. There a fourth one may confirm what the three suggest:
-that the smaller copy is stiller (`vidkin.files.stillness`). What is left between is a wide range without a verdict.
+blur all three, and a soft source has hardly anything to measure, which is why there is a wide range without a verdict.
 
 Shapes: T moments; H, W pixels; h, w pixels of the smaller copy.
 """
@@ -30,7 +29,7 @@ from PIL import Image
 
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
-from vidkin.files.stillness import compare_stillness, to_gray
+from vidkin.media.frames import LUMINANCE
 
 EnlargementVerdict = Literal["more", "enlarged", "unsure"]
 
@@ -68,10 +67,6 @@ _MIN_BEYOND, _MIN_LOST, _MAX_LOST, _MAX_SHARPENED = -4.0, -0.5, 1.0, 0.5
 # look like enlargements: it needs odds of more than fifty to one.
 _MIN_SCORE, _MAX_SCORE_OF_ENLARGED = 1.5, -4.0
 
-# Weaker evidence for "more" that counts where the smaller copy is stiller by this much: odds of one to one, and a tenth
-# of the detail.
-_MIN_CONFIRMED_SCORE, _MIN_STILLNESS, _MIN_CONFIRMED_DETAIL = 0.0, 0.3, 5.0
-
 # Shares of white and black at which a sensor or a sharpening filter clips.
 _BLACK, _WHITE = 8.0, 247.0
 
@@ -92,8 +87,6 @@ class DetailVerdict(Result):
         kept: Logarithm of the share of the larger copy's fine detail that the smaller one has kept.
         gain: Logarithm of the strength of fine detail in the larger copy where the smaller one has it, too.
         detail: Variance of the smaller copy's fine detail, in gray levels squared.
-        stillness: How much stiller the smaller copy is, see :func:`vidkin.files.stillness.compare_stillness`; 0 if it
-            was not compared.
     """
 
     verdict: EnlargementVerdict
@@ -103,7 +96,6 @@ class DetailVerdict(Result):
     kept: float
     gain: float
     detail: float
-    stillness: float = 0.0
 
     def __post_init__(self) -> None:
         if self.verdict not in get_args(EnlargementVerdict):
@@ -114,12 +106,7 @@ class DetailVerdict(Result):
             raise InvalidArgumentError(f"certainty must be from 0.5 to 1, got {self.certainty}")
 
 
-def judge_detail(
-    large: Sequence[NDArray[np.uint8]],
-    small: Sequence[NDArray[np.uint8]],
-    *,
-    after: tuple[Sequence[NDArray[np.uint8]], Sequence[NDArray[np.uint8]]] | None = None,
-) -> DetailVerdict:
+def judge_detail(large: Sequence[NDArray[np.uint8]], small: Sequence[NDArray[np.uint8]]) -> DetailVerdict:
     """Judge whether the larger of two copies has more detail than the smaller one or is an enlargement of it.
 
     Args:
@@ -127,7 +114,6 @@ def judge_detail(
             copies show. Six to twelve moments spread over the video are enough.
         small: T frames [h, w] or [h, w, 3] of the other copy at the same moments. Frames may be shifted by about a
             pixel against each other.
-        after: The frames after all of these, of the larger and of the smaller copy; None to compare no changes.
 
     Raises:
         InvalidArgumentError: There are no frames, their numbers differ, or the first copy is not the larger one.
@@ -144,20 +130,14 @@ def judge_detail(
     ratio = float(np.sqrt(height * width / (low * narrow)))
     moments = np.unique(np.linspace(0, len(large) - 1, min(len(large), _MAX_MOMENTS)).round().astype(int))
     window = _CenterWindow.of_center((low, narrow), (height, width))
-    pairs = [(to_gray(large[moment]), window.cut(to_gray(small[moment]))) for moment in moments]
+    pairs = [(_gray(large[moment]), window.cut(_gray(small[moment]))) for moment in moments]
     window = window.register(pairs)
-    measured = _sum_up(np.concatenate([_measure_blocks(one, other, window) for one, other in pairs], axis=1), ratio)
-    stillness = 0.0
-    if after is not None:
-        moments_of = [
-            list(zip(frames, later, strict=True)) for frames, later in zip((large, small), after, strict=True)
-        ]
-        stillness = compare_stillness(moments_of[0], moments_of[1], gain=float(np.exp(measured[2])))
-    return _weigh(measured, ratio, stillness)
+    blocks = np.concatenate([_measure_blocks(one, other, window) for one, other in pairs], axis=1)
+    return _weigh(_sum_up(blocks, ratio), ratio)
 
 
-def _weigh(measured: tuple[float, float, float, float], ratio: float, stillness: float) -> DetailVerdict:
-    """The verdict on ``beyond``, ``kept``, ``gain`` and ``detail``, and how much stiller the smaller copy is."""
+def _weigh(measured: tuple[float, float, float, float], ratio: float) -> DetailVerdict:
+    """The verdict on ``beyond``, ``kept``, ``gain`` and ``detail``."""
     beyond, kept, gain, detail = measured
     score = (
         _BEYOND_WEIGHT * max(beyond, _MIN_BEYOND)
@@ -172,16 +152,8 @@ def _weigh(measured: tuple[float, float, float, float], ratio: float, stillness:
             verdict = "more"
         elif score <= _MAX_SCORE_OF_ENLARGED and common >= _MIN_COMMON_OF_ENLARGED:
             verdict = "enlarged"
-    if (
-        ratio >= MIN_RATIO
-        and verdict == "unsure"
-        and detail >= _MIN_CONFIRMED_DETAIL
-        and score >= _MIN_CONFIRMED_SCORE
-        and stillness >= _MIN_STILLNESS
-    ):
-        verdict = "more"
     certainty = 1.0 / (1.0 + float(np.exp(-min(abs(score), 30.0))))
-    return DetailVerdict(verdict, certainty, ratio, beyond, kept, gain, detail, stillness)
+    return DetailVerdict(verdict, certainty, ratio, beyond, kept, gain, detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +296,13 @@ def _above(image: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.flo
     """What an image loses when it is reduced to this height and width."""
     lanczos = Image.Resampling.LANCZOS
     return image - _resize(_resize(image, shape, lanczos), image.shape, lanczos)
+
+
+def _gray(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """[H, W]: luminance."""
+    if image.ndim == 2:
+        return image.astype(np.float32)
+    return np.asarray(image @ np.array(LUMINANCE, dtype=np.float32), dtype=np.float32)
 
 
 def _resize(

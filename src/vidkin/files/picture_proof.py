@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from vidkin.files.findings import Finding
 from vidkin.files.laying import AS_IT_IS, FramePlace, find_borders, lay_frames, turn
-from vidkin.files.small_frames import REMOVED_RATE, SmallFrames, Stills, pool, stretch
+from vidkin.files.small_frames import MATRICES, REMOVED_RATE, SmallFrames, Stills, pool, stretch
 from vidkin.files.stretches import TimeStretch
 from vidkin.files.time_path import LAG_STEP, MatchLine, candidate_times, find_path, lines_of
 from vidkin.similarity import Segment
@@ -65,6 +65,8 @@ _STILL = 0.12
 _OTHER_LIGHT = 0.05
 # A kept file may begin later or end earlier by less than half a second.
 _ENDS = 0.3
+# Colors by another matrix differ by a smaller share than as they are: it was converted.
+_CONVERTED = 0.8
 # Share of the blocks from which on the whole frame shows something else.
 _MOST = 0.5
 # Seconds that are decoded again at most, every frame of them, and how far from its moment a frame may be.
@@ -135,6 +137,8 @@ class _Comparison:
         self.full: tuple[int, int] = removed.size if turned % 180 == 0 else removed.size[::-1]
         self.blocks = (_SHORT, _LONG) if self.full[1] >= self.full[0] else (_LONG, _SHORT)
         self.place = AS_IT_IS
+        # By which the colors of the kept file are compared; None as they are.
+        self.matrix: Values | None = None
         self._set_size(self.full, (0.0, 0.0, 1.0, 1.0))
         self.framed = False
         self.gain, self.lift = 1.0, 0.0
@@ -157,6 +161,8 @@ class _Comparison:
         self.place, agreement = other
         for _ in range(2):
             self._set_place()
+            if self.matrix is None:
+                self._set_matrix()
             before = self.at
             self._find_times(lines)
             if np.abs(self.at - before).max() < 1.5 * LAG_STEP:
@@ -182,7 +188,7 @@ class _Comparison:
         moments = self._alike()
         picked = moments[np.unique(np.linspace(0, len(moments) - 1, _MOMENTS).astype(np.intp))]
         ones = self._turn(self.removed.read(self.rows[picked]).luma)
-        return lay_frames(ones, self.kept.read(self._shown(self.at[picked])).luma)
+        return lay_frames(ones, self._read_kept(self._shown(self.at[picked])).luma)
 
     def _alike(self) -> NDArray[np.intp]:
         """The moments that agree best: footage that only one of both has decides nothing."""
@@ -191,7 +197,7 @@ class _Comparison:
     def _set_place(self) -> None:
         """Compare at the size of the place, and without borders of the kept frames."""
         rows = self._shown(self.at[np.linspace(0, len(self.at) - 1, _MOMENTS).astype(np.intp)])
-        box = find_borders(self.kept.read(rows).luma)
+        box = find_borders(self._read_kept(rows).luma)
         self._set_size(self._common_size(), box)
         left, top, right, bottom = self.place.seen
         around = left, top, 1 - right, 1 - bottom
@@ -201,6 +207,30 @@ class _Comparison:
             beyond > _BORDER and bar > max(beyond / 2, beyond - 2 / min(self.kept.size))
             for beyond, bar in zip(around, bars, strict=True)
         )
+
+    def _set_matrix(self) -> None:
+        """Give the colors of the kept file by the matrix of the removed one, if a copy was converted."""
+        found = [self._unlike()]
+        for self.matrix in MATRICES:
+            found.append(self._unlike())
+        best = int(np.argmin(found))
+        self.matrix = MATRICES[best - 1] if best and found[best] < _CONVERTED * found[0] else None
+
+    def _unlike(self) -> float:
+        """How much levels and colors of some moments that agree well differ, in gray levels."""
+        alike = self._alike()
+        picked = alike[np.linspace(0, len(alike) - 1, _MOMENTS).astype(np.intp)]
+        covered = self._covered_blocks()
+        rows = self._shown(self.at[picked])
+        own = self._means(self.removed, self.rows[picked], AS_IT_IS, covered).astype(np.float32)
+        other = self._means(self.kept, rows, self.place, covered).astype(np.float32)
+        if not own.size:
+            return 0.0
+        gain, lift = _fit_line(other.ravel(), own.ravel())
+        ones, others = self._colors()
+        # A gray copy has the levels of its source, whose colors it cannot have.
+        apart = np.abs(ones - others).mean() if self._has_color() and not self._is_gray() else 0.0
+        return float(np.abs(own - gain * other - lift).mean() + apart)
 
     def _result(self, findings: tuple[Finding, ...]) -> PictureProof:
         return PictureProof(findings, self._stretches(), self.place, self.mirrored, self.turned, self.is_still)
@@ -221,6 +251,13 @@ class _Comparison:
         self.inside = self.place.covered(size, self.kept.size, box)
         self.colored = self.place.covered(self.blocks, self.kept.color_size, box)
         self.down, self.across = pool(size[0], self.blocks[0]), pool(size[1], self.blocks[1])
+
+    def _read_kept(self, rows: NDArray[np.intp]) -> Stills:
+        """Kept frames, their colors by the matrix of the removed file."""
+        return self._converted(self.kept.read(rows))
+
+    def _converted(self, stills: Stills) -> Stills:
+        return stills if self.matrix is None else stills.by_matrix(self.matrix)
 
     def _turn(self, images: Values) -> Values:
         return turn(images, mirrored=self.mirrored, turned=self.turned)
@@ -275,8 +312,8 @@ class _Comparison:
         across = self.across @ stretch(width, self.size[1], place.scale[0], place.shift[0])
         means = np.empty((len(rows), int(covered.sum())), np.float16)
         for first, batch in zip(range(0, len(rows), _BATCH), _batches(rows), strict=True):
-            luma = frames.read(batch).luma
-            images = self._turn(luma) if frames is self.removed else luma
+            is_removed = frames is self.removed
+            images = self._turn(frames.read(batch).luma) if is_removed else self._read_kept(batch).luma
             means[first : first + _BATCH] = (down @ images @ across.T)[:, covered]
         return means
 
@@ -379,11 +416,12 @@ class _Comparison:
         near = np.where(is_near, near, shown[:, None])
         needed = np.unique(near)
         sides = np.searchsorted(needed, near).T
-        return self._compare(self.removed.read(rows), self.kept.read(needed), sides, has_color)
+        return self._compare(self.removed.read(rows), self._read_kept(needed), sides, has_color)
 
     def _compare_every(self, rows: NDArray[np.intp], at: NDArray[np.float64], has_color: bool) -> tuple[Values, ...]:
         """The same against every frame of the kept file around these seconds: the one that is most alike."""
         times, stills = self.kept.read_every(float(at.min()) - _NEAR, float(at.max()) + _NEAR)
+        stills = self._converted(stills)
         own = self.removed.read(rows)
         luma = AS_IT_IS.lay(self._turn(own.luma), self.size)
         laid = self.gain * self.place.lay(stills.luma, self.size) + self.lift
@@ -459,7 +497,7 @@ class _Comparison:
         """Colors of some moments of the removed file, and those that the kept one has there."""
         picked = np.linspace(0, len(self.rows) - 1, 32).astype(np.intp)
         own = AS_IT_IS.lay(self._turn(self.removed.read(self.rows[picked]).color), self.blocks)
-        other = self.place.lay(self.kept.read(self._shown(self.at[picked])).color, self.blocks)
+        other = self.place.lay(self._read_kept(self._shown(self.at[picked])).color, self.blocks)
         inside = self.colored if self.colored.any() else np.ones_like(self.colored)
         return own[..., inside], other[..., inside]
 

@@ -19,7 +19,6 @@ from vidkin.files.picture_proof import PictureProof, prove_picture
 from vidkin.files.proof_record import Proof
 from vidkin.files.small_frames import RATE, REMOVED_RATE, SmallFrames
 from vidkin.files.sound_proof import is_audible, prove_sound
-from vidkin.files.stillness import NeighborFrames
 from vidkin.files.stretches import TimeStretch
 from vidkin.files.subtitle_proof import prove_subtitles
 from vidkin.media.decode import iter_frames_at
@@ -176,28 +175,23 @@ class Prover:
             return []
         if picture.findings:
             return []
-        large, small = self._full_moments(kept, removed, picture)
-        now, after = ([[moment[step] for moment in file] for file in (large, small)] for step in (0, 1))
-        verdict = judge_detail(now[0], now[1], after=(after[0], after[1]))
+        large, small = self._full_frames(kept, removed, picture)
+        verdict = judge_detail(large, small)
         if verdict.verdict == "more":
             return []
         words = "is" if verdict.verdict == "enlarged" else "may be"
         text = f"the kept file {words} an enlargement: it has more pixels than this one, but no more detail"
         return [Finding("enlargement", text, certainty=verdict.certainty)]
 
-    def _full_moments(
+    def _full_frames(
         self, kept: str, removed: str, picture: PictureProof
-    ) -> tuple[list[NeighborFrames], list[NeighborFrames]]:
-        """Frames of some moments at full size and the ones after them, of the kept and of the removed file, cut to what
-        both show."""
+    ) -> tuple[list[NDArray[np.uint8]], list[NDArray[np.uint8]]]:
+        """Frames of some moments at full size, of the kept and of the removed file, cut to what both show."""
         longest = max(picture.stretches, key=lambda one: one.removed_end - one.removed_start)
         length = longest.removed_end - longest.removed_start
         times = longest.removed_start + length * (np.arange(_DETAIL_MOMENTS) + 0.5) / _DETAIL_MOMENTS
-        rates = self.facts(removed).frame_rate, self.facts(kept).frame_rate * longest.speed
-        after = times + 1 / max(min(rates), 1.0)
-        small, seen = _read_at(removed, np.stack([times, after], axis=1).ravel(), self.threads)
-        there = np.array([longest.kept_time(time) for time in seen.tolist()]) + 1e-3
-        large, _ = _read_at(kept, there, self.threads)
+        small, seen = _read_at(removed, times, self.threads)
+        large, _ = _read_at(kept, np.array([longest.kept_time(time) for time in seen.tolist()]) + 1e-3, self.threads)
         box = picture.place.shown
         inside = (
             picture.place.scale[0] * box[0] + picture.place.shift[0],
@@ -205,9 +199,8 @@ class Prover:
             picture.place.scale[0] * box[2] + picture.place.shift[0],
             picture.place.scale[1] * box[3] + picture.place.shift[1],
         )
-        upright = [_cut(picture.pose(image), box) for image in small]
-        cut = [_cut(image, inside) for image in large]
-        return list(zip(cut[::2], cut[1::2], strict=True)), list(zip(upright[::2], upright[1::2], strict=True))
+        upright = [picture.pose(image) for image in small]
+        return [_cut(image, inside) for image in large], [_cut(image, box) for image in upright]
 
 
 def prove(
@@ -241,7 +234,7 @@ def _held(held: dict[str, tuple[tuple[int, int], _Value]], path: str, read: Call
 def _read_at(
     path: str, times: NDArray[np.float64], threads: int
 ) -> tuple[list[NDArray[np.uint8]], NDArray[np.float64]]:
-    """The frames on screen at these seconds, some of them more than once, and the seconds at which these begin."""
+    """The frames on screen at these seconds, a frame that stays more than once, and the seconds at which they begin."""
     times = np.maximum(times, 0.0)
     batches = list(iter_frames_at(path, np.unique(times).tolist(), batch=1, threads=threads))
     begins = np.concatenate([batch.timestamps for batch in batches])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from vidkin._base.values import Result
 from vidkin.files.findings import Finding, FindingKind
 from vidkin.files.stretches import TimeStretch
 
-REVISION = 2
+PROOF_REVISION = 3
 """Raised when the same two files would get other findings: a stored proof of another revision is made again."""
 
 
@@ -32,22 +31,7 @@ class Proof(Result):
     removed_content: str
     findings: tuple[Finding, ...] = ()
     stretches: tuple[TimeStretch, ...] = ()
-    revision: int = REVISION
-
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Proof:
-        """The proof that :meth:`to_dict` wrote.
-
-        Raises:
-            InvalidArgumentError, KeyError, TypeError: It is not one.
-        """
-        names = ("kept", "removed", "kept_content", "removed_content")
-        return cls(
-            **{name: str(table[name]) for name in names},
-            findings=tuple(Finding(**fields) for fields in table["findings"]),
-            stretches=tuple(TimeStretch(**fields) for fields in table["stretches"]),
-            revision=int(table["revision"]),
-        )
+    revision: int = PROOF_REVISION
 
     @property
     def holds(self) -> bool:

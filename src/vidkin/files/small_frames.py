@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
 from vidkin.media.decode import iter_frames
-from vidkin.media.frames import LUMINANCE
 
 SHORT_SIDE = 54
 """Pixels of the shorter side: a line of subtitles is still one or two pixels high."""
@@ -24,6 +23,10 @@ REMOVED_RATE = 5.0
 """Frames per second that are enough of a removed file: nothing is looked for between them."""
 # Color is compared in cells this many pixels wide: eyes and encoders resolve it no finer.
 _COLOR_CELL = 3
+# Shares of red and blue in the luma of the two matrices in use (ITU-R BT.601, BT.709).
+_BT601, _BT709 = (0.299, 0.114), (0.2126, 0.0722)
+# Gray levels of blue and red minus luma for each level of Cb and Cr (ITU-R BT.601).
+_BLUE_AND_RED = (1.772, 1.402)
 # Frames of one block, some seconds, and the blocks that stay in memory.
 _BLOCK = 64
 _MAX_BLOCKS = 4
@@ -37,7 +40,7 @@ class Stills:
     """Small frames of one stretch.
 
     Attributes:
-        luma: [T, H, W] float32, 0 to 255.
+        luma: [T, H, W] float32, 0 to 255, by the matrix of the file.
         color: [T, 2, H', W'] float32, blue and red minus luma, in cells of three pixels.
     """
 
@@ -46,6 +49,13 @@ class Stills:
 
     def __len__(self) -> int:
         return len(self.luma)
+
+    def by_matrix(self, matrix: NDArray[np.float32]) -> Stills:
+        """The same colors by another matrix: luma, blue and red = matrix [3, 3] @ (luma, blue, red)."""
+        height, width = self.luma.shape[1:]
+        down, across = pool(self.color.shape[2], height), pool(self.color.shape[3], width)
+        shift = down @ np.einsum("c,tchw->thw", matrix[0, 1:], self.color) @ across.T
+        return Stills(np.asarray(self.luma + shift, np.float32), np.einsum("dc,tchw->tdhw", matrix[1:, 1:], self.color))
 
 
 class SmallFrames:
@@ -83,7 +93,13 @@ class SmallFrames:
         self.size = (0, 0)
         try:
             for batch in iter_frames(
-                path, rate=rate, short_side=SHORT_SIDE, batch=_BLOCK, threads=threads, on_damage=damage.append
+                path,
+                rate=rate,
+                short_side=SHORT_SIDE,
+                batch=_BLOCK,
+                threads=threads,
+                coded=True,
+                on_damage=damage.append,
             ):
                 times.append(batch.timestamps)
                 self.size = batch.images.shape[1:3]
@@ -130,18 +146,20 @@ class SmallFrames:
     def read_every(self, start: float, end: float) -> tuple[NDArray[np.float64], Stills]:
         """Every frame between two seconds, decoded again, or the last ones of the file; their times [T]."""
         start = min(max(start, 0.0), float(self.times[-1]))
-        batches = list(iter_frames(self.path, rate=None, start=start, end=max(end, start + 1.0), short_side=SHORT_SIDE))
+        end = max(end, start + 1.0)
+        batches = list(iter_frames(self.path, rate=None, start=start, end=end, short_side=SHORT_SIDE, coded=True))
         stills = [self._split(batch.images) for batch in batches]
-        return np.concatenate([batch.timestamps for batch in batches]), Stills(
-            np.concatenate([part.luma for part in stills]), np.concatenate([part.color for part in stills])
-        )
+        joined = Stills(np.concatenate([part.luma for part in stills]), np.concatenate([part.color for part in stills]))
+        return np.concatenate([batch.timestamps for batch in batches]), joined
 
     def _split(self, images: NDArray[np.uint8]) -> Stills:
-        luma = np.asarray(images @ np.array(LUMINANCE, np.float32), np.float32)
         height, width = self.color_size
         across, down = pool(self.size[1], width), pool(self.size[0], height)
-        color = [down @ (images[..., channel] - luma) @ across.T for channel in (2, 0)]
-        return Stills(luma, np.stack(color, axis=1))
+        color = [down @ images[..., channel] @ across.T for channel in (1, 2)]
+        scale = np.array(_BLUE_AND_RED, np.float32)[:, None, None]
+        return Stills(
+            images[..., 0].astype(np.float32), np.asarray((np.stack(color, axis=1) - 128) * scale, np.float32)
+        )
 
     def _write(self, images: NDArray[np.uint8]) -> None:
         stills = self._split(images)
@@ -196,3 +214,23 @@ def stretch(source: int, target: int, scale: float, shift: float) -> NDArray[np.
     weights[:, -2] += weights[:, -1]
     inner = weights[:, 1:-1]
     return np.asarray(inner / np.maximum(inner.sum(axis=1, keepdims=True), 1e-9), np.float32)
+
+
+def _to_other_matrix(red: float, blue: float, other_red: float, other_blue: float) -> NDArray[np.float32]:
+    """[3, 3] from luma, blue and red as `Stills` have them by one matrix to those by another one."""
+    green = 1 - red - blue
+    # Blue, red and green minus luma by the first matrix, for each level of what is stored.
+    to_blue = np.array([0.0, 2 * (1 - blue) / _BLUE_AND_RED[0], 0.0])
+    to_red = np.array([0.0, 0.0, 2 * (1 - red) / _BLUE_AND_RED[1]])
+    to_green = -(red * to_red + blue * to_blue) / green
+    luma = other_red * to_red + other_blue * to_blue + (1 - other_red - other_blue) * to_green
+    stored = [
+        np.array([1.0, 0.0, 0.0]) + luma,
+        (to_blue - luma) * _BLUE_AND_RED[0] / (2 * (1 - other_blue)),
+        (to_red - luma) * _BLUE_AND_RED[1] / (2 * (1 - other_red)),
+    ]
+    return np.array(stored, np.float32)
+
+
+MATRICES = (_to_other_matrix(*_BT709, *_BT601), _to_other_matrix(*_BT601, *_BT709))
+"""What a change of the size may have changed besides: high definition has another matrix than what is smaller."""

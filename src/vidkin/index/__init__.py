@@ -11,17 +11,30 @@ if TYPE_CHECKING:
     from vidkin.index.clusters import Cluster, ClusterSearch, open_cluster
     from vidkin.index.collection import Index
     from vidkin.index.damage import DamagedPart, check_files, repair
+    from vidkin.index.duplicates.comparisons import Comparisons, FileRecord, PairResult
     from vidkin.index.duplicates.coverage import Coverage, CoverStep, SharedStretch
     from vidkin.index.duplicates.differences import Difference, DifferenceKind
     from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember, FoundGroup
-    from vidkin.index.duplicates.plans import DuplicatePlan, check_plan_is_settled, plan_removal, read_plan, write_plan
+    from vidkin.index.duplicates.plans import (
+        DuplicatePlan,
+        FileState,
+        PlannedGroup,
+        PlannedProof,
+        check_plan_is_settled,
+        plan_removal,
+        read_plan,
+        write_plan,
+    )
     from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, place_of_plan, sign_plan
     from vidkin.index.duplicates.prove_pair import prove_pair
     from vidkin.index.duplicates.removal import apply_plan
     from vidkin.index.duplicates.removal_files import FileAction
-    from vidkin.index.duplicates.removal_log import Journal
+    from vidkin.index.duplicates.removal_locks import hold_removals
+    from vidkin.index.duplicates.removal_log import Journal, RemovalStep
     from vidkin.index.duplicates.removal_undo import undo
     from vidkin.index.duplicates.removals import Removal, Removals, RemovedFile
+    from vidkin.index.duplicates.traits import Traits
+    from vidkin.index.embedding import embed
     from vidkin.index.ingest.executor import (
         Advanced,
         Described,
@@ -37,28 +50,39 @@ if TYPE_CHECKING:
     from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, IngestReport, Progress
     from vidkin.index.ingest.scan import BIN, LINK_TO_FOLDER, PHOTOGRAPH, Scan, VideoFile, scan
     from vidkin.index.overview import CollectionMap, map_collection, map_shots
-    from vidkin.index.query.sound import SoundOffset, compare, find_offset
+    from vidkin.index.pooling import IndexPair
+    from vidkin.index.query.common import Calibration, CommonFrames
+    from vidkin.index.query.exact_times import refine_segment
+    from vidkin.index.query.learned_scale import LearnedScale
+    from vidkin.index.query.query import Query
+    from vidkin.index.query.sound import By, SoundOffset, compare, find_offset
     from vidkin.index.query.stage_recall import RecallReport
-    from vidkin.index.query.stages import Comparison, Match, Ranker
+    from vidkin.index.query.stages import Comparison, Match, Ranker, score_candidates
     from vidkin.index.recurring.companions import Companion, write_companions
     from vidkin.index.recurring.groups import Occurrence, RecurringGroup
-    from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore
-    from vidkin.index.storage.decisions import Decision
-    from vidkin.index.storage.files import is_gone
+    from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore, no_windows
+    from vidkin.index.storage.decisions import DecidedStretch, Decision, Decisions, RecurringDecision
+    from vidkin.index.storage.files import content_hash, is_gone
     from vidkin.index.storage.folder_rules import FolderRules
-    from vidkin.index.storage.lance import LanceStore
-    from vidkin.index.storage.lists import SavedList
-    from vidkin.index.storage.manifest import IndexInfo, WorkerSpec
-    from vidkin.index.storage.opening import open_place
+    from vidkin.index.storage.lists import SavedList, SavedLists
+    from vidkin.index.storage.manifest import IndexInfo, Manifest, WorkerSpec
+    from vidkin.index.storage.opening import LocalPlace, open_place
+    from vidkin.index.storage.place import Location, Place
     from vidkin.index.storage.records import (
         Entry,
         VideoRecord,
         WindowVectors,
+        WindowWhitening,
+        distinct_windows,
         query_rate,
         sampling_rate,
         to_stored,
         window_vectors,
     )
+    from vidkin.index.storage.sound_files import SoundFiles
+    from vidkin.index.storage.store import DiskStore
+    from vidkin.index.storage.stores import StoreKind
+    from vidkin.index.storage.tasks import MapHere, MappedJob, Task
     from vidkin.index.watch import watch_folders
 else:
     __getattr__ = lazy_names(__name__)
@@ -69,18 +93,25 @@ __all__ = [
     "NO_WINDOW",
     "PHOTOGRAPH",
     "Advanced",
+    "By",
+    "Calibration",
     "Cluster",
     "ClusterSearch",
     "CollectionMap",
+    "CommonFrames",
     "Companion",
     "Comparison",
+    "Comparisons",
     "CoverStep",
     "Coverage",
     "DamagedPart",
+    "DecidedStretch",
     "Decision",
+    "Decisions",
     "Described",
     "Difference",
     "DifferenceKind",
+    "DiskStore",
     "DuplicateGroup",
     "DuplicateMember",
     "DuplicatePlan",
@@ -89,50 +120,76 @@ __all__ = [
     "Executor",
     "FileAction",
     "FileOutcome",
+    "FileRecord",
+    "FileState",
     "FolderRules",
     "FoundGroup",
     "Idle",
     "Index",
     "IndexInfo",
+    "IndexPair",
     "IngestInterrupted",
     "IngestReport",
     "Journal",
-    "LanceStore",
+    "LearnedScale",
+    "LocalPlace",
+    "Location",
+    "Manifest",
+    "MapHere",
+    "MappedJob",
     "Match",
     "MemoryStore",
     "NearestWindows",
     "Occurrence",
+    "PairResult",
+    "Place",
     "PlanKey",
+    "PlannedGroup",
+    "PlannedProof",
     "ProcessExecutor",
     "Progress",
     "Prune",
+    "Query",
     "Ranker",
     "RecallReport",
+    "RecurringDecision",
     "RecurringGroup",
     "Removal",
+    "RemovalStep",
     "Removals",
     "RemovedFile",
     "SavedList",
+    "SavedLists",
     "Scan",
     "SerialExecutor",
     "SharedStretch",
+    "SoundFiles",
     "SoundOffset",
+    "StoreKind",
+    "Task",
+    "Traits",
     "Unreadable",
     "VectorStore",
     "VideoFile",
     "VideoRecord",
     "WindowVectors",
+    "WindowWhitening",
     "WorkerSpec",
     "apply_plan",
     "check_files",
     "check_plan_is_settled",
     "compare",
+    "content_hash",
     "describe_video",
+    "distinct_windows",
+    "embed",
     "find_offset",
+    "hold_removals",
     "is_gone",
     "key_of_plan",
     "map_collection",
     "map_shots",
+    "no_windows",
     "open_cluster",
     "open_place",
     "place_of_plan",
@@ -140,9 +197,11 @@ __all__ = [
     "prove_pair",
     "query_rate",
     "read_plan",
+    "refine_segment",
     "repair",
     "sampling_rate",
     "scan",
+    "score_candidates",
     "sign_plan",
     "to_stored",
     "undo",

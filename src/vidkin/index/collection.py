@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.arguments import check_all_arguments
 from vidkin._base.blas import one_blas_thread
-from vidkin.errors import CollectionError, CollectionMismatchError, InvalidArgumentError
+from vidkin._base.stopping import check_wanted, report_to
+from vidkin._base.values import check_choice, check_share
+from vidkin.errors import CollectionError, CollectionMismatchError, IndexClosedError, InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor
 from vidkin.index.duplicates.comparisons import Comparisons, content_of, present_files
 from vidkin.index.duplicates.scope import Scope
-from vidkin.index.ingest.scan import VideoFile, scan
+from vidkin.index.ingest.report import IngestInterrupted, Progress
+from vidkin.index.ingest.scan import Scan, scan
+from vidkin.index.pooling import IndexPair, embed_videos, known_pairs
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
     Decision,
@@ -31,7 +41,7 @@ from vidkin.index.storage.decisions import (
 from vidkin.index.storage.files import is_gone
 from vidkin.index.storage.lists import SavedList, change_saved_list, read_saved_lists, rename_saved_list
 from vidkin.index.storage.manifest import (
-    LANCE,
+    DISK,
     IndexInfo,
     Manifest,
     WorkerSpec,
@@ -46,6 +56,7 @@ from vidkin.index.storage.place import Location, Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.index.storage.stores import find_store_kind, open_store
 from vidkin.index.storage.tasks import Mapper
+from vidkin.media.frames import Time
 from vidkin.media.notebook import Results
 from vidkin.similarity import EXCERPT, SURE, Scorer
 
@@ -57,41 +68,51 @@ if TYPE_CHECKING:
     from vidkin.index.ingest.executor import Executor
     from vidkin.index.ingest.pruning import Prune
     from vidkin.index.ingest.report import IngestReport, OnProgress
-    from vidkin.index.query.query import Query, QuerySource, SearchParts
+    from vidkin.index.query.query import Query, SearchParts
     from vidkin.index.query.sound import By
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker
     from vidkin.index.recurring.groups import Occurrence, RecurringGroup
+    from vidkin.media import Source
 
 PathLike = str | os.PathLike[str]
 
 _logger = logging.getLogger(__name__)
 
 
+@check_all_arguments
 class Index:
     """A searchable collection of videos. Open it with :meth:`open`; a context manager.
 
     One process writes at a time, any number read; a reader sees what was complete when it opened, last
     searched or last called :meth:`refresh`.
 
+    Any number of threads may use it. After :meth:`close` every method raises
+    :class:`~vidkin.errors.IndexClosedError`. Whatever runs can be canceled with :func:`vidkin.stopping_when`, and by
+    what its ``on_progress`` raises; what was complete stays.
+
     Attributes:
         place: Place of the index: a folder, or a prefix on object storage.
         manifest: Settings that the index was made with.
-        store: Records, features and windows.
         worker_spec: Specification an executor needs to extract features for this index.
     """
 
     def __init__(
-        self, place: Place, manifest: Manifest, store: VectorStore, spec: WorkerSpec, *, read_only: bool
+        self, place: Place, manifest: Manifest, store: VectorStore, spec: WorkerSpec, *, read_only: bool, remember: bool
     ) -> None:
         self.place = place
         self.manifest = manifest
-        self.store = store
+        self._store = store
         self.worker_spec = spec
         self._read_only = read_only
+        self._remember = remember
         self._ranker: Ranker | None = None
         self._mapper: Mapper | None = None
         self._cluster: ClusterSearch | None = None
+        self._closing = threading.Event()
+        self._adding = threading.Lock()
+        # The thread that adds files.
+        self._adder: int | None = None
 
     @classmethod
     def open(
@@ -104,6 +125,7 @@ class Index:
         rate: float | None = None,
         create: bool = False,
         read_only: bool = False,
+        remember: bool = True,
         store: VectorStore | str | None = None,
         device: str = "auto",
     ) -> Index:
@@ -120,8 +142,10 @@ class Index:
             rate: Frames per second that a new index has of ordinary videos, default 1.
             create: Make the index if there is none; without it a missing index is an error.
             read_only: Refuse to write; never makes an index.
-            store: Keeps records, features and windows. The name of what a new index has (it never changes): ``lance``,
-                the default, or what another package brings, such as ``shards:16`` for collections of millions. Or a
+            remember: Keep in the index what searches for copies and for what recurs have compared, also with
+                ``read_only``; False changes no file of it.
+            store: Keeps records, features and windows. The name of what a new index has (it never changes): ``disk``
+                in a folder, or what another package brings, such as ``shards:16`` for collections of millions. Or a
                 store of your own: settings, calibration and decisions are at ``path`` in any case, so always open an
                 index with the store that it was filled with.
             device: Where video is described: ``cpu``, ``cuda``, ``cuda:1``, ``auto``: CUDA if it is there.
@@ -133,7 +157,7 @@ class Index:
             ExtractorError: The extractor cannot be opened.
         """
         place = open_place(path)
-        named = LANCE if store is None else store
+        named = (DISK if place.folder is not None else "lance") if store is None else store
         if create and not read_only and not Manifest.exists(place):
             made = resolve_spec(None, extractor, weights, whitening, rate, device)
             if isinstance(named, str):
@@ -148,7 +172,7 @@ class Index:
         spec = resolve_spec(manifest, extractor, weights, whitening, rate, device)
         if store is None or isinstance(store, str):
             store = open_store(place, manifest)
-        index = cls(place, manifest, store, spec, read_only=read_only)
+        index = cls(place, manifest, store, spec, read_only=read_only, remember=remember)
         if extractor is not None or weights is not None or whitening is not None:
             # A wrong extractor is an error here and not in the first search.
             _logger.debug("%s: features by %s", place.uri, index.extractor.fingerprint)
@@ -156,15 +180,28 @@ class Index:
                 index.manifest = remember_places(place, manifest, spec)
         return index
 
-    @cached_property
+    @property
+    def store(self) -> VectorStore:
+        """Records, features and windows; :class:`~vidkin.errors.IndexClosedError` after :meth:`close`."""
+        if self._closing.is_set():
+            raise self._closed()
+        return self._store
+
+    @property
     def _parts(self) -> SearchParts:
+        if self._closing.is_set():
+            raise self._closed()
+        return self._opened_parts
+
+    @cached_property
+    def _opened_parts(self) -> SearchParts:
         # Reading an index needs neither a decoder nor an extractor.
         from vidkin.index.query.query import SearchParts
 
         def opened() -> FrameExtractor:
             return open_index_extractor(self.place, self.manifest, self.worker_spec)
 
-        return SearchParts(self.place, self.manifest, self.store, opened)
+        return SearchParts(self.place, self.manifest, self._store, opened)
 
     def use_sound(self, sound: bool, *, wait: float = 0.0) -> None:
         """Describe the sound of files from now on, or no longer; the next :meth:`add` reads again what has sound."""
@@ -200,7 +237,7 @@ class Index:
         *,
         workers: int | None = None,
         prune: Prune = False,
-        exclude: Iterable[str] | None = None,
+        exclude: str | Iterable[str] | None = None,
         follow_links: bool | None = None,
         images: bool | None = None,
         include_bins: bool | None = None,
@@ -208,7 +245,7 @@ class Index:
         retry_broken: bool = False,
         wait: float = 0.0,
         executor: Executor | None = None,
-        is_ready: Callable[[VideoFile], bool] | None = None,
+        found: Scan | None = None,
     ) -> IngestReport:
         """Bring the index up to date with folders and files; only new and changed files are read.
 
@@ -228,11 +265,13 @@ class Index:
             retry_broken: Also read broken files again that have not changed.
             wait: Seconds to wait for another writer.
             executor: Makes the features (see :attr:`worker_spec`); default processes of this machine.
-            is_ready: Files for which it is false are left as they are (:func:`vidkin.index.watch_folders`).
+            found: What was found at ``paths`` by whoever looks at them again and again
+                (:func:`vidkin.index.watch_folders`); default: they are scanned.
 
         Raises:
-            CollectionLockedError: Another process is writing.
+            CollectionLockedError: Another process is writing. Calls of several threads wait for each other.
             IngestInterrupted: On Ctrl-C, with the report so far.
+            IndexClosedError: Another thread closed the index; what was complete is in it.
         """
         from vidkin.index.ingest.processes import ProcessExecutor
         from vidkin.index.ingest.update import update_index
@@ -241,10 +280,8 @@ class Index:
         if executor is None:
             executor = ProcessExecutor(self.worker_spec, workers=workers)
         rules = self.manifest.rules.changed(exclude, follow_links, images, include_bins)
-        files = scan([paths] if isinstance(paths, str | os.PathLike) else paths, rules)
-        if is_ready is not None:
-            files = files.only(is_ready)
-        with self.place.exclusive(wait):
+        files = found or scan([paths] if isinstance(paths, str | os.PathLike) else paths, rules)
+        with self._while_adding(), self.place.exclusive(wait):
             self.manifest = self.manifest.with_rules(self.place, rules)
             return update_index(
                 self.place,
@@ -256,8 +293,31 @@ class Index:
                 update_parts=self._parts.update,
                 prune=prune,
                 retry_broken=retry_broken,
-                on_progress=on_progress,
+                on_progress=partial(self._report, on_progress),
             )
+
+    @contextmanager
+    def _while_adding(self) -> Iterator[None]:
+        """Makes other threads that add files wait, and closes the index at the end if one wanted to."""
+        with self._adding:
+            self._adder = threading.get_ident()
+            try:
+                yield
+            except IngestInterrupted as interrupted:
+                if self._closing.is_set():
+                    raise self._closed() from interrupted
+                raise
+            finally:
+                self._adder = None
+                if self._closing.is_set():
+                    self._release()
+
+    def _report(self, on_progress: OnProgress | None, progress: Progress) -> None:
+        if self._closing.is_set():
+            raise KeyboardInterrupt  # ends as Ctrl-C does, with everything written that is complete
+        check_wanted()
+        if on_progress is not None:
+            on_progress(progress)
 
     def remove(self, paths: PathLike | Iterable[PathLike], *, wait: float = 0.0) -> int:
         """Remove files, and all files in folders, until :meth:`add` names them again.
@@ -283,10 +343,10 @@ class Index:
     @one_blas_thread()
     def search(
         self,
-        query: QuerySource,
+        query: Source,
         *,
-        start: float | None = None,
-        end: float | None = None,
+        start: float | str | None = None,
+        end: float | str | None = None,
         frame_rate: float | None = None,
         limit: int = 10,
         offset: int = 0,
@@ -294,6 +354,8 @@ class Index:
         mirrored: bool = True,
         candidates: int = 100,
         by: By | None = None,
+        own: bool = True,
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> Results[Match]:
         """The videos of the index that match a query, best first, and where.
 
@@ -301,11 +363,11 @@ class Index:
         (:class:`vidkin.similarity.KindScorer`). A file with the same bytes always scores 1, even one of black frames.
 
         Args:
-            query: A video (or image) file, which need not be in the index, a PIL image, a uint8 array [H, W, 3] or
-                [T, H, W, 3], or :class:`vidkin.media.Frames`. A picture has segments without length in the query, which
-                show the moment of each video that it is from.
-            start, end: Limits of the stretch to use, in seconds.
-            frame_rate: Frames per second of an array.
+            query: A video or an image, which need not be in the index, see :data:`vidkin.media.Source`: a path, bytes,
+                an open binary file, a PIL image, an array, frames. A picture has segments without length in the query,
+                which show the moment of each video that it is from.
+            start, end: Limits of the stretch to use, in seconds or as ``"1:02:03.5"``.
+            frame_rate: Frames per second of an array or an iterator of frames.
             limit: Maximum number of matches.
             offset: Skip this many of the best ones.
             threshold: Leave out scores below this; 0.2 leaves out nearly all that is unrelated.
@@ -313,42 +375,91 @@ class Index:
             candidates: Number of videos compared exactly; raise it if recall is low (`vidkin doctor`).
             by: What the score is made of: ``picture`` (reads no sound), ``sound``, ``either`` or ``both``. None: the
                 picture, with what the sound says beside it; of a file of sound alone its sound.
+            own: Whether the query itself is a match, if it is a file of the index.
+            on_progress: Callback that receives (steps done, total number of steps).
 
         Raises:
             MediaError: The query cannot be read.
             InvalidArgumentError: A number is out of its range.
         """
-        from vidkin.index.query.query import query_file
         from vidkin.index.query.sound import SearchLimits, search_file
+        from vidkin.media.sources import open_source
 
         if offset < 0:
             raise InvalidArgumentError(f"offset must be at least 0, got {offset}")
-        limits = SearchLimits(start, end, limit + offset if limit > 0 else limit, threshold, candidates)
-        with query_file(query, frame_rate) as path:
+        start, end = _seconds(start), _seconds(end)
+        most = limit + offset + (not own) if limit > 0 else limit
+        limits = SearchLimits(start, end, most, threshold, candidates)
+        report = report_to(on_progress)
+        with open_source(query, frame_rate, name="query") as path:
             self.refresh()
-            describe = partial(self._describe, path, start, end, mirrored)
+            left_out = None if own or path not in self else find_records(self.store, path)[0].path
+            describe = partial(self._describe, path, start, end, mirrored, partial(_report_reading, report))
             matches = search_file(path, describe, self._parts, self.manifest, limits, by, self._ranker)
-        return Results(replace(match, missing=is_gone(match.path)) for match in matches[offset:])
+        report(_READING + 1, _READING + 1)
+        found = [match for match in matches if match.path != left_out][offset : offset + limit]
+        return Results(replace(match, missing=is_gone(match.path)) for match in found)
+
+    def search_many(
+        self,
+        queries: Iterable[PathLike],
+        *,
+        limit: int = 10,
+        threshold: float = 0.0,
+        mirrored: bool = True,
+        candidates: int = 100,
+        by: By | None = None,
+        own: bool = False,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Iterator[Results[Match] | MediaError]:
+        """Search for many files, such as all of the index, one after the other.
+
+        Args:
+            queries: Videos and images, which need not be in the index.
+            limit, threshold, mirrored, candidates, by: As for :meth:`search`.
+            own: Whether each file of the index is a match of itself.
+            on_progress: Callback that receives (queries done, total number of queries).
+
+        Yields:
+            For each query, in their order, its matches, or the error of a file that cannot be read.
+        """
+        report, names = report_to(on_progress), list(queries)
+        for done, query in enumerate(names, start=1):
+            try:
+                yield self.search(
+                    query,
+                    limit=limit,
+                    threshold=threshold,
+                    mirrored=mirrored,
+                    candidates=candidates,
+                    by=by,
+                    own=own,
+                )
+            except MediaError as error:
+                yield error
+            report(done, len(names))
 
     @one_blas_thread()
     def match(
         self,
-        query: PathLike,
+        query: Source,
         target: PathLike,
         *,
-        start: float | None = None,
-        end: float | None = None,
+        start: float | str | None = None,
+        end: float | str | None = None,
+        frame_rate: float | None = None,
         mirrored: bool = True,
     ) -> Comparison:
-        """Compare a file with one video of the index; the same score as :func:`vidkin.compare`.
+        """Compare a video with one video of the index; the same score as :func:`vidkin.compare`.
 
         The video is read again as finely as the query. What the index holds of it is used where that is as fine (videos
         of more than 60 s) or where the file is gone.
 
         Args:
-            query: A video (or image) file; it need not be in the index.
+            query: A video or an image, as for :meth:`search`; it need not be in the index.
             target: A file of the index.
-            start, end: Limits of the stretch of the query to use, in seconds.
+            start, end: Limits of the stretch of the query to use, in seconds or as ``"1:02:03.5"``.
+            frame_rate: Frames per second of an array or an iterator of frames.
             mirrored: Also compare either one flipped left to right.
 
         Raises:
@@ -357,15 +468,20 @@ class Index:
         """
         from vidkin.index.query.sound import add_sound
         from vidkin.index.query.stages import compare_pair
+        from vidkin.media.sources import open_source, source_name
 
         self.refresh()
         record = find_records(self.store, target)[0]
-        described = self._describe(query, start, end, mirrored)
-        readings = self._parts.readings()
-        again = mirrored and not readings.is_stored_as_finely(record)
-        compared = compare_pair(described, readings.finest(record, mirrored=again), self.scorer)
-        sound = self._parts.sound(self.manifest)
-        return compared if sound is None else add_sound(compared, query, sound.tracks(record.content_hash), start, end)
+        start, end = _seconds(start), _seconds(end)
+        with open_source(query, frame_rate, name="query") as path:
+            described = self._describe(path, start, end, mirrored)
+            readings = self._parts.readings()
+            again = mirrored and not readings.is_stored_as_finely(record)
+            compared = compare_pair(described, readings.finest(record, mirrored=again), self.scorer)
+            sound = self._parts.sound(self.manifest)
+            if sound is not None:
+                compared = add_sound(compared, path, sound.tracks(record.content_hash), start, end)
+        return replace(compared, query=source_name(query), target=record.path)
 
     @one_blas_thread()
     def duplicates(
@@ -433,7 +549,7 @@ class Index:
         self._parts.check_scale(threshold)
         files = present_files(self._parts.records())
         known = Comparisons.open(self.place, self._parts.state_of_scores())
-        if not read_files:
+        if not (read_files and self._remember):
             known.place = None  # a preview writes nothing over what a search stores at the same time
         parts_of_pairs = self.store, self._parts.common, self.scorer, known, self._parts.readings()
         search = PairSearch(*parts_of_pairs, mirrored=mirrored, sound=self._parts.sound(self.manifest))
@@ -452,7 +568,7 @@ class Index:
             read_files=read_files,
             workers=workers,
             by=by,
-            on_progress=on_progress,
+            on_progress=report_to(on_progress),
             on_found=on_found,
         )
         return Results(groups)
@@ -491,6 +607,8 @@ class Index:
         files = {file.record.path: file for file in present_files(self._parts.records())}
         present = [[files[member.path] for member in group.members if member.path in files] for group in groups]
         known = Comparisons.open(self.place, self._parts.state_of_scores())
+        if not self._remember:
+            known.place = None
         parts_of_pairs = self.store, self._parts.common, self.scorer, known, self._parts.readings()
         search = PairSearch(*parts_of_pairs, sound=self._parts.sound(self.manifest))
         search.compute_ahead(None, self.worker_spec)
@@ -505,7 +623,7 @@ class Index:
             accept=accept,
             workers=workers,
             by=by,
-            on_progress=on_progress,
+            on_progress=report_to(on_progress),
         )
         return Results(proven)
 
@@ -532,8 +650,10 @@ class Index:
         from vidkin.index.duplicates.coverage import cover
 
         self.refresh()
-        query = self._describe(path, None, None, mirrored)
-        return cover(path, self._parts, query, within, threshold, candidates, on_progress, self._ranker)
+        report = report_to(on_progress)
+        query = self._describe(path, None, None, mirrored, partial(_report_reading, report))
+        after = partial(_report_after, report)
+        return cover(path, self._parts, query, within, threshold, candidates, after, self._ranker)
 
     @one_blas_thread()
     def recurring(
@@ -581,7 +701,10 @@ class Index:
             records = [record for record in records if record.path in chosen]
         state = f"{self.manifest.fingerprint} {self.manifest.sampling_rate!r}"
         findings, sound = Findings.open(self.place, state) if remember else Findings(), self._parts.sound(self.manifest)
-        parts = self._parts, self.place, records, findings, options, sound, by, on_progress, self._mapper
+        if not self._remember:
+            findings.place = None
+        report = report_to(on_progress)
+        parts = self._parts, self.place, records, findings, options, sound, by, report, self._mapper
         return Results(find_recurring_by(*parts))
 
     def confirm_recurring(
@@ -623,6 +746,40 @@ class Index:
         contents = {content_of(record) for record in records if not is_gone(record.path)}
         return len(contents - known.searched), len(contents)
 
+    def embeddings(self, pool: str | None = "mean") -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Vectors of all videos, to cluster them, draw them, or search them with another library.
+
+        Of each frame the descriptor of the whole picture, averaged over its regions to one unit vector; of a video the
+        mean of its frames, weighted by how much they show, with length 1. Stored values are read, and no files.
+
+        Args:
+            pool: ``"mean"`` for a vector of each video, None for one of each frame.
+
+        Returns:
+            Ids of videos [N] int64, rising, as :meth:`videos` has them (several times without pooling), and vectors
+            [N, D] float32. Videos without frames have none, and frames that show nothing have zeros.
+
+        Raises:
+            InvalidArgumentError: ``pool`` is something else.
+        """
+        check_choice("pool", pool, ("mean", None))
+        self.refresh()
+        records = [record for record in self.videos() if record.status == "ok" and record.frames]
+        return embed_videos(self.store, sorted(record.id for record in records), mean=pool is not None)
+
+    def pairs(self, threshold: float = SURE) -> Results[IndexPair]:
+        """The pairs of videos that earlier searches for duplicates found, best first, with where they match.
+
+        Nothing is compared: :meth:`duplicates` compares what :meth:`uncompared` counts.
+
+        Args:
+            threshold: Leave out pairs with a lower score, in [0, 1].
+        """
+        check_share(threshold=threshold)
+        self.refresh()
+        known = Comparisons.open(self.place, self._parts.state_of_scores())
+        return Results(known_pairs(known, self.videos(), threshold))
+
     def on_cluster(self, cluster: str | ClusterSearch) -> Index:
         """Search and compare on the machines of a cluster until this is closed; the answers are the same.
         ``cluster`` is its name (``ray:HOST:PORT``), or a connection that others use as well and that stays open.
@@ -661,7 +818,7 @@ class Index:
             queries=queries,
             limit=limit,
             seed=seed,
-            on_progress=on_progress,
+            on_progress=report_to(on_progress),
         )
 
     def confirm(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
@@ -718,10 +875,25 @@ class Index:
         return self._parts.refresh()
 
     def close(self) -> None:
-        """Release memory and files; the index cannot be used afterwards."""
+        """Release memory and files. A running :meth:`add` ends first, at the next file: this waits for it."""
+        self._closing.set()
+        if self._adder == threading.get_ident():
+            return  # called by its progress: it closes when it has ended
+        with self._adding:
+            self._release()
+
+    def _release(self) -> None:
         if self._cluster is not None:
             self._cluster.close()
-        self.store.close()
+        self._store.close()
+
+    def _closed(self) -> IndexClosedError:
+        return IndexClosedError(f"the index {self.place.uri} was closed; open it again with vidkin.Index.open")
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidArgumentError(
+            f"an index cannot be sent to another process; open it there: vidkin.Index.open({self.place.uri!r})"
+        )
 
     def __len__(self) -> int:
         return sum(record.status == "ok" for record in self.videos())
@@ -739,13 +911,21 @@ class Index:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Index({self.place.uri!r}, extractor={self.manifest.extractor!r}, videos={len(self)})"
+        state = "closed" if self._closing.is_set() else f"videos={len(self)}"
+        return f"Index({self.place.uri!r}, extractor={self.manifest.extractor!r}, {state})"
 
-    def _describe(self, path: PathLike, start: float | None, end: float | None, mirrored: bool) -> Query:
+    def _describe(
+        self,
+        path: PathLike,
+        start: float | None,
+        end: float | None,
+        mirrored: bool,
+        on_share: Callable[[float], None] | None = None,
+    ) -> Query:
         from vidkin.index.query.query import describe_query
 
-        rate = self.manifest.sampling_rate
-        return describe_query(path, *self._parts.of_queries, rate=rate, start=start, end=end, mirrored=mirrored)
+        rate, parts = self.manifest.sampling_rate, self._parts.of_queries
+        return describe_query(path, *parts, rate=rate, start=start, end=end, mirrored=mirrored, on_share=on_share)
 
     def _require_segments(self) -> None:
         if not self.scorer.has_segments:
@@ -755,5 +935,24 @@ class Index:
             )
 
     def _check_writable(self) -> None:
+        if self._closing.is_set():
+            raise self._closed()
         if self._read_only:
             raise CollectionError(f"{self.place.uri} was opened read-only; open it with read_only=False to change it")
+
+
+# Steps of reading a query; what is compared with it follows.
+_READING = 100
+
+
+def _report_reading(report: Callable[[int, int], None], share: float) -> None:
+    report(int(_READING * share), _READING + 1)
+
+
+def _report_after(report: Callable[[int, int], None], done: int, total: int) -> None:
+    report(_READING + done, _READING + total)
+
+
+def _seconds(time: float | str | None) -> float | None:
+    """The seconds of a time as a caller may write it."""
+    return float(Time.parse(time)) if isinstance(time, str) else time

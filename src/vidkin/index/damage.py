@@ -14,13 +14,11 @@ from vidkin.index.query.learned_scale import LearnedScale
 from vidkin.index.recurring.decided import save_confirmed_frames
 from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.files import WHITENING_FILE, writing
-from vidkin.index.storage.lance import REMEDY_OF_VIDEOS, VIDEOS_TABLE, WINDOWS_TABLE
 from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.manifest import INDEX_REMEDY, Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.sound_files import SoundFiles, SoundTable
-from vidkin.index.storage.stores import find_store_places, open_store
-from vidkin.index.storage.table import LanceTable, new_session
+from vidkin.index.storage.stores import LastingStore, open_store
 from vidkin.index.storage.whitening import fit_whitening, read_whitening, write_whitening
 
 
@@ -66,65 +64,63 @@ def repair(
     with place.exclusive(wait):
         Decisions.open(place)
         SavedLists.open(place)
-        parts = find_store_places(place, manifest)
-        for part in parts:
-            LanceTable(part, VIDEOS_TABLE, session=new_session, remedy=REMEDY_OF_VIDEOS).read_through()
-        damaged = []
-        rebuilt = (
-            (Calibration.FILE, Calibration.read),
-            (CommonFrames.FILE, CommonFrames.open_found),
-            (CommonFrames.CONFIRMED_FILE, CommonFrames.open_confirmed),
-            (LearnedScale.FILE, LearnedScale.open),
-        )
-        for name, read in rebuilt:
-            try:
-                read(place)
-            except CollectionDamagedError as error:
-                with writing(place.uri):
-                    place.delete([name])
-                damaged.append(DamagedPart(place.address(name), _cause(error)))
-        # All windows can be rebuilt, and have to be if nobody knows how they were whitened.
-        lost = _repair_whitening(place, manifest) if manifest.whitened else None
-        if lost:
-            damaged.append(lost)
-        for part in parts:
-            try:
-                if lost:
-                    raise CollectionDamagedError(f"{part.address(WINDOWS_TABLE)} fits no {WHITENING_FILE}")
-                LanceTable(part, WINDOWS_TABLE, session=new_session).read_through()
-            except CollectionDamagedError as error:
-                with writing(part.uri):
-                    part.delete_folder(WINDOWS_TABLE)
-                damaged.append(DamagedPart(part.address(WINDOWS_TABLE), _cause(error)))
         store = open_store(place, manifest)
         try:
-            readable = [record for record in store.videos() if record.status == "ok"]
-            for done, record in enumerate(readable, start=1):
-                cause = ""
-                try:
-                    frames = len(store.read(record.id))
-                    if frames != record.frames:
-                        cause = f"it has features of {frames} frames instead of {record.frames}"
-                except CollectionDamagedError as error:
-                    cause = _cause(error)
-                if cause:
-                    store.discard_features([record.id])
-                    damaged.append(DamagedPart(record.path, cause))
-                if on_progress is not None:
-                    on_progress(done, len(readable))
-            paths = {record.content_hash: record.path for record in readable}
-            for name, cause in SoundFiles(place).remove_damaged().items():
-                damaged.append(DamagedPart(paths.get(name, place.address(name)), cause.partition("; ")[0]))
-            store.recover()
-            store.optimize()
-            if any(part.part == place.address(CommonFrames.FILE) for part in damaged):
-                readable = [record for record in store.videos() if record.status == "ok"]
-                vectors = find_common(store, [record.id for record in readable])
-                CommonFrames(vectors).save(place)
-            if any(part.part == place.address(CommonFrames.CONFIRMED_FILE) for part in damaged):
-                save_confirmed_frames(place, store, Decisions.open(place).recurring)
+            store.check_videos()
+            return _repair_store(place, manifest, store, on_progress)
         finally:
             store.close()
+
+
+def _repair_store(
+    place: Place, manifest: Manifest, store: LastingStore, on_progress: Callable[[int, int], None] | None
+) -> tuple[DamagedPart, ...]:
+    damaged = []
+    rebuilt = (
+        (Calibration.FILE, Calibration.read),
+        (CommonFrames.FILE, CommonFrames.open_found),
+        (CommonFrames.CONFIRMED_FILE, CommonFrames.open_confirmed),
+        (LearnedScale.FILE, LearnedScale.open),
+    )
+    for name, read in rebuilt:
+        try:
+            read(place)
+        except CollectionDamagedError as error:
+            with writing(place.uri):
+                place.delete([name])
+            damaged.append(DamagedPart(place.address(name), _cause(error)))
+    # All windows can be rebuilt, and have to be if nobody knows how they were whitened.
+    lost = _repair_whitening(place, manifest) if manifest.whitened else None
+    if lost:
+        damaged.append(lost)
+    why = f"fits no {WHITENING_FILE}" if lost else ""
+    damaged += [
+        DamagedPart(path, cause.partition("; ")[0]) for path, cause in store.remove_damaged_windows(why).items()
+    ]
+    readable = [record for record in store.videos() if record.status == "ok"]
+    for done, record in enumerate(readable, start=1):
+        cause = ""
+        try:
+            frames = len(store.read(record.id))
+            if frames != record.frames:
+                cause = f"it has features of {frames} frames instead of {record.frames}"
+        except CollectionDamagedError as error:
+            cause = _cause(error)
+        if cause:
+            store.discard_features([record.id])
+            damaged.append(DamagedPart(record.path, cause))
+        if on_progress is not None:
+            on_progress(done, len(readable))
+    paths = {record.content_hash: record.path for record in readable}
+    for name, cause in SoundFiles(place).remove_damaged().items():
+        damaged.append(DamagedPart(paths.get(name, place.address(name)), cause.partition("; ")[0]))
+    store.recover()
+    store.optimize()
+    if any(part.part == place.address(CommonFrames.FILE) for part in damaged):
+        readable = [record for record in store.videos() if record.status == "ok"]
+        CommonFrames(find_common(store, [record.id for record in readable])).save(place)
+    if any(part.part == place.address(CommonFrames.CONFIRMED_FILE) for part in damaged):
+        save_confirmed_frames(place, store, Decisions.open(place).recurring)
     return tuple(damaged)
 
 

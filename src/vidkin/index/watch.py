@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import math
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from vidkin.index.collection import Index
 from vidkin.index.ingest.executor import Executor
 from vidkin.index.ingest.pruning import Prune
 from vidkin.index.ingest.report import IngestReport, OnProgress
-from vidkin.index.ingest.scan import Scan, VideoFile, scan
+from vidkin.index.ingest.scan import Scan, VideoFile, scan, scan_again
+from vidkin.index.storage.folder_rules import FolderRules
+from vidkin.index.storage.manifest import MANIFEST_FILE
 
 _logger = logging.getLogger(__name__)
 
@@ -34,6 +37,8 @@ _WAIT = 10.0
 # Pauses while many messages arrive, and while another process writes.
 _SHORTEST_PAUSE = 0.25
 _LOCKED_PAUSE = 5.0
+# After a scan of all folders so many times as long without another one: they take a tenth of a processor at most.
+_SHARE_OF_SCANS = 9.0
 # Own reading makes messages, too: only these kinds say that something may be new.
 _CHANGES = frozenset({"created", "modified", "moved", "deleted", "closed"})
 
@@ -71,7 +76,7 @@ def watch_folders(
         raise InvalidArgumentError(f"settle must be more than 0 s, got {settle}")
     names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
 
-    def update(is_ready: Callable[[VideoFile], bool]) -> IngestReport:
+    def update(found: Scan) -> IngestReport:
         return index.add(
             names,
             workers=workers,
@@ -79,7 +84,7 @@ def watch_folders(
             on_progress=on_progress,
             executor=executor,
             wait=_WAIT,
-            is_ready=is_ready,
+            found=found,
         )
 
     return _follow(index, names, update, Settling(settle), stop or threading.Event())
@@ -118,6 +123,10 @@ class Settling:
         """Whether something may have to be done without any further change."""
         return bool(self._gone) or any(self._done.get(path) != file for path, (file, _) in self._seen.items())
 
+    def unsettled(self) -> set[str]:
+        """The files that were not handed out as they are: they may still be changing."""
+        return {path for path, (file, _) in self._seen.items() if self._done.get(path) != file} | set(self._gone)
+
     def hold(self, paths: Collection[str], now: float) -> None:
         """These files are still changing, whatever their size and time say."""
         for path in paths:
@@ -136,14 +145,16 @@ class Settling:
 def _follow(
     index: Index,
     names: Sequence[PathLike],
-    update: Callable[[Callable[[VideoFile], bool]], IngestReport],
+    update: Callable[[Scan], IngestReport],
     settling: Settling,
     stop: threading.Event,
 ) -> Iterator[IngestReport]:
-    """Look at the files whenever something has changed, and update the index with those that have settled."""
-    changed = threading.Event()
+    """Look at the files that have changed, and update the index with those that have settled."""
+    changed = ChangedPaths()
     with ExitStack() as stack:
+        begun = time.monotonic()
         files = scan(names, index.manifest.rules)
+        took, scanned = time.monotonic() - begun, time.monotonic()
         folders = _identities(files)
         is_watched = _watch(files, changed, index.place.folder, stack)
         while not stop.is_set():
@@ -154,7 +165,7 @@ def _follow(
             if settling.look(files, now):
                 ready = settling.settled(now)
                 try:
-                    report = update(partial(_is_chosen, ready, settling))
+                    report = update(files.only(partial(_is_chosen, ready, settling)))
                 except CollectionLockedError as error:
                     _logger.info("%s; trying again", error)
                     pause = _LOCKED_PAUSE
@@ -164,14 +175,89 @@ def _follow(
             elif settling.waits():
                 pause = settling.seconds / 2
             end = time.monotonic() + pause
-            while not (stop.wait(_SHORTEST_PAUSE) or changed.is_set() or time.monotonic() >= end):
+            while not (stop.wait(_SHORTEST_PAUSE) or changed.are_there() or time.monotonic() >= end):
                 pass
-            changed.clear()
+            is_due = time.monotonic() >= scanned + (_RESCAN if is_watched else _RESCAN_UNWATCHED)
+            looked = None if is_due else _look_again(files, changed.take() | settling.unsettled(), index.manifest.rules)
+            if looked is not None:
+                files = looked
+                continue
+            stop.wait(max(scanned + _SHARE_OF_SCANS * took - time.monotonic(), 0.0))
+            changed.take()
+            begun = time.monotonic()
             files = scan(names, index.manifest.rules)
+            took, scanned = time.monotonic() - begun, time.monotonic()
             if (present := _identities(files)) != folders:
                 # Of a folder that was removed and made again, or mounted, the system watches the old one.
                 stack.close()
                 folders, is_watched = present, _watch(files, changed, index.place.folder, stack)
+
+
+class ChangedPaths:
+    """Paths of which the system said that they have changed; filled in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._paths: set[str] = set()
+
+    def add(self, paths: Iterable[str]) -> None:
+        """Note these, too."""
+        with self._lock:
+            self._paths.update(paths)
+
+    def are_there(self) -> bool:
+        """Whether something has changed."""
+        return bool(self._paths)
+
+    def take(self) -> set[str]:
+        """What has changed; forgotten here."""
+        with self._lock:
+            paths, self._paths = self._paths, set()
+        return paths
+
+
+def _look_again(files: Scan, changed: Collection[str], rules: FolderRules) -> Scan | None:
+    """The scan as it is after these paths changed; None if all folders must be read for that.
+
+    A file that grows is asked for its size alone, and what is no video and no folder does not matter, such as the part
+    of a download. Of what is new or gone the folder is read, and no other one.
+    """
+    known = {file.path: file for file in files.files}
+    beside_named = {os.path.dirname(path) for path in files.named if path not in files.folders}
+    grown: dict[str, VideoFile] = {}
+    folders: set[str] = set()
+    for path in changed:
+        parent = os.path.dirname(path)
+        if os.path.basename(path) == MANIFEST_FILE:
+            folders.add(os.path.dirname(parent))  # its folder has become an index, or is one no more
+            continue
+        try:
+            state = os.lstat(path)
+        except OSError:
+            if path in files.named:
+                return None
+            if path in known or path in files.listed:
+                folders.add(parent)
+            continue  # or it was none of ours
+        is_file = stat.S_ISREG(state.st_mode)
+        if path in known and is_file:
+            grown[path] = VideoFile(path, state.st_size, state.st_mtime_ns)
+        elif path in files.listed and path not in files.named:
+            folders.add(path)  # made again
+        elif not is_file or _may_matter(path, rules):
+            if path in files.named or parent in beside_named:
+                return None
+            folders.add(parent)
+    if grown:
+        files = replace(files, files=tuple(grown.get(file.path, file) for file in files.files))
+    # What is in a folder that the scan left out does not matter; a folder above that is new is read with what is in it.
+    folders &= files.listed
+    return scan_again(files, folders, rules) if folders else files
+
+
+def _may_matter(path: str, rules: FolderRules) -> bool:
+    """Whether a file of this name may be taken."""
+    return os.path.splitext(path)[1].lower() in rules.extensions
 
 
 def _identities(scan: Scan) -> dict[str, tuple[int, int]]:
@@ -214,8 +300,8 @@ def open_for_writing(paths: Collection[str]) -> set[str]:
     return found
 
 
-def _watch(scan: Scan, changed: threading.Event, ignored: Path | None, stack: ExitStack) -> bool:
-    """Let the system set ``changed`` by what happens outside of the index; whether it watches all folders."""
+def _watch(scan: Scan, changed: ChangedPaths, ignored: Path | None, stack: ExitStack) -> bool:
+    """Let the system note in ``changed`` what happens outside of the index; whether it watches all folders."""
     from watchdog.events import FileSystemEvent, FileSystemEventHandler
     from watchdog.observers import Observer
 
@@ -223,9 +309,10 @@ def _watch(scan: Scan, changed: threading.Event, ignored: Path | None, stack: Ex
 
     class Handler(FileSystemEventHandler):
         def on_any_event(self, event: FileSystemEvent) -> None:
-            path = os.fsdecode(event.src_path)
-            if event.event_type in _CHANGES and not (inside is not None and os.path.join(path, "").startswith(inside)):
-                changed.set()
+            if event.event_type not in _CHANGES or (event.is_directory and event.event_type == "modified"):
+                return  # what is new in a folder has a message of its own
+            paths = [os.fsdecode(path) for path in (event.src_path, event.dest_path) if path]
+            changed.add(path for path in paths if inside is None or not os.path.join(path, "").startswith(inside))
 
     observer = Observer()
     handler = Handler()

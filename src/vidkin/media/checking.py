@@ -18,6 +18,7 @@ from vidkin.errors import MediaError
 from vidkin.media.frames import DEFAULT_TIME_BASE
 from vidkin.media.probing import is_cut_off, probe
 from vidkin.media.reader import (
+    GLUED,
     MAX_PIXELS_OPTIONS,
     SILENT_CODECS,
     demux,
@@ -143,6 +144,7 @@ class _StrictDecoding:
         self._name = name
         self._on_read = on_read
         self._base: float | None = None
+        self._shift = 0.0
         self._messages: set[str] = set()
 
     def add(self, cause: str) -> None:
@@ -207,7 +209,11 @@ class _StrictDecoding:
             if frame.pts is None:  # raw streams have no times
                 self.end += 1 / frame_rate(stream)
                 continue
-            start = frame.pts * tick
+            start = frame.pts * tick + self._shift
+            if self._base is not None and self.end - (start - self._base) > GLUED:
+                # Another recording, appended byte by byte, whose times begin anew.
+                self._shift += self._base + self.end - start
+                start = self._base + self.end
             self._base = start if self._base is None else self._base
             length = frame.duration * tick or 1 / frame_rate(stream)
             self.end = max(self.end, start - self._base + length)

@@ -62,6 +62,17 @@ def fit(width: int, height: int, short_side: int | None) -> tuple[int, int]:
     return max(1, round(width * target / side)), max(1, round(height * target / side))
 
 
+def shrink(image: NDArray[np.uint8], short_side: int | None) -> NDArray[np.uint8]:
+    """An RGB image [H, W, 3] in the size of :func:`fit`."""
+    height, width = image.shape[:2]
+    size = fit(width, height, short_side)
+    if size == (width, height):
+        return image
+    frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
+    scaled = VideoReformatter().reformat(frame, width=size[0], height=size[1], interpolation=_FLAGS)
+    return scaled.to_ndarray()  # type: ignore[return-value]  # of 8 bits
+
+
 def is_high_definition(width: int, height: int) -> bool:
     """Whether video of this size has the colors of BT.709 unless it says otherwise."""
     return width >= 1280 or height > 576
@@ -75,21 +86,33 @@ class Converter:
         aspect: Ratio of width to height of a pixel.
         short_side: Scale down so that the shorter side has this many pixels; None keeps the size.
         gray: Only the brightness is wanted, with the weights of :data:`~vidkin.media.frames.LUMINANCE`.
+        coded: Luma and color differences are wanted as the file has them, see `Converter.__call__`.
     """
 
     def __init__(
-        self, orient: Orienter, aspect: Fraction, short_side: int | None = None, *, gray: bool = False
+        self,
+        orient: Orienter,
+        aspect: Fraction,
+        short_side: int | None = None,
+        *,
+        gray: bool = False,
+        coded: bool = False,
     ) -> None:
         self._orient = orient
         self._aspect = aspect
         self._short_side = short_side
         self._gray = gray
+        self._coded = coded
         self._size: tuple[int, int] | None = None
         self._scaler = VideoReformatter()
         self._field: tuple[tuple[Any, ...], Any] | None = None
 
     def __call__(self, frame: VideoFrame) -> NDArray[np.uint8]:
-        """The picture as [H, W, 3] uint8 RGB, or as [H, W] gray levels.
+        """The picture as [H, W, 3] uint8 RGB, as [H, W] gray levels, or as coded.
+
+        Coded: [H, W, 3] uint8 Y', Cb, Cr by the matrix of the file, each from 0 to 255 and 128 where there is no color.
+        Colors outside of RGB are not clipped, which changes their luma. RGB, pictures with alpha and those that are
+        mapped to standard range are by the matrix of BT.601.
 
         An interlaced picture is reduced to its upper field, doubled, which avoids combing and keeps frames
             independent.
@@ -132,18 +155,28 @@ class Converter:
         # The levels of BT.601 are in the file; those of other colors would differ from them in what is red or blue.
         has_levels = self._gray and not mapped and not has_alpha and not frame.format.is_rgb
         has_levels = has_levels and frame.colorspace in _OF_601 and space is None
+        is_coded = self._coded and not mapped and not has_alpha and not frame.format.is_rgb
         target = "rgb48le" if mapped else "rgba" if has_alpha else "gray" if has_levels else "rgb24"
+        if is_coded:
+            # One matrix on both sides: none is applied.
+            target, space = "yuv444p", int(Colorspace.ITU601)
         scaled = self._scaler.reformat(
             frame,
             width=width,
             height=height,
             format=target,
             src_colorspace=space,
+            dst_colorspace=space if is_coded else None,
             dst_color_range=ColorRange.JPEG,
             interpolation=_DEEP_FLAGS if mapped else _FLAGS,
             threads=1,
         )
         image = scaled.to_ndarray()
+        if is_coded:
+            planes: NDArray[np.uint8] = np.moveaxis(image, 0, -1)  # type: ignore[arg-type]  # of 8 bits
+            return planes
+        if self._coded:
+            return to_coded(self._color(image, target, frame))
         if self._gray and not has_levels:
             return np.rint(self._color(image, target, frame) @ np.array(LUMINANCE, np.float32)).astype(np.uint8)
         return image if has_levels else self._color(image, target, frame)  # type: ignore[return-value]
@@ -161,6 +194,15 @@ class Converter:
             color = image[..., :3].astype(np.uint16)
             return ((color * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)
         return image
+
+
+def to_coded(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """[..., 3] Y', Cb, Cr from 0 to 255 of R'G'B' colors, by ITU-R BT.601."""
+    luma = image @ np.array(LUMINANCE, np.float32)
+    blue = (image[..., 2] - luma) / 1.772 + 128
+    red = (image[..., 0] - luma) / 1.402 + 128
+    planes = np.stack([luma, blue, red], axis=-1)
+    return np.asarray(np.clip(np.rint(planes), 0, 255), np.uint8)
 
 
 # Codes of ITU-T H.273, as decoders report them.

@@ -49,6 +49,8 @@ def iter_frames(
     short_side: int | None = None,
     batch: int = 32,
     threads: int = 0,
+    stream: int | None = None,
+    coded: bool = False,
     on_read: Callable[[], None] = lambda: None,
     on_damage: Callable[[str], None] | None = None,
 ) -> Iterator[Frames]:
@@ -74,6 +76,10 @@ def iter_frames(
         batch: Maximum number of frames in a batch; batches of large frames are shorter and hold about 64 MiB.
         threads: Decoder threads; 0 is one per core. Set 1 if many files are read in parallel. A `ProbedVideo` keeps
             the number it was opened with.
+        stream: Number of the video's stream in the file, from 0, if it has several; None takes the first, as players
+            do. A `ProbedVideo` keeps the one that it was opened with.
+        coded: Give luma and color differences as the file has them in place of RGB: Y', Cb, Cr, each from 0 to 255.
+            Nothing is clipped, so that the luma of a gray copy is that of its source.
         on_read: Callback for every packet read, a sign of progress.
         on_damage: Callback that receives one line at the end if parts of the file were damaged; None logs a warning.
 
@@ -97,7 +103,9 @@ def iter_frames(
     check_at_least(1, short_side=1 if short_side is None else short_side, batch=batch)
     check_at_least(0, threads=threads)
     make = partial(Sampler, rate, start, end)
-    return _batches(path, make, rate is None, short_side, batch, threads, on_read, on_damage)
+    return _batches(
+        path, make, rate is None, short_side, batch, threads, on_read, on_damage, coded=coded, stream=stream
+    )
 
 
 def iter_frames_at(
@@ -107,6 +115,7 @@ def iter_frames_at(
     short_side: int | None = None,
     batch: int = 32,
     threads: int = 0,
+    stream: int | None = None,
 ) -> Iterator[Frames]:
     """Read the frames on screen at given times, in one pass that decodes only what they need.
 
@@ -116,6 +125,7 @@ def iter_frames_at(
         short_side: Size as in `iter_frames`.
         batch: Maximum number of frames in a batch, as in `iter_frames`.
         threads: Decoder threads, as in `iter_frames`.
+        stream: Number of the video's stream, as in `iter_frames`.
 
     Yields:
         `Frames` with the times of the frames themselves; no frame is repeated, and times after the end yield none.
@@ -127,7 +137,7 @@ def iter_frames_at(
     if not times or times[0] < 0 or any(late <= early for early, late in pairwise(times)):
         raise InvalidArgumentError("times must be at least one, at least 0 s, and increase")
     make = partial(ChosenSampler, times)
-    return _batches(path, make, False, short_side, batch, threads, lambda: None, None)
+    return _batches(path, make, False, short_side, batch, threads, lambda: None, None, stream=stream)
 
 
 def read_frames(
@@ -139,9 +149,12 @@ def read_frames(
     short_side: int | None = None,
     batch: int = 32,
     threads: int = 0,
+    stream: int | None = None,
 ) -> Frames:
     """Read a whole video: the frames that `iter_frames` yields as one `Frames`. The arguments are the same."""
-    batches = iter_frames(path, rate=rate, start=start, end=end, short_side=short_side, batch=batch, threads=threads)
+    batches = iter_frames(
+        path, rate=rate, start=start, end=end, short_side=short_side, batch=batch, threads=threads, stream=stream
+    )
     return join_frames(list(batches))
 
 
@@ -228,10 +241,15 @@ def _batches(
     threads: int,
     on_read: Callable[[], None],
     on_damage: Callable[[str], None] | None,
+    *,
+    coded: bool = False,
+    stream: int | None = None,
 ) -> Iterator[Frames]:
     images: list[NDArray[np.uint8]] = []
     times: list[float] = []
-    with closing(_pictures(source, make_sampler, every, short_side, threads, on_read, on_damage)) as pictures:
+    with closing(
+        _pictures(source, make_sampler, every, short_side, threads, on_read, on_damage, coded=coded, stream=stream)
+    ) as pictures:
         for seconds, image in pictures:
             images.append(image)
             times.append(seconds)
@@ -252,14 +270,16 @@ def _pictures(
     on_damage: Callable[[str], None] | None,
     *,
     gray: bool = False,
+    coded: bool = False,
+    stream: int | None = None,
 ) -> Generator[tuple[float, NDArray[np.uint8]]]:
     """(seconds, converted picture) of every sample."""
     name = source.info.path if isinstance(source, ProbedVideo) else os.fspath(source)
-    with open_at_start(source, threads=threads) as (container, stream, begun, held):
-        orient = Orienter(name, stream.codec_context.codec.canonical_name)
-        convert = Converter(orient, clean_aspect(stream.sample_aspect_ratio), short_side, gray=gray)
+    with open_at_start(source, threads=threads, stream=stream) as (container, video, begun, held):
+        orient = Orienter(name, video.codec_context.codec.canonical_name)
+        convert = Converter(orient, clean_aspect(video.sample_aspect_ratio), short_side, gray=gray, coded=coded)
         sound = _open_sound(source, container, held)
-        reader = PictureReader(name, container, stream, begun=begun, on_read=on_read, on_damage=on_damage, sound=sound)
+        reader = PictureReader(name, container, video, begun=begun, on_read=on_read, on_damage=on_damage, sound=sound)
         for seconds, frame in _sampled(reader, make_sampler, every):
             yield seconds, convert(frame)
         if sound is not None and isinstance(source, ProbedVideo):

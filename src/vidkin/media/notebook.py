@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 import os
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, SupportsIndex, TypeVar, overload
 
 from vidkin._base.values import replace_controls
 from vidkin.errors import MediaError, MissingPartError
@@ -58,11 +58,34 @@ class Results(list[_Showable]):
     path: str = ""
 
     @classmethod
-    def of_video(cls, path: str, items: Iterable[_Showable]) -> Results[_Showable]:
+    def of_video(cls, path: str, items: Iterable[_Showable]) -> Self:
         """Results that are all from one video."""
         results = cls(items)
         results.path = path
         return results
+
+    @overload
+    def __getitem__(self, which: SupportsIndex, /) -> _Showable: ...
+
+    @overload
+    def __getitem__(self, which: slice, /) -> Self: ...
+
+    def __getitem__(self, which: SupportsIndex | slice, /) -> _Showable | Self:
+        if isinstance(which, slice):
+            return self._alike(super().__getitem__(which))
+        return super().__getitem__(which)
+
+    def sorted(self, key: Callable[[_Showable], Any], *, reverse: bool = False) -> Self:
+        """The same results in another order, where :func:`sorted` would give a plain list."""
+        return self._alike(sorted(self, key=key, reverse=reverse))
+
+    def where(self, wanted: Callable[[_Showable], bool]) -> Self:
+        """Those of the results that are wanted."""
+        return self._alike(filter(wanted, self))
+
+    def _alike(self, items: Iterable[_Showable]) -> Self:
+        """A list of the same kind with some of the results."""
+        return self.of_video(self.path, items)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame, one row a result; of groups one row a file, with the number of its group.

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from vidkin.errors import MediaError
 from vidkin.media.encode import open_media_output
 from vidkin.media.frames import DEFAULT_TIME_BASE
-from vidkin.media.reader import PictureReader, frame_rate
+from vidkin.media.pieces import end_with_piece
+from vidkin.media.reader import APPENDABLE, GLUED, PictureReader, frame_rate
 from vidkin.media.stored_pictures import ParameterSets, StoredPictures, split_units, to_lengths
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class PieceWriter:
         sound: Reader of the source's other streams.
         quality: Constant quality of encoded frames.
         codec: Codec of encoded video; None keeps the source's.
+        time_code: Time code of the first frame; "" for none.
     """
 
     def __init__(
@@ -59,7 +61,9 @@ class PieceWriter:
         *,
         quality: int,
         codec: str | None,
+        time_code: str = "",
     ) -> None:
+        self._time_code = time_code
         self._main, self._plan, self._stored, self._sound = main, plan, stored, sound
         self._quality, self._codec = quality, codec
         self._tick = Fraction(main.time_base or DEFAULT_TIME_BASE)
@@ -97,8 +101,10 @@ class PieceWriter:
         stretch, came = next(plan), 0
         start, end = int(self._timeline[0]) * self._tick, int(self._timeline[-1]) * self._tick
         with open_media_output(path, source=source) as partial, av.open(f"file:{partial}", "w") as output:
+            if self._time_code:
+                output.metadata["timecode"] = self._time_code
             video = self._add_video(output)
-            self._sound.begin(output, start, is_first=stretch.start == 0)
+            self._sound.begin(output, start, end, is_first=stretch.start == 0)
             for part in parts:
                 if part.frame != self._order[came]:
                     break
@@ -342,58 +348,92 @@ _SLACK = 10
 class SoundReader:
     """Copies the packets of all streams except the main one to one piece after another.
 
-    A packet belongs to the piece in which it starts; packets between two pieces are dropped.
+    A packet belongs to the piece in which it starts; packets between two pieces are dropped. A subtitle ends with its
+    piece. Where recordings were appended byte by byte, the sound of each keeps its place beside its pictures, which
+    follow each other.
 
     Args:
         container: The open file, from which nothing else is read.
         kept: Numbers of the streams to copy.
+        main: Number of the main stream.
     """
 
-    def __init__(self, container: InputContainer, kept: AbstractSet[int]) -> None:
+    def __init__(self, container: InputContainer, kept: AbstractSet[int], main: int) -> None:
         self._streams = [stream for stream in container.streams if stream.index in kept]
-        self._packets: Iterator[Packet[Any]] = container.demux(self._streams) if self._streams else iter(())
-        self._waiting: deque[tuple[Fraction, Packet[Any]]] = deque()
+        # Elsewhere the main stream, which takes long to read, is not needed here.
+        self._main = container.streams[main] if container.format.name in APPENDABLE else None
+        read = [*self._streams, *([] if self._main is None else [self._main])]
+        self._packets: Iterator[Packet[Any]] = container.demux(read) if self._streams else iter(())
+        # Number of the recording, time there, and the packet.
+        self._waiting: deque[tuple[int, Fraction, Packet[Any]]] = deque()
         self._newest = Fraction(-(10**9))
-        self._latest: dict[int, Fraction] = {}
+        # By stream: number of the recording and the last time there. By recording: what makes its times those of all.
+        self._latest: dict[int, tuple[int, Fraction]] = {}
+        self._shifts = [Fraction(0)]
+        self._shown = Fraction(0)
         self._outputs: Mapping[int, Stream] = {}
         self._output: OutputContainer | None = None
         self._start: Fraction | None = None
-        self._shift = Fraction(0)
+        self._shift = self._end = Fraction(0)
 
-    def begin(self, output: OutputContainer, start: Fraction, *, is_first: bool) -> None:
+    def begin(self, output: OutputContainer, start: Fraction, end: Fraction, *, is_first: bool) -> None:
         """Copy to this file from now on.
 
         Args:
             output: The open file, to which its video has been added but nothing has been written.
             start: Time in the source, in seconds, that becomes 0.
+            end: Time in the source at which the piece ends.
             is_first: Whether to copy packets before the start, too.
         """
         self._output = output
         self._outputs = {stream.index: output.add_stream_from_template(stream, opaque=True) for stream in self._streams}
-        self._start, self._shift = None if is_first else start, start
+        self._start, self._shift, self._end = None if is_first else start, start, end
 
     def copy_until(self, time: Fraction) -> int:
         """Copy the packets that start before this time of the source, in seconds; return their number."""
         while self._newest < time + _SLACK and (packet := next(self._packets, None)) is not None:
             if packet.size:
-                place, stamp = packet.stream_index, packet.pts if packet.pts is not None else packet.dts
-                if stamp is not None:
-                    self._latest[place] = stamp * Fraction(packet.time_base)
-                self._newest = self._latest.get(place, Fraction(0))
-                self._waiting.append((self._newest, packet))
-        ready = [
-            packet for stamp, packet in self._waiting if stamp < time and (self._start is None or stamp >= self._start)
-        ]
-        self._waiting = deque(entry for entry in self._waiting if entry[0] >= time)
-        assert self._output is not None or not ready  # begin() comes first
-        for packet in ready:
-            shift = math.floor(self._shift / Fraction(packet.time_base) + Fraction(1, 2))
-            packet.pts = None if packet.pts is None else packet.pts - shift
-            packet.dts = None if packet.dts is None else packet.dts - shift
-            packet.stream = self._outputs[packet.stream_index]
-            assert self._output is not None
-            self._output.mux_one(packet)
-        return len(ready)
+                self._take(packet)
+        copied = 0
+        later: deque[tuple[int, Fraction, Packet[Any]]] = deque()
+        for entry in self._waiting:
+            part, stamp, packet = entry
+            if part >= len(self._shifts) or stamp + self._shifts[part] >= time:
+                later.append(entry)
+            elif self._start is None or stamp + self._shifts[part] >= self._start:
+                self._copy(packet, self._shifts[part] - self._shift)
+                copied += 1
+        self._waiting = later
+        return copied
+
+    def _take(self, packet: Packet[Any]) -> None:
+        """Note the time of a packet, and let it wait unless it is one of the main stream."""
+        stream, stamp = packet.stream_index, packet.pts if packet.pts is not None else packet.dts
+        part, latest = self._latest.get(stream, (0, None))
+        seconds = (latest or Fraction(0)) if stamp is None else stamp * Fraction(packet.time_base)
+        if self._main is not None and latest is not None and latest - seconds > GLUED:
+            part += 1
+        self._latest[stream] = part, seconds
+        if self._main is not None and stream == self._main.index:
+            if part == len(self._shifts):
+                self._shifts.append(self._shown - seconds)
+            length = (packet.duration or 0) * Fraction(packet.time_base)
+            self._shown = max(self._shown, seconds + self._shifts[part] + length)
+            return
+        if part < len(self._shifts):
+            self._newest = seconds + self._shifts[part]
+        self._waiting.append((part, seconds, packet))
+
+    def _copy(self, packet: Packet[Any], shift: Fraction) -> None:
+        """Write a packet that starts so many seconds later in the piece than in its recording."""
+        assert self._output is not None  # begin() comes first
+        ticks = math.floor(-shift / Fraction(packet.time_base) + Fraction(1, 2))
+        packet.pts = None if packet.pts is None else packet.pts - ticks
+        packet.dts = None if packet.dts is None else packet.dts - ticks
+        packet.stream = self._outputs[packet.stream_index]
+        if packet.stream.type == "subtitle":
+            end_with_piece(packet, float(self._end - self._shift))
+        self._output.mux_one(packet)
 
 
 class PieceStretch(NamedTuple):

@@ -6,8 +6,9 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import av
 
@@ -15,9 +16,11 @@ from vidkin._base.files import PathLike, create_folder
 from vidkin._base.outputs import check_free, describe_source
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media.time_code import SourceClock
 
 if TYPE_CHECKING:
     from av.container import InputContainer
+    from av.packet import Packet
     from av.stream import Stream
     from av.video.stream import VideoStream
 
@@ -50,8 +53,8 @@ class SplitReport(Result):
 
     Attributes:
         pieces: The pieces in order of time.
-        left_out: Descriptions of the streams that are in no piece (cover pictures, data, streams the format cannot
-            hold).
+        left_out: Descriptions of the streams that are in no piece (cover pictures, other videos, data, streams the
+            format cannot hold).
     """
 
     pieces: tuple[Piece, ...]
@@ -91,7 +94,7 @@ def piece_paths(source: str, folder: PathLike, names: Sequence[str], suffix: str
 # Used if the format of the source cannot be written; it holds nearly everything.
 _FALLBACK = ".mkv"
 
-_KEPT_KINDS = ("video", "audio", "subtitle")
+_KEPT_KINDS = ("audio", "subtitle")
 
 
 class PieceForm(NamedTuple):
@@ -108,14 +111,38 @@ class PieceForm(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def choose_form(name: str, container: InputContainer, main: VideoStream, *, codec: str | None = None) -> PieceForm:
+def piece_codes(time_code: str, rate: Fraction, starts: Sequence[float]) -> list[str]:
+    """Time code of the first frame of each piece; "" if the video has none.
+
+    Args:
+        time_code: Time code of the first frame of the video; "" for none.
+        rate: Frames per second.
+        starts: Starts of the pieces in seconds from the first frame.
+    """
+    if not time_code:
+        return [""] * len(starts)
+    clock = SourceClock.of(rate, time_code=time_code)
+    return [clock.code(clock.frame(start)) for start in starts]
+
+
+def end_with_piece(packet: Packet[Any], end: float) -> None:
+    """Let a subtitle end with its piece, ``end`` seconds after the start of that: a longer one would lengthen it."""
+    if packet.pts is not None and packet.time_base is not None and packet.duration:
+        last = round(end / packet.time_base)
+        packet.duration = max(min(packet.duration, last - packet.pts), 1)
+
+
+def choose_form(
+    name: str, container: InputContainer, main: VideoStream, *, codec: str | None = None, with_time_code: bool = False
+) -> PieceForm:
     """The format of the source, or Matroska if that cannot be written, and the streams that it can hold.
 
     Args:
         name: Name of the file.
         container: The open file.
-        main: The file's video stream; other video streams are left out if it is encoded with another codec.
+        main: The file's video stream. Other videos are left out, as only key frames could divide them.
         codec: FFmpeg's name of the codec to encode the video with, for which MP4 is tried first; None keeps its own.
+        with_time_code: Whether pieces state a time code, so that a track of it is not missing.
 
     Raises:
         MediaError: No format can hold the video.
@@ -123,11 +150,18 @@ def choose_form(name: str, container: InputContainer, main: VideoStream, *, code
     candidates: list[Stream] = []
     left_out = []
     for stream in container.streams:
-        cover = bool(stream.disposition & av.stream.Disposition.attached_pic)
-        if stream.index == main.index or (stream.type in _KEPT_KINDS and not cover):
+        if stream.type == "audio" and not _states_its_rate(stream):
+            left_out.append(f"stream {stream.index}: audio, which begins late and whose form the file does not state")
+        elif stream.index == main.index or stream.type in _KEPT_KINDS:
             candidates.append(stream)
-        else:
-            left_out.append(f"stream {stream.index}: {'cover picture' if cover else stream.type}")
+        elif stream.type == "video" and stream.disposition & av.stream.Disposition.attached_pic:
+            left_out.append(f"stream {stream.index}: cover picture")
+        elif stream.type == "video":
+            left_out.append(f"stream {stream.index}: another video; split it with --stream {stream.index}")
+        elif "timecode" not in stream.metadata:
+            left_out.append(f"stream {stream.index}: {stream.type}")
+        elif not with_time_code:
+            left_out.append(f"stream {stream.index}: time code")
     first = Path(name).suffix.lower() if codec is None else ".mp4"
     # Trying is the only way to ask a muxer; it writes only an empty file.
     with tempfile.TemporaryDirectory() as trials:
@@ -145,6 +179,12 @@ def choose_form(name: str, container: InputContainer, main: VideoStream, *, code
                 ]
                 return PieceForm(suffix, frozenset(fit), tuple(left_out))
     raise MediaError(name, f"its {main.codec_context.name} video cannot be written to a file of pieces")
+
+
+def _states_its_rate(stream: Stream) -> bool:
+    # A stream without a decoder has no codec context, which the stubs do not know.
+    context = getattr(stream, "codec_context", None)
+    return context is None or context.sample_rate > 0
 
 
 def _holdable(trial: str, streams: Sequence[Stream], main: int, codec: str | None) -> set[int]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
+from vidkin.media.frames import Frames
 from vidkin.media.reader import PictureReader, open_video
 
 if TYPE_CHECKING:
@@ -75,12 +76,14 @@ def iter_planes(
     width: int = PLANE_WIDTH,
     block: int = _BLOCK_LENGTH,
     threads: int = 0,
+    stream: int | None = None,
 ) -> Iterator[FramePlanes]:
     """Yield all frames of a video in order of time, one block at a time.
 
     A sample is one pixel of a decoded plane, on a fixed grid, without conversion, scaling, or the final smoothing of
     frames on which no other depends; formats other than planar luma and chroma of 8 to 16 bits are converted by FFmpeg
-    at the size of the grid.
+    at the size of the grid. Of interlaced frames one field is sampled, so that a cut between the two fields of a frame
+    is one between two frames.
 
     Args:
         path: The video.
@@ -88,6 +91,7 @@ def iter_planes(
         width: W of the grid, an even number.
         block: Number of frames in a block; only the last block is shorter.
         threads: Decoder threads; 0 is one per core.
+        stream: Number of the video's stream, as in `vidkin.media.iter_frames`.
 
     Raises:
         MediaError: The file cannot be read as video.
@@ -96,9 +100,9 @@ def iter_planes(
     if min(height, width) < 2 or height % 2 or width % 2:
         raise InvalidArgumentError(f"height and width must be even and at least 2, got {height} and {width}")
     check_at_least(1, block=block)
-    with open_video(path, threads=threads) as (container, stream):
-        stream.codec_context.options |= _DECODER
-        reader = PictureReader(os.fspath(path), container, stream)
+    with open_video(path, threads=threads, stream=stream) as (container, video):
+        video.codec_context.options |= _DECODER
+        reader = PictureReader(os.fspath(path), container, video)
         sampler = _Sampler(height, width)
         filling = _Block(block, height, width)
         for time, frame in reader.pictures():
@@ -108,6 +112,23 @@ def iter_planes(
                 filling = _Block(block, height, width)
         if filling.count:
             yield filling.finish(reader.length)
+
+
+def sample_planes(frames: Frames, *, height: int = PLANE_HEIGHT, width: int = PLANE_WIDTH) -> FramePlanes:
+    """Samples of frames in memory, as `iter_planes` takes them from a file with these frames.
+
+    Args:
+        frames: The frames; their times count as those of the samples.
+        height, width: The grid, even numbers.
+    """
+    from av.video.frame import VideoFrame
+
+    filling, sampler = _Block(max(1, len(frames)), height, width), _Sampler(height, width)
+    for image, time in zip(frames.images, frames.timestamps.tolist(), strict=True):
+        picture = VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
+        # Whole, and then single pixels, as of a file: pixels of a picture made small are means of many.
+        filling.add(time, picture.reformat(format="yuv420p"), sampler)
+    return filling.finish(None)
 
 
 class _Block:
@@ -124,7 +145,7 @@ class _Block:
         sampler.sample(frame, self._luma[self.count], self._chroma[self.count])
         self.count += 1
 
-    def finish(self, end: float) -> FramePlanes:
+    def finish(self, end: float | None) -> FramePlanes:
         count = self.count
         return FramePlanes(self._luma[:count], self._chroma[:count], self._times[:count], end)
 
@@ -136,11 +157,15 @@ class _Grid:
     over a large frame that takes twice as long.
     """
 
-    def __init__(self, plane: VideoPlane, height: int, width: int, kind: type[np.unsignedinteger[Any]]) -> None:
+    def __init__(
+        self, plane: VideoPlane, height: int, width: int, kind: type[np.unsignedinteger[Any]], *, one_field: bool
+    ) -> None:
         self._line = plane.line_size // np.dtype(kind).itemsize  # can be longer than the picture
         self._kind = kind
-        # The middle pixels of the cells.
+        # The middle pixels of the cells, of interlaced frames in lines of the upper field only.
         self._down = ((np.arange(height) + 0.5) * plane.height / height).astype(np.intp)
+        if one_field:
+            self._down &= ~1
         across = ((np.arange(width) + 0.5) * plane.width / width).astype(np.intp)
         step = plane.width // width
         self._lines = np.empty((height, self._line), kind)
@@ -168,24 +193,30 @@ class _Sampler:
         self._height, self._width = height, width
         self._layout: tuple[object, ...] = ()
         self._bits = 8
+        self._is_interlaced = False
         self._grids: list[_Grid] = []
 
     def sample(self, frame: VideoFrame, luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> None:
         """Fill ``luma`` [height, width] and ``chroma`` [2, height / 2, width / 2], the latter with 128 without
         chroma."""
         name = frame.format.name
+        # From the first interlaced frame on: samples of frames that are marked as progressive in between must not move.
+        self._is_interlaced = self._is_interlaced or frame.interlaced_frame
         if not _bits(name):
             name = "yuv420p"
             frame = frame.reformat(width=self._width, height=self._height, format=name)
         planes = frame.planes
         lines = [plane.line_size for plane in planes[:3]]
-        layout = (name, frame.width, frame.height, *lines)
+        layout = (name, frame.width, frame.height, self._is_interlaced, *lines)
         if layout != self._layout:
             self._layout, self._bits = layout, _bits(name)
             kind = np.uint8 if self._bits == 8 else np.uint16
             halves = (self._height // 2, self._width // 2)
             sizes = [(self._height, self._width), halves, halves][: 3 if len(planes) >= 3 else 1]
-            self._grids = [_Grid(plane, *size, kind) for plane, size in zip(planes, sizes, strict=False)]
+            self._grids = [
+                _Grid(plane, *size, kind, one_field=self._is_interlaced)
+                for plane, size in zip(planes, sizes, strict=False)
+            ]
         if len(planes) < 3:
             chroma.fill(128)
         for plane, grid, out in zip(planes, self._grids, (luma, *chroma), strict=False):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,11 +18,14 @@ import av.error
 from vidkin._base.files import IMAGE_EXTENSIONS, PathLike, open_regular_file
 from vidkin._base.values import Result
 from vidkin.media.convert import HLG, PQ, Orienter, clean_aspect, display_size
-from vidkin.media.frames import Time, is_frame_number
+from vidkin.media.frames import DEFAULT_TIME_BASE, Time, is_frame_number
 from vidkin.media.reader import (
+    APPENDABLE,
+    GLUED,
     BegunPackets,
     PacketIdentity,
     PictureReader,
+    demux,
     frame_rate,
     identify,
     logger,
@@ -29,6 +33,7 @@ from vidkin.media.reader import (
     open_video,
 )
 from vidkin.media.sampling import SEEKABLE
+from vidkin.media.time_code import read_time_code
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -40,6 +45,8 @@ if TYPE_CHECKING:
 
 # A frame number counts from this share of a frame before it, because formats such as Matroska round times.
 _EARLIER = 0.25
+# How many places of a file are looked at to see whether times step back, and in how many packets from there a time is.
+_LOOKS, _PACKETS = 24, 100
 # Seconds before the stated end at which reading packets starts, to find the true end.
 TAIL = 2.0
 # Headers are often slightly wrong; a file counts as cut off if more than this and more than a tenth is missing.
@@ -76,6 +83,9 @@ class VideoInfo(Result):
         has_audio: Whether there is sound.
         still: Whether this is a still image.
         stated_duration: Seconds of video according to the header; 0 if it does not state a duration.
+        stream: Number of the video's stream in the file, from 0.
+        offset: Seconds from the start of the file, where players count from, to the first frame: the lead of the sound.
+        time_code: Time code of the first frame, as the file states it, such as ``"10:00:00:00"``; "" if it states none.
     """
 
     path: str
@@ -98,6 +108,9 @@ class VideoInfo(Result):
     has_audio: bool
     still: bool
     stated_duration: float = 0.0
+    stream: int = 0
+    offset: float = 0.0
+    time_code: str = ""
 
     @property
     def short_side(self) -> int:
@@ -146,24 +159,25 @@ class ProbedVideo:
 
 @contextmanager
 def open_probed(
-    path: PathLike, *, threads: int = 0, on_read: Callable[[], None] = lambda: None
+    path: PathLike, *, threads: int = 0, stream: int | None = None, on_read: Callable[[], None] = lambda: None
 ) -> Iterator[ProbedVideo]:
     """Open a file once, for its properties and for its frames.
 
     Args:
         path: The file.
         threads: Decoder threads, as in `iter_frames`.
+        stream: Number of the video's stream, as in `iter_frames`.
         on_read: Callback as in `probe`.
 
     Raises:
         MediaError: The file cannot be read as video, with the cause.
     """
     name = os.fspath(path)
-    with open_video(name, threads=threads) as (container, stream):
+    with open_video(name, threads=threads, stream=stream) as (container, video):
         held = HeldPackets() if container.streams.audio else None
-        info, packets = _probe(PictureReader(name, container, stream, on_read=on_read), held)
+        info, packets = _probe(PictureReader(name, container, video, on_read=on_read), held)
         sound = () if held is None else held.packets
-        yield ProbedVideo(info, None if packets is None else BegunVideo(container, stream, packets, sound))
+        yield ProbedVideo(info, None if packets is None else BegunVideo(container, video, packets, sound))
 
 
 class HeldPackets:
@@ -184,7 +198,7 @@ class HeldPackets:
 
 
 @contextmanager
-def open_at_start(source: PathLike | ProbedVideo, *, threads: int) -> Iterator[BegunVideo]:
+def open_at_start(source: PathLike | ProbedVideo, *, threads: int, stream: int | None = None) -> Iterator[BegunVideo]:
     """A file at its start, opened as by `open_video`; a probed file is not reopened where it can be read on with."""
     begun = source.take() if isinstance(source, ProbedVideo) else None
     if begun is not None and isinstance(source, ProbedVideo):
@@ -194,31 +208,34 @@ def open_at_start(source: PathLike | ProbedVideo, *, threads: int) -> Iterator[B
             raise media_error(source.info.path, error) from error
     else:
         path = source.info.path if isinstance(source, ProbedVideo) else source
-        with open_video(path, threads=threads) as (container, stream):
-            yield BegunVideo(container, stream, ())
+        number = source.info.stream if isinstance(source, ProbedVideo) else stream
+        with open_video(path, threads=threads, stream=number) as (container, video):
+            yield BegunVideo(container, video, ())
 
 
-def probe(path: PathLike, *, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
+def probe(path: PathLike, *, stream: int | None = None, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
     """Read the properties of a video file; this decodes its first frame and takes its end from the last packets.
 
     Args:
         path: The file.
+        stream: Number of the video's stream, as in `iter_frames`.
         on_read: Callback for every packet read, which can be all packets if the end cannot be found otherwise.
 
     Raises:
         MediaError: The file cannot be read as video, with the cause.
     """
-    with open_probed(path, threads=1, on_read=on_read) as video:
+    with open_probed(path, threads=1, stream=stream, on_read=on_read) as video:
         return video.info
 
 
-def time_in(path: PathLike, moment: float | str) -> float:
+def time_in(path: PathLike, moment: float | str, *, stream: int | None = None) -> float:
     """Seconds of a moment of a video.
 
     Args:
         path: The video; it is opened only for the number of a frame.
         moment: Seconds, or text that `Time.parse` reads: ``1:30.5``, or ``250f``, which becomes a time a quarter of a
             frame before frame 250, at the average rate of the video.
+        stream: Number of the video's stream, as in `iter_frames`.
 
     Raises:
         InvalidArgumentError: The text is none of these.
@@ -226,7 +243,7 @@ def time_in(path: PathLike, moment: float | str) -> float:
     """
     if not isinstance(moment, str) or not is_frame_number(moment):
         return float(Time.parse(moment)) if isinstance(moment, str) else moment
-    rate = probe(path).frame_rate
+    rate = probe(path, stream=stream).frame_rate
     return max(float(Time.parse(moment, rate=rate)) - _EARLIER / rate, 0.0)
 
 
@@ -237,14 +254,18 @@ def _probe(reader: PictureReader, sound: HeldPackets | None = None) -> tuple[Vid
     if container.format.name.startswith(SEEKABLE) and (opening := next(reader.packets(), None)) is not None:
         # The end before the start: then the decoder stands where the next reader goes on.
         end = _stated_end(reader)
-        stated = _stated(name, container, stream)
+        stated = _stated(name, container, stream, stream.start_time or 0)
         base, first, begun = _begin(reader, identify(opening), sound)
     else:
         base, first = next(reader.pictures())
         end = _stated_end(reader)
-        stated = _stated(name, container, stream)
+        stated = _stated(name, container, stream, base)
+        if _starts_again(name, container, stream):
+            with open_video(name, threads=1, stream=stream.index) as (whole, same):
+                end = base + _length_of_parts(PictureReader(name, whole, same, on_read=reader.on_read))
+            stated = 0.0
     if end is None or end <= base:
-        with open_video(name, threads=1) as (whole, same):
+        with open_video(name, threads=1, stream=stream.index) as (whole, same):
             everything = PictureReader(name, whole, same, on_read=reader.on_read)
             end, count = _last_end(everything)
             end = base + count * everything.nominal if end is None else end
@@ -275,6 +296,9 @@ def _probe(reader: PictureReader, sound: HeldPackets | None = None) -> tuple[Vid
         has_audio=bool(container.streams.audio),
         still=container.format.name.endswith("_pipe") or Path(name).suffix.lower() in IMAGE_EXTENSIONS,
         stated_duration=stated,
+        stream=stream.index,
+        offset=max(base * reader.tick - (container.start_time or 0) / av.time_base, 0.0),
+        time_code=read_time_code(container, stream),
     )
     return info, begun
 
@@ -307,7 +331,7 @@ def _begin(
             return *next(start.timed(pictures)), packets
     except av.error.FFmpegError as error:
         logger.debug("%s: there is no way back to its start: %s", name, error)
-    with open_video(name, threads=1) as (again, same):
+    with open_video(name, threads=1, stream=stream.index) as (again, same):
         start = PictureReader(name, again, same, on_read=reader.on_read)
         return *next(start.pictures()), None
 
@@ -325,17 +349,53 @@ def _stated_end(reader: PictureReader) -> int | None:
     return _last_end(reader)[0]
 
 
-def _stated(name: str, container: InputContainer, stream: VideoStream) -> float:
-    """Duration of the video according to the header; 0 if it is not stated."""
+def _starts_again(name: str, container: InputContainer, stream: VideoStream) -> bool:
+    """Whether times step back on the way through a stream of MPEG: recordings that were appended byte by byte."""
+    if container.format.name not in APPENDABLE:
+        return False
+    size = Path(name).stat().st_size
+    times: list[float] = []
+    try:
+        for place in range(_LOOKS):
+            container.seek(size * place // _LOOKS, stream=stream, unsupported_byte_offset=True)
+            following = (packet.dts for packet in islice(demux(container, stream), _PACKETS))
+            if (stamp := next((dts for dts in following if dts is not None), None)) is not None:
+                times.append(stamp * float(stream.time_base or DEFAULT_TIME_BASE))
+    except av.error.FFmpegError:
+        return False
+    return any(before - after > GLUED for before, after in pairwise(times))
+
+
+def _length_of_parts(reader: PictureReader) -> int:
+    """Units of the stream from the first frame of each appended recording to the end of its last one, in all."""
+    length, begin, end, latest = 0, 0, 0, None
+    for packet in reader.packets():
+        if packet.pts is None or packet.is_discard:
+            continue
+        if latest is None or (latest - packet.pts) * reader.tick > GLUED:
+            length += end - begin
+            begin = end = latest = packet.pts
+        begin = min(begin, packet.pts)
+        if packet.pts >= latest:
+            latest, end = packet.pts, packet.pts + (packet.duration or reader.nominal)
+    return length + end - begin
+
+
+def _stated(name: str, container: InputContainer, stream: VideoStream, base: int) -> float:
+    """Duration of the video according to the header, without what comes before its first frame at ``base`` in units
+    of the stream; 0 if it is not stated."""
+    first = max(base, 0) * float(stream.time_base or DEFAULT_TIME_BASE)
     if container.format.name == "avi":
-        # FFmpeg adapts the duration to the data present.
-        return stream.frames / frame_rate(stream)
+        # FFmpeg adapts the duration to the data present. Empty packets before a late first frame are counted.
+        return max(stream.frames / frame_rate(stream) - first, 0.0)
     if container.format.name == "asf" and stream.duration is None:
         return _stated_by_asf(name)
     if stream.duration is not None and stream.time_base is not None:
-        return float(Time.of_ticks(max(stream.duration, 0), stream.time_base))
-    # Matroska counts from 0, even if the first frame is later.
-    first = max(container.start_time or 0, 0) / av.time_base
+        # What cannot be decoded before the first frame is missing at the start, not at the end.
+        missing = 0 if stream.start_time is None else max(base - stream.start_time, 0)
+        return float(Time.of_ticks(max(stream.duration - missing, 0), stream.time_base))
+    # Matroska counts from 0, even if the first frame is later, as it can be after the start of the sound.
+    first = max(first, (container.start_time or 0) / av.time_base)
     if (tag := _TAGGED_DURATION.fullmatch(stream.metadata.get("DURATION", ""))) is not None:
         hours, minutes, seconds = tag.groups()
         return max(3600 * int(hours) + 60 * int(minutes) + float(seconds) - first, 0.0)

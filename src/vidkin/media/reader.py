@@ -21,9 +21,11 @@ import av.error
 import av.logging
 
 from vidkin._base.files import PathLike, describe_missing, open_regular_file
+from vidkin._base.stopping import check_wanted
 from vidkin.errors import MediaError
 from vidkin.media.convert import is_too_large
 from vidkin.media.frames import DEFAULT_TIME_BASE, Ticks
+from vidkin.media.inside import open_inside
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -47,8 +49,10 @@ _OVERTAKERS = 17
 # Number of packets without times after which none is expected to have one.
 _MOST_UNTIMED = 10_000
 
-# A step back in time by more seconds than this is an appended recording, not jitter.
+# A step back in time by more seconds than this is an appended recording, not jitter; and the formats of which several
+# files one after the other are one file.
 GLUED = 1.0
+APPENDABLE = ("mpegts", "mpeg")
 
 # Zeros where a download or a copy left a hole: no encoder of these codecs writes them, because their data look random,
 # and their decoders take them without a word.
@@ -75,6 +79,10 @@ MOST_PIXELS = 80_000_000
 
 MAX_PIXELS_OPTIONS = {"max_pixels": str(MOST_PIXELS)}
 """Options of a decoder that refuses larger frames."""
+
+# Pixels of all decoded frames of one file: sixty of the largest ones, and so many more for each byte of the file. A
+# film of nothing but black has a fifth of that for a byte, a crafted GIF fifteen times as many.
+_MOST_PIXELS_IN_ALL, _PIXELS_A_BYTE = 5_000_000_000, 200_000
 
 # Pixels of the frames that decoding threads hold at once: each holds frames of its own.
 _MOST_PIXELS_IN_THREADS = 100_000_000
@@ -192,6 +200,7 @@ class PictureReader:
         self._repeating = False
         self._newest: int | None = None
         self._times_of_decoding = container.format.name in _WITHOUT_PRESENTATION
+        self._pixels_left = _MOST_PIXELS_IN_ALL + _PIXELS_A_BYTE * max(container.size, 0)
         self._decodes_holes = stream.codec_context.codec.canonical_name in SILENT_CODECS
 
     @property
@@ -263,8 +272,14 @@ class PictureReader:
         if self._decoded is not None and packet is self._decoded[0]:
             return self._decoded[1]
         try:
+            check_wanted()
             frames = self.stream.codec_context.decode(packet)
             self._listen()
+            self._pixels_left -= sum(frame.width * frame.height for frame in frames)
+            if self._pixels_left < 0:
+                raise MediaError(
+                    self.name, "its frames have far more pixels in all than a video of its size; they are not decoded"
+                )
             return frames
         except av.error.EOFError:
             return []
@@ -337,7 +352,7 @@ class PictureReader:
         if not self.container.format.name.startswith(_WITH_NEGATIVE_TIMES):
             return 0
         untimed, times = 0, list[int]()
-        with open_video(self.name, threads=1) as (container, stream):
+        with open_video(self.name, threads=1, stream=self.stream.index) as (container, stream):
             for packet in demux(container, stream):
                 if packet.pts is not None:
                     times.append(packet.pts)
@@ -388,15 +403,21 @@ def frame_rate(stream: VideoStream) -> float:
 
 
 @contextmanager
-def open_video(path: PathLike, *, threads: int = 0) -> Iterator[tuple[InputContainer, VideoStream]]:
+def open_video(
+    path: PathLike, *, threads: int = 0, stream: int | None = None
+) -> Iterator[tuple[InputContainer, VideoStream]]:
     """Open a file and choose its video, ready to decode.
 
     Args:
         path: The file.
         threads: Decoder threads; 0 is one per core. Frames of more than 50 million pixels get one.
+        stream: Number of the video's stream in the file, from 0; None takes the first video, as players do.
 
     Yields:
         The container and its main video stream. Failures of FFmpeg inside the block become `MediaError`.
+
+    Raises:
+        MediaError: The file cannot be read as video, or has none under this number.
     """
     name = os.fspath(path)
     require_readable_file(name)
@@ -410,21 +431,36 @@ def open_video(path: PathLike, *, threads: int = 0) -> Iterator[tuple[InputConta
                 if container.streams.audio:
                     raise MediaError(name, "the file has no video, only sound")
                 raise MediaError(name, "the file has no video")
-            best = container.streams.best("video")
-            stream = next((s for s in moving if best is not None and s.index == best.index), moving[0])
+            chosen = _first_video(moving) if stream is None else next((s for s in moving if s.index == stream), None)
+            if chosen is None:
+                numbers = ", ".join(str(one.index) for one in moving)
+                raise MediaError(name, f"there is no video in stream {stream}; choose from {numbers}")
             # A stream without a decoder has no codec context, which the stubs do not know.
-            if getattr(stream, "codec_context", None) is None:
+            if getattr(chosen, "codec_context", None) is None:
                 raise MediaError(name, "there is no decoder for this kind of video")
-            context = stream.codec_context
+            context = chosen.codec_context
             if context.width * context.height > MOST_PIXELS:
                 raise too_large(name)
             context.options = dict(MAX_PIXELS_OPTIONS)
-            stream.thread_type = "AUTO"
+            chosen.thread_type = "AUTO"
             allowed = max(1, _MOST_PIXELS_IN_THREADS // max(1, context.width * context.height))
             context.thread_count = allowed if allowed < (threads or os.cpu_count() or 1) else threads
-            yield container, stream
+            yield container, chosen
     except av.error.FFmpegError as error:
         raise media_error(name, error) from error
+
+
+def _first_video(streams: Sequence[VideoStream]) -> VideoStream:
+    """The video that players show: the first one among those marked as default, or else the first one. Streams without
+    a decoder or a picture, and stills next to a video, come last."""
+
+    def is_usable(stream: VideoStream) -> bool:
+        context = getattr(stream, "codec_context", None)
+        return context is not None and context.width > 0 and stream.frames != 1
+
+    usable = [stream for stream in streams if is_usable(stream)] or streams
+    default = [stream for stream in usable if stream.disposition & av.stream.Disposition.default]
+    return (default or usable)[0]
 
 
 @contextmanager
@@ -544,6 +580,11 @@ def _open(name: str, **more: str) -> Iterator[InputContainer]:
         **more,
     }
     arguments: dict[str, Any] = {"mode": "r", "options": options, "metadata_errors": "replace"}
+    with open_inside(name, MOST_PIXELS) as inside:
+        if inside is not None:
+            with av.open(inside, **arguments) as container:
+                yield container
+            return
     try:
         name.encode()
     except UnicodeEncodeError:  # a name that is not UTF-8 can be passed to FFmpeg only as an open file

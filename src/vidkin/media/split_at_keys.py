@@ -22,8 +22,17 @@ from vidkin._base.files import PathLike, safe_name
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.encode import open_media_output
 from vidkin.media.frames import DEFAULT_TIME_BASE
-from vidkin.media.pieces import Piece, SplitReport, choose_form, describe_pieces, piece_paths
-from vidkin.media.reader import open_video
+from vidkin.media.pieces import (
+    Piece,
+    SplitReport,
+    choose_form,
+    describe_pieces,
+    end_with_piece,
+    piece_codes,
+    piece_paths,
+)
+from vidkin.media.reader import frame_rate, open_video
+from vidkin.media.time_code import read_time_code
 
 if TYPE_CHECKING:
     from av.container import InputContainer, OutputContainer
@@ -38,6 +47,8 @@ def split_video(
     starts: Sequence[float],
     *,
     names: Sequence[str | None] | None = None,
+    stream: int | None = None,
+    time_code: str | None = None,
 ) -> SplitReport:
     """Split a video before given times, with sound and subtitles, without encoding.
 
@@ -58,6 +69,8 @@ def split_video(
             part of the first piece.
         names: For each part, the name of a piece that begins with it, without extension; None for an unwanted part,
             which is left out as far as key frames allow. Default: ``<name>-001``, ``<name>-002``, ...
+        stream: Number of the video's stream, as in `vidkin.media.split_exactly`.
+        time_code: Time code of the first frame, as in `vidkin.media.split_exactly`.
 
     Raises:
         InvalidArgumentError: ``starts`` is empty or does not increase from 0 s, the number of names differs from the
@@ -77,10 +90,12 @@ def split_video(
             )
         previous = start
     name = os.fspath(source)
-    with open_video(name, threads=1) as (container, stream):
-        form = choose_form(name, container, stream)
+    with open_video(name, threads=1, stream=stream) as (container, video):
+        time_code = read_time_code(container, video) if time_code is None else time_code
+        form = choose_form(name, container, video, with_time_code=bool(time_code))
         unwanted = [part for part, given in enumerate(names or ()) if given is None]
-        plan = plan_split(name, container, stream, form.kept, starts, unwanted)
+        plan = plan_split(name, container, video, form.kept, starts, unwanted)
+        rate = Fraction(frame_rate(video)).limit_denominator(60_060)
     # Each piece has the name of the first part in it.
     named: dict[int, str] = {}
     if names is None:
@@ -96,8 +111,9 @@ def split_video(
         partials = {
             number: stack.enter_context(open_media_output(path, source=made_of)) for number, path in paths.items()
         }
-        with open_video(name, threads=1) as (container, _):
-            _write(name, container, form.kept, plan, partials)
+        with open_video(name, threads=1, stream=stream) as (container, _):
+            codes = piece_codes(time_code, rate, plan.starts())
+            _write(name, container, form.kept, plan, partials, codes)
     counts = Counter(plan.pieces)
     borders = [*plan.starts(), float((plan.end - plan.base) * plan.tick)]
     pieces = tuple(
@@ -119,10 +135,12 @@ def _write(
     kept: AbstractSet[int],
     plan: SplitPlan,
     paths: Mapping[int, Path],
+    codes: Sequence[str],
 ) -> None:
     """Second pass: copy every packet into its piece, with times counted from the start of the piece."""
     waiting = Counter(plan.pieces)
     shifts = [time * plan.tick for time in plan.entries]
+    ends = [*plan.entries[1:], plan.end]
     with ExitStack() as stack:
         outputs: dict[int, tuple[OutputContainer, dict[int, Stream]]] = {}
         copied = 0
@@ -132,6 +150,8 @@ def _write(
                 continue
             if piece not in outputs:
                 output = stack.enter_context(av.open(f"file:{paths[piece]}", "w"))
+                if codes[piece]:
+                    output.metadata["timecode"] = codes[piece]
                 streams = {
                     stream.index: output.add_stream_from_template(stream, opaque=True)
                     for stream in container.streams
@@ -143,6 +163,8 @@ def _write(
             packet.pts = None if packet.pts is None else packet.pts - shift
             packet.dts = None if packet.dts is None else packet.dts - shift
             packet.stream = streams[packet.stream_index]
+            if packet.stream.type == "subtitle":
+                end_with_piece(packet, float((ends[piece] - plan.entries[piece]) * plan.tick))
             output.mux_one(packet)
             waiting[piece] -= 1
             if not waiting[piece]:  # so that few files are open at the same time

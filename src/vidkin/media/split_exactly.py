@@ -25,10 +25,19 @@ from vidkin.media.piece_writer import (
     iter_material,
     plan_piece,
 )
-from vidkin.media.pieces import Piece, PieceForm, SplitReport, choose_form, describe_pieces, piece_paths
+from vidkin.media.pieces import (
+    Piece,
+    PieceForm,
+    SplitReport,
+    choose_form,
+    describe_pieces,
+    piece_codes,
+    piece_paths,
+)
 from vidkin.media.probing import probe
 from vidkin.media.reader import open_video
 from vidkin.media.stored_pictures import StoredPictures, read_stored_pictures
+from vidkin.media.time_code import read_time_code, timeline_rate
 
 OnSplitProgress = Callable[[float, float | None], None]
 
@@ -67,6 +76,8 @@ def split_exactly(
     *,
     times: NDArray[np.float64],
     names: Sequence[str] | None = None,
+    stream: int | None = None,
+    time_code: str | None = None,
     quality: int = 18,
     on_progress: OnSplitProgress | None = None,
 ) -> SplitReport:
@@ -76,7 +87,7 @@ def split_exactly(
     and after are encoded with the codec of the source and in its format. This applies to H.264, VP8 and VP9; for other
     codecs a part is copied whole if that gives its frames, and encoded whole otherwise (HEVC as HEVC, all others as
     H.264 in MP4). Times are those of the source, counted from the part's first frame. Packets of sound and subtitles
-    are copied; each belongs to the part in which it starts.
+    are copied; each belongs to the part in which it starts, and a subtitle ends with it.
 
     A file appears under its name when it is complete. Existing files are replaced, but not in the folder of the source,
     because recordings are often numbered in the same way.
@@ -88,6 +99,10 @@ def split_exactly(
         times: [T] times in seconds of the decoded frames from the first one on; frames after the last part are not
             needed.
         names: Names of the files, without extension; default: ``<name>-001``, ``<name>-002``, ...
+        stream: Number of the video's stream in the source, if it has several; None takes the first, as players do.
+            Other videos are in no piece.
+        time_code: Time code of the first frame of the source, from which that of each piece is counted; None takes the
+            one that the source states, "" writes none.
         quality: Constant quality of encoded frames, from 1 (best) to 51, on the scale of x264.
         on_progress: Callback that receives (frames read, total number of frames).
 
@@ -114,18 +129,21 @@ def split_exactly(
                 f"got frames {span.start_frame} to {span.end_frame} after {previous}"
             )
         previous = span.end_frame
-    with open_video(name, threads=1) as (container, stream):
-        stored = read_stored_pictures(container, stream, times)
+    with open_video(name, threads=1, stream=stream) as (container, video):
+        time_code = read_time_code(container, video) if time_code is None else time_code
+        stored = read_stored_pictures(container, video, times)
         plans = [plan_piece(stored, span.start_frame, span.end_frame) for span in spans]
-        _, codec = encoder_of(stream)
+        _, codec = encoder_of(video)
         if codec is not None:
             if all(stretch.is_copied for plan in plans for stretch in plan):
                 codec = None
             else:  # pieces of one video have one codec
                 plans = [plan_piece(None, span.start_frame, span.end_frame) for span in spans]
-        form = choose_form(name, container, stream, codec=codec)
+        form = choose_form(name, container, video, codec=codec, with_time_code=bool(time_code))
+        number = video.index
     paths = piece_paths(name, folder, names, form.suffix)
-    write = partial(_write_pieces, name, spans, times, paths, quality, form, codec, on_progress)
+    codes = piece_codes(time_code, timeline_rate(times), [span.start for span in spans])
+    write = partial(_write_pieces, name, number, spans, times, paths, codes, quality, form, codec, on_progress)
     try:
         return write(stored, plans)
     except LostFrameError:
@@ -135,9 +153,11 @@ def split_exactly(
 
 def _write_pieces(
     name: str,
+    video: int,
     spans: Sequence[Span],
     times: NDArray[np.float64],
     paths: Sequence[Path],
+    codes: Sequence[str],
     quality: int,
     form: PieceForm,
     codec: str | None,
@@ -153,16 +173,16 @@ def _write_pieces(
     pieces: list[Piece] = []
     made_of = describe_pieces(name)
     with (
-        open_video(name) as (container, stream),
-        open_video(name, threads=1) as (other, _),
+        open_video(name, stream=video) as (container, stream),
+        open_video(name, threads=1, stream=video) as (other, _),
     ):
         tick = Fraction(stream.time_base or DEFAULT_TIME_BASE)
         if stored is None:  # the packets' times are useless: use those of the decoded frames
-            shown = times + probe(name).start_time
+            shown = times + probe(name, stream=video).start_time
             stamps = np.rint(shown / float(tick)).astype(np.int64)
         else:
             stamps = stored.times()
-        sound = SoundReader(other, form.kept - {stream.index})
+        sound = SoundReader(other, form.kept - {stream.index}, stream.index)
         material = iter_material(name, container, stream, stored, plans, on_progress)
         for number, parts in groupby(material, key=lambda part: part.piece):
             span, path = spans[number], paths[number]
@@ -177,6 +197,7 @@ def _write_pieces(
                 sound,
                 quality=quality,
                 codec=codec,
+                time_code=codes[number],
             )
             packets = writer.write(path, parts, source=made_of)
             encoded = sum(part.end - part.start for part in plans[number] if not part.is_copied)

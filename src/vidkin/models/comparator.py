@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -162,6 +163,10 @@ def make_weighting(config: ComparatorConfig) -> nn.Module:
 
 # Map cells whose activations are held at a time: about 40 MB, small enough for the cache of a processor.
 _CELLS_A_PASS = 1 << 15
+# On a GPU about 2.5 GB, enough to keep it busy.
+_CELLS_A_GPU_PASS = 1 << 21
+# Queries up to this many times as long as the shortest share a pass.
+_LENGTH_SPREAD = 1.25
 # Map cells up to which all activations are kept for the gradient, some 250 MB; of more they are computed again, which
 # takes twice the time.
 _CELLS_KEPT = 1 << 18
@@ -265,12 +270,43 @@ class Comparator(nn.Module):
         first = lengths[rows, None].expand(-1, count).flatten()
         second = lengths[None, :].expand(len(joined), -1).flatten()
         learned = self._learned_maps(frame_maps.flatten(0, 1), first, second)
+        scores = self._scores(learned, first, second)
+        return ClipComparison(scores.view(-1, count) / 2 + 0.5, frame_maps, learned.view(-1, count, *learned.shape[1:]))
+
+    @torch.no_grad()
+    def score_queries(self, queries: Sequence[torch.Tensor], target: torch.Tensor) -> torch.Tensor:
+        """Raw scores [Q] in [-1, 1] of each query in one target, as :meth:`ArrayComparator.video_score` gives them.
+
+        Maps of queries of about the same length go through the network together.
+
+        Args:
+            queries: Q weighed videos [Tq, R, D], of any lengths, on the device of the comparator.
+            target: The weighed target [Tt, R, D].
+        """
+        lengths = [len(query) for query in queries]
+        maps = torch.split(self.frame_map(torch.cat(list(queries)), target), lengths)
+        scores = target.new_empty(len(queries), dtype=torch.float32)
+        order = sorted(range(len(queries)), key=lambda position: lengths[position])
+        while order:
+            longest = int(_LENGTH_SPREAD * lengths[order[0]]) + REDUCTION
+            chosen = [position for position in order if lengths[position] <= longest]
+            order = order[len(chosen) :]
+            padded = nn.utils.rnn.pad_sequence([maps[position] for position in chosen], batch_first=True)
+            sides = [
+                torch.tensor([lengths[position] for position in chosen], device=target.device),
+                torch.full((len(chosen),), len(target), device=target.device),
+            ]
+            scores[chosen] = self._scores(self._learned_maps(padded, *sides), *sides).float()
+        return scores
+
+    def _scores(self, learned: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+        """Scores [P] in [-1, 1] of learned maps [P, T', T'] of videos of these lengths [P]."""
         step = self.reduction
         # What the network drops has no cell, but of the shortest videos it makes one.
         rounded = step - 1 if self.config.remainder == "pooled" else 0
         cells = [((side + rounded) // step).clamp(min=1) for side in (first, second)]
-        masks = [length_mask(count, learned.shape[1]) for count in cells]
-        scores = temporal_chamfer(
+        masks = [length_mask(count, side) for count, side in zip(cells, learned.shape[1:], strict=True)]
+        scores: torch.Tensor = temporal_chamfer(
             learned.clamp(-1, 1),
             temporal_share=self.config.temporal_share,
             symmetric=self.config.symmetric,
@@ -278,13 +314,14 @@ class Comparator(nn.Module):
             target_mask=masks[1],
             longest=self.config.temporal_span or None,
         )
-        return ClipComparison(scores.view(-1, count) / 2 + 0.5, frame_maps, learned.view(-1, count, *learned.shape[1:]))
+        return scores
 
     def _learned_maps(self, maps: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
         """Learned maps [P, T', T'] of P maps [P, T, T] with their valid lengths."""
         if self.visil_head is None:
             return maps
-        size = max(1, _CELLS_A_PASS // (maps.shape[1] * maps.shape[2]))
+        most = _CELLS_A_PASS if maps.device.type == "cpu" else _CELLS_A_GPU_PASS
+        size = max(1, most // (maps.shape[1] * maps.shape[2]))
         parts = zip(*(torch.split(part, size) for part in (maps, first, second)), strict=True)
         if torch.is_grad_enabled() and maps.numel() > _CELLS_KEPT:
             return torch.cat([checkpoint(self.visil_head, *part, use_reentrant=False) for part in parts])

@@ -79,7 +79,7 @@ class EncoderConfig(ModelConfig):
             network with a classifier on its pooled map and an embedding of the whole map).
         backbone: Frame network of ``clip``, ``image``, ``deep_ranking`` and ``two_head``: ``small`` (trains on a CPU
             in minutes), ``vidkin`` (the small encoder that comes with the package, trained without labels),
-            ``alexnet``, ``timm:<model>`` or ``torchvision:<model>``, with settings after a question mark
+            ``timm:<model>`` or ``torchvision:<model>``, with settings after a question mark
             (``timm:mobilenetv2_100?pad_type=same``). The other kinds have none.
         trainable: ``head``: the backbone keeps its weights and stays in eval mode; ``all``: it is trained as well.
         frozen_batch_norm: Keep the batch norms of a trained backbone in eval mode, which folded ones require.
@@ -221,6 +221,8 @@ class ComparatorConfig(ModelConfig):
         kind: Always ``comparator``.
         extractor: Name of the extractor that makes the descriptors, as accepted by
             :func:`vidkin.features.open_extractor`; not the folder of a trained model.
+        trainable: ``head``: the comparator alone is trained, on descriptors that do not change. ``all``: the network of
+            the extractor (``timm:<model>`` or ``torchvision:<model>``) is trained along, and stored with the model.
         dimension: D, length of a regional descriptor.
         weighting: How the descriptors are weighted first. ``attention``: a weight for each region, ``sigmoid(v .
             tanh(W x + b))``. ``direction``: ``(1 + cos(x, v)) / 2``, as in ViSiL. ``signs``: the signs of a projection,
@@ -247,6 +249,7 @@ class ComparatorConfig(ModelConfig):
 
     kind: Literal["comparator"] = "comparator"
     extractor: str = "vidkin"
+    trainable: Trainable = "head"
     dimension: int = 128
     weighting: Weighting = "none"
     network: Literal["cnn", "none"] = "cnn"
@@ -276,6 +279,7 @@ class ComparatorConfig(ModelConfig):
 
 _COMPARATOR_CHOICES: Mapping[str, tuple[str, ...]] = {
     "kind": (COMPARATOR,),
+    "trainable": get_args(Trainable),
     "weighting": get_args(Weighting),
     "network": ("cnn", "none"),
     "padding": get_args(Padding),

@@ -6,7 +6,9 @@ import importlib.util
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -27,7 +29,7 @@ from vidkin.models.volume_networks import VolumeNetwork
 
 ExportFormat = Literal["onnx", "torch"]
 
-# Larger models keep their weights in a second file because a protocol buffer holds at most 2 GB.
+# A protocol buffer holds at most 2 GB, and a file that names others is not read.
 _LARGEST_FILE = 1_900_000_000
 
 # Of the files: the newest that every supported onnxruntime reads.
@@ -171,24 +173,27 @@ def write_graph(
         raise ExportError(f"exporting to ONNX needs onnx; install it with: {install_command('train')}")
     import onnx
 
+    if sum(tensor.nbytes for tensor in network.state_dict().values()) > _LARGEST_FILE:
+        raise ExportError(f"{target.name} cannot be written: an ONNX file holds weights of at most 1.9 GB")
     names = list(axes)
-    with torch.no_grad(), warnings.catch_warnings(), TemporaryDirectory() as scratch:
+    with torch.no_grad(), warnings.catch_warnings(), _exportable_pools(network), TemporaryDirectory() as scratch:
         # The exporter emits warnings about its own internals and about checks of shapes, which it cannot trace.
         warnings.simplefilter("ignore")
         expected = network(*inputs)
         expected = expected[0] if isinstance(expected, tuple) else expected
         draft = os.path.join(scratch, target.name)
         try:
-            torch.onnx.export(
-                network,
-                inputs,
-                draft,
-                input_names=names[: last_input + 1],
-                output_names=names[last_input + 1 :],
-                dynamic_axes={name: dict(free) for name, free in axes.items()},
-                opset_version=_OPSET,
-                dynamo=False,
-            )
+            with _quiet_exporter():
+                torch.onnx.export(
+                    network,
+                    inputs,
+                    draft,
+                    input_names=names[: last_input + 1],
+                    output_names=names[last_input + 1 :],
+                    dynamic_axes={name: dict(free) for name, free in axes.items()},
+                    opset_version=_OPSET,
+                    dynamo=False,
+                )
         except (RuntimeError, torch.onnx.OnnxExporterError) as error:
             cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise ExportError(
@@ -201,14 +206,50 @@ def write_graph(
         document = onnx.load(draft)
         onnx.helper.set_model_props(document, dict(metadata))
         try:
-            if sum(tensor.nbytes for tensor in network.state_dict().values()) > _LARGEST_FILE:
-                # The second file is named after the first, which therefore cannot be written under a temporary name.
-                onnx.save_model(document, os.fspath(target), save_as_external_data=True, location=f"{target.name}.data")
-            else:
-                write_bytes(target, document.SerializeToString())
+            write_bytes(target, document.SerializeToString())
         except OSError as error:
             raise _unwritable(target, error) from error
     return target
+
+
+@contextmanager
+def _quiet_exporter() -> Iterator[None]:
+    """Inside the block an export that fails does not print the whole graph, whose log torch 2.13 cannot turn off."""
+    log = torch._C._jit_onnx_log
+    torch._C._jit_onnx_log = lambda *words: None
+    try:
+        yield
+    finally:
+        torch._C._jit_onnx_log = log
+
+
+@contextmanager
+def _exportable_pools(network: nn.Module) -> Iterator[None]:
+    """Inside the block adaptive average pools are written as products where ONNX lacks them: where the side of a map is
+    no multiple of that of the result, as AlexNet's is for small images."""
+    pools = [module for module in network.modules() if isinstance(module, nn.AdaptiveAvgPool2d)]
+    for pool in pools:
+        pool.forward = partial(_average_cells, pool.output_size)  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        for pool in pools:
+            del pool.forward
+
+
+def _average_cells(output: int | tuple[int | None, int | None] | None, maps: torch.Tensor) -> torch.Tensor:
+    """Adaptive average pooling of maps [B, C, H, W]."""
+    given = output if isinstance(output, tuple) else (output, output)
+    sides = [int(side) for side in maps.shape[2:]]
+    wanted = [side if size is None else size for side, size in zip(sides, given, strict=True)]
+    if all(side % size == 0 for side, size in zip(sides, wanted, strict=True)):
+        return nn.functional.adaptive_avg_pool2d(maps, (wanted[0], wanted[1]))
+    rows, columns = (
+        # The means of cells of unit vectors are the weights of the positions in each cell.
+        nn.functional.adaptive_avg_pool1d(torch.eye(side, device=maps.device), size).T
+        for side, size in zip(sides, wanted, strict=True)
+    )
+    return rows @ maps @ columns.T
 
 
 def _write_whole(model: Encoder, target: Path, metadata: Mapping[str, str]) -> Path:

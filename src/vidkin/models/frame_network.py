@@ -26,8 +26,8 @@ class SmallNetwork(nn.Module):
 
     Convolutions 3 x 3 with stride 2 to 24, 48, 96 and 128 channels, each with a group norm (the same in training and
     in eval mode, whatever the batch) and a ReLU, a residual block of two convolutions, then mean and maximum over
-    the image side by side: F = 256. About 450,000 parameters; 25 million multiplications for an image of 64 x 64
-        pixels.
+    the image side by side: F = 256. About 450,000 parameters; 12 million multiplications for an image of 64 x 64
+    pixels.
 
     Args:
         width: Factor applied to the channels, which are rounded to multiples of 8.
@@ -63,9 +63,6 @@ class SmallNetwork(nn.Module):
         """Features [N, F] of normalized images [N, 3, S, S]."""
         maps = self.maps(images)
         return torch.cat([maps.mean(dim=(2, 3)), maps.amax(dim=(2, 3))], dim=1)
-
-
-_ALIASES = {"alexnet": "torchvision:alexnet"}
 
 
 class FrameEncoderFeatures(nn.Module):
@@ -107,7 +104,7 @@ def open_frame_network(
         InvalidArgumentError: The name is unknown, or the network does not take this size.
         WeightsUnavailableError: The weights are not given and cannot be downloaded.
     """
-    name = _ALIASES.get(config.backbone, config.backbone)
+    name = config.backbone
     if name == "small":
         with seeded(seed):
             module = SmallNetwork(config.width)
@@ -126,9 +123,7 @@ def open_frame_network(
     elif name.startswith(("timm:", "torchvision:")):
         network = open_pooled_network(name, weights=weights, seed=seed)
     else:
-        raise InvalidArgumentError(
-            f"backbone must be small, vidkin, alexnet, timm:<model> or torchvision:<model>, got {config.backbone!r}"
-        )
+        raise InvalidArgumentError(f"backbone must be small, vidkin, timm:<model> or torchvision:<model>, got {name!r}")
     # Fail now, not in the middle of a training, if a network does not take this size.
     try:
         with evaluation_mode(network.module):

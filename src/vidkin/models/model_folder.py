@@ -60,7 +60,7 @@ def build_model(
     Args:
         config: Settings of the network. Where mean and std are None, the model's ``config`` gets the backbone's own.
         weights: A safetensors file with the backbone's weights (with all weights, for a kind without a backbone).
-            None: a named network (``timm:``, ``torchvision:``, ``alexnet``) gets its published weights from the hub or
+            None: a named network (``timm:``, ``torchvision:``) gets its published weights from the hub or
             the local cache, any other network random ones. ``"random"``: random weights for a named network, too.
         seed: Seed of all random weights. The same seed gives the same network; the caller's random state is not
             touched.

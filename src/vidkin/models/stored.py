@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import PathLike
+from vidkin._base.files import PathLike, check_regular_file
 from vidkin._base.toml import read_toml
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError, MissingPartError, UnknownExtractorError
-from vidkin.features.sessions import open_session, session_failures
+from vidkin.features.sessions import open_session, run_session, session_failures
 from vidkin.models.config import COMPARATOR, EncoderConfig
 
 WEIGHTS_FILE = "model.safetensors"
@@ -126,6 +126,7 @@ def read_weights(path: PathLike) -> dict[str, NDArray[Any]]:
     from safetensors.numpy import load_file
 
     try:
+        check_regular_file(path)
         weights = load_file(os.fspath(path))
     except (OSError, SafetensorError) as error:
         raise InvalidArgumentError(f"{os.fspath(path)}: cannot be read as weights: {error}") from error
@@ -170,9 +171,10 @@ class Graph:
             raise MissingPartError(f"{path.parent}: has no {path.name}, so it runs only with torch; {remedy}")
         self._path = path
         try:
+            check_regular_file(path)
             self._session = open_session(path, device=device)
-        except InvalidArgumentError as error:
-            if device.startswith("cuda"):
+        except (OSError, InvalidArgumentError) as error:
+            if device.startswith("cuda") and isinstance(error, InvalidArgumentError):
                 raise  # it is the device that is missing
             raise MissingPartError(f"{error}; {remedy}") from error
         facts = self._session.get_modelmeta().custom_metadata_map.get(GRAPH_ENTRY, "{}")
@@ -193,7 +195,7 @@ class Graph:
             InvalidArgumentError: The inputs do not fit the network.
         """
         try:
-            outputs = self._session.run(None, dict(zip(self._inputs, inputs, strict=True)))
+            outputs = run_session(self._session, None, dict(zip(self._inputs, inputs, strict=True)))
         except session_failures() as error:
             raise InvalidArgumentError(
                 f"{self._path}: does not run on {[list(values.shape) for values in inputs]}: "

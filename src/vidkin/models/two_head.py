@@ -161,7 +161,7 @@ def open_map_network(
     """
     network = open_frame_network(config, weights=weights, seed=seed)
     module = network.module
-    if config.backbone.startswith("torchvision:") or config.backbone == "alexnet":
+    if config.backbone.startswith("torchvision:"):
         maps: nn.Module = _LastOf(torchvision_stages(module, config.backbone, None, _PROBE))
     elif isinstance(module, SmallNetwork | FrameEncoderFeatures):
         maps = _Method(module, "maps")

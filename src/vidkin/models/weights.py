@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 
+from vidkin._base.files import check_regular_file
 from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def load_weights(module: nn.Module, path: str | os.PathLike[str], *, label: str)
         InvalidArgumentError: The file cannot be read, or its weights are not finite or belong to another network.
     """
     try:
+        check_regular_file(path, follow_links=True)
         state = load_file(os.fspath(path))
     except (OSError, SafetensorError) as error:
         raise InvalidArgumentError(f"{os.fspath(path)}: cannot be read as weights: {error}") from error

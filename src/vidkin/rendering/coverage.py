@@ -92,7 +92,7 @@ def _write_edl(coverage: Coverage, file: IO[str]) -> None:
     with the frames of it that a second of the timeline shows.
     """
     # The command names the formats in its help, which needs neither NumPy nor a decoder.
-    from vidkin.shots.timecode import frame_at, timecode
+    from vidkin.media.time_code import frame_at, timecode
 
     rate = _timeline_rate(coverage.path)
     reels: dict[str, str] = {}
@@ -121,7 +121,7 @@ def _write_edl(coverage: Coverage, file: IO[str]) -> None:
 def _timeline_rate(path: str) -> Fraction:
     """The standard rate nearest to the average one of a video, or a whole number."""
     from vidkin.media.probing import probe
-    from vidkin.shots.timecode import STANDARD_RATES
+    from vidkin.media.time_code import STANDARD_RATES
 
     rate = probe(path).frame_rate
     near = min(STANDARD_RATES, key=lambda standard: abs(float(standard) / rate - 1))

@@ -1,4 +1,4 @@
-"""The curve of shots as a picture: the format ``plot`` of `vidkin shots --export`."""
+"""The curve of shots as a picture: the format ``plot`` of `vidkin shots --output`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def draw_curve(detection: ShotDetection, path: PathLike) -> None:
     """Write the detector's curve over time as a picture, with a red dot at each cut.
 
     Gradual transitions are light red bands around their dot; critical shots (0.5 or more) are orange at the bottom.
+    Seconds count from the start of the file.
 
     Args:
         detection: Result of :func:`vidkin.shots.detect`.
@@ -37,19 +38,20 @@ def draw_curve(detection: ShotDetection, path: PathLike) -> None:
     curve = detection.curve
     if curve is None or not len(curve.times):
         raise InvalidArgumentError(f"detector {detection.detector} has no curve to draw")
-    times, values = np.asarray(curve.times), np.asarray(curve.values)
+    offset = detection.offset
+    times, values = offset + np.asarray(curve.times), np.asarray(curve.values)
     figure = new_figure(10.0, 3.6)
     axes = figure.add_subplot()
     axes.plot(times, values, linewidth=0.8, color="#1f77b4")
     for cut in detection.cuts:
         if cut.is_gradual:
-            axes.axvspan(cut.start, cut.end, color=_CUT_COLOR, alpha=0.15, linewidth=0)
-    moments = [cut.time for cut in detection.cuts]
+            axes.axvspan(offset + cut.start, offset + cut.end, color=_CUT_COLOR, alpha=0.15, linewidth=0)
+    moments = [offset + cut.time for cut in detection.cuts]
     axes.plot(moments, np.interp(moments, times, values), "o", color=_CUT_COLOR, markersize=4)
     for shot in detection.shots:
         if shot.critical is not None and shot.critical >= 0.5:
-            axes.axvspan(shot.start, shot.end, ymax=0.03, color=_CRITICAL_COLOR, linewidth=0)
-    axes.set_xlim(0.0, detection.shots[-1].end)
+            axes.axvspan(offset + shot.start, offset + shot.end, ymax=0.03, color=_CRITICAL_COLOR, linewidth=0)
+    axes.set_xlim(offset, offset + detection.shots[-1].end)
     set_text(axes.set_xlabel("", size=9), "seconds")
     set_text(axes.set_ylabel("", size=9), curve.name)
     set_text(

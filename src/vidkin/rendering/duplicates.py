@@ -280,43 +280,50 @@ def write_duplicate_page(
     Raises:
         MediaError: The file cannot be written. A video that cannot be read shows the cause instead of its pictures.
     """
+    with open_output(path, source=source) as partial, partial.open("w", encoding="utf-8") as file:
+        for position, part in enumerate(duplicate_page(groups, short_side=short_side)):
+            file.write(part)
+            if on_progress is not None and 0 < position <= len(groups):
+                on_progress(position, len(groups))
+
+
+def duplicate_page(groups: Sequence[DuplicateGroup], *, short_side: int = 160) -> Iterator[str]:
+    """The parts of the page of :func:`write_duplicate_page`: its head, each group, and its end."""
     copies = sum(len(group.members) - 1 for group in groups)
     removable = describe_removable(groups) or "none of them may be removable"
-    with open_output(path, source=source) as partial, partial.open("w", encoding="utf-8") as file:
-        file.write(
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width"><title>Duplicates</title>\n'
-            f"<style>{_STYLE}</style></head><body>\n<h1>Duplicates</h1>\n"
-            f"<p>{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} besides the best ones; "
-            f"{removable}.</p>\n"
-        )
-        for position, group in enumerate(groups, start=1):
-            heading = ": ".join(filter(None, (f"Group {position}", describe_removable([group]))))
-            file.write(f"<h2>{heading}</h2>\n<table>\n")
-            for member in group.members:
-                words = html.escape(describe_member(member, group, most_findings=0))
-                name = html.escape(printable(member.path))
-                facts = (
-                    f"score {member.score:.2f}, {member.width}x{member.height}, {clock(member.duration)}, "
-                    f"{file_size(member.size)}"
-                )
-                if member.picture is not None and member.sound is not None:
-                    facts += f", picture {member.picture:.2f}, sound {member.sound:.2f}"
-                if member.links:
-                    facts += f", also named {printable(', '.join(member.links))}"
-                facts = html.escape(", ".join([facts, *describe_traits(member, group)]))
-                found = "".join(f"<li>{html.escape(printable(finding.text))}</li>" for finding in member.findings)
-                kind = ' class="keep"' if member.best else ""
-                doubt = ' class="doubt"' if member.doubt else ""
-                file.write(
-                    f'<tr{kind}><td class="pictures">{_pictures(member, short_side)}</td>'
-                    f'<td><span{doubt}>{words}</span><br><span class="path">{name}</span><br>'
-                    f"<small>{facts}</small>{f'<ul>{found}</ul>' if found else ''}</td></tr>\n"
-                )
-            file.write("</table>\n")
-            if on_progress is not None:
-                on_progress(position, len(groups))
-        file.write("</body></html>\n")
+    yield (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width"><title>Duplicates</title>\n'
+        f"<style>{_STYLE}</style></head><body>\n<h1>Duplicates</h1>\n"
+        f"<p>{number(len(groups), 'group')}, {number(copies, 'copy', 'copies')} besides the best ones; "
+        f"{removable}.</p>\n"
+    )
+    for position, group in enumerate(groups, start=1):
+        heading = ": ".join(filter(None, (f"Group {position}", describe_removable([group]))))
+        rows = "".join(_row(member, group, short_side) for member in group.members)
+        yield f"<h2>{heading}</h2>\n<table>\n{rows}</table>\n"
+    yield "</body></html>\n"
+
+
+def _row(member: DuplicateMember, group: DuplicateGroup, short_side: int) -> str:
+    words = html.escape(describe_member(member, group, most_findings=0))
+    name = html.escape(printable(member.path))
+    facts = (
+        f"score {member.score:.2f}, {member.width}x{member.height}, {clock(member.duration)}, {file_size(member.size)}"
+    )
+    if member.picture is not None and member.sound is not None:
+        facts += f", picture {member.picture:.2f}, sound {member.sound:.2f}"
+    if member.links:
+        facts += f", also named {printable(', '.join(member.links))}"
+    facts = html.escape(", ".join([facts, *describe_traits(member, group)]))
+    found = "".join(f"<li>{html.escape(printable(finding.text))}</li>" for finding in member.findings)
+    kind = ' class="keep"' if member.best else ""
+    doubt = ' class="doubt"' if member.doubt else ""
+    return (
+        f'<tr{kind}><td class="pictures">{_pictures(member, short_side)}</td>'
+        f'<td><span{doubt}>{words}</span><br><span class="path">{name}</span><br>'
+        f"<small>{facts}</small>{f'<ul>{found}</ul>' if found else ''}</td></tr>\n"
+    )
 
 
 def _pictures(member: DuplicateMember, short_side: int) -> str:

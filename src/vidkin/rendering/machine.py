@@ -18,11 +18,13 @@ from vidkin._base.install import install_command
 from vidkin._base.registry import import_part, missing_scale, research_hint
 from vidkin._version import __version__
 from vidkin.errors import CollectionDamagedError, MissingPartError, VidkinError
-from vidkin.features import open_extractor
+from vidkin.features import available_extractors, open_extractor
 from vidkin.index import Index, check_files
 from vidkin.index.storage.opening import open_place
 from vidkin.media import Frames
+from vidkin.rendering.reports import available_reports
 from vidkin.rendering.text import number
+from vidkin.shots import available_detectors, shot_format_names
 
 PartState = Literal["ok", "missing", "broken"]
 
@@ -31,11 +33,10 @@ _PACKAGES = (
     "onnxruntime",
     "av",
     "pillow",
-    "pyarrow",
-    "pylance",
+    "faiss-cpu",
 )
 
-_MEASURED_WITH = ("vidkin", "numpy", "onnxruntime", "av", "pylance", "torch")
+_MEASURED_WITH = ("vidkin", "numpy", "onnxruntime", "av", "faiss-cpu", "torch")
 
 EXTRAS: Mapping[str, str] = {
     "web": "`vidkin serve`",
@@ -43,7 +44,7 @@ EXTRAS: Mapping[str, str] = {
     "train": "training, evaluation and export of models, networks of timm and torchvision",
     "tensorboard": "curves of a training in TensorBoard",
     "map": "a map of the collection by UMAP, on the page Map",
-    "otio": "timelines: `vidkin shots --export film.otio`",
+    "otio": "timelines: `vidkin shots -o film.otio`",
 }
 """What each extra is for; :func:`inspect_machine` has a finding for each."""
 
@@ -87,6 +88,7 @@ def inspect_machine() -> tuple[PartCheck, ...]:
         *_extras(),
         _try(_RESEARCH, _research, needed=False),
         _try(_SCALE, _scale, needed=False),
+        *(_try(f"registered {noun}", partial(_registered, group, names), needed=True) for noun, group, names in _KINDS),
     )
 
 
@@ -167,6 +169,35 @@ def _scale() -> str:
     if missing is not None:
         raise missing
     return f"{purpose}; " + ", ".join(f"{name} {version}" for name, version in _versions(("ray", "obstore")).items())
+
+
+# Noun, group of entry points and names of what other packages can add.
+_KINDS: tuple[tuple[str, str, Callable[[], tuple[str, ...]]], ...] = (
+    ("extractors", "vidkin.extractors", available_extractors),
+    ("shot detectors", "vidkin.shot_detectors", available_detectors),
+    ("shot formats", "vidkin.shot_formats", shot_format_names),
+    ("reports of duplicates", "vidkin.duplicate_reports", lambda: available_reports()[0]),
+    ("reports of what recurs", "vidkin.recurring_reports", lambda: available_reports()[1]),
+)
+
+
+def _registered(group: str, names: Callable[[], tuple[str, ...]]) -> str:
+    """All names of a kind, those of other packages with their package.
+
+    Raises:
+        VidkinError: What another package lists cannot be imported.
+    """
+    brought = {}
+    for entry in importlib.metadata.entry_points(group=group):
+        if entry.dist is not None and entry.dist.name != "vidkin":
+            brought[entry.name] = f"{entry.dist.name} {entry.dist.version}"
+            try:
+                entry.load()
+            # Whatever the import of a stranger's module raises is the finding.
+            except Exception as error:
+                raise VidkinError(f"{entry.name} of {brought[entry.name]} cannot be loaded: {error}") from error
+    sources = {name: brought.get(name) or brought.get(name.partition(":")[0]) for name in names()}
+    return ", ".join(name if source is None else f"{name} ({source})" for name, source in sources.items())
 
 
 def _torch() -> str:

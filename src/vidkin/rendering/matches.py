@@ -140,12 +140,26 @@ def pool_map(
 _TIMELINE_RATE = 1000.0
 
 
-def write_sync(offset: SoundOffset, path: PathLike) -> None:
+def write_map(comparison: Comparison, path: PathLike, *, source: str | None = None) -> None:
+    """Write the frame map as an npz file: arrays ``map`` [Tq, Tt], ``query_times`` and ``target_times`` in seconds.
+
+    Raises:
+        MediaError: The file cannot be written.
+    """
+    # To a file, as savez would append its own ending to a name.
+    with open_output(path, source=source) as partial, partial.open("wb") as file:
+        np.savez_compressed(
+            file, map=comparison.map, query_times=comparison.query_times, target_times=comparison.target_times
+        )
+
+
+def write_sync(offset: SoundOffset, path: PathLike, *, source: str | None = None) -> None:
     """Write an OpenTimelineIO file with one track for each recording, placed so that both run together.
 
     Args:
         offset: Result of :func:`vidkin.index.query.sound.find_offset`.
         path: Where to write; readers expect ``.otio``.
+        source: What it is made of, see :func:`vidkin._base.outputs.open_output`; None: both recordings.
 
     Raises:
         MissingPartError: opentimelineio is not installed.
@@ -180,5 +194,5 @@ def write_sync(offset: SoundOffset, path: PathLike) -> None:
         clip.metadata["vidkin"] = {"offset": offset.offset, "speed": offset.speed, "score": offset.score}
         track.append(clip)
         timeline.tracks.append(track)
-    with open_output(path, source=describe_source("timeline", offset.query, offset.target)) as partial:
+    with open_output(path, source=source or describe_source("timeline", offset.query, offset.target)) as partial:
         partial.write_text(timeline.to_json_string(indent=2) + "\n", encoding="utf-8")

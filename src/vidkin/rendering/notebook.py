@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import write_text
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Match
@@ -36,6 +37,7 @@ class Shown:
         return self.html
 
 
+@check_arguments
 def show(result: Any, *, query: str | os.PathLike[str] | None = None) -> Shown:
     """Show a match moment by moment, the query above the video that matches; or any result with its pictures.
 

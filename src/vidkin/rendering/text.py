@@ -151,8 +151,10 @@ def describe_box(box: Box) -> str:
 
 
 def describe_parts(segment: Segment) -> str:
-    """Say which part of the file and of the query matched; empty if both are whole."""
+    """Say which part of the file and of the query matched; empty if both are whole, or have the same letterbox."""
     sides = (describe_box(segment.target_box), "file"), (describe_box(segment.query_box), "query")
+    if sides[0][0] == sides[1][0] and sides[0][0].startswith("middle "):
+        return ""
     return ", ".join(f"{words} of {side}" for words, side in sides if words)
 
 

@@ -124,7 +124,7 @@ def draw_quadlets(
     for row, indices in enumerate(drawn.tolist()):
         for column, index in enumerate(indices):
             axis, item = axes[row][column], made.labelled.items[index]
-            # The middle frame of a video, the finished drawing of strokes.
+            # The middle frame of a video.
             frames = None if made.labelled.kind == "image" else 1
             image = read_item(item, made.labelled.kind, size=size, frames=frames)
             axis.imshow(image if frames is None else image[0])

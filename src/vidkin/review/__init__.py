@@ -1,6 +1,7 @@
 """People's verdicts as labels, and training on them on top of the features of an index."""
 
 from vidkin.review.cuts import (
+    CorrectedShots,
     CutReview,
     corrections_version,
     forget_corrected,
@@ -10,7 +11,15 @@ from vidkin.review.cuts import (
     use_detector,
     write_corrected,
 )
-from vidkin.review.labels import CutLabel, Labels, PairLabel, Readiness, readiness_of_cuts, readiness_of_pairs
+from vidkin.review.labels import (
+    REVIEW_FOLDER,
+    CutLabel,
+    Labels,
+    PairLabel,
+    Readiness,
+    readiness_of_cuts,
+    readiness_of_pairs,
+)
 from vidkin.review.measure import (
     MeasureReview,
     SuggestedPair,
@@ -21,6 +30,8 @@ from vidkin.review.measure import (
 )
 
 __all__ = [
+    "REVIEW_FOLDER",
+    "CorrectedShots",
     "CutLabel",
     "CutReview",
     "Labels",

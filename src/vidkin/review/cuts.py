@@ -1,5 +1,5 @@
-"""Cuts corrected by a person, stored with an index; every cut kept, added or removed becomes a label, and labels train
-the thresholds of the shot detector."""
+"""Cuts and critical parts corrected by a person, stored with an index; every cut kept, added or removed becomes a
+label, and labels train the thresholds of the shot detector."""
 
 from __future__ import annotations
 
@@ -23,8 +23,30 @@ from vidkin.review.measure import Judgment, store_review
 from vidkin.shots import DetectedCut, detect, fit_rule, open_detector, with_threshold
 
 
-def read_corrected(index: Path, video: str) -> tuple[DetectedCut, ...] | None:
-    """Corrected cuts of a video; None if nobody corrected them.
+@dataclass(frozen=True, slots=True)
+class CorrectedShots:
+    """What a person made of the shots of a video.
+
+    Attributes:
+        cuts: All cuts, in order of frames.
+        critical: Frames [first, after the last) that are marked as critical, in order of frames.
+    """
+
+    cuts: tuple[DetectedCut, ...]
+    critical: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        previous = 0
+        for start, end in self.critical:
+            if not previous <= start < end:
+                raise InvalidArgumentError(
+                    f"critical frames must be in order and not overlap, got [{start}, {end}) after {previous}"
+                )
+            previous = end
+
+
+def read_corrected(index: Path, video: str) -> CorrectedShots | None:
+    """Corrected shots of a video; None if nobody corrected them.
 
     Args:
         index: Folder of the index.
@@ -34,36 +56,38 @@ def read_corrected(index: Path, video: str) -> tuple[DetectedCut, ...] | None:
         CollectionDamagedError: The file is damaged.
     """
     path = _file(index, video)
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     try:
-        return tuple(DetectedCut(**row) for row in read_json(path)["cuts"])
-    except (ValueError, KeyError, TypeError, InvalidArgumentError) as error:
+        table = read_json(path)
+        critical = tuple((int(start), int(end)) for start, end in table.get("critical", ()))
+        return CorrectedShots(tuple(DetectedCut(**row) for row in table["cuts"]), critical)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, InvalidArgumentError) as error:
         raise CollectionDamagedError(
             f"{path} is damaged ({error}); delete it to see the cuts that were detected"
         ) from error
 
 
 def write_corrected(
-    place: Place, video: str, cuts: Sequence[DetectedCut], *, detected: Sequence[DetectedCut], source: str
+    place: Place, video: str, corrected: CorrectedShots, *, detected: Sequence[DetectedCut], source: str
 ) -> None:
-    """Store corrected cuts: those in the list are labeled ``cut``, detected ones missing from it ``no cut``.
+    """Store corrected shots: cuts in the list are labeled ``cut``, detected ones missing from it ``no cut``.
 
     Args:
         place: Where the index is, a folder of this machine.
         video: Content hash.
-        cuts: In order of frames.
+        corrected: The cuts, and what is critical.
         detected: Cuts that the detector reported.
         source: Source of the labels.
 
     Raises:
         CollectionLockedError: Another process is writing.
     """
-    frames = {cut.frame for cut in cuts}
+    frames = {cut.frame for cut in corrected.cuts}
     verdicts: list[tuple[int, CutVerdict]] = [(frame, "cut") for frame in sorted(frames)]
     verdicts += [(cut.frame, "no cut") for cut in detected if cut.frame not in frames]
     Labels.judge_cuts(place, video, verdicts, source=source)
-    write_text(_file(folder_of(place), video), json.dumps({"cuts": [asdict(cut) for cut in cuts]}) + "\n")
+    write_text(_file(folder_of(place), video), json.dumps(asdict(corrected)) + "\n")
 
 
 def forget_corrected(index: Path, video: str) -> None:

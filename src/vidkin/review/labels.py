@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
@@ -92,7 +93,7 @@ class Labels(Result):
             CollectionDamagedError: The file is damaged; nothing is deleted.
         """
         path = _file(index)
-        if not path.is_file():
+        if not os.path.lexists(path):
             return cls()
         try:
             table = read_json(path)
@@ -100,7 +101,7 @@ class Labels(Result):
                 tuple(PairLabel(**_known(PairLabel, row)) for row in table.get("pairs", ())),
                 tuple(CutLabel(**_known(CutLabel, row)) for row in table.get("cuts", ())),
             )
-        except (ValueError, TypeError, AttributeError, InvalidArgumentError) as error:
+        except (OSError, ValueError, TypeError, AttributeError, InvalidArgumentError) as error:
             raise CollectionDamagedError(
                 f"{path} is damaged ({error}); correct it, restore it from a backup or move it away"
             ) from error

@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import math
+import os
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,10 +20,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.files import check_regular_file
 from vidkin._base.registry import name_missing_parts
 from vidkin._base.values import JSON_LIMITS, Result, check_at_least, parse_json, read_bounded
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index, VideoRecord
+from vidkin.index.storage.files import writing
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import folder_of, refuse_links
 from vidkin.index.storage.place import Place
@@ -168,8 +171,12 @@ def use_measure(place: Place, *, use: bool) -> None:
 
 def store_review(index: Path, kind: Literal["measure", "cuts"], review: Result) -> None:
     """Add a training to those that :func:`read_reviews` gives."""
-    with (index / REVIEW_FOLDER / _RUNS_FILE).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"kind": kind, **review.to_dict()}) + "\n")
+    path = index / REVIEW_FOLDER / _RUNS_FILE
+    with writing(path):
+        if os.path.lexists(path):
+            check_regular_file(path)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"kind": kind, **review.to_dict()}) + "\n")
 
 
 def read_reviews(index: Path) -> list[dict[str, Any]]:
@@ -183,7 +190,7 @@ def read_reviews(index: Path) -> list[dict[str, Any]]:
         lines = read_bounded(path, JSON_LIMITS).splitlines()
     except FileNotFoundError:
         return []
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         _logger.warning("%s: past trainings are not shown: %s", path, error)
         return []
     runs = []

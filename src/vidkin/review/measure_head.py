@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from vidkin.models.engine import take_steps
-from vidkin.models.runner import StepStore
 from vidkin.similarity.reviewed import ReviewMeasure
+from vidkin.training.engine import take_steps
+from vidkin.training.runner import StepStore
 
 _RATE = 0.05
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +13,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from vidkin._base.files import open_regular_file
+from vidkin._base.locks import open_lock
 from vidkin._base.values import Result, parse_json, read_json
 
 _LOG, _REPORT, _LOCK = "run.jsonl", "report.json", ".training.lock"
 _MOST_RUNS, _MOST_FOLDERS, _DEPTH = 300, 5000, 4
-_MOST_BYTES = 64_000_000
+# Of a file, and of all that one look reads: the folder may be a stranger's, and a page waits for the answer.
+_MOST_BYTES, _MOST_IN_ALL = 64_000_000, 256_000_000
+_LONGEST_LINE = 1 << 16
 _MOST_POINTS = 1000
 # If no lock shows whether a process is training, a run counts as interrupted after this many seconds without a line.
 _SILENT = 600.0
@@ -79,9 +84,11 @@ class FigureTable(Result):
 def find_runs(folders: Sequence[Path]) -> list[StoredRun]:
     """Trainings (folders with ``run.jsonl``) and benchmarks (JSON files with tables of figures), newest first.
 
-    Looks four folders deep, follows no links to folders, and lists 300 runs at most; what cannot be read is left out.
+    Looks four folders deep, follows no links, and lists 300 runs at most; what cannot be read is left out, and so is
+    what is beyond 256 MB in all.
     """
     runs: list[StoredRun] = []
+    left = _MOST_IN_ALL
     for folder in folders:
         for seen, (place, names, files) in enumerate(os.walk(folder)):
             depth = len(Path(place).relative_to(folder).parts)
@@ -89,18 +96,36 @@ def find_runs(folders: Sequence[Path]) -> list[StoredRun]:
             if seen > _MOST_FOLDERS or len(runs) >= _MOST_RUNS:
                 break
             if _LOG in files:
-                runs.append(_training(Path(place), folder, files))
                 names[:] = []
-                continue
-            for name in sorted(files):
-                path = Path(place, name)
-                if name.endswith(".json") and read_tables(path):
-                    runs.append(_run(path, folder, "benchmark", "done", {}, ()))
+            for path in [Path(place, name) for name in ([_LOG] if _LOG in files else sorted(files))]:
+                if path.name != _LOG and path.suffix != ".json":
+                    continue
+                left -= min(_size(path), _MOST_BYTES)
+                if left < 0:
+                    break
+                with suppress(OSError):  # no file, or gone meanwhile
+                    if path.name == _LOG:
+                        runs.append(_training(path.parent, folder, files))
+                    elif read_tables(path):
+                        runs.append(_run(path, folder, "benchmark", "done", {}, ()))
     return sorted(runs, key=lambda run: -run.changed)
 
 
 def read_curves(path: Path) -> Curves:
-    """The log of a training in a folder; a line that is being written is left out."""
+    """The log of a training in a folder; a line that is being written is left out, and so are the first ones of a log
+    of more than 64 MB.
+
+    Raises:
+        OSError: The log cannot be read, or is not a regular file.
+    """
+    with open_regular_file(path / _LOG, follow_links=False) as file:
+        state = os.fstat(file.fileno())
+    return _read_curves(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=_MOST_RUNS)
+def _read_curves(path: Path, _changed: int, _size: int) -> Curves:
+    """Reread only if the file changed, because a page that follows a training asks every other second."""
     series: dict[str, list[tuple[int, float]]] = {}
     warnings = []
     for line in _lines(path / _LOG):
@@ -149,11 +174,11 @@ def _training(path: Path, root: Path, files: Sequence[str]) -> StoredRun:
 
 def _is_running(path: Path) -> bool:
     """Whether a process trains in the folder: it holds the lock there, which is released if the process is killed."""
-    from filelock import FileLock, Timeout  # loads asyncio, which readers do not need
+    from filelock import Timeout  # loads asyncio, which readers do not need
 
     if (path / _LOCK).is_file():
         with suppress(OSError):  # the folder is not ours; then the time of the last line must do
-            lock = FileLock(path / _LOCK, thread_local=False)
+            lock = open_lock(path / _LOCK)
             try:
                 lock.acquire(timeout=0)
             except Timeout:
@@ -190,11 +215,25 @@ def _run(
     return StoredRun(short, name, os.fspath(path), kind, state, written.stat().st_mtime, figures, pictures)
 
 
+def _size(path: Path) -> int:
+    """Bytes of a file; 0 if it is gone."""
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
+
+
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
+    with open_regular_file(path, follow_links=False) as opened, io.BufferedReader(opened) as file:
+        if os.fstat(opened.fileno()).st_size > _MOST_BYTES:
+            file.seek(-_MOST_BYTES, os.SEEK_END)
+        left = _MOST_BYTES
+        while left > 0 and (line := file.readline(_LONGEST_LINE)):
+            left -= len(line)
+            if not line.startswith(b"{"):  # as of a file that is mostly holes
+                continue
             try:
-                value = parse_json(line)
+                value = parse_json(line.decode("utf-8", "replace"))
             except ValueError:
                 continue
             if isinstance(value, dict) and isinstance(value.get("step"), int):

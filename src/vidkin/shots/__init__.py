@@ -7,8 +7,10 @@ is first used.
 from typing import TYPE_CHECKING
 
 from vidkin._base.registry import lazy_names
+from vidkin.media.time_code import timecode, timeline_rate
 from vidkin.shots.contract import (
     TRANSITIONS,
+    BlackStretch,
     Curve,
     Cut,
     DetectedCut,
@@ -29,14 +31,16 @@ from vidkin.shots.detect import (
     drop_short_shots,
     merge_short_shots,
 )
-from vidkin.shots.timecode import timecode, timeline_rate
+from vidkin.shots.shot_list import Shots
 
 if TYPE_CHECKING:
+    from vidkin.shots.evaluation import DetectorEvaluation, VideoScores, evaluate_detector
     from vidkin.shots.exporter import ExportedShots, ExportSettings, ShotExporter, copy_shots, split_shots
     from vidkin.shots.fitted_rule import FittedRule, fit_rule
     from vidkin.shots.formats import (
         SHOT_FORMATS,
         ShotFormat,
+        ShotsOfVideos,
         ShotTable,
         find_shot_format,
         find_shot_formats,
@@ -45,7 +49,9 @@ if TYPE_CHECKING:
         shot_format_names,
         write_chapters,
         write_edl,
+        write_fcpxml,
         write_otio,
+        write_scene_cuts,
         write_shots_csv,
         write_stats_csv,
     )
@@ -57,7 +63,18 @@ if TYPE_CHECKING:
         write_contact_sheet,
         write_thumbnails,
     )
+    from vidkin.shots.labels import (
+        LabelTable,
+        ShotAnnotation,
+        VideoAnnotation,
+        annotate_shots,
+        check_shot,
+        is_shot_labels,
+        read_shot_annotations,
+        write_shot_annotations,
+    )
     from vidkin.shots.registry import available_detectors, open_detector, register_detector, with_threshold
+    from vidkin.shots.stream import ShotStream
 else:
     __getattr__ = lazy_names(__name__)
 
@@ -66,39 +83,53 @@ __all__ = [
     "NAME_FIELDS",
     "SHOT_FORMATS",
     "TRANSITIONS",
+    "BlackStretch",
     "Curve",
     "Cut",
     "DetectedCut",
     "DetectedCuts",
+    "DetectorEvaluation",
     "ExportSettings",
     "ExportedShots",
     "FittedRule",
     "ImageFormat",
     "KnownCutsDetector",
+    "LabelTable",
     "NameTemplate",
     "PlanesDetector",
     "RgbFrame",
     "Shot",
+    "ShotAnnotation",
     "ShotDetection",
     "ShotDetector",
     "ShotExporter",
     "ShotFormat",
+    "ShotStream",
     "ShotTable",
+    "Shots",
+    "ShotsOfVideos",
     "Transition",
+    "VideoAnnotation",
+    "VideoScores",
+    "annotate_shots",
     "available_detectors",
     "build_detection",
+    "check_shot",
     "copy_shots",
     "detect",
     "detect_many",
     "detect_shots",
     "drop_short_shots",
+    "evaluate_detector",
     "find_shot_format",
     "find_shot_formats",
     "fit_rule",
     "import_otio",
+    "is_shot_labels",
     "match_shot_format",
     "merge_short_shots",
     "open_detector",
+    "read_shot_annotations",
     "register_detector",
     "shot_format_names",
     "split_shots",
@@ -108,7 +139,10 @@ __all__ = [
     "write_chapters",
     "write_contact_sheet",
     "write_edl",
+    "write_fcpxml",
     "write_otio",
+    "write_scene_cuts",
+    "write_shot_annotations",
     "write_shots_csv",
     "write_stats_csv",
     "write_thumbnails",

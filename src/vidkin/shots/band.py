@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.files import PathLike
+from vidkin._base.files import PathLike, check_regular_file
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.sessions import open_session, weights_digest
+from vidkin.features.sessions import open_session, run_session, weights_digest
 from vidkin.media import FramePlanes
 
 BAND_LAGS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -283,7 +283,7 @@ class TransitionSession:
         for start in range(0, len(features), _FRAMES_A_PASS):
             before = min(start, BAND_CONTEXT)
             block = features[start - before : start + _FRAMES_A_PASS + BAND_CONTEXT]
-            (answers,) = self._session.run(None, {"features": block[None]})
+            (answers,) = run_session(self._session, None, {"features": block[None]})
             parts.append(answers[0, before : before + _FRAMES_A_PASS])
         return np.concatenate(parts)
 
@@ -315,6 +315,7 @@ def read_weights(path: PathLike) -> tuple[dict[str, NDArray[np.float32]], Mappin
     """Weights by name and metadata of a safetensors file; use it in `refuse_unreadable`."""
     from safetensors import safe_open
 
+    check_regular_file(path, follow_links=True)
     with safe_open(os.fspath(path), framework="np") as file:
         weights = {name: file.get_tensor(name) for name in sorted(file.keys())}
         metadata = file.metadata() or {}

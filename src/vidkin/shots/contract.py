@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.values import Result, as_json, check_at_least, check_choice, check_share, fields_as_json
+from vidkin._base.values import Result, check_at_least, check_choice, check_share
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
-from vidkin.shots.timecode import timeline_rate
+from vidkin.media.time_code import SourceClock, timeline_rate
 
 if TYPE_CHECKING:
     from vidkin.media import FramePlanes
@@ -120,6 +121,9 @@ class ShotDetector(Protocol):
     Frames come one at a time and the caller drops them: a detector that needs earlier frames stores only what it
     needs, so that memory does not grow with the length of a film.
 
+    A detector that knows cuts before the last frame may have a method ``settled``, which returns those that no later
+    frame changes, each once; `ShotStream` asks it.
+
     Attributes:
         name: The name under which `open_detector` opens it, shown in results.
         short_side: Length in pixels of the shorter side of the frames the detector needs; None for the size of the
@@ -176,6 +180,9 @@ SUDDEN: frozenset[Transition] = frozenset(("hard", "jump"))
 Opening = Literal["start", "hard", "jump", "gradual", "dissolve", "fade", "wipe"]
 
 """How a shot begins: with the video, or with a `Transition`."""
+
+# Plain values of a detection that are left out of short ones.
+_LONG = ("curve", "frame_times", "stream", "critical")
 
 # Least score of a critical shot.
 _CRITICAL = 0.5
@@ -250,12 +257,14 @@ class Shot(Result):
         kind: Kind of the transition that opens the shot; ``start`` for the first shot of the video, unless it fades in.
         confidence: Confidence of that transition, in [0, 1]; 1 for ``start``.
         transition_start: Start of that transition in seconds, of a fade-in the cut to its background, of a cut away
-            from a background the fade-out to it; without one, or between two frames, ``start``.
+            from a background the fade-out to it, which make a fade; without one, or between two frames, ``start``.
         transition_end: End of that transition in seconds; without one, or between two frames, ``start``.
         kind_confidence: Confidence in [0, 1] that the transition is of this kind; 1 for ``start``.
         critical: Certainty that something happens at the shot's end, in [0, 1]; None if the detector does not judge
             this.
     """
+
+    derived: ClassVar = ("is_critical",)
 
     start: float
     end: float
@@ -307,9 +316,29 @@ class Shot(Result):
         """Words: a shot does not know its video; a list of shots does, and shows pictures."""
         return cards_html(self.cards())
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields and ``is_critical`` as plain values, as ``vidkin shots --json`` prints them."""
-        return {**fields_as_json(self), "is_critical": self.is_critical}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlackStretch(Result):
+    """Consecutive black frames, of a shot, between two shots, or at an end of the video.
+
+    Attributes:
+        start: Start in seconds from the first frame of the video.
+        end: Start of the first frame after it that is not black, or end of the video, in seconds.
+        start_frame: First black frame, counting from 0.
+        end_frame: First frame after the stretch.
+    """
+
+    start: float
+    end: float
+    start_frame: int
+    end_frame: int
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.start_frame < self.end_frame and 0.0 <= self.start < self.end):
+            raise InvalidArgumentError(
+                "a black stretch must begin at 0 or later and end after that, got frames "
+                f"{self.start_frame} to {self.end_frame}, {self.start} to {self.end} s"
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -344,7 +373,14 @@ class ShotDetection(Result):
         shots: Shots in order of time, without gaps, from the first frame to the end.
         curve: The curve the cuts were read from; None if the detector has none.
         frame_times: [T] float64, time of every frame in seconds from the first frame.
+        stream: Number of the video's stream in the file; None for the first video.
+        offset: Seconds from the start of the file, where players count from, to the first frame.
+        time_code: Time code that the file states for its first frame; "" for none.
+        black: Stretches of black frames, in order of time; they divide no shots by themselves.
+        critical: Frames [first, after the last) that a person marked as critical, in order of time.
     """
+
+    derived: ClassVar = ("frames", "frame_rate")
 
     path: str
     detector: str
@@ -352,29 +388,66 @@ class ShotDetection(Result):
     shots: tuple[Shot, ...]
     curve: Curve | None
     frame_times: NDArray[np.float64]
+    stream: int | None = None
+    offset: float = 0.0
+    time_code: str = ""
+    black: tuple[BlackStretch, ...] = ()
+    critical: tuple[tuple[int, int], ...] = ()
 
-    def to_dict(self, *, curve: bool = False) -> dict[str, Any]:
-        """The detection as plain values, as ``vidkin shots --json`` prints it.
+    def clock(self, rate: Fraction | None = None) -> SourceClock:
+        """Time code of the video on a timeline of ``rate`` frames a second; None takes its `timeline_rate`."""
+        own = timeline_rate(np.asarray(self.frame_times))
+        return SourceClock.of(own, time_code=self.time_code, offset=self.offset).at(rate or own)
 
-        Keys: ``path``, ``detector``, ``frames`` (their number), ``frame_rate``, ``shots`` and ``cuts`` (the fields of
-        `Shot` and `Cut`; times in seconds, frames counted from 0, ``end_frame`` of a shot is the first frame after it).
+    def black_seconds(self, shot: Shot) -> float:
+        """Seconds of a shot that are black."""
+        return sum(max(0.0, min(shot.end, one.end) - max(shot.start, one.start)) for one in self.black)
+
+    def seen(self, number: int) -> tuple[int, int]:
+        """The longest run of frames in which a shot, counted from 0, is seen alone: not black, and outside of the
+        transitions at its ends as far as there are frames outside; [first, after the last)."""
+        shot = self.shots[number]
+        start, end = shot.start_frame, shot.end_frame
+        for cut in (one for one in self.cuts if one.is_gradual and one.end_frame >= start and one.start_frame < end):
+            if cut.start_frame <= start:
+                start = cut.end_frame + 1
+            else:
+                end = cut.start_frame
+        if end <= start:
+            start, end = shot.start_frame, shot.end_frame
+        edges = [start]
+        for stretch in self.black:
+            edges += [min(max(edge, start), end) for edge in (stretch.start_frame, stretch.end_frame)]
+        runs = list(zip(edges[::2], [*edges[1::2], end], strict=True))
+        first, last = max(runs, key=lambda run: run[1] - run[0])
+        return (first, last) if last > first else (start, end)
+
+    @property
+    def frames(self) -> int:
+        """Number of frames of the video."""
+        return len(self.frame_times)
+
+    @property
+    def frame_rate(self) -> float:
+        """Frames per second of a timeline for it, rounded to a thousandth."""
+        return round(float(timeline_rate(np.asarray(self.frame_times))), 3)
+
+    def to_dict(self, *, short: bool = False) -> dict[str, Any]:
+        """The detection as plain values: the fields, ``frames`` and ``frame_rate``.
 
         Args:
-            curve: Include the curve, if there is one.
+            short: Without values of each frame and what people marked, as ``shots --format json`` prints it; this
+                cannot be read back.
         """
-        described = {
-            "path": self.path,
-            "detector": self.detector,
-            "frames": len(self.frame_times),
-            "frame_rate": round(float(timeline_rate(np.asarray(self.frame_times))), 3),
-            "shots": as_json(self.shots),
-            "cuts": as_json(self.cuts),
-        }
-        return described if not curve or self.curve is None else {**described, "curve": self.curve.to_dict()}
+        # Of the class that slots made, not of the one that the zero-argument form of super would mean.
+        values = Result.to_dict(self)
+        return {name: value for name, value in values.items() if not (short and name in _LONG)}
 
     def cards(self, path: str = "") -> list[Card]:
         """A picture of each shot, for a notebook."""
-        return [card for shot in self.shots for card in shot.cards(path or self.path)]
+        middles = [float(self.frame_times[sum(self.seen(place)) // 2]) for place in range(len(self.shots))]
+        cards = [card for shot in self.shots for card in shot.cards(path or self.path)]
+        return [replace(card, time=middle) for card, middle in zip(cards, middles, strict=True)]
 
     def table_rows(self) -> list[dict[str, Any]]:
         """One row a shot."""

@@ -142,6 +142,11 @@ class ProposalMaker:
         return curve
 
     @property
+    def proposed(self) -> int:
+        """Number of frames before which all proposals are known."""
+        return min(self._looked, self._open)
+
+    @property
     def contrasts(self) -> NDArray[np.float32]:
         """[T] deviation of luma, of 255, of all frames done."""
         contrasts: NDArray[np.float32] = self._seen.rows[:, 1] * 128 if self._done else np.zeros(0, np.float32)
@@ -249,6 +254,9 @@ class _GrowingRows:
         self._held[self._count : end] = rows
         self._count = end
 
+
+# Frames on either side of a cut that can have a say in it: a transition beside it, and a second of plain background.
+_UNSETTLED = _MOST_UNSETTLED + 75
 
 # Standardized numbers are clipped to this.
 _FURTHEST = 4.0
@@ -570,9 +578,9 @@ class CutDetector:
         gradual: Least probability of a gradual transition, in (0, 1).
 
     Of more than 75 frames a second only about 30 are examined; a cut is then placed exactly by how much every frame
-    changes. The curve is the larger of the network's two answers and, where computed, the distance of the vectors.
-    Memory: 21 MiB, and about 250 bytes per frame. Films need at least two frames to be cut. Shots get no critical
-    score, which requires a learned distance.
+    changes. Of less than 3 a second each is examined as one that stays for a while. The curve is the larger of the
+    network's two answers and, where computed, the distance of the vectors. Memory: 21 MiB, and about 250 bytes per
+    frame. Films need at least two frames to be cut. Shots get no critical score, which requires a learned distance.
     """
 
     grid = GRID
@@ -597,6 +605,7 @@ class CutDetector:
         encoder = shipped_encoder() if encoder is None else encoder
         self._proposals = ProposalMaker(model.network, transitions.network, encoder)
         self._thinner = FrameThinner()
+        self._settled = 0
 
     def push_planes(self, planes: FramePlanes) -> None:
         """Process the next frames."""
@@ -609,15 +618,33 @@ class CutDetector:
         for piece in thinner.release():
             self._proposals.push(piece)
         curve = thinner.spread(self._proposals.finish())
-        times = thinner.times[:: thinner.step].tolist()
+        return DetectedCuts(self._cuts(0, self._proposals.vectors.count), Curve(thinner.times, curve, "change"))
+
+    def settled(self) -> tuple[DetectedCut, ...]:
+        """Cuts that no later frame changes and that no earlier call returned: those of frames up to about half a minute
+        before the last one of a film."""
+        until = self._proposals.proposed - _UNSETTLED
+        if until <= self._settled:
+            return ()
+        first, self._settled = self._settled, until
+        return self._cuts(first, until)
+
+    def _cuts(self, first: int, until: int) -> tuple[DetectedCut, ...]:
+        """The cuts at these of the frames examined, in frames of the video."""
+        thinner, begin = self._thinner, first - _UNSETTLED
+        times = thinner.passed.tolist()
         gradual = [
             one
             for one in self._proposals.gradual
-            if can_be_a_transition(one.kind, one.numbers, times[one.last] - times[max(0, one.first - 1)])
+            if one.last >= begin
+            and can_be_a_transition(one.kind, one.numbers, times[one.last] - times[max(0, one.first - 1)])
         ]
-        cuts = decide(self._proposals.hard, gradual, self._rules)
-        cuts = tuple(map(thinner.restore, settle_fades(cuts, self._proposals.contrasts, times)))
-        return DetectedCuts(cuts, Curve(thinner.times, curve, "change"))
+        hard = [one for one in self._proposals.hard if one.first >= begin]
+        settled = settle_fades(decide(hard, gradual, self._rules), self._proposals.contrasts, times)
+        restored = [thinner.restore(cut) for cut in settled if first <= cut.frame < until]
+        # Of two that are one among the frames of the video, the more certain one.
+        by_frame = {cut.frame: cut for cut in sorted(restored, key=lambda cut: cut.confidence)}
+        return tuple(by_frame[frame] for frame in sorted(by_frame))
 
 
 # Shared by all detectors, which never change them.

@@ -15,17 +15,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.blas import one_blas_thread
 from vidkin._base.files import PathLike
+from vidkin._base.stopping import check_wanted
 from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features.sessions import check_device, set_device, set_threads
-from vidkin.media import FramePlanes, Frames, iter_frames, iter_planes, probe, time_in
+from vidkin.media import (
+    FramePlanes,
+    Frames,
+    Source,
+    VideoInfo,
+    iter_frames,
+    iter_planes,
+    open_source,
+    probe,
+    source_name,
+    time_in,
+)
 from vidkin.media.frames import earliest, is_before
-from vidkin.media.notebook import Results
+from vidkin.shots.black import BlackFrames
 from vidkin.shots.contract import (
     TRANSITIONS,
     Cut,
+    DetectedCut,
     DetectedCuts,
     PlanesDetector,
     RgbFrame,
@@ -34,20 +48,25 @@ from vidkin.shots.contract import (
     ShotDetector,
     Transition,
 )
-from vidkin.shots.registry import open_detector
+from vidkin.shots.registry import open_detector, with_threshold
+from vidkin.shots.shot_list import Shots
 
 # Seconds for which the only frame of a video is shown if the file does not state a duration.
 _SINGLE_FRAME = 1.0 / 25.0
 
 
+@check_arguments
 @one_blas_thread()
 def detect(
-    path: PathLike,
+    source: Source,
     detector: str | ShotDetector | PlanesDetector = "default",
     *,
+    threshold: float | None = None,
     types: Collection[Transition] = TRANSITIONS,
     start: float | str = 0.0,
     end: float | str | None = None,
+    stream: int | None = None,
+    frame_rate: float | None = None,
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> ShotDetection:
     """Detect the cuts and shots of a video, or of a part of it.
@@ -55,37 +74,66 @@ def detect(
     Frames and times are those of the whole video in any case. The detector sees a video that begins at ``start``.
 
     Args:
-        path: The video.
+        source: The video, see `vidkin.media.Source`: a path, bytes, an open binary file, an array, frames.
         detector: A name for `open_detector`, or a fresh detector.
+        threshold: Another threshold of a detector that is named, see `with_threshold`.
         types: Kinds of transitions to report. A transition of unspecified kind, ``gradual``, is reported with any of
             the gradual kinds, and a jump only as ``jump``.
         start: Time from which frames are taken: seconds, or text such as ``1:30.5`` or, a frame number, ``250f``.
         end: Time before which frames are taken, likewise; None reads to the end.
+        stream: Number of the video's stream in the file, if it has several; None takes the first, as players do.
+        frame_rate: Frames per second of an array or an iterator of frames.
         on_progress: Callback that receives (frames done, total number of frames if the file states it).
 
     Raises:
         MediaError: The file cannot be read as video, or has no frame between start and end.
-        InvalidArgumentError: No detector has this name, it reports cuts after the end, a type is unknown, or end is
-            not after start.
+        InvalidArgumentError: The source is none, no detector has this name, it reports cuts after the end, a type is
+            unknown, or end is not after start.
     """
-    name = os.fspath(path)
-    typed = f"{start} and {end}"
-    start = time_in(name, start) if isinstance(start, str) else start
-    end = time_in(name, end) if isinstance(end, str) else end
-    if not (0 <= start < math.inf and (end is None or end > start)):
-        raise InvalidArgumentError(f"end must be after start, and start at least 0 s, got {typed}")
     for kind in types:
         check_choice("types", kind, TRANSITIONS)
-    worker = open_detector(detector) if isinstance(detector, str) else detector
-    expected = 0
-    if on_progress is not None:
-        info = probe(name)
-        expected = max(1, round(min(info.duration, math.inf if end is None else end) * info.frame_rate))
+    worker = open_with(detector, threshold)
+    with open_source(source, frame_rate) as path:
+        detection = _detect_in_file(os.fspath(path), worker, types, start, end, stream, on_progress)
+    return replace(detection, path=source_name(source))
+
+
+def open_with(detector: str | ShotDetector | PlanesDetector, threshold: float | None) -> ShotDetector | PlanesDetector:
+    """A detector with this threshold.
+
+    Raises:
+        InvalidArgumentError: There is none of this name or with this threshold, or it is open already.
+    """
+    if isinstance(detector, str):
+        return open_detector(detector if threshold is None else with_threshold(detector, threshold))
+    if threshold is not None:
+        raise InvalidArgumentError("threshold is for the name of a detector; give an open one its own threshold")
+    return detector
+
+
+def _detect_in_file(
+    name: str,
+    worker: ShotDetector | PlanesDetector,
+    types: Collection[Transition],
+    start: float | str,
+    end: float | str | None,
+    stream: int | None,
+    on_progress: Callable[[float, float | None], None] | None,
+) -> ShotDetection:
+    typed = f"{start} and {end}"
+    start = time_in(name, start, stream=stream) if isinstance(start, str) else start
+    end = time_in(name, end, stream=stream) if isinstance(end, str) else end
+    if not (0 <= start < math.inf and (end is None or end > start)):
+        raise InvalidArgumentError(f"end must be after start, and start at least 0 s, got {typed}")
+    info = probe(name, stream=stream)
+    expected = max(1, round(min(info.duration, math.inf if end is None else end) * info.frame_rate))
     times: list[float] = []
     skipped, known_end = 0, 0.0
     is_cut_short = False
     limits = earliest(start), math.inf if end is None else earliest(end)
-    for batch in _push_frames(name, worker, *limits):
+    black = BlackFrames()
+    for batch in _push_frames(info, worker, black, *limits):
+        check_wanted()
         times += batch.times
         skipped += batch.skipped
         known_end, is_cut_short = batch.end, batch.is_last
@@ -96,14 +144,47 @@ def detect(
     cuts = worker.finish().select(types)
     if skipped:
         cuts = _shift(cuts, skipped, times[skipped])
-    return build_detection(
+    detection = build_detection(
         name, worker.name, cuts, np.array(times), end=known_end, first=skipped, is_cut_short=is_cut_short
+    )
+    return replace(
+        detection,
+        stream=info.stream,
+        offset=info.offset,
+        time_code=info.time_code,
+        black=black.finish(times, first=skipped, end=detection.shots[-1].end),
     )
 
 
-def detect_shots(path: PathLike, detector: str | ShotDetector | PlanesDetector = "default") -> Results[Shot]:
-    """Detect the shots of a video: only the shots from `detect`, as a list."""
-    return Results.of_video(os.fspath(path), detect(path, detector).shots)
+@check_arguments
+def detect_shots(
+    source: Source,
+    detector: str | ShotDetector | PlanesDetector = "default",
+    *,
+    threshold: float | None = None,
+    start: float | str = 0.0,
+    end: float | str | None = None,
+    frame_rate: float | None = None,
+    on_progress: Callable[[float, float | None], None] | None = None,
+) -> Shots:
+    """Detect the shots of a video, or of a part of it: a list that can be saved as images, split and exported.
+
+    Args:
+        source, detector, threshold, start, end, frame_rate, on_progress: As for `detect`.
+
+    Raises:
+        MediaError, InvalidArgumentError: As for `detect`.
+    """
+    found = detect(
+        source,
+        detector,
+        threshold=threshold,
+        start=start,
+        end=end,
+        frame_rate=frame_rate,
+        on_progress=on_progress,
+    )
+    return Shots.of(found)
 
 
 def build_detection(
@@ -139,28 +220,13 @@ def build_detection(
         end = max(end, times[-1] + usual)
     cuts = []
     for cut in detected.cuts:
-        opening = cut.frame if cut.start_frame is None else cut.start_frame
         last = cut.frame if cut.end_frame is None else cut.end_frame
         if max(cut.frame, last) >= len(times):
             raise InvalidArgumentError(
                 f"{path}: detector {detector!r} reports a cut at frame {max(cut.frame, last)}, "
                 f"but the video has {len(times)} frames"
             )
-        cuts.append(
-            Cut(
-                time=times[cut.frame],
-                frame=cut.frame,
-                kind=cut.kind,
-                confidence=cut.confidence,
-                start=times[opening],
-                end=times[last],
-                start_frame=opening,
-                end_frame=last,
-                kind_confidence=cut.kind_confidence,
-                is_to_ground=cut.is_to_ground,
-                is_from_ground=cut.is_from_ground,
-            )
-        )
+        cuts.append(with_times(cut, times))
     shots = _shots_between(cuts, times, first, end, detected.critical)
     return ShotDetection(
         path=path,
@@ -172,11 +238,30 @@ def build_detection(
     )
 
 
+def with_times(cut: DetectedCut, times: Sequence[float]) -> Cut:
+    """A cut with its times in seconds, which all of its frames have."""
+    opening = cut.frame if cut.start_frame is None else cut.start_frame
+    last = cut.frame if cut.end_frame is None else cut.end_frame
+    return Cut(
+        time=times[cut.frame],
+        frame=cut.frame,
+        kind=cut.kind,
+        confidence=cut.confidence,
+        start=times[opening],
+        end=times[last],
+        start_frame=opening,
+        end_frame=last,
+        kind_confidence=cut.kind_confidence,
+        is_to_ground=cut.is_to_ground,
+        is_from_ground=cut.is_from_ground,
+    )
+
+
 def _shots_between(
     cuts: Sequence[Cut], times: Sequence[float], first: int, end: float, critical: Sequence[float] | None
 ) -> tuple[Shot, ...]:
     """The shots between cuts. A fade at the very start or end divides nothing: the plain background is no shot, as it
-    is none between a cut and a fade that belong together."""
+    is none between a cut and a fade that belong together, which are one fade."""
     scores: list[float | None] = [None] * (len(cuts) + 1) if critical is None else list(critical)
     dividing = list(cuts)
     opening: Cut | None = None
@@ -200,7 +285,7 @@ def _shots_between(
             end=moments[place + 1],
             start_frame=frames[place],
             end_frame=frames[place + 1],
-            kind="start" if cut is None else cut.kind,
+            kind="start" if cut is None else "fade" if cut.frame in begins else cut.kind,
             confidence=1.0 if cut is None else cut.confidence,
             transition_start=moments[place] if cut is None else begins.get(cut.frame, min(cut.start, moments[place])),
             transition_end=moments[place] if cut is None else cut.end,
@@ -227,17 +312,19 @@ class _Pushed(NamedTuple):
     is_last: bool
 
 
-def _push_frames(name: str, worker: ShotDetector | PlanesDetector, start: float, end: float) -> Iterator[_Pushed]:
+def _push_frames(
+    info: VideoInfo, worker: ShotDetector | PlanesDetector, black: BlackFrames, start: float, end: float
+) -> Iterator[_Pushed]:
     """Push the frames of a part of a video."""
     offset: float | None = 0.0 if start <= 0 else None
     count = 0
     stated_end = 0.0
     batches: Iterator[FramePlanes | Frames]
     if isinstance(worker, PlanesDetector):
-        batches = iter_planes(name, height=worker.grid[0], width=worker.grid[1])
+        batches = iter_planes(info.path, height=worker.grid[0], width=worker.grid[1], stream=info.stream)
     else:
-        batches = iter_frames(name, rate=None, short_side=worker.short_side)
-        stated_end = probe(name).duration
+        batches = iter_frames(info.path, rate=None, short_side=worker.short_side, stream=info.stream)
+        stated_end = info.duration
     for batch in _read_ahead(batches):
         times: NDArray[np.float64] = batch.timestamps
         first, last = (int(place) for place in np.searchsorted(times, [start, end]))
@@ -246,9 +333,12 @@ def _push_frames(name: str, worker: ShotDetector | PlanesDetector, start: float,
             shown = times[first:last] - offset
             if isinstance(worker, PlanesDetector):
                 assert isinstance(batch, FramePlanes)
-                worker.push_planes(FramePlanes(batch.luma[first:last], batch.chroma[first:last], shown, batch.end))
+                part = FramePlanes(batch.luma[first:last], batch.chroma[first:last], shown, batch.end)
+                black.push_planes(part)
+                worker.push_planes(part)
             else:
                 assert isinstance(batch, Frames)
+                black.push_images(batch.images[first:last])
                 for image, time in zip(batch.images[first:last], shown.tolist(), strict=True):
                     worker.push(RgbFrame(count, time, image))
                     count += 1
@@ -298,6 +388,7 @@ def detect_many(
     types: Collection[Transition] = TRANSITIONS,
     start: float | str = 0.0,
     end: float | str | None = None,
+    stream: int | None = None,
     workers: int | None = None,
 ) -> Iterator[ShotDetection | MediaError]:
     """Find the shots of many videos, several at a time.
@@ -308,6 +399,7 @@ def detect_many(
         types: Kinds of transitions to report, as in `detect`.
         start: Start, as in `detect`.
         end: End, as in `detect`.
+        stream: Stream, as in `detect`.
         workers: Number of processes; None is one per core. They are started with ``spawn``, so a script that calls
             this needs ``if __name__ == "__main__"``. With one worker, everything runs in this process.
 
@@ -323,7 +415,7 @@ def detect_many(
     open_detector(detector)  # Report a wrong name before any process starts.
     names = [os.fspath(path) for path in paths]
     count = min(workers or os.cpu_count() or 1, len(names))
-    one = partial(_detect_one, detector=detector, types=tuple(types), start=start, end=end)
+    one = partial(_detect_one, detector=detector, types=tuple(types), start=start, end=end, stream=stream)
     if count <= 1:
         yield from map(one, names)
         return

@@ -14,13 +14,12 @@ from vidkin._base.outputs import check_outputs, describe_source, open_output
 from vidkin._base.values import Result, check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import SplitReport, split_exactly, split_video
-from vidkin.shots.formats import ShotFormat, ShotTable, find_shot_formats, shot_format_names
+from vidkin.shots.formats import ShotFormat, find_shot_formats, shot_format_names
 from vidkin.shots.images import IMAGE_FORMATS, ImageFormat, NameTemplate, write_thumbnails
 
 if TYPE_CHECKING:
     from vidkin.shots.contract import ShotDetection
 
-_TABLE = "csv"
 _FOLDERS = ("thumbnails", "split")
 _WORST = 51
 
@@ -81,12 +80,12 @@ class ShotExporter:
     exporter by another, nor anything but what was made of the same video before.
 
     Args:
-        targets: Where to write, by name: names of ``formats``, ``csv`` (one table of the shots of all videos),
-            ``thumbnails`` and ``split`` (folders of images and of pieces of the video).
+        targets: Where to write, by name: names of ``formats`` (those with a table are one file of the shots of all
+            videos), ``thumbnails`` and ``split`` (folders of images and of pieces of the video).
         sources: The videos.
         formats: File formats by name; None: all, those of installed packages included.
         settings: How pieces and images are made.
-        table_of: What the table is of, files and folders; None: the videos.
+        table_of: What tables are of, files and folders; None: the videos.
 
     Raises:
         InvalidArgumentError: A folder does not exist or is a file, a file is one of the videos or is named twice, or a
@@ -107,12 +106,12 @@ class ShotExporter:
         self._sources = tuple(sources)
         self._known = shot_format_names() if formats is None else tuple(formats)
         formats = find_shot_formats(targets) if formats is None else formats
-        # One table has the shots of all videos; it is written at the end.
-        self._formats = {name: form for name, form in formats.items() if name != _TABLE}
+        self._formats = {name: form for name, form in formats.items() if form.table is None}
+        # These have the shots of all videos and are written at the end.
+        self._tables = {name: form.table() for name, form in formats.items() if form.table is not None}
         self._settings = settings
         self._template = NameTemplate(settings.template)
-        self._table = ShotTable()
-        self._table_source = describe_source("shots as csv", *(sources if table_of is None else table_of))
+        self._table_of = sources if table_of is None else table_of
         self._names: set[str] = set()
         # Real path -> description of the file.
         self._owners = {_identity(source): "one of the videos" for source in sources}
@@ -142,8 +141,8 @@ class ShotExporter:
         # Names without the video's name are kept apart by folders.
         shared = len(self._sources) > 1 and not self._template.uses("name")
         own_folder = name if shared or name != stem else ""
-        if _TABLE in self._targets:
-            self._table.add(detection)
+        for table in self._tables.values():
+            table.add(detection)
         files: list[tuple[str, Path]] = []
         failures: list[tuple[str, str]] = []
         for key, form in self._formats.items():
@@ -174,24 +173,28 @@ class ShotExporter:
                 report = self._split(detection, folder / own_folder, on_progress)
         return ExportedShots(tuple(files), thumbnails, report, tuple(failures))
 
-    def export_table(self) -> tuple[Path | None, tuple[tuple[str, str], ...]]:
-        """Write the table of the shots of all exported videos.
+    def export_tables(self) -> tuple[dict[str, Path], tuple[tuple[str, str], ...]]:
+        """Write the files that have the shots of all exported videos.
 
         Returns:
-            The path, or None if no table is requested, there are no videos or writing fails; and (file, cause) of a
-            failure.
+            The paths by format, without videos none; and (file, cause) of failures.
         """
-        path = self._targets.get(_TABLE)
-        if path is None or not len(self._table):
-            return None, ()
+        written: dict[str, Path] = {}
         failures: list[tuple[str, str]] = []
-        with _collect(failures, os.fspath(path)):
-            self._table.write(path, source=self._table_source)
-        return None if failures else path, tuple(failures)
+        for name, table in self._tables.items():
+            path = self._targets[name]
+            if len(table):
+                with _collect(failures, os.fspath(path)):
+                    table.write(path, source=self._source_of_table(name))
+                    written[name] = path
+        return written, tuple(failures)
+
+    def _source_of_table(self, name: str) -> str:
+        return describe_source(f"shots as {name}", *self._table_of)
 
     def _check(self, name: str, target: Path) -> None:
         """Raise an error, before any video is read, if a target could not be written later."""
-        known = dict.fromkeys((_TABLE, *_FOLDERS, *self._known))
+        known = dict.fromkeys((*_FOLDERS, *self._known))
         if name not in known:
             raise InvalidArgumentError(f"targets must be among {', '.join(known)}, got {name!r}")
         form = self._formats.get(name)
@@ -199,7 +202,7 @@ class ShotExporter:
             form.require()
         shown = repr(os.fspath(target))
         is_folder = os.path.isdir(target)
-        if name in _FOLDERS or (len(self._sources) > 1 and name != _TABLE):
+        if name in _FOLDERS or (len(self._sources) > 1 and name not in self._tables):
             if os.path.exists(target) and not is_folder:
                 raise InvalidArgumentError(
                     f"{name} must be a folder{'' if name in _FOLDERS else ' for several videos'}, got the file {shown}"
@@ -210,15 +213,16 @@ class ShotExporter:
                 raise InvalidArgumentError(f"{name}: {os.fspath(parent)!r} cannot be written to; choose another folder")
             return
         if is_folder:
-            if name == _TABLE:
+            if name in self._tables:
                 raise InvalidArgumentError(f"{name} must be a file, got the folder {shown}")
             return
         folder = target.absolute().parent
         if not os.path.isdir(folder):
             raise InvalidArgumentError(f"{name}: there is no folder {os.fspath(folder)!r}; create it first")
         self._claim(name, target)
-        made_of = self._table_source if name == _TABLE else describe_source(f"shots as {name}", self._sources[0])
-        check_outputs({f"--export {name}=": (target, made_of)})
+        is_table = name in self._tables
+        made_of = self._source_of_table(name) if is_table else describe_source(f"shots as {name}", self._sources[0])
+        check_outputs({f"--output {name}=": (target, made_of)})
         if form is not None and form.check is not None:
             form.check(target)
 
@@ -288,6 +292,8 @@ def split_shots(
         detection.shots,
         times=detection.frame_times,
         names=_piece_names(detection, template),
+        stream=detection.stream,
+        time_code=detection.time_code,
         quality=quality,
         on_progress=on_progress,
     )
@@ -311,7 +317,9 @@ def copy_shots(detection: ShotDetection, folder: PathLike, *, template: NameTemp
         parts.append((shot.start, name, place))
     parts.append((detection.shots[-1].end, None, -1))
     starts, named, shots = zip(*parts, strict=True)
-    report = split_video(detection.path, folder, starts, names=named)
+    report = split_video(
+        detection.path, folder, starts, names=named, stream=detection.stream, time_code=detection.time_code
+    )
     pieces = tuple(
         replace(piece, parts=tuple(shots[part] for part in piece.parts if shots[part] >= 0)) for piece in report.pieces
     )

@@ -10,10 +10,11 @@ import importlib
 import math
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -23,12 +24,14 @@ from vidkin._base.outputs import describe_source, open_output
 from vidkin._base.registry import Registry
 from vidkin._base.values import write_csv_rows
 from vidkin.errors import InvalidArgumentError, MissingPartError
+from vidkin.media import probe
 from vidkin.media.frames import first_at
+from vidkin.media.time_code import SourceClock, require_drop_frame, smpte_rate
 from vidkin.shots.images import write_contact_sheet
-from vidkin.shots.timecode import frame_at, require_drop_frame, timecode, timeline_rate
+from vidkin.shots.labels import LabelTable, annotate_shots, write_shot_annotations
 
 if TYPE_CHECKING:
-    from vidkin.shots.contract import ShotDetection
+    from vidkin.shots.contract import Shot, ShotDetection
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class ShotFormat:
         check: Function of the file's path called before any work; raises InvalidArgumentError if it cannot be written.
         suffixes: More endings by which `match_shot_format` recognizes it.
         reads_video: Writing it decodes the video again.
+        table: Makes what gathers the shots of several videos for one file; None writes a file for each video.
     """
 
     suffix: str
@@ -55,6 +59,23 @@ class ShotFormat:
     check: Callable[[Path], object] | None = None
     suffixes: tuple[str, ...] = ()
     reads_video: bool = False
+    table: Callable[[], ShotsOfVideos] | None = None
+
+
+class ShotsOfVideos(Protocol):
+    """The shots of several videos, gathered one after the other, for one file."""
+
+    def __len__(self) -> int:
+        """Number of videos added."""
+        ...
+
+    def add(self, detection: ShotDetection) -> None:
+        """Add the shots of a video."""
+        ...
+
+    def write(self, path: PathLike, *, source: str) -> None:
+        """Write the file; ``source`` is what it is of, see :func:`vidkin._base.outputs.describe_source`."""
+        ...
 
 
 def shot_format_names() -> tuple[str, ...]:
@@ -107,6 +128,7 @@ def write_edl(
 ) -> None:
     """Write the shots as a CMX 3600 edit decision list: one cut event per shot, from one source reel ``AX``.
 
+    Source times are those of the file's time code, or count from its start if it has none; the timeline begins at zero.
     Positions are wall-clock times rounded to the frames of the timeline, so what an editing system shows lies within
     half a frame of the shot. Gradual transitions are already in the footage, so they become comments, not dissolves.
     Events have the numbers of their shots; shots without a frame at the timeline's rate are omitted.
@@ -114,28 +136,26 @@ def write_edl(
     Args:
         detection: The shots.
         path: Where to write.
-        rate: Frames per second of the timeline; None uses the video's `timeline_rate`.
-        drop_frame: Write drop-frame time code (29.97 and 59.94 only). The default, non-drop, counts frames and is
-            read correctly by every system; choose drop-frame if your sequence uses it.
+        rate: Frames per second of the timeline; None uses the video's `timeline_rate`, or where time code cannot count
+            it a rate that it can, see `smpte_rate`.
+        drop_frame: Write drop-frame time code (29.97 and 59.94 only). The default is that of the file's time code, or
+            non-drop, which counts frames and is read correctly by every system.
 
     Raises:
         InvalidArgumentError: Drop-frame time code does not exist at this rate.
         MediaError: The file cannot be written.
     """
-    rate = rate or timeline_rate(np.asarray(detection.frame_times))
+    clock, own = _code_clock(detection, rate), detection.clock().rate
     if drop_frame:
-        require_drop_frame(rate)
-    source = _one_line(Path(detection.path).name)
-    lines = [f"TITLE: {_one_line(Path(detection.path).stem)}"]
-    lines += [f"FCM: {'DROP FRAME' if drop_frame else 'NON-DROP FRAME'}", ""]
+        require_drop_frame(clock.rate)
+        clock = replace(clock, drop_frame=True)
+    lines = _edl_head(detection, clock)
     record = 0
-    for number, shot in enumerate(detection.shots, start=1):
-        first, last = frame_at(shot.start, rate), frame_at(shot.end, rate)
-        if last <= first:
-            continue
-        places = (first, last, record, record + last - first)
-        codes = " ".join(timecode(place, rate, drop_frame=drop_frame) for place in places)
-        lines += [f"{number:03d}  AX       V     C        {codes}", f"* FROM CLIP NAME: {source}"]
+    for number, first, last, shot in _on_timeline(detection, clock):
+        lines += _edl_event(number, clock, (first, last, record, record + last - first))
+        lines.append(f"* FROM CLIP NAME: {_one_line(Path(detection.path).name)}")
+        if clock.rate != own and not record:
+            lines.append(f"* VIDKIN: time code counts {float(clock.rate):g} frames a second")
         if shot.kind != "start":
             lines.append(f"* VIDKIN: {shot.kind} transition, confidence {shot.confidence:.2f}")
         if shot.critical is not None:
@@ -144,8 +164,45 @@ def write_edl(
     _write_text(path, describe_source("shots as edl", detection.path), "\n".join([*lines, ""]))
 
 
+def write_scene_cuts(detection: ShotDetection, path: PathLike) -> None:
+    """Write the shots as an edit decision list of the cuts in one file, as DaVinci Resolve reads it in its scene cut
+    detection, or to divide a file that is on a timeline: events without comments whose times on the timeline are those
+    in the source, so that nothing moves.
+
+    Raises:
+        MediaError: The file cannot be written.
+    """
+    clock = _code_clock(detection)
+    lines = _edl_head(detection, clock)
+    for number, first, last, _ in _on_timeline(detection, clock):
+        lines += _edl_event(number, clock, (first, last, first, last))
+    _write_text(path, describe_source("shots as scenes", detection.path), "\n".join([*lines, ""]))
+
+
+def _code_clock(detection: ShotDetection, rate: Fraction | None = None) -> SourceClock:
+    """Time code of a video, at a rate that time code can count unless another one is asked for."""
+    return detection.clock(rate or smpte_rate(detection.clock().rate))
+
+
+def _on_timeline(detection: ShotDetection, clock: SourceClock) -> Iterator[tuple[int, int, int, Shot]]:
+    """Number, first frame and frame after the last of each shot that has a frame on a timeline."""
+    for number, shot in enumerate(detection.shots, start=1):
+        first, last = clock.frame(shot.start), clock.frame(shot.end)
+        if last > first:
+            yield number, first, last, shot
+
+
+def _edl_head(detection: ShotDetection, clock: SourceClock) -> list[str]:
+    counting = "DROP FRAME" if clock.drop_frame else "NON-DROP FRAME"
+    return [f"TITLE: {_one_line(Path(detection.path).stem)}", f"FCM: {counting}", ""]
+
+
+def _edl_event(number: int, clock: SourceClock, frames: Sequence[int]) -> list[str]:
+    return [f"{number:03d}  AX       V     C        {' '.join(map(clock.code, frames))}"]
+
+
 def write_chapters(detection: ShotDetection, path: PathLike) -> None:
-    """Write the shots as chapters in FFmpeg's metadata format, times in milliseconds.
+    """Write the shots as chapters in FFmpeg's metadata format, times in milliseconds from the start of the file.
 
     ``ffmpeg -i film.mp4 -i chapters.txt -map_metadata 1 -map_chapters 1 -codec copy out.mp4`` puts them into a file.
 
@@ -158,8 +215,8 @@ def write_chapters(detection: ShotDetection, path: PathLike) -> None:
         lines += [
             "[CHAPTER]",
             "TIMEBASE=1/1000",
-            f"START={round(shot.start * 1000)}",
-            f"END={round(shot.end * 1000)}",
+            f"START={round((detection.offset + shot.start) * 1000)}",
+            f"END={round((detection.offset + shot.end) * 1000)}",
             f"title={_escaped(f'Shot {number}{critical}')}",
         ]
     _write_text(path, describe_source("shots as chapters", detection.path), "\n".join([*lines, ""]))
@@ -183,10 +240,10 @@ def _write_text(path: PathLike, source: str, text: str) -> None:
 def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | None = None) -> None:
     """Write the shots as clips of one video track, all of them parts of one file.
 
-    Each clip holds its range in the source, and under the metadata key ``vidkin`` the kind and the confidence of the
-    transition that opens it, the exact times of both in seconds and, if judged, how critical it is; critical clips also
-    have a red marker. Positions are wall-clock times rounded to the frames of the timeline; shots without a frame at
-    its rate are omitted.
+    Each clip holds its range in the source, counted from the file's time code if it has one, and under the metadata key
+    ``vidkin`` the kind and the confidence of the transition that opens it, the exact times of both in seconds and, if
+    judged, how critical it is; critical clips also have a red marker. Positions are wall-clock times rounded to the
+    frames of the timeline; shots without a frame at its rate are omitted.
 
     Args:
         detection: The shots.
@@ -198,30 +255,27 @@ def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | Non
         MediaError: The file cannot be written.
     """
     otio = import_otio()
-    rate = rate or timeline_rate(np.asarray(detection.frame_times))
+    clock = detection.clock(rate)
 
     def span(first: int, last: int) -> Any:
-        time = otio.opentime.RationalTime
-        return otio.opentime.TimeRange(time(first, float(rate)), time(last - first, float(rate)))
+        time, rate = otio.opentime.RationalTime, float(clock.rate)
+        return otio.opentime.TimeRange(time(first, rate), time(last - first, rate))
 
     name = _as_unicode(Path(detection.path).name)
     address = Path(detection.path).absolute().as_uri()
-    whole = span(0, max((frame_at(shot.end, rate) for shot in detection.shots), default=0))
+    whole = span(clock.begin, clock.frame(max((shot.end for shot in detection.shots), default=0.0)))
     timeline = otio.schema.Timeline(name=_as_unicode(Path(detection.path).stem))
     track = otio.schema.Track(name="shots", kind=otio.schema.TrackKind.Video)
     timeline.tracks.append(track)
-    for number, shot in enumerate(detection.shots, start=1):
-        first, last = frame_at(shot.start, rate), frame_at(shot.end, rate)
-        if last <= first:
-            continue
+    for number, first, last, shot in _on_timeline(detection, clock):
         facts: dict[str, Any] = {
             "shot": number,
-            "start": shot.start,
-            "end": shot.end,
+            "start": detection.offset + shot.start,
+            "end": detection.offset + shot.end,
             "kind": shot.kind,
             "confidence": shot.confidence,
-            "transition_start": shot.transition_start,
-            "transition_end": shot.transition_end,
+            "transition_start": detection.offset + shot.transition_start,
+            "transition_end": detection.offset + shot.transition_end,
         }
         clip = otio.schema.Clip(
             name=f"{name} {number}",
@@ -237,6 +291,62 @@ def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | Non
         track.append(clip)
     with open_output(path, source=describe_source("shots as otio", detection.path)) as partial:
         partial.write_text(timeline.to_json_string(indent=2) + "\n", encoding="utf-8")
+
+
+def write_fcpxml(detection: ShotDetection, path: PathLike) -> None:
+    """Write the shots as a project of Final Cut Pro (FCPXML 1.9, which DaVinci Resolve reads too): clips of one file in
+    its main storyline, each with a note of how it begins; critical ones have a marker.
+
+    Times in the source are those of the file's time code, or count from its start if it has none.
+
+    Raises:
+        MediaError: The video cannot be read, or the file cannot be written.
+    """
+    clock, info = detection.clock(), probe(detection.path, stream=detection.stream)
+    name = _as_xml(Path(detection.path).stem)
+    counting = {"tcFormat": "DF" if clock.drop_frame else "NDF"}
+
+    def seconds(frames: int) -> str:
+        return f"{frames * clock.rate.denominator}/{clock.rate.numerator}s"
+
+    events = list(_on_timeline(detection, clock))
+    end = max((last for _, _, last, _ in events), default=clock.first)
+    root = ElementTree.Element("fcpxml", version="1.9")
+    resources = ElementTree.SubElement(root, "resources")
+    size = {"width": str(info.width), "height": str(info.height)}
+    ElementTree.SubElement(resources, "format", {"id": "r1", "frameDuration": seconds(1), **size})
+    whole = {"start": seconds(clock.begin), "duration": seconds(end - clock.begin)}
+    sound = {"hasAudio": "1"} if info.has_audio else {}
+    streams = {"name": name, "format": "r1", "hasVideo": "1", **sound}
+    asset = ElementTree.SubElement(resources, "asset", {"id": "r2", **streams, **whole})
+    address = Path(detection.path).absolute().as_uri()
+    ElementTree.SubElement(asset, "media-rep", kind="original-media", src=address)
+    event = ElementTree.SubElement(ElementTree.SubElement(root, "library"), "event", name=name)
+    project = ElementTree.SubElement(event, "project", name=name)
+    length = sum(last - first for _, first, last, _ in events)
+    record = {"format": "r1", "duration": seconds(length), "tcStart": "0s", **counting}
+    sequence = ElementTree.SubElement(project, "sequence", record)
+    spine = ElementTree.SubElement(sequence, "spine")
+    written = 0
+    for number, first, last, shot in events:
+        span = {"offset": seconds(written), "start": seconds(first), "duration": seconds(last - first)}
+        clip = ElementTree.SubElement(
+            spine, "asset-clip", {"ref": "r2", "name": f"{name} {number}", **span, **counting}
+        )
+        if shot.kind != "start":
+            ElementTree.SubElement(clip, "note").text = f"{shot.kind} transition, confidence {shot.confidence:.2f}"
+        if shot.is_critical:
+            ElementTree.SubElement(clip, "marker", start=seconds(first), duration=seconds(1), value="critical")
+        written += last - first
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, encoding="unicode")
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE fcpxml>\n'
+    _write_text(path, describe_source("shots as fcpxml", detection.path), f"{head}{text}\n")
+
+
+def _as_xml(name: str) -> str:
+    """A name as XML can hold it: Unicode without control characters."""
+    return _one_line(_as_unicode(name))
 
 
 def import_otio() -> Any:
@@ -257,16 +367,17 @@ def _as_unicode(name: str) -> str:
 
 _CSV_COLUMNS = (
     "file", "shot", "start", "end", "start_frame", "end_frame", "start_timecode", "end_timecode", "kind",
-    "confidence", "transition_start", "transition_end", "critical",
+    "confidence", "transition_start", "transition_end", "critical", "black",
 )  # fmt: skip
 
 
 def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None:
     """Write the shots of one or more videos as CSV (UTF-8), one line per shot.
 
-    Columns: file, shot (from 1), start and end in seconds, start_frame, end_frame (the first frame after the shot),
-    start_timecode and end_timecode (non-drop), kind and confidence of the transition that opens the shot,
-    transition_start and transition_end in seconds if it is gradual, critical (empty if not judged).
+    Columns: file, shot (from 1), start and end in seconds from the start of the file, start_frame, end_frame (the first
+    frame after the shot), start_timecode and end_timecode (from the file's own if it has one), kind and confidence of
+    the transition that opens the shot, transition_start and transition_end in seconds if it is gradual, critical (empty
+    if not judged), black (the seconds of the shot that are black, empty for none).
 
     Raises:
         MediaError: The file cannot be written.
@@ -291,24 +402,25 @@ class ShotTable:
     def add(self, detection: ShotDetection) -> None:
         """Add the shots of a video."""
         self._videos += 1
-        rate = timeline_rate(np.asarray(detection.frame_times))
+        clock, offset = _code_clock(detection), detection.offset
         for number, shot in enumerate(detection.shots, start=1):
             is_gradual = shot.transition_end > shot.transition_start
             self._rows.append(
                 [
                     detection.path,
                     str(number),
-                    _seconds(shot.start),
-                    _seconds(shot.end),
+                    _seconds(offset + shot.start),
+                    _seconds(offset + shot.end),
                     str(shot.start_frame),
                     str(shot.end_frame),
-                    timecode(frame_at(shot.start, rate), rate),
-                    timecode(frame_at(shot.end, rate), rate),
+                    clock.code(clock.frame(shot.start)),
+                    clock.code(clock.frame(shot.end)),
                     shot.kind,
                     _score(shot.confidence),
-                    _seconds(shot.transition_start) if is_gradual else "",
-                    _seconds(shot.transition_end) if is_gradual else "",
+                    _seconds(offset + shot.transition_start) if is_gradual else "",
+                    _seconds(offset + shot.transition_end) if is_gradual else "",
                     _score(shot.critical),
+                    _seconds(detection.black_seconds(shot)) if detection.black_seconds(shot) else "",
                 ]
             )
 
@@ -341,8 +453,9 @@ class ShotTable:
 def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
     """Write the detector's curve as CSV, one line per frame.
 
-    Columns: frame, time in seconds, the curve under its own name (empty without a value), cut (the confidence, at the
-    first frame of a new shot) and transition (the confidence, at all frames of a gradual transition).
+    Columns: frame, time in seconds from the start of the file, the curve under its own name (empty without a value),
+    cut (the confidence, at the first frame of a new shot) and transition (the confidence, at all frames of a gradual
+    transition).
 
     Raises:
         MediaError: The file cannot be written.
@@ -366,7 +479,7 @@ def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
     source = describe_source("shots as stats", detection.path)
     with open_output(path, source=source) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         lines = (
-            [frame, _seconds(time), values[frame], cuts.get(frame, ""), inside.get(frame, "")]
+            [frame, _seconds(detection.offset + time), values[frame], cuts.get(frame, ""), inside.get(frame, "")]
             for frame, time in enumerate(times.tolist())
         )
         write_csv_rows(file, [["frame", "time", name, "cut", "transition"], *lines])
@@ -382,10 +495,26 @@ def _score(value: float | None) -> str:
 
 SHOT_FORMATS: Mapping[str, ShotFormat] = {
     "edl": ShotFormat(".edl", write_edl, "edit decision list (EDL)", "text/plain"),
+    "scenes": ShotFormat(".scenes.edl", write_scene_cuts, "scene cuts for DaVinci Resolve (EDL)", "text/plain"),
+    "fcpxml": ShotFormat(
+        ".fcpxml", write_fcpxml, "Final Cut Pro project (FCPXML)", "application/xml", reads_video=True
+    ),
     "otio": ShotFormat(".otio", write_otio, "OpenTimelineIO timeline", "application/json", require=import_otio),
     "chapters": ShotFormat(".chapters.txt", write_chapters, "chapters", "text/plain"),
     "csv": ShotFormat(
-        ".csv", lambda detection, path: write_shots_csv([detection], path), "shots as a table", "text/csv"
+        ".csv",
+        lambda detection, path: write_shots_csv([detection], path),
+        "shots as a table",
+        "text/csv",
+        table=ShotTable,
+    ),
+    "labels": ShotFormat(
+        ".labels.json",
+        lambda detection, path: write_shot_annotations(path, [annotate_shots(detection)]),
+        "labels to train and measure with",
+        "application/json",
+        suffixes=(".json",),
+        table=LabelTable,
     ),
     "stats": ShotFormat(".csv", write_stats_csv, "the curve as a table", "text/csv", suffixes=(".stats.csv",)),
     "html": ShotFormat(".html", write_contact_sheet, "contact sheet", "text/html", reads_video=True),

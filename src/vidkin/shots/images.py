@@ -70,7 +70,7 @@ def write_thumbnails(
         detection: The shots.
         folder: Where to write; created if it does not exist.
         short_side: Length in pixels of the shorter side (never more than in the video); None keeps its size.
-        count: Number of images per shot, spread over it; a shot with fewer frames has fewer.
+        count: Number of images per shot, spread over it; a shot in which fewer frames are seen has fewer.
         form: Format of the images.
         template: Template of their names.
 
@@ -93,8 +93,9 @@ def write_thumbnails(
         return target / f"{names.format(detection, shot, image=image, images=count)}.{form}"
 
     # Before the video is read.
-    for number, shot in enumerate(detection.shots, start=1):
-        for part in range(1, min(count, shot.end_frame - shot.start_frame) + 1):
+    for number in range(1, len(detection.shots) + 1):
+        begin, end = detection.seen(number - 1)
+        for part in range(1, min(count, end - begin) + 1):
             check_free(path_of(number, part), source=source)
     paths: list[Path] = []
     for image in iter_shot_images(detection, short_side=short_side, count=count):
@@ -107,9 +108,10 @@ def write_thumbnails(
 def iter_shot_images(detection: ShotDetection, *, short_side: int | None = 160, count: int = 1) -> Iterator[ShotImage]:
     """Images of every shot, in order.
 
-    A shot is divided into as many stretches as it gets images; each image is the frame in the middle of its stretch
-    or, if that is nearly black, the nearest of a few others that is not. If all are nearly black, the one with the
-    most contrast is used: a title of few letters rather than the last gray of a fade.
+    What is seen of a shot alone, without black and outside of transitions, is divided into as many stretches as it
+    gets images; each image is the frame in the middle of its stretch or, if that is nearly black, the nearest of a few
+    others that is not. If all are nearly black, the one with the most contrast is used: a title of few letters rather
+    than the last gray of a fade.
 
     Raises:
         InvalidArgumentError: The count is below 1.
@@ -118,11 +120,11 @@ def iter_shot_images(detection: ShotDetection, *, short_side: int | None = 160, 
     check_at_least(1, count=count)
     # Frame -> the stretch it can represent, and its rank there.
     choices: dict[int, tuple[int, int, int]] = {}
-    for number, shot in enumerate(detection.shots, start=1):
-        length = shot.end_frame - shot.start_frame
-        parts = min(count, length)
+    for number in range(1, len(detection.shots) + 1):
+        begin, end = detection.seen(number - 1)
+        parts = min(count, end - begin)
         for part in range(parts):
-            first, last = (shot.start_frame + length * place // parts for place in (part, part + 1))
+            first, last = (begin + (end - begin) * place // parts for place in (part, part + 1))
             for rank, share in enumerate(_PLACES):
                 choices.setdefault(first + int((last - first - 1) * share), (number, part + 1, rank))
     if not choices:
@@ -131,7 +133,9 @@ def iter_shot_images(detection: ShotDetection, *, short_side: int | None = 160, 
     times = np.asarray(detection.frame_times)
     reading = (
         (choices[frame], frame, image)
-        for batch in iter_frames_at(detection.path, times[frames].tolist(), short_side=short_side)
+        for batch in iter_frames_at(
+            detection.path, times[frames].tolist(), short_side=short_side, stream=detection.stream
+        )
         for image, time in zip(batch.images, batch.timestamps, strict=True)
         if (frame := int(first_at(times, time))) in choices
     )
@@ -245,7 +249,8 @@ small { opacity: .7; }
 def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side: int = 120) -> None:
     """Write a page with the middle frame, the times and the transition of every shot; images are embedded in the page.
 
-    A gradual transition is given with its extent in seconds, also one from the first frame or up to the last.
+    A gradual transition is given with its extent in seconds, also one from the first frame or up to the last. Times
+    count from the start of the file.
 
     Args:
         detection: The shots.
@@ -258,7 +263,7 @@ def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side:
     from PIL import Image
 
     name = html.escape(Path(detection.path).name.encode("utf-8", "replace").decode())
-    last = len(detection.frame_times) - 1
+    last, offset = len(detection.frame_times) - 1, detection.offset
     closing = [cut for cut in detection.cuts[-1:] if cut.kind == "fade" and cut.end_frame >= last]
     source = describe_source("shots as html", detection.path)
     with open_output(path, source=source) as partial, partial.open("w", encoding="utf-8") as file:
@@ -271,16 +276,16 @@ def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side:
         for number, _, _, image in iter_shot_images(detection, short_side=short_side):
             shot = detection.shots[number - 1]
             begins = "" if shot.kind == "start" else f" · {shot.kind} {shot.confidence:.2f}"
-            begins += _extent(shot.transition_start, shot.transition_end)
+            begins += _extent(offset + shot.transition_start, offset + shot.transition_end)
             if closing and number == len(detection.shots):
                 begins += f" · ends with {closing[0].kind} {closing[0].confidence:.2f}"
-                begins += _extent(closing[0].start, closing[0].end)
+                begins += _extent(offset + closing[0].start, offset + closing[0].end)
             held = io.BytesIO()
             Image.fromarray(image).save(held, "JPEG", quality=_JPEG_QUALITY)
             jpeg = base64.b64encode(held.getvalue()).decode("ascii")
             file.write(
                 f'<li><img alt="shot {number}" src="data:image/jpeg;base64,{jpeg}">'
-                f"<b>{number}</b> {shot.start:.2f} to {shot.end:.2f} s<br>"
+                f"<b>{number}</b> {offset + shot.start:.2f} to {offset + shot.end:.2f} s<br>"
                 f"<small>frames {shot.start_frame} to {shot.end_frame - 1}{begins}</small></li>\n"
             )
         file.write("</ol></body></html>\n")

@@ -95,14 +95,6 @@ def _mean_products(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDAr
     return products
 
 
-def measure_rectangle(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
-    """How well differing pixels, of luma [128, 128], fill one upright rectangle and nothing else, in -1..1.
-
-    A graphic that pops up is a rectangle with straight sides; a person who moved is not.
-    """
-    return measure_filled_rectangle(PictureStep(one, other))
-
-
 class PictureStep:
     """Two frames at half their size as whole numbers [64, 64], and how far each pixel changes beyond the median."""
 
@@ -116,6 +108,10 @@ class PictureStep:
 
 
 def measure_filled_rectangle(step: PictureStep) -> float:
+    """How well differing pixels fill one upright rectangle and nothing else, in -1..1.
+
+    A graphic that pops up is a rectangle with straight sides; a person who moved is not.
+    """
     return measure_filled((step.beyond > _SAME).astype(np.float32))
 
 
@@ -136,19 +132,12 @@ def measure_filled(changed: NDArray[np.float32]) -> float:
 _COVERED, _MOST_LETTERS, _AROUND_LETTERS = 20, 0.6, 12.0
 
 
-def measure_letters(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
+def measure_uniform_change(step: PictureStep) -> float:
     """How uniform the pixels are that change, in the frame where they are more so; 0 means all alike, 1 and more not.
 
     Letters that appear over a picture, or leave it, have one color, and the picture around them stays. Where too much
     or nothing changes, or around it is no picture, the number is 1.
-
-    Args:
-        one, other: Luma [128, 128] before and after.
     """
-    return measure_uniform_change(PictureStep(one, other))
-
-
-def measure_uniform_change(step: PictureStep) -> float:
     covered = step.beyond > _COVERED
     size, count = covered.size, int(np.count_nonzero(covered))
     if not 0.005 < count / size < _MOST_LETTERS:

@@ -1,4 +1,5 @@
-"""Fewer frames of videos with very many frames a second, and the way back to the frames of the whole video."""
+"""Fewer frames of videos with very many frames a second, more of those with very few, and the way back to the frames of
+the whole video."""
 
 from __future__ import annotations
 
@@ -14,19 +15,25 @@ from vidkin.shots.contract import DetectedCut
 # second; at 120 a camera that moves over a photograph looks like a wipe.
 _HIGH_RATE, _USUAL_RATE = 75.0, 30.0
 
+# Rate below which frames are held, and how many times each is passed on. At one or two frames a second whatever moves
+# is elsewhere in every frame; between frames that are held, it stands still, as networks know it from shots of films.
+_LOW_RATE, _HOLD = 3.0, 4
+
 # Frames from whose times the rate is told, and every how many samples of luma the changes of all frames are measured.
 _FIRST, _COARSE = 9, 8
 
 
 class FrameThinner:
-    """Passes every frame on, or every k-th one of a video of more than 75 frames a second (k = rate / 30, rounded).
+    """Passes every frame on, or every k-th one of a video of more than 75 frames a second (k = rate / 30, rounded), or
+    each several times of one of less than 3 frames a second.
 
     Attributes:
         step: k, known after nine frames or at the end.
+        hold: Number of times that a frame is passed on, known then too.
     """
 
     def __init__(self) -> None:
-        self.step = 1
+        self.step = self.hold = 1
         self._waiting: list[FramePlanes] = []
         self._is_open = False
         self._times: list[NDArray[np.float64]] = []
@@ -38,6 +45,12 @@ class FrameThinner:
     def times(self) -> NDArray[np.float64]:
         """[T] times of all frames pushed, in seconds."""
         return np.concatenate([np.zeros(0), *self._times])
+
+    @property
+    def passed(self) -> NDArray[np.float64]:
+        """Times of all frames passed on, in seconds: of a held one, they divide the time to the next."""
+        times = self.times[:: self.step]
+        return self._divide(times, times) if len(times) else times
 
     def push(self, planes: FramePlanes) -> list[FramePlanes]:
         """Take the next frames; the pieces of frames to examine, in order."""
@@ -53,6 +66,7 @@ class FrameThinner:
         if not self._is_open and self._count > 1:
             rate = 1 / float(np.median(np.diff(self.times[:_FIRST])))
             self.step = round(rate / _USUAL_RATE) if rate > _HIGH_RATE else 1
+            self.hold = _HOLD if rate < _LOW_RATE else 1
         self._is_open = True
         waiting, self._waiting = self._waiting, []
         self._count -= sum(map(len, waiting))
@@ -68,6 +82,13 @@ class FrameThinner:
         A sudden cut lies where neighboring frames differ most, of the k places that can be meant.
         """
         step, count = self.step, self._count
+        if self.hold > 1:
+            # What was found between two passes of one frame is between it and the next.
+            frame = min(max(1, -(-cut.frame // self.hold)), count - 1)
+            start, end = (None if each is None else each // self.hold for each in (cut.start_frame, cut.end_frame))
+            if start is None or end is None:
+                return replace(cut, frame=frame)
+            return replace(cut, frame=max(1, (start + end + 1) // 2), start_frame=start, end_frame=end)
         if step == 1:
             return cut
         if cut.start_frame is None or cut.end_frame is None:
@@ -81,11 +102,17 @@ class FrameThinner:
         return replace(cut, frame=max(1, (start + end + 1) // 2), start_frame=start, end_frame=end)
 
     def spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """[T] values of all frames: each has that of the last frame passed on."""
+        """[T] values of all frames: each has that of the last frame passed on, of a held one the largest."""
+        if self.hold > 1:
+            highest: NDArray[np.float64] = values.reshape(-1, self.hold).max(1) if len(values) else values
+            return highest
         return values.repeat(self.step)[: self._count]
 
     def _thin(self, planes: FramePlanes) -> FramePlanes:
         """The k-th frames of a piece that ends with the last frame counted."""
+        if self.hold > 1:
+            times = self._divide(planes.timestamps, self.times)
+            return FramePlanes(planes.luma.repeat(self.hold, 0), planes.chroma.repeat(self.hold, 0), times)
         if self.step == 1:
             return planes
         small = planes.luma[:, ::_COARSE, ::_COARSE].astype(np.int16)
@@ -95,3 +122,10 @@ class FrameThinner:
         kept = slice(-(self._count - len(planes)) % self.step, None, self.step)
         # Copies, because a view would keep the frames left out in memory.
         return FramePlanes(planes.luma[kept].copy(), planes.chroma[kept].copy(), planes.timestamps[kept])
+
+    def _divide(self, times: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The times at which frames are passed on; ``known`` are those from which the usual distance is told."""
+        usual = float(np.median(np.diff(known))) if len(known) > 1 else 1.0
+        parts = np.arange(self.hold) * (usual / self.hold)
+        divided: NDArray[np.float64] = np.maximum.accumulate((times[:, None] + parts).ravel())
+        return divided

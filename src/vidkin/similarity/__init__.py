@@ -12,10 +12,20 @@ if TYPE_CHECKING:
     from vidkin.similarity.chamfer import (
         length_mask,
         temporal_chamfer,
-        video_similarity,
-        video_similarity_pairwise,
     )
-    from vidkin.similarity.contracts import WHOLE, Box, FrameFeatures, PairScore, Scorer, Segment, fingerprint_of_scores
+    from vidkin.similarity.contracts import (
+        SCORE_REVISION,
+        WHOLE,
+        BestScores,
+        Box,
+        FrameFeatures,
+        PairScore,
+        Scorer,
+        ScorerOfBest,
+        Segment,
+        fingerprint_of_scores,
+        lower_median,
+    )
     from vidkin.similarity.copies import CopyScorer
     from vidkin.similarity.evidence import ScoreSettings
     from vidkin.similarity.frame_maps import (
@@ -25,26 +35,37 @@ if TYPE_CHECKING:
         frame_similarity_many,
     )
     from vidkin.similarity.learned import LEARNED, LearnedScorer, VideoComparator
+    from vidkin.similarity.reviewed import ReviewedScorer, ReviewMeasure
     from vidkin.similarity.scale import EXCERPT, SURE, UNRELATED
     from vidkin.similarity.scorers import KindScorer, available_scorers, finds_segments, open_scorer, scorer_of
+    from vidkin.similarity.sound import SOUND_RATE, PairTable, SoundFeatures, SoundScore
 else:
     __getattr__ = lazy_names(__name__)
 
 __all__ = [
     "EXCERPT",
     "LEARNED",
+    "SCORE_REVISION",
+    "SOUND_RATE",
     "SURE",
     "UNRELATED",
     "WHOLE",
+    "BestScores",
     "Box",
     "CopyScorer",
     "FrameFeatures",
     "KindScorer",
     "LearnedScorer",
     "PairScore",
+    "PairTable",
+    "ReviewMeasure",
+    "ReviewedScorer",
     "ScoreSettings",
     "Scorer",
+    "ScorerOfBest",
     "Segment",
+    "SoundFeatures",
+    "SoundScore",
     "VideoComparator",
     "align",
     "available_scorers",
@@ -55,9 +76,8 @@ __all__ = [
     "frame_similarity",
     "frame_similarity_many",
     "length_mask",
+    "lower_median",
     "open_scorer",
     "scorer_of",
     "temporal_chamfer",
-    "video_similarity",
-    "video_similarity_pairwise",
 ]

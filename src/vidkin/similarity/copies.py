@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.stopping import check_wanted
 from vidkin.similarity.alignment import align
 from vidkin.similarity.contracts import WHOLE, BestScores, Box, FrameFeatures, PairScore, Segment
 from vidkin.similarity.evidence import (
@@ -106,6 +107,7 @@ class CopyScorer:
         """Scores, segments and calibrated maps; see :class:`vidkin.similarity.Scorer`."""
         side, results = ComparedVideo(query), []
         for target, highest in zip(targets, self._most_similar(side, targets), strict=True):
+            check_wanted()
             other = ComparedVideo(target)
             if highest > self.settings.threshold:
                 results.append(self._compare(side, other, mirrored).best())
@@ -131,6 +133,7 @@ class CopyScorer:
         side, scores = ComparedVideo(query), {}
         highest = self._most_similar(side, list(targets.values()))
         for (video, target), most in zip(targets.items(), highest, strict=True):
+            check_wanted()
             # A score is at most that of the mean along a segment, and nothing below the threshold belongs to one.
             if most > self.settings.threshold and stretch_score(most + _ROUNDING_OF_MEANS) >= best.least:
                 pair = self._compare(side, ComparedVideo(target), mirrored)

@@ -25,13 +25,13 @@ from vidkin.similarity.scale import SURE, UNRELATED
 SOUND_REVISION = 4
 """Raise it whenever the same sounds get other landmarks or another score, so that stored ones are made again."""
 
-RATE = 8000
+SOUND_RATE = 8000
 """Samples per second of what is described."""
 
 STEP = 128
 """Samples from one step of time to the next."""
 
-STEPS_A_SECOND = RATE / STEP
+STEPS_A_SECOND = SOUND_RATE / STEP
 
 STEPS_AN_OCTAVE, PITCHES = 32, 126
 """Steps of pitch in an octave, and in all."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from vidkin.models import Encoder, HeadOutputs, TwoHeadNetwork
 from vidkin.models.encoder import BackboneEncoder
-from vidkin.models.processes import compute_in_shares
+from vidkin.training.processes import compute_in_shares
 from vidkin.training.recipe import Measure, ObjectiveRecipe
 
 R = TypeVar("R")

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from vidkin._base.files import IMAGE_EXTENSIONS, PathLike, write_bytes
+from vidkin._base.files import IMAGE_EXTENSIONS, PathLike, check_regular_file, write_bytes
 from vidkin._base.registry import import_part
 from vidkin._base.values import Result, check_at_least, parse_json
 from vidkin.datasets import LabelledItem, LabelledSet
@@ -49,6 +49,7 @@ class TrainingItems:
         """
         path = Path(folder).expanduser() / NEIGHBORS_FILE
         try:
+            check_regular_file(path)
             with safe_open(os.fspath(path), framework="pt") as file:
                 embeddings, labels = file.get_tensor("embeddings"), file.get_tensor("labels")
                 keys = parse_json((file.metadata() or {})["keys"])

@@ -17,12 +17,12 @@ from vidkin.datasets.augmentation.clip_views import LEAST_SHARED
 from vidkin.metric.measures import mean_average_precision
 from vidkin.models.comparator import ClipComparison, Comparator
 from vidkin.models.encoder import evaluation_mode
-from vidkin.models.processes import compute_in_shares, process_count
 from vidkin.similarity import length_mask
 from vidkin.training.batch import Draw, weighted_sum, work_ahead
 from vidkin.training.clip_footage import Window
 from vidkin.training.clip_views import VIEWS_REVISION, ClipFeatures, EditedClip, ViewMaker
 from vidkin.training.objectives import LossCall, find_loss, make_loss
+from vidkin.training.processes import compute_in_shares, process_count
 from vidkin.training.recipe import Measure, ObjectiveRecipe, ScheduleRecipe
 
 
@@ -37,7 +37,8 @@ class ClipBatch:
             0 if their videos are different, -1 (ignored) if they show other moments of one video, which can look alike.
         same_window: [N, N] bool, whether both were made from the same window and share as many frames.
         labeled: [N, T] bool, frames that show a frame of the window rather than noise.
-        teacher: [N, T, D'] float32, the teacher's unit vectors of those frames before editing; None without a teacher.
+        teacher: [N, T, D'] float32, the teacher's unit vectors of those frames, before editing or as edited; None
+            without a teacher.
     """
 
     values: torch.Tensor
@@ -58,7 +59,8 @@ def make_batch(clips: Sequence[ClipFeatures], teacher: Sequence[torch.Tensor] | 
 
     Args:
         clips: Views of windows.
-        teacher: The teacher's vectors [T, D'] of each video's frames; None without a teacher.
+        teacher: The teacher's vectors [T, D'] of each video's frames; None without a teacher, or if the clips have
+            their own.
     """
     lengths = torch.tensor([len(clip.values) for clip in clips])
     pad = torch.nn.utils.rnn.pad_sequence
@@ -67,6 +69,8 @@ def make_batch(clips: Sequence[ClipFeatures], teacher: Sequence[torch.Tensor] | 
     if teacher is not None:
         seen = [teacher[clip.videos[0]][clip.sources.clamp(min=0)] for clip in clips]
         vectors = pad(seen, batch_first=True)
+    elif own_labels := [clip.teacher for clip in clips if clip.teacher is not None]:
+        vectors = pad(own_labels, batch_first=True)
     own = torch.tensor([clip.windows[0] for clip in clips])
     common, own_common = _shared(clips)
     related = _any_common([clip.videos for clip in clips])

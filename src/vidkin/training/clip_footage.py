@@ -15,7 +15,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
-from vidkin._base.files import VIDEO_EXTENSIONS, replace_file
+from vidkin._base.files import VIDEO_EXTENSIONS, check_regular_file, open_regular_file, replace_file
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import iter_frames
 from vidkin.media.frames import Fit, fit_to_square
@@ -114,6 +114,7 @@ def stored_tensors(path: Path | None, make: Callable[[], dict[str, torch.Tensor]
     """
     if path is not None and path.is_file():
         try:
+            check_regular_file(path)
             return load_file(path)
         except (OSError, SafetensorError) as error:
             _log.warning("%s is damaged, its content is made again: %s", path, error)
@@ -126,7 +127,7 @@ def stored_tensors(path: Path | None, make: Callable[[], dict[str, torch.Tensor]
 def _read(path: Path, rate: float, side: int, fit: Fit, cache: Path | None) -> VideoSquares:
     # By its bytes: training and studies go on where the same videos lie elsewhere, or were copied.
     try:
-        with path.open("rb") as opened:
+        with open_regular_file(path) as opened:
             content = hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError as error:
         raise MediaError(path, f"cannot be read: {error.strerror or error}", temporary=True) from error
@@ -150,6 +151,7 @@ def _stored_count(path: Path) -> int | None:
     if not path.is_file():
         return None
     try:
+        check_regular_file(path)
         with safe_open(os.fspath(path), framework="pt") as file:
             return int(file.get_slice("frames").get_shape()[0])
     except (OSError, SafetensorError) as error:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn import functional
 
 from vidkin._base.toml import from_table
@@ -44,9 +45,11 @@ class ClipSettings:
             what the extractor does (``?fit=crop``), so that training sees the pictures that the model will get.
         views: Number of strong views of each stretch that are made once, before the first step, and kept as
             descriptors; 0 makes new views at every step.
-        teacher: Extractor whose similarities of unedited frames are the labels of `frame_quad_linear_ap`; empty: the
+        teacher: Extractor whose similarities of frames are the labels of `frame_quad_linear_ap`; empty: the
             model's extractor.
         teacher_weights: A safetensors file with the teacher's weights; empty: its own weights.
+        teacher_sees: ``unedited``: the labels compare the frames of the videos as they are, which edits do not mislead.
+            ``edited``: they compare what the model sees, as published.
         strong: Edits of the strong view.
 
     Raises:
@@ -61,12 +64,14 @@ class ClipSettings:
     views: int = 0
     teacher: str = ""
     teacher_weights: str = ""
+    teacher_sees: Literal["unedited", "edited"] = "unedited"
     strong: StrongSettings = field(default_factory=StrongSettings)
 
     def __post_init__(self) -> None:
         check_positive(rate=self.rate)
         check_at_least(4, window=self.window, length=self.length)
         check_choice("fit", self.fit, ("stretch", "crop"))
+        check_choice("teacher_sees", self.teacher_sees, ("unedited", "edited"))
         check_at_least(16, side=self.side)
         check_at_least(0, views=self.views)
 
@@ -119,6 +124,7 @@ class ClipFeatures:
         windows: Numbers of the windows in the picture, the view's own first.
         videos: Numbers of the windows' videos.
         lent: First frame, and first frame after it, of what each of the other windows lends to the picture.
+        teacher: [T, D'] float32, the teacher's unit vectors of the edited frames; None if it sees unedited ones.
     """
 
     values: torch.Tensor
@@ -126,6 +132,7 @@ class ClipFeatures:
     windows: tuple[int, ...]
     videos: tuple[int, ...]
     lent: tuple[tuple[int, int], ...] = ()
+    teacher: torch.Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,12 +144,14 @@ class ViewMaker:
         settings: Length and edits of views.
         extractor: Describes the edited frames.
         seed: Seed of all edits.
+        teacher: Describes the edited frames as well; None if labels are of unedited frames, or not needed.
     """
 
     videos: Sequence[VideoSquares]
     settings: ClipSettings
     extractor: FrameExtractor
     seed: int
+    teacher: FrameExtractor | None = None
 
     def move(self, window: Window, number: int) -> Window:
         """The window at a random place of its video, at most half its length from where it was.
@@ -194,6 +203,7 @@ class ViewMaker:
         shows = torch.from_numpy(features.information >= LEAST_INFORMATION)
         if not bool(shows.any()):
             shows = torch.ones_like(shows)
+        teacher = None if self.teacher is None else mean_vectors(self.teacher, images)[shows]
         sources = (clip.view.sources + clip.window.start).masked_fill(clip.view.filled > 0, -1)
         seen = (clip.window, *clip.donors)
         return ClipFeatures(
@@ -203,6 +213,7 @@ class ViewMaker:
             tuple(window.video for window in seen),
             # A donor is shown from its first frame on.
             tuple((lent.start, min(lent.stop, lent.start + len(images))) for lent in clip.donors),
+            teacher,
         )
 
     def _generator(self, window: Window, number: int) -> torch.Generator:
@@ -245,6 +256,7 @@ def store_views(
         InvalidArgumentError: The descriptors are larger than ``most_bytes``.
     """
     facts = [VIEWS_REVISION, maker.extractor.fingerprint, maker.seed, asdict(maker.settings)]
+    facts += [] if maker.teacher is None else [maker.teacher.fingerprint]
     facts += [(window.number, maker.videos[window.video].key, window.start, window.stop) for window in windows]
     run = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
     by_video: dict[int, list[Window]] = defaultdict(list)
@@ -258,6 +270,9 @@ def store_views(
         tensors = stored_tensors(path, lambda own=own, others=others: _views(own, others, maker))  # type: ignore[misc]
         lengths, counts = tensors["lengths"].tolist(), tensors["counts"].tolist()
         parts = (torch.split(tensors["values"], lengths), torch.split(tensors["sources"], lengths))
+        labels: Sequence[torch.Tensor | None] = [None] * len(lengths)
+        if maker.teacher is not None:
+            labels = torch.split(tensors["teacher"], lengths)
         views = [
             ClipFeatures(
                 values,
@@ -265,10 +280,11 @@ def store_views(
                 tuple(seen[:, 0].tolist()),
                 tuple(seen[:, 1].tolist()),
                 tuple((start, stop) for start, stop in seen[1:, 2:].tolist()),
+                label,
             )
-            for values, sources, seen in zip(*parts, torch.split(tensors["seen"], counts), strict=True)
+            for values, sources, seen, label in zip(*parts, torch.split(tensors["seen"], counts), labels, strict=True)
         ]
-        held += sum(view.values.nbytes for view in views)
+        held += sum(view.values.nbytes + (0 if view.teacher is None else view.teacher.nbytes) for view in views)
         if held > most_bytes:
             raise InvalidArgumentError(
                 f"the descriptors of {done} of {len(by_video)} videos take {held / 2**30:.1f} GiB, more than "
@@ -329,7 +345,9 @@ def _views(own: Sequence[Window], others: Sequence[Window], maker: ViewMaker) ->
         )
         for view in views
     ]
+    teacher = [view.teacher for view in views if view.teacher is not None]
     return {
+        **({"teacher": torch.cat(teacher)} if teacher else {}),
         "values": torch.cat([view.values for view in views]),
         "sources": torch.cat([view.sources for view in views]),
         "lengths": torch.tensor([len(view.values) for view in views]),
@@ -342,7 +360,11 @@ def _vectors(video: VideoSquares, teacher: FrameExtractor) -> torch.Tensor:
     parts = []
     for start in range(0, video.count, _FRAMES_A_PASS):
         squares = video.read(start, min(video.count, start + _FRAMES_A_PASS))
-        images = np.ascontiguousarray(squares.permute(0, 2, 3, 1).numpy())
-        features = teacher.extract(Frames(images, np.arange(len(images), dtype=np.float64)))
-        parts.append(functional.normalize(torch.from_numpy(features.whole).float().mean(1), dim=-1))
+        parts.append(mean_vectors(teacher, np.ascontiguousarray(squares.permute(0, 2, 3, 1).numpy())))
     return torch.cat(parts)
+
+
+def mean_vectors(teacher: FrameExtractor, images: NDArray[np.uint8]) -> torch.Tensor:
+    """Unit vectors [T, D] of images [T, H, W, 3]: the means of their regions."""
+    features = teacher.extract(Frames(images, np.arange(len(images), dtype=np.float64)))
+    return functional.normalize(torch.from_numpy(features.whole).float().mean(1), dim=-1)

@@ -217,10 +217,13 @@ def index_stream(
         across_and_each = sizes or class_sizes(labels[:, 1], 4 * quadlets)
         # A class with one item has no positive and is left out.
         _, position, counts = torch.unique(labels[:, 1], return_inverse=True, return_counts=True)
-        if across_and_each[0] > int((counts >= 2).sum()):
+        there, (across, each) = int((counts >= 2).sum()), across_and_each
+        if across > there:
             raise InvalidArgumentError(
-                f"schedule.batch must have at most as many classes as have 2 items, {int((counts >= 2).sum())}, got "
-                f"{across_and_each[0]}"
+                f"schedule.batch must have at most as many classes as have 2 items, {there}, got {across}; of {there} "
+                f"classes, as large a batch is --set schedule.batch='[{there}, {max(2, across * each // there)}]'"
+                if there > 1
+                else f"schedule.batch needs 2 classes that have 2 items, got {there}; add items"
             )
         positions = (counts[position] >= 2).nonzero().squeeze(1)
         batches = BalancedBatchSampler(labels[positions, 1], sizes=across_and_each, batches=steps, seed=seed)

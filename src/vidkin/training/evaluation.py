@@ -13,6 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.values import Result
 from vidkin.datasets import SPLITS, LabelledSet, make_split, open_labelled, read_split
@@ -228,6 +229,7 @@ class Evaluation(Result):
         return float(getattr(self, self.primary))
 
 
+@check_arguments
 def evaluate(
     model: PathLike | Encoder,
     labelled: LabelledSet | PathLike | None = None,

@@ -22,7 +22,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, replace_file
+from vidkin._base.files import (
+    IMAGE_EXTENSIONS,
+    VIDEO_EXTENSIONS,
+    check_regular_file,
+    open_regular_file,
+    replace_file,
+)
 from vidkin._base.values import parse_json
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import iter_frames, probe, read_frames
@@ -80,7 +86,7 @@ def read_squares(path: Path, settings: ImageSettings) -> list[tuple[Square, Squa
             )
             for position, (square, time) in enumerate(zip(squares, times, strict=True))
         ]
-    with warnings.catch_warnings(action="ignore"), Image.open(path) as image:
+    with warnings.catch_warnings(action="ignore"), open_regular_file(path) as file, Image.open(file) as image:
         # JPEG can be decoded at a fraction of its size; twice the side is decoded for a good reduction.
         image.draft("RGB", (2 * side, 2 * side))
         return [(to_square(ImageOps.exif_transpose(image).convert("RGB"), side), None)]
@@ -266,6 +272,7 @@ class ImageSet(Dataset[torch.Tensor]):
             DatasetError: The file cannot be read, or was made from other files (``key``).
         """
         try:
+            check_regular_file(path)
             with safe_open(path, "pt") as file:
                 notes = file.metadata() or {}
                 if key is not None and notes.get("key") != key:

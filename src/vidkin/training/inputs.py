@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
 
-from vidkin._base.files import PathLike, replace_file
+from vidkin._base.files import PathLike, check_regular_file, replace_file
 from vidkin._base.values import parse_json
 from vidkin.datasets import LabelledItem, LabelledSet, LabelNames, middle_excerpt, read_item
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
@@ -36,16 +36,15 @@ def read_input(item: LabelledItem, kind: str, config: EncoderConfig) -> tuple[ND
     Raises:
         MediaError: The file cannot be read.
     """
-    assert kind in ("image", "video", "strokes")
     if not config.takes_clips:
         frames = None if kind == "image" else 1
-        images = read_item(item, kind, size=config.size, frames=frames, fit=config.fit)  # type: ignore[arg-type]
+        images = read_item(item, kind, size=config.size, frames=frames, fit=config.fit)
         return (images if kind == "image" else images[0]), 1
     if config.seconds is not None and kind == "video":
         item = middle_excerpt(item, config.seconds)
     images = read_item(
         item,
-        kind,  # type: ignore[arg-type]
+        kind,
         size=config.size,
         frames=config.frames,
         rate=config.rate,
@@ -63,7 +62,7 @@ def read_frames_at_rate(
     Raises:
         MediaError: The file cannot be read.
     """
-    return read_item(item, kind, size=config.size, frames=most, rate=config.rate, fit=config.fit)  # type: ignore[arg-type]
+    return read_item(item, kind, size=config.size, frames=most, rate=config.rate, fit=config.fit)
 
 
 def read_inputs(
@@ -271,6 +270,7 @@ def load_features(path: Path) -> ItemRows | None:
     if not path.is_file():
         return None
     try:
+        check_regular_file(path)
         with safe_open(os.fspath(path), framework="pt") as file:
             features, lengths, positions = (file.get_tensor(name) for name in ("features", "lengths", "kept"))
             broken = [MediaError(*pair) for pair in parse_json((file.metadata() or {})["broken"])]

@@ -52,12 +52,15 @@ class TripletCenterTerm(CenterTerm):
     """:class:`vidkin.metric.losses.TripletCenterLoss`, whose centers learn with the model.
 
     Args:
-        margin: Margin of the hinge, 0 or more; distances of unit vectors in it are at most 2.
+        margin: Margin of the hinge, 0 or more; distances of unit vectors in it are at most 4.
+        distance: ``"squared"`` or ``"half"``, which makes them at most 2.
     """
 
-    def __init__(self, margin: float = 1.0, reduction: Reduction = "mean") -> None:
+    def __init__(
+        self, margin: float = 1.0, distance: Literal["squared", "half"] = "squared", reduction: Reduction = "mean"
+    ) -> None:
         nn.Module.__init__(self)
-        self._make = partial(losses.TripletCenterLoss, margin=margin, reduction=reduction)
+        self._make = partial(losses.TripletCenterLoss, margin=margin, distance=distance, reduction=reduction)
         self.loss = self._make(1, 1)
 
     def prepare(self, model: Encoder, classes: int, seed: int) -> None:
@@ -320,7 +323,7 @@ class WeightedObjective(nn.Module):
         return tuple(dict.fromkeys(self._draws))
 
     def forward(self, model: Encoder, batch: Batch) -> dict[str, Tensor]:
-        """Terms of one step (see :data:`vidkin.models.engine.Objective`), each before weighting and under the name of
+        """Terms of one step (see :data:`vidkin.training.engine.Objective`), each before weighting and under the name of
         its part."""
         terms: dict[str, Tensor] = {}
         embedded: dict[Draw, Tensor] = {}

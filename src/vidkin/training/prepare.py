@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import save
 
 from vidkin._base.files import write_bytes
 from vidkin._base.toml import from_table
 from vidkin.datasets import LabelledSet, make_excerpts
-from vidkin.errors import InvalidArgumentError
-from vidkin.features import ClipExtractor, FrameExtractor, open_extractor
+from vidkin.errors import InvalidArgumentError, WeightsUnavailableError
+from vidkin.features import BackboneExtractor, ClipExtractor, FrameExtractor, open_extractor
+from vidkin.features.fitting import DescribesImages
 from vidkin.features.frame_encoder import load_frame_encoder, save_frame_encoder
 from vidkin.features.sessions import SHIPPED
 from vidkin.media import Frames
@@ -39,6 +42,7 @@ from vidkin.training.labeled import LabeledData
 from vidkin.training.objectives import build_objective, find_loss
 from vidkin.training.recipe import Recipe
 from vidkin.training.state import TrainingRun, choose_device, make_optimizer
+from vidkin.training.trained_descriptors import PreparedFrames, TrainedDescriptors
 from vidkin.training.unlabeled import UnlabeledData, pair_settings, split_images
 
 logger = logging.getLogger(__name__)
@@ -53,6 +57,9 @@ def prepare_comparator(recipe: Recipe, folder: Path, device: torch.device, *, on
         ExtractorError: The extractor cannot be opened.
     """
     extractor = open_descriptors(recipe, device)
+    network = extractor if recipe.comparator().trainable == "all" else None
+    if network is not None:
+        extractor = PreparedFrames(network)
     objective = ComparatorObjective(recipe.objectives).to(device)
     cache = folder / CACHE_FOLDER if recipe.data.cache == "disk" else None
     data = read_clips(recipe, extractor, cache, device, on_item)
@@ -60,6 +67,14 @@ def prepare_comparator(recipe: Recipe, folder: Path, device: torch.device, *, on
     for text in notes:
         logger.warning("%s", text)
     schedule = data.schedule = recipe.schedule
+    teacher: FrameExtractor | None = None
+    if objective.needs_teacher:
+        name, weights = data.maker.settings.teacher, data.maker.settings.teacher_weights or None
+        with _name_missing_weights(recipe):
+            teacher = open_extractor(name, weights=weights, device=device.type) if name else network or extractor
+        if data.maker.settings.teacher_sees == "edited":
+            data.maker = replace(data.maker, teacher=teacher)
+            teacher = None
     if data.maker.settings.views:
         data.stored = store_views(
             data.windows,
@@ -68,9 +83,7 @@ def prepare_comparator(recipe: Recipe, folder: Path, device: torch.device, *, on
             most_bytes=round(recipe.data.memory * 2**30),
             on_video=on_item,
         )
-    if objective.needs_teacher:
-        name, weights = data.maker.settings.teacher, data.maker.settings.teacher_weights or None
-        teacher = open_extractor(name, weights=weights, device=device.type) if name else extractor
+    if teacher is not None:
         data.teacher = teacher_vectors(
             data.maker.videos,
             teacher,
@@ -78,19 +91,26 @@ def prepare_comparator(recipe: Recipe, folder: Path, device: torch.device, *, on
             on_video=on_item,
         )
     comparator = build_comparator(recipe.comparator(), weights="random", seed=schedule.seed).to(device)
-    groups = [{"params": list(comparator.parameters()), "lr": schedule.learning_rate, "name": "comparator"}]
+    rate = schedule.learning_rate
+    groups = [{"params": list(comparator.parameters()), "lr": rate, "name": "comparator"}]
+    trained: TrainedDescriptors | None = None
+    if isinstance(network, BackboneExtractor):
+        trained = TrainedDescriptors(comparator, network)
+        groups = [{"params": list(trained.backbone.parameters()), "lr": rate, "name": "backbone"}]
+        factor = schedule.head_factor
+        groups.append({"params": list(comparator.parameters()), "lr": rate * factor, "name": "comparator"})
     return TrainingRun(
         notes=notes,
         recipe=recipe,
         folder=folder,
-        model=comparator,
+        model=trained or comparator,
         objective=objective,
         draws=objective.draws,
         optimizer=make_optimizer(schedule, groups, objective),
         data=data,
         device=device,
         fingerprint=hashlib.sha256(recipe.digest().encode() + data.identity()).hexdigest(),
-        store=lambda metrics, notes: _store(recipe, comparator, data, folder, metrics, notes),
+        store=lambda metrics, notes: _store(recipe, comparator, data, folder, metrics, notes, trained),
     )
 
 
@@ -103,20 +123,28 @@ def open_descriptors(recipe: Recipe, device: torch.device) -> FrameExtractor:
         ExtractorError: The extractor cannot be opened.
     """
     config = recipe.comparator()
-    extractor = open_extractor(
-        config.extractor,
-        weights=recipe.weights or None,
-        whitening=recipe.whitening or None,
-        device=device.type,
-    )
+    with _name_missing_weights(recipe):
+        extractor = open_extractor(
+            config.extractor,
+            weights=recipe.weights or None,
+            whitening=recipe.whitening or None,
+            device=device.type,
+        )
     if isinstance(extractor, ClipExtractor):
         raise InvalidArgumentError(f"model.extractor must describe frames, got {config.extractor!r}, which takes clips")
     side = extractor.short_side
     values = extractor.extract(Frames(np.zeros((1, side, side, 3), np.uint8), np.zeros(1))).whole
-    if values.shape[-1] != config.dimension:
+    length = values.shape[-1]
+    if length != config.dimension:
+        hint = ""
+        if not recipe.whitening and length > config.dimension and isinstance(extractor, DescribesImages):
+            hint = (
+                f"; or fit a whitening to {config.dimension} values (`vidkin whiten FOLDER --kind pca --dimension "
+                f"{config.dimension} --extractor '{config.extractor}' -o FILE`) and name it: --set model.whitening=FILE"
+            )
         raise InvalidArgumentError(
-            f"model.dimension must be {values.shape[-1]}, the length of the descriptors of {config.extractor!r}, got "
-            f"{config.dimension}"
+            f"model.dimension must be {length}, the length of the descriptors of {config.extractor!r}, got "
+            f"{config.dimension}{hint}"
         )
     return extractor
 
@@ -177,10 +205,18 @@ def _store(
     folder: Path,
     metrics: Mapping[str, float],
     notes: Mapping[str, Any],
+    trained: TrainedDescriptors | None = None,
 ) -> None:
     """Write the comparator with the files of its extractor and its scores of unrelated videos."""
     weights = Path(recipe.weights).expanduser() if recipe.weights else None
-    if weights is None and recipe.comparator().extractor.split("?")[0] == "vidkin":
+    if trained is not None:
+        weights = folder / EXTRACTOR_WEIGHTS_FILE
+        write_bytes(weights, save(dict(trained.weights())))
+        extractor = open_extractor(
+            recipe.comparator().extractor, weights=weights, whitening=recipe.whitening or None, device="cpu"
+        )
+        data = replace(data, maker=replace(data.maker, extractor=extractor), stored=None)
+    elif weights is None and recipe.comparator().extractor.split("?")[0] == "vidkin":
         # A later vidkin can come with another encoder, whose vectors this comparator does not know.
         weights = save_frame_encoder(load_frame_encoder(), folder / EXTRACTOR_WEIGHTS_FILE)
         write_bytes(weights.with_suffix(".onnx"), SHIPPED.read_bytes())  # the same network, for where torch is not
@@ -203,6 +239,7 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
     Raises:
         DatasetError: The collection or the split is invalid, or no item can be read.
         InvalidArgumentError: A setting is not allowed.
+        WeightsUnavailableError: The weights of a network are neither given nor available.
     """
     device = choose_device(recipe.schedule)
     if recipe.is_comparator:
@@ -240,7 +277,26 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
 def build_encoder(recipe: Recipe, *, classes: int) -> Encoder:
     """The network of a recipe before its training, on the CPU."""
     config = recipe.config(classes=classes)
-    return build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed)
+    with _name_missing_weights(recipe):
+        return build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed)
+
+
+@contextmanager
+def _name_missing_weights(recipe: Recipe) -> Iterator[None]:
+    """Say of missing weights inside the block what settings of the recipe give them."""
+    try:
+        yield
+    except WeightsUnavailableError as error:
+        other = "model.backbone=vidkin"
+        files = "--set model.weights=FILE"
+        if recipe.is_comparator:
+            other = "model.extractor=vidkin and model.dimension=128"
+            files += ", or of the teacher --set data.options.teacher_weights=FILE"
+        raise WeightsUnavailableError(
+            f"{error.cause}. Give a safetensors file ({files}), or run once with a network connection, or use the "
+            f"encoder that comes with vidkin (--set {other})",
+            cause=error.cause,
+        ) from error
 
 
 def training_items(recipe: Recipe, labelled: LabelledSet) -> LabelledSet:

@@ -74,7 +74,7 @@ class RecipePreview:
     Attributes:
         recipe: The recipe with every ``auto`` replaced by the value chosen.
         name: Name of the collection.
-        kind: ``image``, ``video`` or ``strokes``; ``clip`` for a comparator.
+        kind: ``image`` or ``video``; ``clip`` for a comparator.
         splits: Number of items in each part; training items are counted before excerpts are cut.
         labels: Number of items of each subcategory, sorted by name; empty for unlabeled data.
         notes: Choices that differ from the recipe, with their reasons.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from vidkin.errors import InvalidArgumentError
@@ -20,22 +20,6 @@ _MeasureOrAuto = Literal["auto", Measure]
 
 # Settings that cannot change the weights.
 _WITHOUT_EFFECT = ("cache", "memory", "threads", "log_every", "checkpoint_every", "tensorboard", "device")
-# Settings added after vidkin 0.1, resolved values of ``auto``, and names as spelled by that version: recipes keep
-# their digests, so that runs started with 0.1 can be resumed.
-_LATER = (
-    "kind",
-    "folders",
-    "frames_per_video",
-    "moving",
-    "pairs",
-    "decay_biases",
-    "relevance",
-    "buffer",
-    "relevance_margin",
-    "in_class",
-)
-_AUTO = {"split_by": "group", "measure": "qp"}
-_SPELLED = {"optimizer": "optimiser", "color": "colour"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,19 +305,8 @@ class Recipe:
 
 
 def _deciding(part: DataRecipe | ScheduleRecipe | ValidationRecipe) -> dict[str, Any]:
-    """The settings that decide the weights, as spelled by vidkin 0.1."""
-    values = {}
-    for entry in fields(part):
-        value = getattr(part, entry.name)
-        default = entry.default if entry.default is not MISSING else None
-        if entry.name in _WITHOUT_EFFECT or (entry.name in _LATER and value == default):
-            continue
-        if value == "auto":
-            value = _AUTO[entry.name]
-        if entry.name == "augmentation":
-            value = tuple(_SPELLED.get(name, name) for name in value)
-        values[_SPELLED.get(entry.name, entry.name)] = value
-    return values
+    """The settings that decide the weights."""
+    return {name: value for name, value in asdict(part).items() if name not in _WITHOUT_EFFECT}
 
 
 def _check_least(name: str, value: float, least: float) -> None:

@@ -102,11 +102,11 @@ def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any], *, reduced: 
             ``reduced`` is asked of a recipe without that table.
     """
     if isinstance(source, Mapping):
-        return _parse(_sized(source, "recipe", reduced=reduced), "recipe")
+        return _parse(take_reduced(source, "recipe", reduced=reduced), "recipe")
     path = Path(source).expanduser()
     try:
         if path.is_file():
-            document = read_toml(path)
+            document = read_toml(path, follow_links=True)
         elif os.fspath(source) in available_recipes():
             shipped = resources.files("vidkin.training") / "recipes" / f"{source}.toml"
             document = parse_toml(shipped.read_text("utf-8"))
@@ -114,15 +114,19 @@ def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any], *, reduced: 
             raise InvalidArgumentError(
                 f"{os.fspath(source)!r} is not a recipe; choose a TOML file, or one of {', '.join(available_recipes())}"
             )
-        return _parse(_sized(document, path.stem, reduced=reduced), path.stem)
+        return _parse(take_reduced(document, path.stem, reduced=reduced), path.stem)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidArgumentError(f"{path}: not valid TOML: {error}") from error
     except OSError as error:
         raise InvalidArgumentError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def _sized(document: Mapping[str, Any], name: str, *, reduced: bool) -> dict[str, Any]:
-    """The document without ``[reduced]``, whose settings are taken if asked."""
+def take_reduced(document: Mapping[str, Any], name: str, *, reduced: bool) -> dict[str, Any]:
+    """The document without its table ``[reduced]``, whose settings are taken if ``reduced``.
+
+    Raises:
+        InvalidArgumentError: ``reduced`` is asked of a recipe without that table.
+    """
     tables: dict[str, Any] = _without_none(document)
     changes = tables.pop(_REDUCED, None)
     if not reduced:
@@ -195,15 +199,6 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
     for table in ("data", "model"):
         if not isinstance(document.get(table, {}), Mapping):
             raise InvalidArgumentError(f"[{table}] must be a table of settings, got {document[table]!r}")
-    # vidkin 0.1 spelled the key `optimizer` and the augmentation `color` differently.
-    changed = dict(document)
-    schedule, data = document.get("schedule"), document["data"]
-    if isinstance(schedule, Mapping):
-        changed["schedule"] = {"optimizer" if name == "optimiser" else name: schedule[name] for name in schedule}
-    if isinstance(data.get("augmentation"), list | tuple):
-        names = ["color" if name == "colour" else name for name in data["augmentation"]]
-        changed["data"] = {**data, "augmentation": names}
-    document = changed
     if "source" not in document["data"]:
         raise InvalidArgumentError("[data] needs a source, the folder or file of the collection")
     model = dict(document.get("model", {}))

@@ -12,26 +12,26 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from vidkin._base import disk
-from vidkin._base.files import create_output_folder, write_text
+from vidkin._base.files import create_output_folder, read_regular_file, write_text
 from vidkin._base.install import install_command
-from vidkin._base.values import Result, fields_as_json, parse_json
+from vidkin._base.values import Result, parse_json
 from vidkin.errors import InvalidArgumentError, MissingPartError, VidkinError
-from vidkin.models.engine import Step
-from vidkin.models.processes import any_process, is_first, join_processes, read_in_turn
 from vidkin.models.randomness import seeded
-from vidkin.models.runner import (
+from vidkin.training.engine import Step
+from vidkin.training.prepare import prepare_run
+from vidkin.training.processes import any_process, is_first, join_processes, read_in_turn
+from vidkin.training.recipe import Recipe
+from vidkin.training.recipe_file import load_recipe, show_recipe
+from vidkin.training.runner import (
     CHECKPOINT_FILE,
     Interrupt,
     deferred_interrupt,
     follow_steps,
     hold_training_folder,
 )
-from vidkin.training.prepare import prepare_run
-from vidkin.training.recipe import Recipe
-from vidkin.training.recipe_file import load_recipe, show_recipe
 from vidkin.training.state import TrainingRun
 
 
@@ -82,6 +82,8 @@ class TrainingReport(Result):
         seconds: Wall-clock time of this call.
     """
 
+    derived: ClassVar = ("collapsed",)
+
     output: Path
     steps: int
     planned: int
@@ -103,10 +105,6 @@ class TrainingReport(Result):
     def collapsed(self) -> bool:
         """Whether all embeddings ended up at nearly one point and stayed there."""
         return self.collapsed_at is not None and not self.recovered
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields and ``collapsed`` as plain values, as ``vidkin train --json`` prints them."""
-        return {**fields_as_json(self), "collapsed": self.collapsed}
 
     def __str__(self) -> str:
         return f"step {self.steps} of {self.planned}"
@@ -180,12 +178,16 @@ class RunLog:
             self._writer.close()
 
 
+# Of the log of a training.
+_MOST_BYTES = 1 << 30
+
+
 def _lines_up_to(path: Path, step: int) -> str:
     """Whole lines of steps up to this one; a line that a kill cut short is dropped."""
     if not path.is_file():
         return ""
     kept = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in read_regular_file(path, _MOST_BYTES).decode("utf-8", "replace").splitlines():
         try:
             values = parse_json(line)
         except ValueError:

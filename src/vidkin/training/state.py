@@ -12,13 +12,13 @@ from torch import Tensor, nn, optim
 
 from vidkin.datasets import LabelledSet, write_split
 from vidkin.errors import InvalidArgumentError
-from vidkin.models.collapse import CollapseWatch
-from vidkin.models.engine import Step, take_steps
-from vidkin.models.processes import average_gradients, first_value, is_first, share_steps
-from vidkin.models.runner import StepStore, learned_state, load_learned
-from vidkin.models.schedules import Decay, OneCycle, Schedule
 from vidkin.training.batch import Draw, TrainingData
+from vidkin.training.collapse import CollapseWatch
+from vidkin.training.engine import Step, take_steps
+from vidkin.training.processes import average_gradients, first_value, is_first, share_steps
 from vidkin.training.recipe import Recipe, ScheduleRecipe
+from vidkin.training.runner import StepStore, learned_state, load_learned
+from vidkin.training.schedules import Decay, OneCycle, Schedule
 
 SPLIT_FILE = "split.json"
 

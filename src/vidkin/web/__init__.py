@@ -1,7 +1,14 @@
 """The local web app of an index - pages, an HTTP API, and the protection of both."""
 
 from vidkin.web.app import create_app
-from vidkin.web.guard import Settings
+from vidkin.web.files import requested_range
+from vidkin.web.guard import Guard, Settings
 from vidkin.web.server import serve
 
-__all__ = ["Settings", "create_app", "serve"]
+__all__ = [
+    "Guard",
+    "Settings",
+    "create_app",
+    "requested_range",
+    "serve",
+]

@@ -4,18 +4,49 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from functools import partial
+from typing import Annotated, Any, Union
 
-from fastapi import APIRouter, HTTPException, Request
-from fastapi.responses import HTMLResponse, StreamingResponse
+from fastapi import APIRouter, Query, Request
+from fastapi import Path as PathPart
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from pydantic import Field, RootModel, create_model
 
 from vidkin.rendering.text import json_text
-from vidkin.web.jobs import Job, JobState
+from vidkin.web.clips import ClipsJob
+from vidkin.web.duplicates import DuplicatesJob
+from vidkin.web.job_state import JobKind, JobState, JobStatus
+from vidkin.web.library import IndexJob
+from vidkin.web.map import MapJob
+from vidkin.web.parameters import MAX_NUMBER
+from vidkin.web.problems import RefusedError
+from vidkin.web.recurring import RecurringJob
+from vidkin.web.removals import RemovalJob
+from vidkin.web.review import ReviewJob
+from vidkin.web.search import MatchJob, SearchJob
+from vidkin.web.selection import CopiesJob, RemoveJob
+from vidkin.web.shots import ShotsJob
 from vidkin.web.site import CurrentSite, Page, ResultResponse, Site
+from vidkin.web.video import CoverageJob, NeighborsJob
 
 router = APIRouter(tags=["jobs"])
 api_page = Page(router, "API", "/api")
 
+_JOBS: Any = (
+    *(ClipsJob, CopiesJob, CoverageJob, DuplicatesJob, IndexJob, MapJob, MatchJob),
+    *(NeighborsJob, RecurringJob, RemovalJob, RemoveJob, ReviewJob, SearchJob, ShotsJob),
+)
+AnyJob: Any = create_model(
+    "Job",
+    __base__=RootModel[Annotated[Union[_JOBS], Field(discriminator="kind")]],  # noqa: UP007
+    __doc__="A job: its kind says what its result is.",
+)
+JobNumber = Annotated[
+    int, PathPart(alias="id", ge=0, le=MAX_NUMBER, description="Number of the job.", examples=[1764412800123])
+]
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {"description": "Events until the job ends.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
 # Seconds between looks at a job that a page watches.
 _LOOK_EVERY = 0.2
 # Some browsers and proxies close silent streams.
@@ -38,7 +69,7 @@ async def show_api(request: Request, site: CurrentSite) -> HTMLResponse:
                 {
                     "method": method.upper(),
                     "path": path,
-                    "about": about["description"].replace("``", ""),
+                    "about": about["description"].replace("`", ""),
                     "words": [part["name"] for part in about.get("parameters", []) if part["in"] == "query"],
                     "body": [f"{field} (required)" if field in required else field for field in body],
                 }
@@ -46,37 +77,49 @@ async def show_api(request: Request, site: CurrentSite) -> HTMLResponse:
     return site.page("api.html", request, {"rows": rows})
 
 
-@router.get("/api/jobs", response_model=list[JobState])
-async def list_jobs(site: CurrentSite) -> ResultResponse:
-    """All jobs of this server, newest first."""
-    return ResultResponse([job.state() for job in site.jobs.all()])
+@router.get("/api/jobs", response_model=list[AnyJob])
+async def list_jobs(
+    site: CurrentSite,
+    kind: Annotated[JobKind | None, Query(description="Only jobs of this kind.", examples=["index"])] = None,
+    state: Annotated[JobStatus | None, Query(description="Only jobs in this state.", examples=["running"])] = None,
+) -> ResultResponse:
+    """The jobs, newest first: all that run, and the last 50 that have ended, also before this server was started."""
+
+    def work() -> list[JobState]:
+        states = site.jobs.states()
+        return [job for job in states if kind in (None, job.kind) and state in (None, job.state)]
+
+    return ResultResponse(await site.lists.run(work))
 
 
-@router.get("/api/jobs/{number}", response_model=JobState)
-async def get_job(site: CurrentSite, number: int) -> ResultResponse:
-    """How far a job has come."""
-    return ResultResponse(_find(site, number).state())
+@router.get("/api/jobs/{id}", response_model=AnyJob)
+async def get_job(site: CurrentSite, number: JobNumber) -> ResultResponse:
+    """How far a job has come, and its result when it is done."""
+    return ResultResponse(await site.lists.run(partial(_state, site, number)))
 
 
-@router.post("/api/jobs/{number}/stop", response_model=JobState)
-async def stop_job(site: CurrentSite, number: int) -> ResultResponse:
-    """Ask a job to stop; finished work is kept."""
-    job = _find(site, number)
-    job.stop()
-    return ResultResponse(job.state())
+@router.post("/api/jobs/{id}/stop", response_model=AnyJob)
+async def stop_job(site: CurrentSite, number: JobNumber) -> ResultResponse:
+    """Ask a job to stop; finished work is kept, and a job that has ended stays as it is."""
+    job = site.jobs.get(number)
+    if job is not None:
+        job.stop()
+    return ResultResponse(await site.lists.run(partial(_state, site, number)))
 
 
-@router.get("/api/jobs/{number}/events", response_class=StreamingResponse)
-async def watch_job(site: CurrentSite, number: int) -> StreamingResponse:
-    """Server-sent events: the state of a job at every change, until it ends."""
-    events = _events(_find(site, number))
+@router.get("/api/jobs/{id}/events", response_class=Response, responses=_EVENTS)
+async def watch_job(site: CurrentSite, number: JobNumber) -> StreamingResponse:
+    """Server-sent events: the state of a job at every change, until it ends; the data of each is a job as JSON."""
+    state = await site.lists.run(partial(_state, site, number))
+    events = _events(site, state)
     return StreamingResponse(events, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
-async def _events(job: Job) -> AsyncIterator[bytes]:
+async def _events(site: Site, state: JobState) -> AsyncIterator[bytes]:
     seen, silent = -1, 0.0
+    job = site.jobs.get(state.id)
     while True:
-        state = job.state()
+        state = state if job is None else job.state()
         if state.version != seen:
             seen, silent = state.version, 0.0
             yield f"data: {json_text(state)}\n\n".encode("ascii")
@@ -89,8 +132,8 @@ async def _events(job: Job) -> AsyncIterator[bytes]:
         silent += _LOOK_EVERY
 
 
-def _find(site: Site, number: int) -> Job:
-    job = site.jobs.get(number)
-    if job is None:
-        raise HTTPException(404, f"there is no job {number}; the server may have been restarted")
-    return job
+def _state(site: Site, number: int) -> JobState:
+    state = site.jobs.state(number)
+    if state is None:
+        raise RefusedError(404, "not-found", f"there is no job {number} (any more)")
+    return state

@@ -4,40 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from vidkin._base.memory import give_back_memory
 from vidkin._version import __version__
-from vidkin.errors import (
-    CollectionLockedError,
-    InvalidArgumentError,
-    MediaError,
-    NotIndexedError,
-    VidkinError,
-)
+from vidkin.errors import InvalidArgumentError
 from vidkin.index.storage.opening import open_place
-from vidkin.rendering.text import printable
 from vidkin.web.api import api_page
 from vidkin.web.clips import clips_page
 from vidkin.web.duplicates import duplicates_page
 from vidkin.web.experiments import experiments_page
 from vidkin.web.guard import Guard, Settings
-from vidkin.web.jobs import JobRunningError
-from vidkin.web.lanes import BusyError, StuckError
+from vidkin.web.lanes import BusyError
 from vidkin.web.library import library_page
 from vidkin.web.map import map_page
 from vidkin.web.media import media_page
+from vidkin.web.parameters import refuse_unknown_parameters
+from vidkin.web.problems import HANDLED, ProblemResponse, problem_of
 from vidkin.web.recurring import recurring_page
 from vidkin.web.removals import removals_page
 from vidkin.web.review import review_page
+from vidkin.web.schema import DescribedApp
 from vidkin.web.search import search_page
 from vidkin.web.selection import selection_page
 from vidkin.web.shots import shots_page
@@ -48,38 +46,32 @@ from vidkin.web.video import video_page
 _PAGES = (
     library_page,
     search_page,
-    map_page,
     duplicates_page,
     recurring_page,
     shots_page,
+    map_page,
     review_page,
     experiments_page,
+    api_page,
     media_page,
     removals_page,
     selection_page,
     video_page,
     clips_page,
-    api_page,
 )
 # Seconds between looks for dropped files that nobody uses any more.
 _CLEAN_EVERY = 30.0
-_STATUS: tuple[tuple[type[Exception], int], ...] = (
-    (NotIndexedError, 404),
-    (MediaError, 422),
-    (InvalidArgumentError, 422),
-    (CollectionLockedError, 409),
-    (JobRunningError, 409),
-    (VidkinError, 500),
-    (BusyError, 503),
-    (StuckError, 504),
-)
+# And between two times that free memory is given back to the system.
+_GIVE_BACK_EVERY = 2.0
 # Headings of pages that say what is wrong; the message says what to do.
 _TITLES = {
     404: "Not found",
     409: "Not now",
     422: "That cannot be done",
-    503: "Too much at once",
+    410: "Gone",
+    503: "Not possible now",
     504: "That took too long",
+    507: "The disk is full",
 }
 
 
@@ -101,7 +93,7 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
             f"{os.fspath(index)} is on object storage, where verdicts and corrected shots cannot be stored; show it "
             "with --read-only, or copy the index into a folder"
         )
-    site = Site(place, settings, _PAGES)
+    site = Site(place, settings, [page for page in _PAGES if page is not experiments_page or settings.experiments])
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -110,10 +102,13 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
         cleaning.cancel()
         site.close()
 
-    app = FastAPI(
+    app = DescribedApp(
+        [page.router for page in _PAGES],
         title="vidkin",
         version=__version__,
         summary="What the pages of `vidkin serve` do, as an HTTP API.",
+        dependencies=[Depends(refuse_unknown_parameters)],
+        generate_unique_id_function=_operation_id,
         lifespan=lifespan,
         # The documentation page of FastAPI loads its scripts from another host; ours is /api.
         docs_url=None,
@@ -121,45 +116,57 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
         openapi_url="/api/openapi.json",
     )
     app.state.site = site
-    for page in _PAGES:
-        app.include_router(page.router)
     app.mount("/static", StaticFiles(packages=[("vidkin.web", "static")]), name="static")
-    for kind, _ in _STATUS:
+    for kind in HANDLED:
         app.add_exception_handler(kind, _answer_error)
-    app.add_exception_handler(HTTPException, _answer_error)
-    app.add_exception_handler(RequestValidationError, _answer_error)
-    return Guard(app, token=settings.token, hosts=settings.hosts)
+    return Guard(app, token=settings.token, hosts=settings.hosts, origins=settings.origins)
+
+
+def _operation_id(route: APIRoute) -> str:
+    """The name of a function as clients that are generated from the description write it."""
+    first, *rest = route.name.split("_")
+    return first + "".join(word.title() for word in rest)
 
 
 async def _clean(site: Site) -> None:
-    """Delete old dropped files on time, even without requests."""
+    """Delete old dropped files on time, even without requests, and give back memory that work has left."""
+    cleaned, calls = time.monotonic(), 0
     while True:
-        await asyncio.sleep(_CLEAN_EVERY)
-        site.uploads.clean()
+        await asyncio.sleep(_GIVE_BACK_EVERY)
+        if site.calls() != calls:
+            calls = site.calls()
+            await asyncio.to_thread(give_back_memory)
+        if time.monotonic() - cleaned > _CLEAN_EVERY:
+            cleaned = time.monotonic()
+            site.uploads.clean()
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    """The error as a page for a person who opened an address, otherwise as JSON."""
-    headers = {"Retry-After": "2"} if isinstance(error, BusyError) else None
-    if isinstance(error, HTTPException):
-        status, message = error.status_code, str(error.detail)
-        if message == HTTPStatus.NOT_FOUND.phrase:  # of the router, which found no function for the address
-            message = f"there is no page at {request.url.path}; go to the library"
-    elif isinstance(error, RequestValidationError):
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"][1:])
-        status, message = 422, f"{name}: {first['msg']}"
-    else:
-        status = next(status for kind, status in _STATUS if isinstance(error, kind))
-        message = str(error)
-    message = printable(message)
+    """The error as a page for a person who opened an address, otherwise as a problem."""
+    site: Site = request.app.state.site
+    problem = problem_of(error)
+    headers = dict(getattr(error, "headers", None) or {})
+    if isinstance(error, BusyError):
+        headers["Retry-After"] = "2"
+    if problem.detail == HTTPStatus.NOT_FOUND.phrase:  # of the router, which found no function for the address
+        problem.detail = f"there is no page at {request.url.path}; go to the library"
+    elif isinstance(error, HTTPException) and error.status_code == 405:
+        headers["Allow"] = _allowed(request)
+        problem.detail = f"{request.method} is not accepted here; accepted are {headers['Allow']}"
+    problem.detail = site.uploads.shown(problem.detail)
     if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
-        site: Site = request.app.state.site
+        message = problem.detail
         if message.split(" ")[0].isalpha():  # a sentence, not the name of a file
             message = message[0].upper() + message[1:]
-        answer = site.page(
-            "error.html", request, {"title": _TITLES.get(status, "That did not work"), "message": message}
-        )
-        answer.status_code = status
+        title = _TITLES.get(problem.status, "That did not work")
+        answer = site.page("error.html", request, {"title": title, "message": message})
+        answer.status_code = problem.status
         return answer
-    return JSONResponse({"detail": message}, status, headers)
+    return ProblemResponse(problem, headers)
+
+
+def _allowed(request: Request) -> str:
+    """The methods of an address, for the header ``Allow``; the router knows those of its first function only."""
+    app: DescribedApp = request.app
+    found = [route.methods or () for route in app.functions if route.matches(request.scope)[0] is not Match.NONE]
+    return ", ".join(sorted({method for methods in found for method in methods} or {"GET", "HEAD"}))  # static files

@@ -5,19 +5,27 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import shutil
+import secrets
+import stat
 import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
-from vidkin._base.files import replace_file
+from vidkin._base.files import read_regular_file, replace_file
+from vidkin._base.temporary import TemporaryFolder
+from vidkin._base.values import LONG_JSON_LIMITS
+from vidkin.errors import CollectionNotFoundError
 
 _logger = logging.getLogger(__name__)
 # After so many bytes written the folder is measured again, as a share of what it may hold.
 _MEASURE_AFTER = 0.05
+# Bytes of a file; a larger one is not ours, and is made again.
+_LARGEST = LONG_JSON_LIMITS.size
+_Parsed = TypeVar("_Parsed")
 
 
 class DiskCache:
@@ -28,27 +36,32 @@ class DiskCache:
     Args:
         folder: The folder; made on first use.
         most: Bytes; beyond them the least recently used files are deleted.
+        read_only: Use what is in the folder, and keep what is made in a temporary one.
     """
 
-    def __init__(self, folder: Path, *, most: int) -> None:
+    def __init__(self, folder: Path, *, most: int, read_only: bool = False) -> None:
         self._most = most
         self._lock = threading.Lock()
         self._locks: dict[str, threading.Lock] = {}
         self._users: Counter[str] = Counter()
         self._written = most  # measured after the first file
-        self._temporary: str | None = None
+        self._temporary: TemporaryFolder | None = None
+        self._beneath = folder if read_only else None
+        self._damaged: set[str] = set()
         try:
+            if read_only:
+                raise PermissionError("the index is only shown")
             if folder.is_symlink():
                 raise NotADirectoryError(f"{folder} is a symbolic link")
             folder.mkdir(parents=True, exist_ok=True)
-            if link := next((path for path in folder.iterdir() if path.is_symlink()), None):
-                raise NotADirectoryError(f"{link} is a symbolic link")
+            if other := next((path for path in folder.iterdir() if path.is_symlink() or not path.is_dir()), None):
+                raise NotADirectoryError(f"{other} is not a folder")
             with tempfile.TemporaryFile(dir=folder):
                 self._folder = folder
         except OSError as error:
             _logger.info("%s: thumbnails are kept for this run only (%s)", folder, error)
-            self._temporary = tempfile.mkdtemp(prefix="vidkin-")
-            self._folder = Path(self._temporary)
+            self._temporary = TemporaryFolder()
+            self._folder = self._temporary.path
 
     def get(self, key: str, ending: str, make: Callable[[Path], None]) -> Path:
         """The file of a key.
@@ -60,30 +73,66 @@ class DiskCache:
         """
         path = self._path(key, ending)
         with self._one_at_a_time(path.name):
-            if not _touch(path):
-                path.parent.mkdir(exist_ok=True)
-                with replace_file(path, sync=False) as partial:
-                    make(partial)
-                self._account(path.stat().st_size)
-        return path
+            kept = self.find(key, ending)
+            if kept is None:
+                self._make(path, make)
+        return kept or path
+
+    def read(self, key: str, ending: str, make: Callable[[Path], None]) -> bytes:
+        """The content of the file of a key; see :meth:`get`."""
+        return read_regular_file(self.get(key, ending, make), _LARGEST)
+
+    def parse(self, key: str, ending: str, make: Callable[[Path], None], parse: Callable[[bytes], _Parsed]) -> _Parsed:
+        """What the file of a key says, see :meth:`get`. One that ``parse`` refuses with a ValueError, TypeError or
+        LookupError was damaged from outside and is made again."""
+        try:
+            return parse(self.read(key, ending, make))
+        except (ValueError, TypeError, LookupError):
+            self.discard(key, ending)
+            return parse(self.read(key, ending, make))
 
     def put(self, key: str, ending: str, content: bytes) -> None:
         """Keep something under a key, instead of what was there."""
         path = self._path(key, ending)
         with self._one_at_a_time(path.name):
-            path.parent.mkdir(exist_ok=True)
-            with replace_file(path, sync=False) as partial:
-                partial.write_bytes(content)
-            self._account(len(content))
+            self._make(path, lambda partial: _write(partial, content))
 
     def find(self, key: str, ending: str) -> Path | None:
         """The file of a key, which counts as used; None if it is not there."""
         path = self._path(key, ending)
-        return path if _touch(path) else None
+        return path if _touch(path) else self._kept_beneath(path)
 
     def has(self, key: str, ending: str) -> bool:
         """Whether the file of a key is there."""
-        return self._path(key, ending).exists()
+        path = self._path(key, ending)
+        return _is_kept(path) or self._kept_beneath(path) is not None
+
+    def _kept_beneath(self, path: Path) -> Path | None:
+        """The file in the folder that is not written to, under the name that it has in the other one."""
+        if self._beneath is None:
+            return None
+        path = self._beneath / path.relative_to(self._folder)
+        return path if path.name not in self._damaged and _is_kept(path) else None
+
+    def discard(self, key: str, ending: str) -> None:
+        """Forget the file of a key, which was damaged from outside."""
+        path = self._path(key, ending)
+        self._damaged.add(path.name)
+        path.unlink(missing_ok=True)
+
+    def _make(self, path: Path, make: Callable[[Path], None]) -> None:
+        self._make_folder(path.parent)
+        with replace_file(path, sync=False) as partial:
+            make(partial)
+        self._account(path.stat().st_size)
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make a folder of the cache, and the cache itself if somebody removed it; not the index around it."""
+        try:
+            self._folder.mkdir(exist_ok=True)
+        except FileNotFoundError as error:
+            raise CollectionNotFoundError(f"{self._folder.parent} is not there any more; bring it back") from error
+        folder.mkdir(exist_ok=True)
 
     def _path(self, key: str, ending: str) -> Path:
         name = hashlib.blake2b(key.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
@@ -92,7 +141,7 @@ class DiskCache:
     def close(self) -> None:
         """Delete the folder if it is a temporary one."""
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary.close()
 
     @contextmanager
     def _one_at_a_time(self, name: str) -> Iterator[None]:
@@ -132,9 +181,26 @@ class DiskCache:
 
 
 def _touch(path: Path) -> bool:
-    """Note that a file was used; False if it is not there."""
+    """Note that a file was used; False if it is not there, or cannot be ours."""
     try:
+        if path.is_dir() and not path.is_symlink():  # in the way of the file
+            path.rename(path.with_name(f"{path.name}.{secrets.token_hex(4)}"))
+        if not _is_kept(path):
+            return False
         os.utime(path)
     except OSError:
         return False
     return True
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+def _is_kept(path: Path) -> bool:
+    """Whether a file is there as this cache writes one: the folder may be a stranger's."""
+    try:
+        state = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(state.st_mode) and state.st_size <= _LARGEST

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from vidkin._base.files import IMAGE_EXTENSIONS, safe_name
 from vidkin.errors import InvalidArgumentError, VidkinError
@@ -19,30 +19,78 @@ from vidkin.media import Piece, join_spans, split_exactly
 from vidkin.rendering.text import number, printable
 from vidkin.shots import Shot, ShotDetection
 from vidkin.web.files import open_record, stream_path
-from vidkin.web.jobs import Job, JobState
+from vidkin.web.jobs import Job
+from vidkin.web.parameters import MAX_NUMBER, Body, VideoId, VideoNumber
 from vidkin.web.removals import check_folder
-from vidkin.web.shots import detect_shots_of, stored_shots
-from vidkin.web.site import CurrentSite, Page, Site, base_name, safe_stem
+from vidkin.web.shots import FailedVideo, detect_shots_of, stored_shots
+from vidkin.web.site import (
+    CurrentSite,
+    Page,
+    ResultResponse,
+    Site,
+    accepted,
+    answer_model,
+    base_name,
+    download,
+    job_model,
+    safe_stem,
+)
 
 router = APIRouter(tags=["shots"])
 clips_page = Page(router)
 
 _MOST_SHOTS, _MOST_VIDEOS = 5000, 10_000
+# Names of files in the result of a job.
+_MAX_NAMES = 1000
 
-ShotNumbers = Annotated[list[int], Field(max_length=_MOST_SHOTS)]
+ShotNumber = Annotated[int, Field(ge=1, le=MAX_NUMBER)]
+ShotNumbers = Annotated[list[ShotNumber], Field(max_length=_MOST_SHOTS, examples=[[1, 2]])]
 
 
-class ShotChoice(BaseModel):
+class ShotChoice(Body):
     """Shots of a video."""
 
     shots: ShotNumbers = Field(default_factory=list, description="Numbers of shots from 1; empty for all of them.")
     folder: str | None = Field(
-        None, max_length=4096, description="Folder of the server's computer for a file of each; None for one new clip."
+        None, max_length=4096, description="Folder of the server's computer for a file of each; null for one new clip."
     )
 
 
-@router.post("/api/videos/{video}/clips", status_code=202)
-async def make_clips(site: CurrentSite, video: int, choice: ShotChoice) -> JobState:
+ClipsJob = job_model(
+    "clips",
+    answer_model(
+        "ClipsResult",
+        "What was written.",
+        address=str | None,
+        folder=str | None,
+        videos=int,
+        files=int,
+        names=list[str],
+        failed=list[FailedVideo],
+    ),
+)
+
+
+def _result(
+    videos: int,
+    names: Sequence[str] = (),
+    *,
+    address: str | None = None,
+    folder: str | None = None,
+    failed: Sequence[Mapping[str, str]] = (),
+) -> dict[str, Any]:
+    return {
+        "address": address,
+        "folder": folder,
+        "videos": videos,
+        "files": len(names),
+        "names": names[:_MAX_NAMES],
+        "failed": failed,
+    }
+
+
+@router.post("/api/videos/{video}/clips", status_code=202, response_model=ClipsJob)
+async def make_clips(site: CurrentSite, video: VideoNumber, choice: ShotChoice) -> ResultResponse:
     """Write shots, as a job: each as a file into a folder, exact to the frame; or one after the other as one new clip,
     whose address is in the result; both with their sound. The video itself stays as it is."""
     if choice.folder is not None:
@@ -54,9 +102,9 @@ async def make_clips(site: CurrentSite, video: int, choice: ShotChoice) -> JobSt
 
         def join(job: Job) -> dict[str, Any]:
             _make_clip(site, record, shots, job)
-            return {"address": address}
+            return _result(1, address=address)
 
-        return site.jobs.start("clips", f"Clip of {count}", join, video=video).state()
+        return accepted(site.jobs.start("clips", f"Clip of {count}", join, video=video))
     folder = await site.lists.run(partial(_check_empty, choice.folder))
 
     def split(job: Job) -> dict[str, Any]:
@@ -67,35 +115,35 @@ async def make_clips(site: CurrentSite, video: int, choice: ShotChoice) -> JobSt
             lambda done, total: job.report(int(done), int(total or 0), "frames"),
             shots,
         )
-        return {"folder": folder, "files": [base_name(str(piece.path)) for piece in pieces]}
+        return _result(1, [base_name(str(piece.path)) for piece in pieces], folder=printable(folder))
 
-    return site.jobs.start("clips", f"Split {count}", split, video=video).state()
+    return accepted(site.jobs.start("clips", f"Split {count}", split, video=video))
 
 
-class VideosToSplit(BaseModel):
+class VideosToSplit(Body):
     """Videos of the index, all of whose shots become files."""
 
-    videos: list[int] = Field(min_length=1, max_length=_MOST_VIDEOS, description="Numbers of the videos.")
+    videos: list[VideoId] = Field(min_length=1, max_length=_MOST_VIDEOS, description="Numbers of the videos.")
     folder: str = Field(
         max_length=4096, description="New or empty folder of the server's computer; each video gets a folder in it."
     )
 
 
-@router.post("/api/clips", status_code=202)
-async def split_videos(site: CurrentSite, chosen: VideosToSplit) -> JobState:
+@router.post("/api/clips", status_code=202, response_model=ClipsJob)
+async def split_videos(site: CurrentSite, chosen: VideosToSplit) -> ResultResponse:
     """Write every shot of several videos as a file, as a job: in a folder for each video, exact to the frame and with
     sound. Shots that are not known are found first. The videos stay as they are; one that cannot be read is named in
     the result with its cause."""
     site.check_writable()
     records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
     folder = await site.lists.run(partial(_check_empty, chosen.folder))
-    return site.jobs.start(
-        "clips", f"Split {number(len(records), 'video')} into shots", partial(_split_all, site, records, folder)
-    ).state()
+    title = f"Split {number(len(records), 'video')} into shots"
+    return accepted(site.jobs.start("clips", title, partial(_split_all, site, records, folder)))
 
 
 def _split_all(site: Site, records: Sequence[VideoRecord], folder: str, job: Job) -> dict[str, Any]:
-    files, failed = 0, []
+    files: list[str] = []
+    failed = []
     taken: set[str] = set()
     for done, record in enumerate(records):
         name = safe_name(Path(record.path).stem)
@@ -111,11 +159,12 @@ def _split_all(site: Site, records: Sequence[VideoRecord], folder: str, job: Job
             if Path(record.path).suffix.lower() in IMAGE_EXTENSIONS:
                 raise InvalidArgumentError("a photograph has no shots; select videos")
             detect_shots_of(site, record, report)
-            files += len(_split(record, stored_shots(site, record), Path(folder, name), report))
+            pieces = _split(record, stored_shots(site, record), Path(folder, name), report)
+            files += [os.path.join(name, base_name(str(piece.path))) for piece in pieces]
         except VidkinError as error:
             failed.append({"path": printable(record.path), "cause": printable(str(error))})
             job.note(f"{record.path}: {error}")
-    return {"folder": printable(folder), "videos": len(records) - len(failed), "files": files, "failed": failed}
+    return _result(len(records) - len(failed), files, folder=printable(folder), failed=failed)
 
 
 def _split(
@@ -132,14 +181,31 @@ def _split(
         folder,
         detection.shots if shots is None else shots,
         times=detection.frame_times,
+        stream=detection.stream,
+        time_code=detection.time_code,
         on_progress=on_progress,
     )
     return report.pieces
 
 
-@router.get("/videos/{video}/clip", response_class=Response)
+@router.get(
+    "/videos/{video}/clip",
+    response_class=Response,
+    responses={**download("video/mp4"), 206: {"description": "The range that was asked for."}},
+)
 async def get_clip(
-    request: Request, site: CurrentSite, video: int, shot: Annotated[list[int], Query(default_factory=list)]
+    request: Request,
+    site: CurrentSite,
+    video: VideoNumber,
+    shot: Annotated[
+        list[ShotNumber],
+        Query(
+            default_factory=list,
+            max_length=_MOST_SHOTS,
+            description="Numbers of the shots, from 1; none for all.",
+            examples=[[1, 2]],
+        ),
+    ],
 ) -> Response:
     """A clip of chosen shots that was made before, as a file."""
 

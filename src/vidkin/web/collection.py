@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import queue
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-from vidkin.errors import NotIndexedError
+from vidkin._base.temporary import TemporaryFolder
+from vidkin.errors import CollectionNotFoundError, NotIndexedError
 from vidkin.index import ClusterSearch, Index, VideoRecord, open_cluster
+from vidkin.index.storage.manifest import MANIFEST_FILE
+from vidkin.index.storage.opening import folder_of
 from vidkin.index.storage.place import Place
 
 # Seconds for which a list of videos is shown without asking the store whether another process wrote.
@@ -48,25 +48,30 @@ class SharedIndex:
     Args:
         place: Where the index is.
         cluster: Name of a cluster that searches it, see :mod:`vidkin.index.clusters`; None searches in this process.
+        read_only: Keep nothing in the index of what is compared.
 
     Raises:
         CollectionNotFoundError: There is no index.
         ClusterError: No cluster answers.
     """
 
-    def __init__(self, place: Place, *, cluster: str | None = None) -> None:
+    def __init__(self, place: Place, *, cluster: str | None = None, read_only: bool = False) -> None:
         self.place = place
+        self._remembers = not read_only
         self._cluster: ClusterSearch | None = None
         if cluster is not None:
             self._cluster = open_cluster(cluster).search(place)
         self.location = place.uri
-        self._lister = Index.open(self.location, read_only=True)
-        self._temporary = None if place.folder else tempfile.mkdtemp(prefix="vidkin-")
-        self.folder = place.folder or Path(self._temporary or "")
+        self._lister = self._open()
+        self._temporary = None if place.folder else TemporaryFolder()
+        self.folder = self._temporary.path if self._temporary else folder_of(place)
         self._lock = threading.Lock()
         self._listing: Listing | None = None
         self._looked = 0.0
         self._idle: queue.SimpleQueue[Index] = queue.SimpleQueue()
+
+    def _open(self) -> Index:
+        return Index.open(self.location, read_only=True, remember=self._remembers)
 
     @property
     def extractor_name(self) -> str:
@@ -83,8 +88,20 @@ class SharedIndex:
         """Whether the scores identify copies and where they match; otherwise they order kinds of videos."""
         return self._lister.manifest.has_segments
 
+    def check_present(self) -> None:
+        """Raise :class:`CollectionNotFoundError` if the folder of the index was moved away or deleted."""
+        if self.place.folder is not None and not self.place.has_file(MANIFEST_FILE):
+            raise CollectionNotFoundError(
+                f"{self.location} is not there any more; bring the index back, or start another server"
+            )
+
     def listing(self) -> Listing:
-        """All records; at most one second old."""
+        """All records; at most one second old.
+
+        Raises:
+            CollectionNotFoundError: The index is gone.
+        """
+        self.check_present()
         with self._lock:
             now = time.monotonic()
             if self._listing is None or now - self._looked > _FRESH:
@@ -117,11 +134,16 @@ class SharedIndex:
 
     @contextmanager
     def reader(self) -> Iterator[Index]:
-        """A handle for searches, for this caller alone; opened if all others are in use."""
+        """A handle for searches, for this caller alone; opened if all others are in use.
+
+        Raises:
+            CollectionNotFoundError: The index is gone.
+        """
+        self.check_present()
         try:
             index = self._idle.get_nowait()
         except queue.Empty:
-            index = Index.open(self.location, read_only=True)
+            index = self._open()
             if self._cluster is not None:
                 index.on_cluster(self._cluster)
         try:
@@ -132,6 +154,7 @@ class SharedIndex:
     @contextmanager
     def writer(self) -> Iterator[Index]:
         """A handle that may write; the lock of the index keeps writers apart."""
+        self.check_present()
         try:
             with Index.open(self.location) as index:
                 yield index
@@ -145,4 +168,4 @@ class SharedIndex:
         if self._cluster is not None:
             self._cluster.close()
         if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary.close()

@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
+from pydantic import Field
 
 from vidkin._base.values import write_csv_rows
 from vidkin.errors import CollectionMismatchError
@@ -31,14 +32,18 @@ from vidkin.rendering.moments import SHARES, AlignedPart, align_group, matching_
 from vidkin.rendering.text import clock, number, printable
 from vidkin.similarity import Segment
 from vidkin.web.groups import FoundGroups, Wish
-from vidkin.web.jobs import Job, JobRunningError, JobState
+from vidkin.web.jobs import Job, JobRunningError
+from vidkin.web.parameters import MAX_NUMBER, Body, Offset, VideoId
 from vidkin.web.site import (
     CurrentSite,
     Page,
     ResultResponse,
     Site,
+    accepted,
     answer_model,
     base_name,
+    download,
+    job_model,
     result_model,
     thumbnail_address,
 )
@@ -47,14 +52,29 @@ router = APIRouter(tags=["duplicates"])
 duplicates_page = Page(router, "Duplicates", "/duplicates")
 
 GroupFilter = Literal["all", "spare", "doubtful", "other"]
-GroupSort = Literal["path", "savings", "copies"]
-_SORTS: dict[GroupSort, Callable[[DuplicateGroup], Any]] = {
+GroupSort = Literal[
+    "path", "savings", "copies", "size", "length", "pixels", "rate", "sound", "date", "folder", "reason"
+]
+_SORTS: dict[str, Callable[[DuplicateGroup], Any]] = {
     "path": lambda group: group.best.path,
     "savings": lambda group: (-group.savings, group.best.path),
     "copies": lambda group: (-len(group.members), group.best.path),
 }
+# Columns by which groups are sorted: the value of a copy; the smallest of a group counts, descending the largest.
+_COLUMNS: dict[str, Callable[[DuplicateMember, DuplicateGroup], Any]] = {
+    "size": lambda member, _: member.size,
+    "length": lambda member, _: member.duration,
+    "pixels": lambda member, _: member.width * member.height,
+    "rate": lambda member, _: member.traits.frame_rate if member.traits else 0.0,
+    "sound": lambda member, _: (len(member.traits.sounds), member.traits.channels) if member.traits else (0, 0),
+    "date": lambda member, _: member.traits.date if member.traits else "",
+    "folder": lambda member, _: os.path.dirname(member.path),
+    "reason": lambda member, group: describe_member(member, group, most_findings=0),
+}
 # Seconds that the page waits for groups that only have to be put together, and between two looks.
 _PATIENCE, _LOOK_EVERY = 3.0, 0.02
+# Copies of one video in a request.
+_MAX_COPIES = 100_000
 MAX_REASONS = 3
 """Findings that a page shows of a file; the others are counted."""
 
@@ -66,7 +86,16 @@ _PartModel: Any = result_model(AlignedPart)
 # files of the group differ;
 # ``pictures``: addresses of pictures of it at the same moments of the content, None where it does not show that;
 # ``moments``: their times, as text; ``aligned``: whether these moments are known to be the same;
-# ``parts``: which parts of the best file it shows, for players.
+# ``parts``: which parts of the best file it shows, for players; ``evidence``: findings that have a time, with frames of
+# the file and of the best one at that moment, None where the best one does not show it.
+EvidenceModel: Any = answer_model(
+    "EvidenceOfFinding",
+    "A finding that has a time, and what both files show then.",
+    text=str,
+    moment=str,
+    picture=str,
+    kept_picture=str | None,
+)
 MemberModel: Any = result_model(
     DuplicateMember,
     is_spare=bool,
@@ -84,6 +113,7 @@ MemberModel: Any = result_model(
     aligned=bool,
     segments=list[_SegmentModel],
     parts=list[_PartModel],
+    evidence=list[EvidenceModel],
 )
 # ``key``: names the group as long as its files are the same; ``number``: its place among all groups; ``removable``: the
 # bytes that can be removed, in words.
@@ -113,31 +143,31 @@ DuplicateList: Any = answer_model(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A verdict on two videos of the index.
+class Verdict(Body):
+    """A verdict on two videos of the index."""
 
-    Attributes:
-        first, second: Numbers of the two videos.
-        verdict: ``forget`` takes an earlier one back.
-    """
-
-    first: int
-    second: int
-    verdict: Literal["match", "not a match", "forget"]
+    first: VideoId = Field(description="Number of the one video.")
+    second: VideoId = Field(description="Number of the other video.", examples=[2])
+    verdict: Literal["match", "not a match", "forget"] = Field(description="`forget` takes an earlier one back.")
 
 
-@dataclass(frozen=True, slots=True)
-class Keeper:
-    """Which copy of a group to keep.
+class Keeper(Body):
+    """Which copy of a group to keep."""
 
-    Attributes:
-        video: Number of the video.
-        instead_of: Numbers of the other ones.
-    """
+    video: VideoId = Field(description="Number of the video.")
+    instead_of: list[VideoId] = Field(max_length=_MAX_COPIES, description="Numbers of the other ones.", examples=[[2]])
 
-    video: int
-    instead_of: tuple[int, ...]
+
+DuplicatesJob = job_model("duplicates", answer_model("DuplicatesResult", "What was found.", groups=int))
+WordsOfPath = Annotated[
+    str, Query(description="Words that the path of a file of the group holds, all of them.", examples=["holiday"])
+]
+GroupsShown = Annotated[
+    GroupFilter,
+    Query(description="Which groups: `spare` with files that may be removable, `doubtful`, `other` than whole copies."),
+]
+Order = Annotated[GroupSort, Query(description="In which order.")]
+Descending = Annotated[bool, Query(description="Whether the largest values come first.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,16 +185,22 @@ class _View:
         words: Words that the path of one of its files holds.
         show: Which groups.
         sort: In which order.
+        descending: Whether the largest values come first.
     """
 
     words: str = ""
     show: GroupFilter = "all"
     sort: GroupSort = "path"
+    descending: bool = False
 
     def choose(self, groups: Sequence[DuplicateGroup]) -> list[DuplicateGroup]:
         words = self.words.casefold().split()
         chosen = [group for group in groups if self._fits(group) and _has_words(group, words)]
-        return sorted(chosen, key=_SORTS[self.sort])
+        return sorted(chosen, key=_SORTS.get(self.sort, self._extreme), reverse=self.descending)
+
+    def _extreme(self, group: DuplicateGroup) -> Any:
+        values = (_COLUMNS[self.sort](member, group) for member in group.members if not member.best)
+        return (max if self.descending else min)(values)
 
     def _fits(self, group: DuplicateGroup) -> bool:
         if self.show == "spare":
@@ -174,8 +210,9 @@ class _View:
         return self.show == "all" or any(member.relation != "whole" for member in group.members)
 
     def address(self, page: int) -> str:
-        values = {"q": self.words, "show": self.show, "sort": self.sort, "page": page}
-        plain = {"q": "", "show": "all", "sort": "path", "page": 1}
+        descending = "yes" if self.descending else ""
+        values = {"q": self.words, "show": self.show, "sort": self.sort, "descending": descending, "page": page}
+        plain = {"q": "", "show": "all", "sort": "path", "descending": "", "page": 1}
         rest = urlencode({name: value for name, value in values.items() if value != plain[name]})
         return f"/duplicates?{rest}" if rest else "/duplicates"
 
@@ -187,10 +224,11 @@ async def show_duplicates(
     q: str = "",
     show: GroupFilter = "all",
     sort: GroupSort = "path",
+    descending: bool = False,
     number: Annotated[int, Query(alias="page", ge=1)] = 1,
 ) -> HTMLResponse:
     """Page of the groups, some at a time; what a command or another page did since is in it."""
-    size, view = site.settings.groups_a_page, _View(q, show, sort)
+    size, view = site.settings.groups_a_page, _View(q, show, sort, descending)
     able = site.index.has_segments
     is_empty = await site.lists.run(site.is_empty)
     if able and not is_empty:
@@ -214,19 +252,20 @@ async def show_duplicates(
 @router.get("/api/duplicates", response_model=DuplicateList)
 async def list_duplicates(
     site: CurrentSite,
-    offset: Annotated[int, Query(ge=0)] = 0,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    q: str = "",
-    show: GroupFilter = "all",
-    sort: GroupSort = "path",
+    offset: Offset = 0,
+    limit: Annotated[int, Query(ge=1, le=200, description="Number of groups, at most.", examples=[50])] = 50,
+    q: WordsOfPath = "",
+    show: GroupsShown = "all",
+    sort: Order = "path",
+    descending: Descending = False,
 ) -> ResultResponse:
     """Groups of duplicates: those of the last search, by this server or a command, true to verdicts and removals."""
     await bring_up_to_date(site, wait=True)
-    return ResultResponse(await site.lists.run(lambda: _list(site, _View(q, show, sort), offset, limit)))
+    return ResultResponse(await site.lists.run(lambda: _list(site, _View(q, show, sort, descending), offset, limit)))
 
 
-@router.post("/api/duplicates")
-async def find_duplicates(site: CurrentSite, wish: Wish) -> JobState:
+@router.post("/api/duplicates", status_code=202, response_model=DuplicatesJob)
+async def find_duplicates(site: CurrentSite, wish: Wish) -> ResultResponse:
     """Search for duplicates, as a job; groups can be listed as they are found. Comparisons are stored for the next
     search."""
     if not site.index.has_segments:
@@ -240,11 +279,11 @@ async def find_duplicates(site: CurrentSite, wish: Wish) -> JobState:
 
         return {"groups": len(site.groups.search(wish, report).groups)}
 
-    return site.jobs.start("duplicates", "Find duplicates", work).state()
+    return accepted(site.jobs.start("duplicates", "Find duplicates", work))
 
 
 @router.post("/api/duplicates/verdict")
-async def decide(site: CurrentSite, verdict: Verdict) -> Verdicts:
+async def decide_pair(site: CurrentSite, verdict: Verdict) -> Verdicts:
     """Remember that two videos are duplicates, or not; the groups follow at once."""
     site.check_writable()
 
@@ -265,7 +304,7 @@ async def decide(site: CurrentSite, verdict: Verdict) -> Verdicts:
 
 
 @router.post("/api/duplicates/keep")
-async def keep_another(site: CurrentSite, keeper: Keeper) -> Verdicts:
+async def keep_copy(site: CurrentSite, keeper: Keeper) -> Verdicts:
     """Remember which copy is to be kept; the groups follow at once."""
     site.check_writable()
 
@@ -282,8 +321,14 @@ async def keep_another(site: CurrentSite, keeper: Keeper) -> Verdicts:
 
 
 @router.get("/api/duplicates/spare")
-async def list_spare(
-    site: CurrentSite, q: str = "", show: GroupFilter = "all", sort: GroupSort = "path"
+async def list_spare_files(
+    site: CurrentSite,
+    q: WordsOfPath = "",
+    show: GroupsShown = "all",
+    folder: Annotated[str, Query(description="Only files in this folder and in the folders in it.")] = "",
+    below: Annotated[
+        int | None, Query(ge=0, le=MAX_NUMBER, description="Only files of fewer bytes.", examples=[1000000])
+    ] = None,
 ) -> dict[str, int]:
     """Numbers of all videos that may be removable, of the groups that fit the filter, and their bytes."""
     await bring_up_to_date(site, wait=True)
@@ -291,17 +336,23 @@ async def list_spare(
     def work() -> dict[str, int]:
         found: FoundGroups = site.groups.found or FoundGroups()
         ids = _numbers(site)
-        spare = [
-            member for group in _View(q, show, sort).choose(found.groups) for member in group.members if member.is_spare
-        ]
-        return {str(ids[member.path]): member.size for member in spare if member.path in ids}
+        members = [member for group in _View(q, show).choose(found.groups) for member in group.members]
+        under = os.path.join(folder, "") if folder else ""
+        return {
+            str(ids[member.path]): member.size
+            for member in members
+            if member.is_spare
+            and member.path in ids
+            and member.path.startswith(under)
+            and (below is None or member.size < below)
+        }
 
     return await site.lists.run(work)
 
 
-@router.get("/api/duplicates.csv", responses={200: {"content": {"text/csv": {}}}})
+@router.get("/api/duplicates.csv", response_class=Response, responses=download("text/csv"))
 async def export_groups(site: CurrentSite) -> Response:
-    """The groups as a table, one line a file, as ``vidkin duplicates --csv`` writes it."""
+    """The groups as a table, one line a file, as `vidkin duplicates -o FILE.csv` writes it."""
     await bring_up_to_date(site, wait=True)
 
     def work() -> bytes:
@@ -312,11 +363,11 @@ async def export_groups(site: CurrentSite) -> Response:
     return _download(await site.lists.run(work), "duplicates.csv", "text/csv")
 
 
-@router.get("/api/duplicates/plan.json", responses={200: {"content": {"application/json": {}}}})
+@router.get("/api/duplicates/plan.json", response_class=Response, responses=download("application/json"))
 async def export_plan(site: CurrentSite) -> Response:
-    """What can be removed without loss, for ``vidkin apply plan.json``; nothing happens until that command is run.
+    """What can be removed without loss, for `vidkin apply plan.json`; nothing happens until that command is run.
 
-    ``POST /api/duplicates/prove`` comes first.
+    `POST /api/duplicates/prove` comes first.
     """
     await bring_up_to_date(site, wait=True)
 
@@ -329,7 +380,7 @@ async def export_plan(site: CurrentSite) -> Response:
             )
         plan = plan_removal(groups, records=site.index.listing().records)
         plan = sign_plan(plan, site.index.place, create=not site.settings.read_only)
-        with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
+        with tempfile.TemporaryDirectory(prefix="vidkin-run-") as folder:
             path = Path(folder, "plan.json")
             write_plan(plan, path)
             return path.read_bytes()
@@ -401,7 +452,7 @@ def _list(site: Site, view: _View, offset: int, limit: int) -> dict[str, Any]:
         "is_preview": found.is_preview,
         "uncompared": found.uncompared,
         "videos": found.videos,
-        "wish": found.wish,
+        "wish": found.wish.model_dump(),
         "total": len(groups),
         "of_all": len(found.groups),
         "copies": len(members) - len(groups),
@@ -446,6 +497,7 @@ def _member_values(
     if not is_aligned:
         times = [share * member.duration for share in SHARES]
     is_shown = record is not None and not is_gone(member.path)
+    evidence = [] if record is None or not is_shown else _evidence(member, parts, record, records.get(group.best.path))
     return {
         **member.to_dict(),
         "id": None if record is None or not is_shown else record.id,
@@ -462,4 +514,27 @@ def _member_values(
         "moments": ["" if time is None else clock(time) for time in times],
         "aligned": is_aligned,
         "parts": [part.to_dict() for part in parts],
+        "evidence": evidence,
     }
+
+
+def _evidence(
+    member: DuplicateMember, parts: Sequence[AlignedPart], record: VideoRecord, kept: VideoRecord | None
+) -> list[dict[str, Any]]:
+    """The findings that have a time, with frames of both files in the middle of each."""
+    rows = []
+    for finding in member.findings:
+        if finding.start is None or finding.end is None:
+            continue
+        time = (finding.start + finding.end) / 2
+        shown = ((part, part.start + (time - part.at) / part.rate) for part in parts)
+        moment = next((at for part, at in shown if part.start <= at <= part.end), None)
+        rows.append(
+            {
+                "text": printable(finding.text),
+                "moment": clock(time),
+                "picture": thumbnail_address(record, time),
+                "kept_picture": None if moment is None or kept is None else thumbnail_address(kept, moment),
+            }
+        )
+    return rows

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Request
+from fastapi import Path as PathPart
 from fastapi.responses import HTMLResponse, Response
 
-from vidkin._base.files import open_regular_file
+from vidkin._base.files import read_regular_file
 from vidkin.review.stored_runs import Curves, FigureTable, StoredRun, find_runs, read_curves, read_tables
-from vidkin.web.site import CurrentSite, Page, Site
+from vidkin.web.site import CurrentSite, Page, Site, download
+
+_LARGEST_PICTURE = 64_000_000
 
 router = APIRouter(tags=["experiments"])
 experiments_page = Page(router, "Experiments", "/experiments")
+RunId = Annotated[str, PathPart(description="Id of the run, as it is listed.", examples=["8d969eef6ecad3c2"])]
+ImageName = Annotated[str, PathPart(description="Name of the image, as it is listed.", examples=["rows.png"])]
 
 
 @router.get("/experiments", response_class=HTMLResponse, include_in_schema=False)
@@ -23,33 +29,43 @@ async def show_experiments(request: Request, site: CurrentSite) -> HTMLResponse:
 
 
 @router.get("/api/experiments")
-async def list_runs(site: CurrentSite) -> list[StoredRun]:
-    """Trainings and benchmarks below the folders of ``vidkin serve --experiments``, newest first."""
+async def list_experiments(site: CurrentSite) -> list[StoredRun]:
+    """Trainings and benchmarks below the folders of `vidkin serve --experiments`, newest first."""
     return await site.lists.run(lambda: find_runs(site.settings.experiments))
 
 
 @router.get("/api/experiments/{run}/curves")
-async def get_curves(site: CurrentSite, run: str) -> Curves:
+async def get_curves(site: CurrentSite, run: RunId) -> Curves:
     """What a training logged so far."""
-    return await site.lists.run(lambda: read_curves(Path(_find(site, run, "training").path)))
+
+    def work() -> Curves:
+        stored = _find(site, run, "training")
+        try:
+            return read_curves(Path(stored.path))
+        except OSError as error:
+            raise HTTPException(404, f"the log of {stored.name} cannot be read any more: {error.strerror}") from error
+
+    return await site.lists.run(work)
 
 
 @router.get("/api/experiments/{run}/tables")
-async def get_tables(site: CurrentSite, run: str) -> tuple[FigureTable, ...]:
+async def get_tables(site: CurrentSite, run: RunId) -> tuple[FigureTable, ...]:
     """The figures of a benchmark."""
     return await site.lists.run(lambda: read_tables(Path(_find(site, run, "benchmark").path)))
 
 
-@router.get("/api/experiments/{run}/pictures/{name}", responses={200: {"content": {"image/png": {}}}})
-async def get_picture(site: CurrentSite, run: str, name: str) -> Response:
+@router.get("/api/experiments/{run}/pictures/{name}", response_class=Response, responses=download("image/png"))
+async def get_experiment_image(site: CurrentSite, run: RunId, name: ImageName) -> Response:
     """A picture that a training drew, for example its retrieval rows."""
 
     def work() -> bytes:
         stored = _find(site, run, "training")
         if name not in stored.pictures:
             raise HTTPException(404, f"this training has no picture {name!r}")
-        with open_regular_file(Path(stored.path, name)) as file:
-            return file.read()
+        try:
+            return read_regular_file(Path(stored.path, name), _LARGEST_PICTURE)
+        except (OSError, ValueError) as error:
+            raise HTTPException(404, f"the picture {name!r} cannot be read: {error}") from error
 
     return Response(await site.lists.run(work), media_type="image/png")
 

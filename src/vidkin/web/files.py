@@ -16,6 +16,7 @@ from vidkin._base.files import open_regular_file, read_at
 from vidkin.errors import MediaError
 from vidkin.index import VideoRecord
 from vidkin.web.lanes import Lane
+from vidkin.web.problems import RefusedError
 
 _PIECE = 256 * 1024
 # Positions of more digits than any file has bytes are refused: reading them would fail in Python.
@@ -76,7 +77,12 @@ async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -
         start, end = requested
         if end <= start:
             file.close()
-            return Response(status_code=416, headers={**headers, "Content-Range": f"bytes */{size}"})
+            raise RefusedError(
+                416,
+                "range-not-satisfiable",
+                f"the range must begin before the end of the file, at {size} bytes",
+                headers={**headers, "Content-Range": f"bytes */{size}"},
+            )
         status, headers["Content-Range"] = 206, f"bytes {start}-{end - 1}/{size}"
     headers["Content-Length"] = str(end - start)
     if request.method == "HEAD":

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import Depends, Query
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from vidkin.index import VideoRecord
 from vidkin.rendering.text import printable
@@ -20,10 +20,14 @@ from vidkin.web.site import Site
 Sort = Literal["name", "path", "duration", "shortest", "size", "smallest", "newest", "oldest"]
 FileFilter = Literal["all", "ok", "broken", "stale", "damaged"]
 KnownFilter = Literal["", "yes", "no"]
+_MAX_BOUND = 1e15
 # What a form sends for a field that is not filled in.
 Bound = Annotated[
-    Annotated[float, Field(ge=0, le=1e15)] | None,
+    Annotated[float, Field(ge=0, le=_MAX_BOUND)] | None,
     BeforeValidator(lambda value: None if value == "" else value),
+    WithJsonSchema(
+        {"anyOf": [{"type": "number", "minimum": 0, "maximum": _MAX_BOUND}, {"type": "string", "maxLength": 0}]}
+    ),
     Query(),
 ]
 
@@ -64,6 +68,7 @@ class LibraryFilter:
         sort: Order.
         state: ``damaged``: a part of the video cannot be read.
         folder: Only files in this folder and below.
+        path: Only the file of this path.
         list: Only videos of this list.
         min_seconds, max_seconds: Bounds of the duration; None for none.
         min_megabytes, max_megabytes: Bounds of the size, in millions of bytes.
@@ -76,6 +81,7 @@ class LibraryFilter:
     sort: Sort = "name"
     state: FileFilter = "all"
     folder: str = ""
+    path: str = ""
     list: str = ""
     min_seconds: Bound = None
     max_seconds: Bound = None
@@ -151,6 +157,8 @@ def _checks(site: Site, wish: LibraryFilter) -> list[Callable[[VideoRecord], boo
             checks.append(_within(low, high, measure))
     if wish.added_days is not None:
         checks.append(_within(time.time() - wish.added_days * _DAY, None, lambda record: record.added_at))
+    if wish.path:
+        checks.append(lambda record: wish.path in (record.path, printable(record.path)))
     if wish.folder:
         checks.append(_in_folder(wish.folder))
     if words := wish.q.casefold().split():

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -17,28 +17,24 @@ from vidkin.index.query.sound import By
 from vidkin.index.storage.decisions import Decisions
 from vidkin.similarity import SURE
 from vidkin.web.collection import Listing, SharedIndex
+from vidkin.web.parameters import Body
 
 Preference = Literal["best", "age", "newest", "size", "longest"]
 # Seconds between two pictures of what was found so far.
 _BETWEEN_PREVIEWS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What to look for.
+class Wish(Body):
+    """What to look for."""
 
-    Attributes:
-        threshold: Score from which on two videos belong together, above 0 and at most 1.
-        parts: Also group excerpts with the video that they are from.
-        prefer: Which of the files that could stay is kept: ``best`` by the default order of columns, otherwise by this
-            column first; see :meth:`vidkin.Index.duplicates`.
-        by: What scores are made of; only the picture makes a file removable.
-    """
-
-    threshold: Annotated[float, Field(gt=0, le=1)] = SURE
-    parts: bool = False
-    prefer: Preference = "best"
-    by: Literal["picture", "sound", "either", "both"] = "picture"
+    threshold: float = Field(default=SURE, gt=0, le=1, description="Score from which on two videos belong together.")
+    parts: bool = Field(default=False, description="Also group excerpts with the video that they are from.")
+    prefer: Preference = Field(
+        default="best",
+        description="Which of the files that could stay is kept: `best` by the default order of columns, otherwise by "
+        "this column first.",
+    )
+    by: By = Field(default="picture", description="What scores are made of; only the picture makes a file removable.")
 
     def settings(self) -> dict[str, Any]:
         """The arguments of :meth:`vidkin.Index.duplicates` that it stands for."""
@@ -59,7 +55,7 @@ class FoundGroups:
         state: What they depend on.
     """
 
-    wish: Wish = Wish()
+    wish: Wish = field(default_factory=Wish)
     groups: tuple[DuplicateGroup, ...] = ()
     uncompared: int = 0
     videos: int = 0
@@ -229,21 +225,18 @@ class _Preview:
         self._shown.found = FoundGroups(self._wish, tuple(groups), is_preview=True)
 
 
-@dataclass(frozen=True, slots=True)
-class RecurringWish:
-    """What to look for.
+class RecurringWish(Body):
+    """What to look for among the videos."""
 
-    Attributes:
-        least: Number of files that share it; with ``inside`` number of times in one file.
-        shortest: Seconds of its longest occurrence.
-        inside: What one file shows again, and not what files share.
-        by: What shows that it recurs; with ``inside`` the picture.
-    """
-
-    least: Annotated[int, Field(ge=2, le=10_000)] = 2
-    shortest: Annotated[float, Field(ge=2, le=36_000)] = 3.0
-    inside: bool = False
-    by: By = "picture"
+    least: int = Field(
+        default=2,
+        ge=2,
+        le=10_000,
+        description="Number of files that share it; with `inside` number of times in one file.",
+    )
+    shortest: float = Field(default=3.0, ge=2, le=36_000, description="Seconds of its longest occurrence.")
+    inside: bool = Field(default=False, description="What one file shows again, and not what files share.")
+    by: By = Field(default="picture", description="What shows that it recurs; with `inside` the picture.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,20 @@ import asyncio
 import hmac
 import ipaddress
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from fastapi import HTTPException
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vidkin._base.values import check_at_least, check_positive
+from vidkin.errors import InvalidArgumentError
+from vidkin.web.problems import ProblemCode, ProblemResponse, RefusedError, make_problem
+
+_ORIGIN = re.compile(r"https?://[a-z0-9._-]+(:\d{1,5})?|https?://\[[0-9a-f:.]+\](:\d{1,5})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,7 @@ class Settings:
         token: Token that every request must carry; None requires none: whoever reaches the address, other accounts of
             this machine included, lists, plays and searches all files of the index, and adds files to it.
         hosts: Names, besides the loopback ones, by which browsers may address the server.
+        origins: Sites whose pages may use the API, such as ``https://example.org``; they need the token, too.
         read_only: Refuse whatever changes the index or a file.
         cache_bytes: Thumbnails and previews that are kept on disk, bytes; the least recently used are deleted.
         upload_bytes: Largest file, in bytes, that can be dropped for a search.
@@ -42,6 +46,7 @@ class Settings:
 
     token: str | None = None
     hosts: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
     read_only: bool = False
     cache_bytes: int = 2_000_000_000
     upload_bytes: int = 2_000_000_000
@@ -55,6 +60,11 @@ class Settings:
     cluster: str | None = None
 
     def __post_init__(self) -> None:
+        for origin in self.origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise InvalidArgumentError(
+                    f"an origin must be a scheme and a host, such as https://example.org, got {origin!r}"
+                )
         check_at_least(
             1,
             cache_bytes=self.cache_bytes,
@@ -82,6 +92,8 @@ _UPLOADS = "/api/uploads"
 # Cookies belong to a host, whatever the port: two servers of one computer would take each other's.
 _QUERY, _COOKIE = "token", "vidkin_token_{port}"
 
+_ASK_FOR_TOKEN = {"WWW-Authenticate": "Bearer"}
+
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; "
@@ -91,6 +103,17 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
+}
+
+
+# What pages of other sites may read of an answer besides its body, and may send. The network of the server counts as
+# private to them; a browser asks for that, too.
+_EXPOSED = "Accept-Ranges, Content-Disposition, Content-Range, ETag, Location, Retry-After"
+_PREFLIGHT = {
+    "Access-Control-Allow-Headers": "Authorization, Content-Type, Prefer, Range, X-Vidkin-Tab, X-Vidkin-Ticket",
+    "Access-Control-Allow-Methods": "DELETE, GET, HEAD, POST, PUT",
+    "Access-Control-Allow-Private-Network": "true",
+    "Access-Control-Max-Age": "600",
 }
 
 
@@ -107,40 +130,52 @@ class Guard:
             page, which sets the cookie. None for no token: then addresses other than loopback are refused, too.
         hosts: Host names, besides the loopback ones, that belong to this server. With a token, addresses in numbers
             are accepted as well: no name that leads here is among them.
+        origins: Sites whose pages may use the API. They send the token as ``Authorization``: a browser sends them no
+            cookie of this server.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str | None, hosts: frozenset[str]) -> None:
+    def __init__(
+        self, app: ASGIApp, *, token: str | None, hosts: frozenset[str], origins: frozenset[str] = frozenset()
+    ) -> None:
         self.inner = app
         self._token = token
+        self._origins = origins
         self._hosts = _LOOPBACK | {host.lower() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self.inner(scope, receive, send)
         elif scope["type"] == "http":
-            refusal = self._refusal(scope)
+            origin = Headers(scope=scope).get("origin", "")
+            shared = origin if origin in self._origins else ""
+            refusal = self._refusal(scope, shared)
             if scope["path"] != _UPLOADS:
                 receive = _with_bounds(receive)
-            await (self.inner if refusal is None else refusal)(scope, receive, _with_headers(send))
+            await _until_left(self.inner if refusal is None else refusal, scope, receive, _with_headers(send, shared))
         # Nothing here speaks any other protocol; returning without an answer closes the connection.
 
-    def _refusal(self, scope: Scope) -> Response | None:
+    def _refusal(self, scope: Scope, shared: str) -> Response | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if not self._is_ours(host):
             return _refuse(
                 400,
+                "bad-request",
                 f"this server does not answer for the host {host!r}; open it by the address that `vidkin serve` "
                 "prints, or start it with --host-name",
             )
+        if shared:
+            if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+                return Response(status_code=204, headers=_PREFLIGHT)  # a browser asks first, without the token
+            return None if self._token is None else self._check_token(scope, headers, self._token)
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-            return _refuse(403, f"requests of pages from {origin} are refused")
+            return _refuse(403, "forbidden", f"requests of pages from {origin} are refused")
         opens_page = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
         if headers.get("sec-fetch-site") in ("cross-site", "same-site") and not (
             opens_page and headers.get("sec-fetch-dest") == "document"
         ):
-            return _refuse(403, "requests of pages from other sites are refused")
+            return _refuse(403, "forbidden", "requests of pages from other sites are refused")
         return None if self._token is None else self._check_token(scope, headers, self._token)
 
     def _is_ours(self, host: str) -> bool:
@@ -166,13 +201,12 @@ class Guard:
             # sites that do more are refused before.
             answer.set_cookie(cookie, token, httponly=True, samesite="lax", max_age=30 * 86400)
             return answer
-        try:
-            morsel = SimpleCookie(headers.get("cookie", "")).get(cookie)
-        except CookieError:
-            morsel = None
-        if morsel is not None and _equal(morsel.value, token):
+        if any(_equal(value, token) for value in _cookie_values(headers.getlist("cookie"), cookie)):
             return None
-        return _refuse(401, "the token is missing or wrong; open the address that `vidkin serve` printed")
+        message = "the token is missing or wrong; open the address that `vidkin serve` printed"
+        if "text/html" in headers.get("accept", "") and not scope["path"].startswith("/api/"):
+            return PlainTextResponse(message + "\n", 401, _ASK_FOR_TOKEN)
+        return _refuse(401, "unauthorized", message, _ASK_FOR_TOKEN)
 
 
 def _with_bounds(receive: Receive) -> Receive:
@@ -188,20 +222,74 @@ def _with_bounds(receive: Receive) -> Receive:
             async with asyncio.timeout_at(ended):
                 message = await receive()
         except TimeoutError as error:
-            raise HTTPException(408, f"the request did not arrive in {_BODY_SECONDS:g} s") from error
+            raise RefusedError(408, "request-timeout", f"the request did not arrive in {_BODY_SECONDS:g} s") from error
         is_complete = not message.get("more_body", False)
         left -= len(message.get("body", b""))
         if left < 0:
-            raise HTTPException(413, f"a request must have at most {_BODY_BYTES} bytes")
+            raise RefusedError(413, "too-large", f"a request must have at most {_BODY_BYTES} bytes")
         return message
 
     return receive_bounded
 
 
-def _with_headers(send: Send) -> Send:
+async def _until_left(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request; whoever leaves before the answer cancels the work for it."""
+    messages: asyncio.Queue[Message | Exception] = asyncio.Queue(maxsize=2)
+    has_left = is_answered = False
+    listening: asyncio.Task[None] | None = None
+
+    async def listen() -> None:
+        nonlocal has_left
+        while not has_left:
+            try:
+                message = await receive()
+            except Exception as error:  # noqa: BLE001 - raised where the message is taken
+                await messages.put(error)
+                return
+            has_left = message["type"] == "http.disconnect"
+            await messages.put(message)
+        if not is_answered:
+            answering.cancel()
+
+    async def take() -> Message:
+        nonlocal listening
+        listening = listening or asyncio.create_task(listen())
+        message = {"type": "http.disconnect"} if has_left and messages.empty() else await messages.get()
+        if isinstance(message, Exception):
+            raise message
+        return message
+
+    async def send_on(message: Message) -> None:
+        nonlocal is_answered
+        is_answered = message["type"] == "http.response.body" and not message.get("more_body", False)
+        await send(message)
+
+    async def answer() -> None:
+        await app(scope, take, send_on)
+
+    answering = asyncio.ensure_future(answer())
+    if scope["method"] in ("GET", "HEAD", "DELETE"):  # of another the body is not asked for before it is wanted
+        listening = asyncio.create_task(listen())
+    try:
+        await answering
+    except asyncio.CancelledError:
+        answering.cancel()
+        if not has_left:
+            raise
+    finally:
+        if listening is not None:
+            listening.cancel()
+
+
+def _with_headers(send: Send, shared: str) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
+            headers.add_vary_header("Origin")
+            if shared:
+                headers["Access-Control-Allow-Origin"] = shared
+                headers["Access-Control-Expose-Headers"] = _EXPOSED
+                headers["Cross-Origin-Resource-Policy"] = "cross-origin"
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("Cache-Control", "no-store")
@@ -218,11 +306,17 @@ def _is_address(name: str) -> bool:
     return True
 
 
+def _cookie_values(headers: Iterable[str], name: str) -> Iterator[str]:
+    """The values of the cookies of this name. Those of other programs may be written in any way, and do not matter."""
+    for part in ";".join(headers).split(";"):
+        found, _, value = part.strip().partition("=")
+        if found == name:
+            yield value.strip('"')
+
+
 def _equal(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode(), token.encode())
 
 
-def _refuse(status: int, message: str) -> Response:
-    if status == 401:
-        return PlainTextResponse(message + "\n", status, {"WWW-Authenticate": "Bearer"})
-    return JSONResponse({"detail": message}, status)
+def _refuse(status: int, code: ProblemCode, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    return ProblemResponse(make_problem(status, code, message), headers)

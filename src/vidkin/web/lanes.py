@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from vidkin._base.stopping import stopping_when
+
 _Value = TypeVar("_Value")
 # Calls of a lane that were given up and still run; more of them mean that something below is broken for good.
 _MOST_ABANDONED = 16
@@ -30,6 +32,7 @@ class _Call:
     client: str
     ticket: str
     future: Future[Any] = field(default_factory=Future)
+    unwanted: threading.Event = field(default_factory=threading.Event)
 
 
 class Lane:
@@ -45,6 +48,9 @@ class Lane:
         waiting: Calls that may wait for a thread.
         seconds: After which a call is given up, waiting included.
         of_client: Calls of one client that may wait; None: as many as of all.
+
+    Attributes:
+        calls: Number of calls that have ended.
     """
 
     def __init__(self, name: str, *, workers: int, waiting: int, seconds: float, of_client: int | None = None) -> None:
@@ -60,6 +66,7 @@ class Lane:
         self._open: dict[Future[Any], _Call] = {}
         self._abandoned: set[Future[Any]] = set()
         self._threads = 0
+        self.calls = 0
 
     async def run(self, work: Callable[[], _Value], *, client: str = "", ticket: str = "") -> _Value:
         """What ``work()`` returns or raises.
@@ -96,9 +103,10 @@ class Lane:
                 raise BusyError(message) from error
             raise StuckError(f"{self._name} took longer than {self._seconds:g} s and was given up") from error
         finally:
+            call.unwanted.set()
             if call.future.running() and not is_stuck:
-                # Whoever asked has left; the work keeps its place until it is done, or leaving would be a way to start
-                # more of it at a time than there are threads.
+                # Whoever asked has left; the work keeps its place until it ends, before its next frame at the latest,
+                # or leaving would be a way to start more of it at a time than there are threads.
                 call.future.add_done_callback(lambda _: self._leave(call))
             else:
                 self._leave(call)
@@ -154,13 +162,15 @@ class Lane:
             # The loop of a request that was given up may be closed.
             with contextlib.suppress(RuntimeError):
                 try:
-                    result = call.work()
+                    with stopping_when(call.unwanted.is_set):
+                        result = call.work()
                 # Raised again by whoever waits.
                 except BaseException as error:  # noqa: BLE001
                     call.future.set_exception(error)
                 else:
                     call.future.set_result(result)
             with self._lock:
+                self.calls += 1
                 if call.future in self._abandoned:
                     self._abandoned.discard(call.future)
                     return

@@ -19,14 +19,17 @@ from vidkin.index.storage.lists import FAVORITES
 from vidkin.rendering.text import printable
 from vidkin.web.duplicates import bring_up_to_date
 from vidkin.web.filters import SORTS, ChosenFilter, FolderNode, LibraryFilter, choose_records, folder_tree
-from vidkin.web.jobs import Job, JobState
+from vidkin.web.jobs import Job
+from vidkin.web.parameters import Body, Offset
 from vidkin.web.site import (
     CurrentSite,
     Page,
     ResultResponse,
     Site,
+    accepted,
     answer_model,
     base_name,
+    job_model,
     result_model,
     thumbnail_address,
 )
@@ -38,7 +41,10 @@ _A_PAGE = 60
 
 
 # ``still``: a photograph; ``missing``: the file is gone; ``thumbnail``: address, ``&time=SECONDS`` for another moment.
-VideoModel: Any = result_model(VideoRecord, name=str, still=bool, missing=bool, thumbnail=str)
+# ``modified_at``: instead of nanoseconds, which are more than every reader of JSON keeps.
+VideoModel: Any = result_model(
+    VideoRecord, leave_out=("mtime_ns",), modified_at=float, name=str, still=bool, missing=bool, thumbnail=str
+)
 VideoList: Any = answer_model(
     "VideoList", "Some videos of the index, and how many fit the filter.", total=int, videos=list[VideoModel]
 )
@@ -46,8 +52,11 @@ VideoList: Any = answer_model(
 
 def video_values(record: VideoRecord) -> dict[str, Any]:
     """A record with its name, as it can be shown, and its picture; asks the disk whether the file is there."""
+    values = record.to_dict()
+    modified_at = values.pop("mtime_ns") / 1e9
     return {
-        **record.to_dict(),
+        **values,
+        "modified_at": modified_at,
         "name": base_name(record.path),
         "still": os.path.splitext(record.path)[1].lower() in IMAGE_EXTENSIONS,
         "missing": is_gone(record.path),
@@ -114,10 +123,10 @@ def _tags(lists: Mapping[str, Mapping[str, None]], contents: set[str]) -> dict[s
 async def list_videos(
     site: CurrentSite,
     wish: ChosenFilter,
-    offset: Annotated[int, Query(ge=0)] = 0,
-    limit: Annotated[int, Query(ge=1, le=500)] = 60,
+    offset: Offset = 0,
+    limit: Annotated[int, Query(ge=1, le=500, description="Number of videos, at most.", examples=[60])] = 60,
 ) -> ResultResponse:
-    """The videos of the index that fit."""
+    """The videos of the index that fit; with `path` the one of this path, if it is in the index."""
     if wish.copies:
         await bring_up_to_date(site, wait=True)
     listed, _ = await site.lists.run(partial(_choose, site, wish, offset, limit))
@@ -125,7 +134,7 @@ async def list_videos(
 
 
 @router.get("/api/videos/numbers", response_model=list[int])
-async def list_numbers(site: CurrentSite, wish: ChosenFilter) -> ResultResponse:
+async def list_video_numbers(site: CurrentSite, wish: ChosenFilter) -> ResultResponse:
     """The numbers of all videos that fit, in their order."""
     if wish.copies:
         await bring_up_to_date(site, wait=True)
@@ -133,7 +142,10 @@ async def list_numbers(site: CurrentSite, wish: ChosenFilter) -> ResultResponse:
 
 
 @router.get("/api/library/folders")
-async def list_folders(site: CurrentSite, under: str = "") -> list[FolderNode]:
+async def list_folders(
+    site: CurrentSite,
+    under: Annotated[str, Query(description="The folder; empty for the top.", examples=["/videos"])] = "",
+) -> list[FolderNode]:
     """The folders of the index directly below a folder, with the numbers of videos in and below them."""
     return await site.lists.run(lambda: folder_tree(site.index.listing().records, under=under))
 
@@ -146,20 +158,45 @@ _MOST_FOLDERS, _MOST_ENTRIES = 500, 20_000
 _MOUNTS = ("/media", "/mnt", "/run/media", "/Volumes")
 
 
-class Folders(BaseModel):
+class Folders(Body):
     """Folders to add to the index."""
 
-    paths: list[str] = Field(min_length=1, max_length=100, description="Folders or files of the server's computer.")
-    images: bool | None = Field(None, description="Also take photographs; remembered. None leaves it as it was.")
+    paths: list[str] = Field(
+        min_length=1,
+        max_length=100,
+        description="Folders or files of the server's computer, whole paths.",
+        examples=[["/videos"]],
+    )
+    images: bool | None = Field(None, description="Also take photographs; remembered. null leaves it as it was.")
 
 
-@router.post("/api/index", status_code=202)
-async def add_folders(site: CurrentSite, folders: Folders) -> JobState:
-    """Bring the index up to date with folders; answers at once with the job that does it."""
+class BrokenFile(BaseModel):
+    """A file that cannot be read."""
+
+    path: str = Field(description="Path of the file.")
+    cause: str = Field(description="Why it cannot be read.")
+
+
+IndexResult: Any = answer_model(
+    "IndexResult",
+    "What became of the files.",
+    added=int,
+    unchanged=int,
+    moved=int,
+    broken=int,
+    missing=int,
+    files=list[BrokenFile],
+)
+IndexJob = job_model("index", IndexResult)
+
+
+@router.post("/api/index", status_code=202, response_model=IndexJob)
+async def index_folders(site: CurrentSite, folders: Folders) -> ResultResponse:
+    """Bring the index up to date with folders, as a job."""
     site.check_writable()
     paths = await site.lists.run(partial(_check, folders.paths))
     title = f"Add {base_name(str(paths[0]))}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
-    return site.jobs.start("index", title, partial(_add, site, paths, folders.images)).state()
+    return accepted(site.jobs.start("index", title, partial(_add, site, paths, folders.images)))
 
 
 def _check(names: Sequence[str]) -> list[Path]:
@@ -202,13 +239,16 @@ class FolderChoice(BaseModel):
     """Folders of the server's computer that can be chosen."""
 
     path: str = Field(description="The folder whose folders these are; empty: where a choice begins.")
-    parent: str | None = Field(description="The folder above, empty for the begin of a choice; None there.")
+    parent: str | None = Field(description="The folder above, empty for the begin of a choice; null there.")
     folders: list[tuple[str, str]] = Field(description="Name and path of each folder.")
     complete: bool = Field(description="False if there are more than are listed.")
 
 
 @router.get("/api/computer/folders")
-async def choose_folder(site: CurrentSite, path: str = "") -> FolderChoice:
+async def list_computer_folders(
+    site: CurrentSite,
+    path: Annotated[str, Query(description="The folder; empty: where a choice begins.", examples=["/videos"])] = "",
+) -> FolderChoice:
     """The folders in a folder of the server's computer, for choosing one to add.
 
     Only the home folder, mounted disks, the folders of indexed videos, and what is below them can be shown; hidden

@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from vidkin._base.values import LONG_JSON_LIMITS, read_json
 from vidkin.errors import InvalidArgumentError, VidkinError
@@ -19,9 +19,10 @@ from vidkin.index.overview import CollectionMap, MapMethod, map_collection, map_
 from vidkin.index.storage.manifest import Manifest
 from vidkin.rendering.text import json_text, printable
 from vidkin.review import corrections_version
-from vidkin.web.jobs import Job, JobState
+from vidkin.web.jobs import Job
+from vidkin.web.parameters import Body
 from vidkin.web.shots import detect_shots_of, stored_shots
-from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, base_name
+from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, accepted, answer_model, base_name, job_model
 
 router = APIRouter(tags=["map"])
 map_page = Page(router, "Map", "/map")
@@ -54,7 +55,11 @@ MapOfVideos: Any = answer_model(
 )
 
 
-class MapWish(BaseModel):
+MapJob = job_model("map", answer_model("MapResult", "What was placed.", videos=int, points=int, method=str))
+MapOf = Annotated[Points, Query(description="What the points are.")]
+
+
+class MapWish(Body):
     """What to place, and how."""
 
     of: Points = Field("videos", description="videos, or shots of them.")
@@ -84,13 +89,13 @@ async def show_map(request: Request, site: CurrentSite, of: Points = "videos") -
 
 
 @router.get("/api/map", response_model=MapOfVideos | None)
-async def get_map(site: CurrentSite, of: Points = "videos") -> ResultResponse:
+async def get_map(site: CurrentSite, of: MapOf = "videos") -> ResultResponse:
     """The map as it was computed last; null before that."""
     return ResultResponse(await site.lists.run(lambda: _stored(site, of)))
 
 
 @router.get("/api/map/shots")
-async def count_shots(site: CurrentSite) -> KnownShots:
+async def count_known_shots(site: CurrentSite) -> KnownShots:
     """How many videos have known shots: a map of shots shows these, and may look for the others first."""
 
     def work() -> KnownShots:
@@ -100,8 +105,8 @@ async def count_shots(site: CurrentSite) -> KnownShots:
     return await site.lists.run(work)
 
 
-@router.post("/api/map", status_code=202)
-async def compute_map(site: CurrentSite, wish: MapWish) -> JobState:
+@router.post("/api/map", status_code=202, response_model=MapJob)
+async def compute_map(site: CurrentSite, wish: MapWish) -> ResultResponse:
     """Place all videos or shots, as a job; the result is kept in the cache of the index."""
 
     def work(job: Job) -> dict[str, Any]:
@@ -122,7 +127,7 @@ async def compute_map(site: CurrentSite, wish: MapWish) -> JobState:
         site.cache.put(_key(wish.of), ".json", json_text(rows).encode("ascii"))
         return {"videos": len(set(made.videos.tolist())), "points": len(made.videos), "method": made.method}
 
-    return site.jobs.start("map", _TITLES[wish.of], work).state()
+    return accepted(site.jobs.start("map", _TITLES[wish.of], work))
 
 
 def _key(of: Points) -> str:
@@ -192,8 +197,9 @@ def _stored(site: Site, of: Points) -> dict[str, Any] | None:
         table = read_json(path, LONG_JSON_LIMITS)
         columns, central = _check_columns(table, of)
         method, state, total = str(table["method"]), table["state"], int(table["total"])
-    except (ValueError, TypeError, LookupError):
-        path.unlink(missing_ok=True)  # damaged from outside, or of another version; it can be made again
+    except (OSError, ValueError, TypeError, LookupError):
+        # Damaged from outside. It can be made again.
+        site.cache.discard(_key(of), ".json")
         return None
     by_id = site.index.listing().by_id
     kept = [position for position, video in enumerate(columns["videos"]) if video in by_id]

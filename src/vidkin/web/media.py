@@ -16,7 +16,9 @@ from vidkin.index import VideoRecord
 from vidkin.media import write_clip, write_thumbnail
 from vidkin.media.decode import poster
 from vidkin.web.files import media_type, open_record, stream_file, stream_path
-from vidkin.web.site import CurrentSite, Page, Site, base_name
+from vidkin.web.forms import read_form
+from vidkin.web.parameters import VideoNumber
+from vidkin.web.site import CurrentSite, Page, Site, base_name, download
 
 # At most one picture is made per tenth of a second, so that sliding does not fill the disk.
 _STEPS_A_SECOND = 10
@@ -56,7 +58,7 @@ class SourceItem:
     """What a player needs of a source.
 
     Attributes:
-        address: Beginning of its addresses: ``/file``, ``/thumbnail`` and ``/preview`` follow.
+        address: Beginning of its addresses: `/file`, `/thumbnail` and `/preview` follow.
         key: How searches name it: ``{"video": 12}`` or ``{"upload": "..."}``.
         name: Name of the file in printable form.
         duration: Duration in seconds.
@@ -141,7 +143,7 @@ def make_thumbnail(site: Site, source: Source, time: float | None, side: int) ->
             write_thumbnail(source.path, partial, seconds, short_side=side, threads=1)
 
     moment = "poster of nine" if seconds is None else seconds
-    return site.cache.get(f"{source.key}\0{moment}\0{side}", ".webp", write).read_bytes()
+    return site.cache.read(f"{source.key}\0{moment}\0{side}", ".webp", write)
 
 
 def _rounded(seconds: float) -> float:
@@ -186,71 +188,107 @@ media_page = Page(router)
 
 _FOR_A_DAY = {"Cache-Control": "private, max-age=86400"}
 
-_IMAGE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/webp": {}}}}
-
+# Followed by the same content as the whole.
 _RANGES: dict[int | str, dict[str, Any]] = {206: {"description": "The range that was asked for."}}
 
 # A day of video in pieces of ten seconds is less.
 _MOST_PIECES = 10_000
 
-VideoNumber = Annotated[int, PathPart(description="Number of the video.")]
+UploadId = Annotated[str, PathPart(max_length=100, description="Id of the uploaded file.", examples=["q3VtYm9sZSBpZA"])]
 
-UploadId = Annotated[str, PathPart(description="Id of the dropped file.")]
+Moment = Annotated[float | None, Query(ge=0, le=1e6, description="Seconds; default a third of it.", examples=[2.5])]
 
-Moment = Annotated[float | None, Query(ge=0, le=1e6, description="Seconds; default a third of it.")]
+Side = Annotated[int, Query(ge=90, le=720, description="Pixels at the shorter side.", examples=[180])]
 
-Side = Annotated[int, Query(ge=90, le=720, description="Pixels at the shorter side.")]
+Version = Annotated[
+    str, Query(max_length=100, description="Any name of the state of the file, for caches.", examples=["0a1b2c3d4e5f"])
+]
 
-PieceNumber = Annotated[int, Query(ge=0, le=_MOST_PIECES, description="Number of the piece, each of ten seconds.")]
+PieceNumber = Annotated[
+    int, Query(ge=0, le=_MOST_PIECES, description="Number of the piece, each of ten seconds.", examples=[0])
+]
+
+_FILE = {**download("video/*", "image/*", "application/octet-stream"), **_RANGES}
+
+_PREVIEW = {**download("video/mp4"), **_RANGES}
+
+_RAW = {"schema": {"type": "string", "format": "binary"}}
+
+_UPLOAD_BODY = {
+    "requestBody": {
+        "required": True,
+        "description": "The file: as the body itself, or as a part of a form.",
+        "content": {
+            "application/octet-stream": _RAW,
+            "multipart/form-data": {
+                "schema": {
+                    "title": "UploadForm",
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {"file": {**_RAW["schema"], "description": "The file."}},
+                }
+            },
+        },
+    }
+}
 
 
-@router.get("/videos/{video}/thumbnail", responses=_IMAGE)
-async def get_thumbnail(site: CurrentSite, video: VideoNumber, time: Moment = None, side: Side = 180) -> Response:
+@router.get("/videos/{video}/thumbnail", response_class=Response, responses=download("image/webp"))
+async def get_thumbnail(
+    site: CurrentSite, video: VideoNumber, time: Moment = None, side: Side = 180, v: Version = ""
+) -> Response:
     """A picture of a video."""
     return await _thumbnail(site, partial(open_source, site, video=video), time, side)
 
 
-@router.get("/uploads/{upload}/thumbnail", responses=_IMAGE)
+@router.get("/uploads/{upload}/thumbnail", response_class=Response, responses=download("image/webp"))
 async def get_upload_thumbnail(site: CurrentSite, upload: UploadId, time: Moment = None, side: Side = 180) -> Response:
     """A picture of a dropped file."""
     return await _thumbnail(site, partial(open_source, site, upload=upload), time, side)
 
 
-@router.get("/videos/{video}/file", responses=_RANGES)
+@router.get("/videos/{video}/file", response_class=Response, responses=_FILE)
 @router.head("/videos/{video}/file", include_in_schema=False)
 async def get_file(request: Request, site: CurrentSite, video: VideoNumber) -> Response:
     """The bytes of a video, whole or a range of them."""
     return await _file(request, site, await site.lists.run(partial(open_source, site, video=video)))
 
 
-@router.get("/uploads/{upload}/file", responses=_RANGES)
+@router.get("/uploads/{upload}/file", response_class=Response, responses=_FILE)
 async def get_upload_file(request: Request, site: CurrentSite, upload: UploadId) -> Response:
     """The bytes of a dropped file, whole or a range of them."""
     return await _file(request, site, open_source(site, upload=upload))
 
 
-@router.get("/videos/{video}/preview", responses=_RANGES)
+@router.get("/videos/{video}/preview", response_class=Response, responses=_PREVIEW)
 async def get_preview(request: Request, site: CurrentSite, video: VideoNumber, piece: PieceNumber = 0) -> Response:
     """Ten seconds of a video, converted to what every browser plays; small and without sound."""
     return await _preview(request, site, partial(open_source, site, video=video), piece)
 
 
-@router.get("/uploads/{upload}/preview", responses=_RANGES)
+@router.get("/uploads/{upload}/preview", response_class=Response, responses=_PREVIEW)
 async def get_upload_preview(request: Request, site: CurrentSite, upload: UploadId, piece: PieceNumber = 0) -> Response:
     """Ten seconds of a dropped file, converted in the same way."""
     return await _preview(request, site, partial(open_source, site, upload=upload), piece)
 
 
-@router.post("/api/uploads", status_code=201)
-async def drop_file(
+@router.post("/api/uploads", status_code=201, openapi_extra=_UPLOAD_BODY)
+async def upload_file(
     request: Request,
     site: CurrentSite,
-    name: Annotated[str, Query(max_length=500, description="Name of the file.")] = "file",
+    name: Annotated[
+        str | None,
+        Query(max_length=500, description="Name of the file; default that of the form.", examples=["holiday.mp4"]),
+    ] = None,
 ) -> SourceItem:
-    """Keep a file for searches; its bytes are the body. It is deleted when nobody uses it any more."""
+    """Keep a file for searches. It is deleted when nobody uses it any more."""
     announced = request.headers.get("content-length", "")
     size = int(announced) if announced.isdecimal() else None
-    upload = await site.uploads.receive(name, size, aiter(request.stream()), site.streams)
+    content = aiter(request.stream())
+    if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        given, content = await read_form(request.headers["content-type"], content)
+        name = name or given
+    upload = await site.uploads.receive(name or "file", size, content, site.streams)
     return source_item(site, upload=upload.id)
 
 

@@ -6,11 +6,12 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import Path as PathPart
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
 
@@ -29,21 +30,25 @@ from vidkin.rendering.recurring import (
 )
 from vidkin.rendering.text import printable
 from vidkin.web.groups import RecurringWish
-from vidkin.web.jobs import Job, JobState
+from vidkin.web.jobs import Job
 from vidkin.web.media import source_item
+from vidkin.web.parameters import Body
 from vidkin.web.site import (
     CurrentSite,
     Page,
     ResultResponse,
     Site,
+    accepted,
     answer_model,
     base_name,
+    download,
+    job_model,
     result_model,
     thumbnail_address,
 )
 
 router = APIRouter(tags=["recurring"])
-recurring_page = Page(router, "What recurs", "/recurring")
+recurring_page = Page(router, "Recurring", "/recurring")
 
 # Formats of which files are downloaded; a server decodes no video for one.
 _EXPORTS = {name: form.label for name, form in PLAYER_FORMATS.items()} | {
@@ -88,33 +93,36 @@ RecurringList: Any = answer_model(
 _Part = tuple[int, Mapping[str, Any], Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class WantedOccurrence:
-    """An occurrence of a group as a person wants it.
+class WantedOccurrence(Body):
+    """An occurrence of a group as a person wants it."""
 
-    Attributes:
-        start, end: Seconds.
-        belongs: False if it is something else.
-    """
-
-    start: Annotated[float, Field(ge=0)]
-    end: Annotated[float, Field(gt=0)]
-    belongs: bool = True
+    start: float = Field(ge=0, le=1e6, description="Begin, seconds.")
+    end: float = Field(gt=0, le=1e6, description="End, seconds.")
+    belongs: bool = Field(True, description="False if it is something else.")
 
 
-@dataclass(frozen=True, slots=True)
-class WantedGroup:
-    """What a person says of a group.
+class WantedGroup(Body):
+    """What a person says of a group."""
 
-    Attributes:
-        verdict: ``forget`` takes back what was said.
-        name: Its name; empty for that of its kind.
-        occurrences: Its occurrences in their order; none leaves them as they are.
-    """
+    verdict: Literal["recurs", "does not recur", "forget"] = Field(description="`forget` takes back what was said.")
+    name: str = Field("", max_length=80, description="Its name; empty for that of its kind.", examples=["Opening"])
+    occurrences: list[WantedOccurrence] = Field(
+        default_factory=list,
+        max_length=100_000,
+        description="Its occurrences in their order; none leaves them as they are.",
+    )
 
-    verdict: Literal["recurs", "does not recur", "forget"]
-    name: Annotated[str, Field(max_length=80)] = ""
-    occurrences: Annotated[tuple[WantedOccurrence, ...], Field(max_length=100_000)] = ()
+
+RecurringJob = job_model("recurring", answer_model("RecurringResult", "What was found.", groups=int))
+GroupKey = Annotated[
+    str, PathPart(max_length=64, description="Key of the group, as it is listed.", examples=["a1b2c3d4e5f60718"])
+]
+ExportForm = Annotated[
+    str, PathPart(description="Format of the file.", json_schema_extra={"enum": [*_EXPORTS]}, examples=["csv"])
+]
+_EXPORTED = download(
+    "application/zip", *sorted({form.media_type for form in RECURRING_FORMATS.values() if not form.reads_video})
+)
 
 
 @router.get("/recurring", response_class=HTMLResponse, include_in_schema=False)
@@ -154,8 +162,8 @@ async def list_recurring(site: CurrentSite) -> ResultResponse:
     return ResultResponse(await site.lists.run(lambda: _list(site)))
 
 
-@router.post("/api/recurring")
-async def find_recurring(site: CurrentSite, wish: RecurringWish) -> JobState:
+@router.post("/api/recurring", status_code=202, response_model=RecurringJob)
+async def find_recurring(site: CurrentSite, wish: RecurringWish) -> ResultResponse:
     """Look for what recurs, as a job. What was compared is stored for the next search, also if it is stopped."""
     if not site.index.has_segments:
         raise CollectionMismatchError(
@@ -166,11 +174,11 @@ async def find_recurring(site: CurrentSite, wish: RecurringWish) -> JobState:
         found = site.recurring.search(wish, lambda done, total: job.report(done, total, "comparing"))
         return {"groups": len(found.groups)}
 
-    return site.jobs.start("recurring", "Find what recurs", work).state()
+    return accepted(site.jobs.start("recurring", "Find what recurs", work))
 
 
 @router.put("/api/recurring/groups/{key}", response_model=RecurringList)
-async def decide_group(site: CurrentSite, key: str, wanted: WantedGroup) -> ResultResponse:
+async def decide_group(site: CurrentSite, key: GroupKey, wanted: WantedGroup) -> ResultResponse:
     """Store what a person says of a group: its ends, its name, or that it is none; the groups follow at once."""
     site.check_writable()
 
@@ -190,9 +198,9 @@ async def decide_group(site: CurrentSite, key: str, wanted: WantedGroup) -> Resu
     return ResultResponse(await site.searches.run(work))
 
 
-@router.get("/api/recurring/export/{form}", response_class=Response)
-async def export_recurring(site: CurrentSite, form: str) -> Response:
-    """What recurs as a file, as ``vidkin recurring`` writes it: one table, or a ZIP archive with files for players."""
+@router.get("/api/recurring/export/{form}", response_class=Response, responses=_EXPORTED)
+async def export_recurring(site: CurrentSite, form: ExportForm) -> Response:
+    """What recurs as a file, as `vidkin recurring` writes it: one table, or a ZIP archive with files for players."""
     check_choice("form", form, tuple(_EXPORTS))
 
     def work() -> tuple[bytes, str, str]:
@@ -262,7 +270,7 @@ def _list(site: Site) -> dict[str, Any]:
     groups, rejected = (found.groups, found.rejected) if found else ((), ())
     return {
         "searched": found is not None,
-        "wish": found.wish if found else RecurringWish(),
+        "wish": (found.wish if found else RecurringWish()).model_dump(),
         "videos": sum(record.status == "ok" for record in records.values()),
         "groups": [_group_values(position, group, records) for position, group in enumerate(groups)],
         "rejected": [_group_values(position, group, records) for position, group in enumerate(rejected)],

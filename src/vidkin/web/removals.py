@@ -14,12 +14,24 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.files import Finding
 from vidkin.index import DuplicateGroup, FileAction, Removal, Removals, RemovedFile
 from vidkin.rendering.duplicates import describe_findings
 from vidkin.rendering.text import number, printable
 from vidkin.web.duplicates import MAX_REASONS, bring_up_to_date, current_groups
-from vidkin.web.jobs import Job, JobState
-from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, base_name, result_model
+from vidkin.web.jobs import Job
+from vidkin.web.parameters import Body, VideoId
+from vidkin.web.site import (
+    CurrentSite,
+    Page,
+    ResultResponse,
+    Site,
+    accepted,
+    answer_model,
+    base_name,
+    job_model,
+    result_model,
+)
 
 router = APIRouter(tags=["duplicates"])
 removals_page = Page(router)
@@ -33,24 +45,47 @@ RemovedFileModel: Any = result_model(RemovedFile, name=str)
 RemovalModel: Any = result_model(Removal, can_undo=bool, files=list[RemovedFileModel])
 
 
-class Removing(BaseModel):
+class Removing(Body):
     """Spare files that a person wants to remove, and where they go."""
 
-    videos: list[int] = Field(min_length=1, max_length=_MOST, description="Numbers of spare files of the groups.")
+    videos: list[VideoId] = Field(min_length=1, max_length=_MOST, description="Numbers of spare files of the groups.")
     folder: str | None = Field(
-        None, max_length=4096, description="Folder of the server's computer to move them to; None for the trash."
+        None, max_length=4096, description="Folder of the server's computer to move them to; null for the trash."
     )
 
 
-class Undoing(BaseModel):
+class Undoing(Body):
     """Files to bring back."""
 
     name: str = Field(max_length=100, description="Name of the removal.")
-    paths: list[str] | None = Field(None, max_length=_MOST, description="Only these files; None for all.")
+    paths: list[str] | None = Field(None, max_length=_MOST, description="Only these files; null for all.")
 
 
-@router.post("/api/duplicates/remove", status_code=202)
-async def remove_files(site: CurrentSite, removing: Removing) -> JobState:
+class SkippedFile(BaseModel):
+    """A file that stayed."""
+
+    path: str = Field(description="Path of the file.")
+    cause: str = Field(description="Why it stayed.")
+    findings: list[Finding] = Field(description="What it has that no other file has.")
+
+
+RemovalJob = job_model(
+    "removal",
+    answer_model(
+        "RemovalResult",
+        "What became of the files.",
+        name=str,
+        folder=str | None,
+        done=int,
+        bytes=int,
+        proven=int | None,
+        skipped=list[SkippedFile],
+    ),
+)
+
+
+@router.post("/api/duplicates/remove", status_code=202, response_model=RemovalJob)
+async def remove_files(site: CurrentSite, removing: Removing) -> ResultResponse:
     """Prove by decoding that nothing in spare files of the groups is lost without them, and move those of which that is
     proven to the trash or to a folder, as a job; nothing is deleted. The result names the others, with what they have
     that no other file has."""
@@ -74,11 +109,11 @@ async def remove_files(site: CurrentSite, removing: Removing) -> JobState:
         staying = _staying(proven, paths, actions)
         return _result(actions, "" if removal is None else removal.name, folder, staying)
 
-    return site.jobs.start("removal", words, work).state()
+    return accepted(site.jobs.start("removal", words, work))
 
 
-@router.post("/api/duplicates/prove", status_code=202)
-async def prove_groups(site: CurrentSite) -> JobState:
+@router.post("/api/duplicates/prove", status_code=202, response_model=RemovalJob)
+async def prove_groups(site: CurrentSite) -> ResultResponse:
     """Prove by decoding which spare files of the groups can be removed without loss, as a job; nothing is moved.
 
     Proofs are remembered. The result says how many files are proven, and names the others, with what they have that no
@@ -99,13 +134,13 @@ async def prove_groups(site: CurrentSite) -> JobState:
             site.groups.regroup()
         spare = {member.path for group in groups for member in group.members if member.is_spare}
         count = sum(member.is_proven for group in proven for member in group.members)
-        return {"proven": count, "skipped": list(_staying(proven, spare).values())}
+        return {**_result([], ""), "proven": count, "skipped": list(_staying(proven, spare).values())}
 
-    return site.jobs.start("removal", "Prove what can be removed", work).state()
+    return accepted(site.jobs.start("removal", "Prove what can be removed", work))
 
 
-@router.post("/api/duplicates/undo", status_code=202)
-async def undo_removal(site: CurrentSite, undoing: Undoing) -> JobState:
+@router.post("/api/duplicates/undo", status_code=202, response_model=RemovalJob)
+async def undo_removal(site: CurrentSite, undoing: Undoing) -> ResultResponse:
     """Bring the files of a removal back, as a job."""
     site.check_writable()
 
@@ -118,12 +153,12 @@ async def undo_removal(site: CurrentSite, undoing: Undoing) -> JobState:
             site.groups.regroup()
         return _result(actions, undoing.name)
 
-    return site.jobs.start("removal", "Bring files back", work).state()
+    return accepted(site.jobs.start("removal", "Bring files back", work))
 
 
 @router.get("/api/duplicates/removals", response_model=list[RemovalModel])
 async def list_removals(site: CurrentSite) -> ResultResponse:
-    """What was removed from this page and by ``vidkin apply``, newest first, and where it is."""
+    """What was removed from this page and by `vidkin apply`, newest first, and where it is."""
 
     def work() -> list[dict[str, Any]]:
         if site.index.place.folder is None:
@@ -236,5 +271,6 @@ def _result(
         "folder": folder,
         "done": len(done),
         "bytes": sum(action.size for action in done),
+        "proven": None,
         "skipped": [*skipped, *staying.values()],
     }

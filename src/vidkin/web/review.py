@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
+from pydantic import Field
 
+from vidkin._base.install import install_command
 from vidkin.errors import NotIndexedError
 from vidkin.index import Index
 from vidkin.index.storage.manifest import Manifest
@@ -28,9 +30,10 @@ from vidkin.review import (
     use_detector,
     use_measure,
 )
-from vidkin.web.jobs import Job, JobState
+from vidkin.web.jobs import Job
 from vidkin.web.library import VideoModel, video_values
-from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, result_model
+from vidkin.web.parameters import Body, VideoId
+from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, accepted, answer_model, job_model, result_model
 
 router = APIRouter(tags=["review"])
 review_page = Page(router, "Review", "/review")
@@ -51,18 +54,14 @@ PastVerdict: Any = answer_model(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedPair:
-    """What a person says of two videos of the index.
+class JudgedPair(Body):
+    """What a person says of two videos of the index."""
 
-    Attributes:
-        first, second: Numbers of the two videos.
-        verdict: How alike they are; ``forget`` takes an earlier verdict back.
-    """
-
-    first: int
-    second: int
-    verdict: Literal["same", "same kind", "different", "forget"]
+    first: VideoId = Field(description="Number of the one video.")
+    second: VideoId = Field(description="Number of the other video.", examples=[2])
+    verdict: Literal["same", "same kind", "different", "forget"] = Field(
+        description="How alike they are; `forget` takes an earlier verdict back."
+    )
 
 
 _MeasureRun: Any = result_model(MeasureReview, kind=Literal["measure"])
@@ -87,28 +86,20 @@ ReviewState: Any = answer_model(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Training:
-    """What to train.
+class Training(Body):
+    """What to train."""
 
-    Attributes:
-        what: ``measure`` on verdicts on pairs, ``cuts`` on those on cuts.
-    """
-
-    what: Literal["measure", "cuts"]
+    what: Literal["measure", "cuts"] = Field(description="`measure` on verdicts on pairs, `cuts` on those on cuts.")
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """What to use from now on.
+class Switch(Body):
+    """What to use from now on."""
 
-    Attributes:
-        what: ``measure`` in searches, ``cuts`` on the shots page.
-        use: The trained one, or the original again.
-    """
+    what: Literal["measure", "cuts"] = Field(description="`measure` in searches, `cuts` on the shots page.")
+    use: bool = Field(description="The trained one, or the original again.")
 
-    what: Literal["measure", "cuts"]
-    use: bool
+
+ReviewJob = job_model("review", _MeasureRun | _CutRun)
 
 
 @router.get("/review", response_class=HTMLResponse, include_in_schema=False)
@@ -118,6 +109,7 @@ async def show_review(request: Request, site: CurrentSite) -> HTMLResponse:
         "state": await site.lists.run(lambda: _state(site)),
         "is_empty": await site.lists.run(site.is_empty),
         "describe_run": describe_run,
+        "install": "" if find_spec("torch") else install_command("train"),
     }
     return site.page("review.html", request, values)
 
@@ -129,7 +121,10 @@ async def get_review(site: CurrentSite) -> ResultResponse:
 
 
 @router.get("/api/review/pairs", response_model=list[PairToJudge])
-async def list_pairs(site: CurrentSite, limit: Annotated[int, Query(ge=1, le=50)] = 10) -> ResultResponse:
+async def list_pairs_to_judge(
+    site: CurrentSite,
+    limit: Annotated[int, Query(ge=1, le=50, description="Number of pairs, at most.", examples=[10])] = 10,
+) -> ResultResponse:
     """Pairs to judge next, from near to far."""
 
     def work() -> list[dict[str, Any]]:
@@ -160,26 +155,27 @@ async def judge_pair(site: CurrentSite, verdict: JudgedPair) -> ResultResponse:
 
 
 @router.get("/api/review/history", response_model=list[PastVerdict])
-async def list_history(site: CurrentSite) -> ResultResponse:
+async def list_verdicts(site: CurrentSite) -> ResultResponse:
     """The last verdicts on pairs, the newest first; those on videos that are not in the index any more are left out."""
     return ResultResponse(await site.lists.run(lambda: _history(site)))
 
 
-@router.post("/api/review/train")
-async def train(site: CurrentSite, training: Training) -> JobState:
+@router.post("/api/review/train", status_code=202, response_model=ReviewJob)
+async def train_on_verdicts(site: CurrentSite, training: Training) -> ResultResponse:
     """Train on the verdicts, as a job; what is in use stays."""
     site.check_writable()
 
     def work(job: Job) -> object:
         with Index.open(site.index.location, read_only=True) as index:
-            run = train_measure if training.what == "measure" else train_cuts
-            return run(index, on_progress=lambda done, total: job.report(done, total, "training"))
+            run: Callable[..., MeasureReview | CutReview] = train_measure if training.what == "measure" else train_cuts
+            trained = run(index, on_progress=lambda done, total: job.report(done, total, "training"))
+        return {"kind": training.what, **trained.to_dict()}
 
-    return site.jobs.start("review", "Train on verdicts", work).state()
+    return accepted(site.jobs.start("review", "Train on verdicts", work))
 
 
 @router.post("/api/review/use", response_model=ReviewState)
-async def switch(site: CurrentSite, switch: Switch) -> ResultResponse:
+async def switch_trained(site: CurrentSite, switch: Switch) -> ResultResponse:
     """Use what was trained last, or what was there before."""
     site.check_writable()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi import Path as PathPart
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from numpy.typing import NDArray
@@ -28,7 +27,19 @@ from vidkin.rendering.text import describe_parts, match_as_json
 from vidkin.similarity import SURE, UNRELATED, Box, Segment
 from vidkin.web.library import VideoModel, video_values
 from vidkin.web.media import Source, open_source, source_item
-from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, result_model
+from vidkin.web.parameters import Body, BodyBox, OptionalUpload, OptionalVideo, Prefer, VideoId, wants_job
+from vidkin.web.site import (
+    CurrentSite,
+    Page,
+    ResultResponse,
+    Site,
+    accepted,
+    answer_model,
+    job_model,
+    or_job,
+    result_model,
+    work_of,
+)
 
 router = APIRouter(tags=["search"])
 search_page = Page(router, "Search", "/search")
@@ -37,20 +48,18 @@ search_page = Page(router, "Search", "/search")
 _LEAST_SIDE = 16
 # Characters of the names that a page gives itself and its searches.
 _TICKET = 64
-# Seconds between looks whether whoever asked is still there.
-_LOOK_EVERY = 0.5
 _Answer = TypeVar("_Answer")
 
 
-class SearchQuery(BaseModel):
-    """What is searched for: ``video`` or ``upload``, and which part of it."""
+class SearchQuery(Body):
+    """What is searched for: `video` or `upload`, and which part of it."""
 
-    video: int | None = Field(None, description="Number of a video of the index.")
-    upload: str | None = Field(None, description="Id of a dropped file.")
-    start: float | None = Field(None, ge=0, description="Begin of a stretch, seconds.")
-    end: float | None = Field(None, gt=0, description="End of a stretch, seconds.")
-    time: float = Field(0.0, ge=0, description="Moment of the frame on which a rectangle is, seconds.")
-    box: Box | None = Field(None, description="Rectangle: left, top, right, bottom, as shares of the picture.")
+    video: VideoId | None = Field(None, description="Number of a video of the index.")
+    upload: str | None = Field(None, max_length=100, description="Id of an uploaded file.")
+    start: float | None = Field(None, ge=0, le=1e6, description="Begin of a stretch, seconds.")
+    end: float | None = Field(None, gt=0, le=1e6, description="End of a stretch, seconds.")
+    time: float = Field(0.0, ge=0, le=1e6, description="Moment of the frame on which a rectangle is, seconds.")
+    box: BodyBox | None = Field(None, description="Rectangle: left, top, right, bottom, as shares of the frame.")
 
     def check(self) -> None:
         """Raise InvalidArgumentError unless it names one thing, and one part of it."""
@@ -77,11 +86,31 @@ class _Caller:
     client: str
     ticket: str
 
+    async def run(self, site: Site, work: Callable[[], _Answer]) -> _Answer:
+        """Do the work of a search when its turn comes."""
+        return await site.searches.run(work, client=self.client, ticket=self.ticket)
+
 
 def _caller(
     request: Request,
-    tab: Annotated[str, Header(alias="X-Vidkin-Tab", max_length=_TICKET)] = "",
-    ticket: Annotated[str, Header(alias="X-Vidkin-Ticket", max_length=_TICKET)] = "",
+    tab: Annotated[
+        str,
+        Header(
+            alias="X-Vidkin-Tab",
+            max_length=_TICKET,
+            description="Any name of who asks; clients take turns.",
+            examples=["17"],
+        ),
+    ] = "",
+    ticket: Annotated[
+        str,
+        Header(
+            alias="X-Vidkin-Ticket",
+            max_length=_TICKET,
+            description="Any name of this request, to ask for its place in the line.",
+            examples=["17.1"],
+        ),
+    ] = "",
 ) -> _Caller:
     return _Caller(f"{request.client.host if request.client else ''} {tab}", ticket)
 
@@ -111,7 +140,7 @@ MatchModel: Any = result_model(
 )
 SearchResult: Any = answer_model(
     "SearchResult",
-    "The matches of a search, best first; ``has_segments`` is false where scores order kinds of videos.",
+    "The matches of a search, best first.",
     matches=list[MatchModel],
     has_segments=bool,
     seconds=float,
@@ -161,11 +190,17 @@ async def show_search(
     return site.page("search.html", request, values)
 
 
-@router.post("/api/search", response_model=SearchResult)
-async def search(site: CurrentSite, query: Search, request: Request, caller: Caller) -> ResultResponse:
+SearchJob = job_model("search", SearchResult)
+
+
+@router.post("/api/search", response_model=SearchResult, responses=or_job(SearchJob))
+async def search_videos(site: CurrentSite, query: Search, caller: Caller, prefer: Prefer = "") -> ResultResponse:
     """The videos of the index that match, best first; a video does not match itself."""
     query.check()
-    return ResultResponse(await _in_line(site, request, caller, partial(_search, site, query)))
+    work = partial(_search, site, query)
+    if wants_job(prefer):
+        return accepted(site.jobs.start("search", "Search", work_of(work), video=query.video, turns=site.turns))
+    return ResultResponse(await caller.run(site, work))
 
 
 @router.get(
@@ -173,23 +208,16 @@ async def search(site: CurrentSite, query: Search, request: Request, caller: Cal
     response_model=PlaceInLine,
     responses={204: {"description": "It has not begun, or ended."}},
 )
-async def place_in_line(site: CurrentSite, ticket: Annotated[str, PathPart(max_length=_TICKET)]) -> Response:
-    """Where a search or a match is in the line: the one that was sent with this ``X-Vidkin-Ticket``."""
+async def get_place_in_line(
+    site: CurrentSite,
+    ticket: Annotated[
+        str, PathPart(max_length=_TICKET, description="`X-Vidkin-Ticket` of the search.", examples=["17.1"])
+    ],
+) -> Response:
+    """Where a search or a match is in the line: the one that was sent with this `X-Vidkin-Ticket`."""
     position = site.searches.position(ticket)
     # A page that asks when the search has just ended did nothing wrong.
     return Response(status_code=204) if position is None else JSONResponse({"position": position})
-
-
-async def _in_line(site: Site, request: Request, caller: _Caller, work: Callable[[], _Answer]) -> _Answer:
-    """Do the work when its turn comes, unless whoever asked has left."""
-    task = asyncio.ensure_future(site.searches.run(work, client=caller.client, ticket=caller.ticket))
-    try:
-        while not (await asyncio.wait([task], timeout=_LOOK_EVERY))[0]:
-            if await request.is_disconnected():
-                raise HTTPException(499, "the search was given up")
-        return task.result()
-    finally:
-        task.cancel()
 
 
 def _search(site: Site, query: Search) -> dict[str, Any]:
@@ -252,8 +280,8 @@ def cut_out(source: Source, seconds: float, box: Box) -> NDArray[np.uint8]:
 @router.get("/api/rectangles")
 async def list_rectangles(
     site: CurrentSite,
-    video: int | None = None,
-    upload: str | None = None,
+    video: OptionalVideo = None,
+    upload: OptionalUpload = None,
     time: Annotated[float, Query(ge=0, le=1e6, description="Seconds.")] = 0.0,
 ) -> list[Box]:
     """The largest rectangles in a picture, for searches with a part of it: left, top, right, bottom, as shares."""
@@ -273,7 +301,7 @@ async def list_rectangles(
 class Pair(SearchQuery):
     """A query without a rectangle, and the video that it is compared with."""
 
-    target: int = Field(description="Number of a video of the index.")
+    target: VideoId = Field(description="Number of a video of the index.")
     mirrored: bool = Field(True, description="Also compare either one flipped left to right.")
 
 
@@ -318,13 +346,21 @@ async def show_match(
     return site.page("match.html", request, {"query": query, "target": other})
 
 
-@router.post("/api/match", response_model=MatchResult)
-async def match(site: CurrentSite, pair: Pair, request: Request, caller: Caller) -> ResultResponse:
-    """One video (or dropped file) against one video of the index."""
+MatchJob = job_model("match", MatchResult)
+
+
+@router.post("/api/match", response_model=MatchResult, responses=or_job(MatchJob))
+async def match_videos(site: CurrentSite, pair: Pair, caller: Caller, prefer: Prefer = "") -> ResultResponse:
+    """One video (or uploaded file) against one video of the index."""
     pair.check()
     if pair.box is not None:
         raise InvalidArgumentError("a match is of whole pictures; leave out box, or search with it")
-    return ResultResponse(await _in_line(site, request, caller, partial(_match, site, pair)))
+    work = partial(_match, site, pair)
+    if wants_job(prefer):
+        return accepted(
+            site.jobs.start("match", "Compare two videos", work_of(work), video=pair.video, turns=site.turns)
+        )
+    return ResultResponse(await caller.run(site, work))
 
 
 def _match(site: Site, pair: Pair) -> dict[str, Any]:
@@ -347,29 +383,29 @@ def _match(site: Site, pair: Pair) -> dict[str, Any]:
     }
 
 
-class SyncPart(BaseModel):
-    """Where two files show the same: moment t of the leader in [start, end] is at ``at + (t - start) * rate``."""
+class SyncPart(Body):
+    """Where two files show the same: moment t of the leader in [start, end] is at `at + (t - start) * rate`."""
 
     start: float = Field(ge=0, le=1e6, description="Begin in the leader, seconds.")
     end: float = Field(ge=0, le=1e6, description="End in the leader, seconds.")
     at: float = Field(ge=0, le=1e6, description="Begin in the follower, seconds.")
     rate: float = Field(1.0, gt=0.01, lt=100, description="Seconds of the follower per second of the leader.")
     mirrored: bool = Field(False, description="One of the two is flipped left to right.")
-    leader_box: Box = Field((0.0, 0.0, 1.0, 1.0), description="Part of the leader's picture, shares.")
-    box: Box = Field((0.0, 0.0, 1.0, 1.0), description="Part of the follower's picture, shares.")
+    leader_box: BodyBox = Field((0.0, 0.0, 1.0, 1.0), description="Part of the leader's picture, shares.")
+    box: BodyBox = Field((0.0, 0.0, 1.0, 1.0), description="Part of the follower's picture, shares.")
 
 
-class SyncQuery(BaseModel):
+class SyncQuery(Body):
     """Two files that are played in sync, and about where they match."""
 
-    video: int | None = Field(None, description="Number of the leader.")
-    upload: str | None = Field(None, description="Id of the leader, a dropped file.")
-    target: int = Field(description="Number of the follower.")
+    video: VideoId | None = Field(None, description="Number of the leader.")
+    upload: str | None = Field(None, max_length=100, description="Id of the leader, an uploaded file.")
+    target: VideoId = Field(description="Number of the follower.")
     parts: list[SyncPart] = Field(max_length=8, description="Where they match, to within three quarters of a second.")
 
 
 @router.post("/api/sync")
-async def refine_times(site: CurrentSite, query: SyncQuery, request: Request, caller: Caller) -> list[SyncPart]:
+async def refine_times(site: CurrentSite, query: SyncQuery, caller: Caller) -> list[SyncPart]:
     """The same parts with exact times, by decoding both files around them: for players that show both by frame."""
 
     def work() -> list[SyncPart]:
@@ -379,8 +415,7 @@ async def refine_times(site: CurrentSite, query: SyncQuery, request: Request, ca
             either.open().close()
         return [_exact(site, leader, follower, part) for part in query.parts]
 
-    parts: list[SyncPart] = await _in_line(site, request, caller, work)
-    return parts
+    return await caller.run(site, work)
 
 
 def _exact(site: Site, leader: Source, follower: Source, part: SyncPart) -> SyncPart:
@@ -402,7 +437,7 @@ def _exact(site: Site, leader: Source, follower: Source, part: SyncPart) -> Sync
         )
         partial.write_text(exact.model_dump_json(), encoding="ascii")
 
-    return SyncPart.model_validate_json(site.cache.get(key, ".json", write).read_text(encoding="ascii"))
+    return site.cache.parse(key, ".json", write, SyncPart.model_validate_json)
 
 
 def _segment(part: SyncPart) -> Segment:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
@@ -17,8 +17,21 @@ from vidkin.index.storage.lists import change_saved_list, rename_saved_list
 from vidkin.rendering.text import json_text, number, printable
 from vidkin.similarity import SURE
 from vidkin.web.files import open_record
-from vidkin.web.jobs import Job, JobState
-from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, answer_model, base_name, safe_stem
+from vidkin.web.jobs import Job
+from vidkin.web.parameters import Body, VideoId
+from vidkin.web.shots import FailedVideo
+from vidkin.web.site import (
+    CurrentSite,
+    Page,
+    ResultResponse,
+    Site,
+    accepted,
+    answer_model,
+    base_name,
+    download,
+    job_model,
+    safe_stem,
+)
 
 router = APIRouter(tags=["lists"])
 selection_page = Page(router)
@@ -37,29 +50,61 @@ ListSummary: Any = answer_model(
 )
 
 
-class ListChange(BaseModel):
+ListName = Annotated[str, Query(max_length=200, description="Name of the list.", examples=["favorites"])]
+
+
+class CopyFound(BaseModel):
+    """A copy of a video."""
+
+    id: int = Field(description="Number of the copy.")
+    name: str = Field(description="Name of its file.")
+    score: float = Field(description="Score in [0, 1].")
+
+
+class CopiesFound(BaseModel):
+    """A video that has copies."""
+
+    id: int = Field(description="Number of the video.")
+    name: str = Field(description="Name of its file.")
+    copies: list[CopyFound] = Field(description="The copies, best first.")
+
+
+CopiesJob = job_model(
+    "copies",
+    answer_model(
+        "CopiesResult",
+        "The copies of some videos.",
+        videos=int,
+        found=list[CopiesFound],
+        failed=list[FailedVideo],
+    ),
+)
+RemoveJob = job_model("remove", answer_model("RemoveResult", "What was removed.", removed=int, paths=list[str]))
+
+
+class ListChange(Body):
     """Videos to add to a list and to take off it."""
 
     name: str = Field(max_length=200, description="Name of the list; it is made if there is none.")
-    add: list[int] = Field(default_factory=list, max_length=_MOST, description="Numbers of videos.")
-    remove: list[int] = Field(default_factory=list, max_length=_MOST, description="Numbers of videos.")
+    add: list[VideoId] = Field(default_factory=list, max_length=_MOST, description="Numbers of videos.")
+    remove: list[VideoId] = Field(default_factory=list, max_length=_MOST, description="Numbers of videos.")
 
 
-class NewName(BaseModel):
+class NewName(Body):
     """Another name for a list."""
 
     name: str = Field(max_length=200, description="Name of the list.")
-    new_name: str | None = Field(max_length=200, description="Its name from now on; None drops the list.")
+    new_name: str | None = Field(max_length=200, description="Its name from now on; null drops the list.")
 
 
-class SomeVideos(BaseModel):
+class SomeVideos(Body):
     """Videos of the index."""
 
-    videos: list[int] = Field(min_length=1, max_length=_MOST, description="Numbers of the videos.")
+    videos: list[VideoId] = Field(min_length=1, max_length=_MOST, description="Numbers of the videos.")
 
 
 @router.get("/api/lists", response_model=list[ListSummary])
-async def get_lists(site: CurrentSite) -> ResultResponse:
+async def list_lists(site: CurrentSite) -> ResultResponse:
     """The lists of the index, by name."""
     return ResultResponse(await site.lists.run(partial(_summaries, site)))
 
@@ -89,8 +134,8 @@ async def rename_list(site: CurrentSite, name: NewName) -> ResultResponse:
     return ResultResponse(await site.lists.run(work))
 
 
-@router.get("/api/lists.json", responses={200: {"content": {"application/json": {}}}})
-async def export_list(site: CurrentSite, name: str) -> Response:
+@router.get("/api/lists.json", response_class=Response, responses=download("application/json"))
+async def export_list(site: CurrentSite, name: ListName) -> Response:
     """The videos of a list with all that the index knows of them, as a file."""
 
     def work() -> bytes:
@@ -100,8 +145,8 @@ async def export_list(site: CurrentSite, name: str) -> Response:
     return _download(await site.lists.run(work), name, "json", "application/json")
 
 
-@router.get("/api/lists.csv", responses={200: {"content": {"text/csv": {}}}})
-async def export_list_table(site: CurrentSite, name: str) -> Response:
+@router.get("/api/lists.csv", response_class=Response, responses=download("text/csv"))
+async def export_list_table(site: CurrentSite, name: ListName) -> Response:
     """The videos of a list as a table: path, seconds, bytes, width, height, codec, content hash."""
 
     def work() -> bytes:
@@ -114,8 +159,8 @@ async def export_list_table(site: CurrentSite, name: str) -> Response:
     return _download(await site.lists.run(work), name, "csv", "text/csv")
 
 
-@router.post("/api/videos/copies", status_code=202)
-async def find_copies(site: CurrentSite, chosen: SomeVideos) -> JobState:
+@router.post("/api/videos/copies", status_code=202, response_model=CopiesJob)
+async def find_copies(site: CurrentSite, chosen: SomeVideos) -> ResultResponse:
     """Find copies of some videos in the index, as a job; its result has the matches of each, best first."""
     if not site.index.has_segments:
         raise CollectionMismatchError(
@@ -128,11 +173,11 @@ async def find_copies(site: CurrentSite, chosen: SomeVideos) -> JobState:
         )
     records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
     title = f"Find copies of {number(len(records), 'video')}"
-    return site.jobs.start("copies", title, partial(_find_copies, site, records)).state()
+    return accepted(site.jobs.start("copies", title, partial(_find_copies, site, records)))
 
 
-@router.post("/api/videos/remove", status_code=202)
-async def remove_videos(site: CurrentSite, chosen: SomeVideos) -> JobState:
+@router.post("/api/videos/remove", status_code=202, response_model=RemoveJob)
+async def remove_videos(site: CurrentSite, chosen: SomeVideos) -> ResultResponse:
     """Remove videos from the index, as a job; their files stay where they are. Adding a file by its name brings it
     back; adding its folder does not."""
     site.check_writable()
@@ -144,7 +189,7 @@ async def remove_videos(site: CurrentSite, chosen: SomeVideos) -> JobState:
             removed = index.remove([record.path for record in records])
         return {"removed": removed, "paths": [printable(record.path) for record in records[:100]]}
 
-    return site.jobs.start("remove", f"Remove {number(len(records), 'video')} from the index", work).state()
+    return accepted(site.jobs.start("remove", f"Remove {number(len(records), 'video')} from the index", work))
 
 
 def _find_copies(site: Site, records: list[VideoRecord], job: Job) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import ipaddress
 import os
 import secrets
@@ -27,8 +28,10 @@ _WAITING_CONNECTIONS = 128
 _SECONDS_TO_END = 3
 # A connection without a whole head of a request in so many seconds is closed.
 _SECONDS_FOR_HEAD = 10.0
-# M_ARENA_MAX of malloc.h.
+# M_ARENA_MAX and M_MMAP_THRESHOLD of malloc.h. Without a threshold of its own the library raises it up to 32 MB, and
+# then keeps the memory of each large array for the next one.
 _HEAPS_OPTION, _HEAPS = -8, 2
+_LARGE_OPTION, _LARGE = -3, 1 << 20
 
 
 def serve(
@@ -71,6 +74,8 @@ def serve(
     if not _is_loopback(host):
         settings = replace(settings, hosts=settings.hosts | {host, socket.gethostname()})
     app = create_app(index, settings)
+    # What was loaded until now stays, and is not looked through again whenever memory is given back.
+    gc.freeze()
     listener = _listen(host, port)
     port = listener.getsockname()[1]
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host
@@ -94,12 +99,13 @@ def share_heaps() -> bool:
     """Let all threads of this process take memory from two heaps; whether the system's library can do that (glibc).
 
     It makes up to eight heaps a processor, and gives hardly anything of one back that served another thread: a server's
-    dozens of threads hold a third more than their work needs.
+    dozens of threads hold a third more than their work needs. What is larger than 1 MB is given back at once.
     """
     if not sys.platform.startswith("linux"):
         return False
     try:
-        return bool(ctypes.CDLL(None).mallopt(_HEAPS_OPTION, _HEAPS))
+        library = ctypes.CDLL(None)
+        return bool(library.mallopt(_HEAPS_OPTION, _HEAPS)) and bool(library.mallopt(_LARGE_OPTION, _LARGE))
     except (AttributeError, OSError):  # another library
         return False
 

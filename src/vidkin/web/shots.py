@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,15 +14,17 @@ from urllib.parse import urlencode
 
 import numpy as np
 from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import Path as PathPart
 from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, Field
 
-from vidkin._base.values import LONG_JSON_LIMITS, read_json
+from vidkin._base.values import LONG_JSON_LIMITS, as_json, read_json
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.index import VideoRecord
 from vidkin.rendering.text import printable
-from vidkin.review import forget_corrected, read_corrected, write_corrected
+from vidkin.review import CorrectedShots, forget_corrected, read_corrected, write_corrected
 from vidkin.shots import (
+    BlackStretch,
     Curve,
     Cut,
     DetectedCut,
@@ -36,15 +38,20 @@ from vidkin.shots import (
     shot_format_names,
 )
 from vidkin.web.files import open_record
-from vidkin.web.jobs import Job, JobRunningError, JobState
+from vidkin.web.jobs import Job, JobRunningError
 from vidkin.web.library import video_values
 from vidkin.web.media import source_item
+from vidkin.web.parameters import Body, VideoId, VideoNumber
 from vidkin.web.site import (
     CurrentSite,
     Page,
     ResultResponse,
     Site,
+    accepted,
+    answer_model,
     base_name,
+    download,
+    job_model,
     result_model,
     safe_stem,
     shots_key,
@@ -61,10 +68,10 @@ _A_PAGE = 60
 CutResult: Any = result_model(Cut)
 ShotResult: Any = result_model(Shot, is_critical=bool, thumbnail=str)
 # ``corrected``: by a person; ``curve``: (second, value) of the curve that shows cuts, at most some thousand points,
-# the highest of each stretch.
+# the highest of each stretch; ``critical``: (start, end) in seconds of what a person marked.
 ShotList: Any = result_model(
     ShotDetection,
-    leave_out=("frame_times",),
+    leave_out=("frame_times", "stream"),
     frames=int,
     frame_rate=float,
     duration=float,
@@ -72,27 +79,50 @@ ShotList: Any = result_model(
     cuts=list[CutResult],
     shots=list[ShotResult],
     curve=list[tuple[float, float]],
+    critical=list[tuple[float, float]],
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WantedCut:
-    """A cut as a person wants it.
+class WantedCut(Body):
+    """A cut as a person wants it."""
 
-    Attributes:
-        time: Second of the first frame of the new shot; the nearest frame is taken.
-        kind: Kind of the transition; a gradual one detected there keeps its length.
-    """
-
-    time: Annotated[float, Field(ge=0)]
-    kind: Transition = "hard"
+    time: float = Field(
+        ge=0, le=1e6, description="Second of the first frame of the new shot; the nearest frame is taken."
+    )
+    kind: Transition = Field(
+        "hard", description="Kind of the transition; a gradual one detected there keeps its length."
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class WantedCuts:
-    """The cuts of a video as a person wants them, all of them."""
+class WantedCuts(Body):
+    """The cuts of a video as a person wants them, all of them, and its critical parts."""
 
-    cuts: Annotated[tuple[WantedCut, ...], Field(max_length=100_000)]
+    cuts: list[WantedCut] = Field(max_length=100_000, description="The cuts.")
+    critical: list[Annotated[tuple[float, float], Field(strict=False)]] = Field(
+        default_factory=list,
+        max_length=100_000,
+        description="Start and end in seconds of each critical part; the nearest frames are taken.",
+        examples=[[[1.0, 2.5]]],
+    )
+
+
+class FailedVideo(BaseModel):
+    """A video that could not be done."""
+
+    path: str = Field(description="Path of the video.")
+    cause: str = Field(description="Why it could not be done.")
+
+
+ShotsJob = job_model(
+    "shots", answer_model("ShotsResult", "Whose shots are known now.", videos=int, failed=list[FailedVideo])
+)
+_FORMATS = {name: find_shot_format(name).media_type for name in shot_format_names()}
+ShotForm = Annotated[
+    str,
+    PathPart(
+        description="Format of `vidkin shots --export`.", json_schema_extra={"enum": [*_FORMATS]}, examples=["csv"]
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +185,14 @@ async def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLRes
     return site.page("video_shots.html", request, await site.lists.run(find))
 
 
-class Videos(BaseModel):
+class Videos(Body):
     """Videos of the index."""
 
-    videos: list[int] = Field(min_length=1, max_length=100_000, description="Numbers of the videos.")
+    videos: list[VideoId] = Field(min_length=1, max_length=100_000, description="Numbers of the videos.")
 
 
-@router.post("/api/shots", status_code=202)
-async def detect_all_shots(site: CurrentSite, chosen: Videos) -> JobState:
+@router.post("/api/shots", status_code=202, response_model=ShotsJob)
+async def detect_shots_of_videos(site: CurrentSite, chosen: Videos) -> ResultResponse:
     """Find the shots of several videos, one after the other, as a job; those that are known are not sought again."""
     records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
 
@@ -179,27 +209,27 @@ async def detect_all_shots(site: CurrentSite, chosen: Videos) -> JobState:
         return {"videos": len(records) - len(failed), "failed": failed}
 
     words = base_name(records[0].path) + (f" and {len(records) - 1} more" if len(records) > 1 else "")
-    return site.jobs.start("shots", f"Shots of {words}", work).state()
+    return accepted(site.jobs.start("shots", f"Shots of {words}", work))
 
 
-@router.post("/api/videos/{video}/shots")
-async def detect_shots(site: CurrentSite, video: int) -> JobState:
+@router.post("/api/videos/{video}/shots", status_code=202, response_model=ShotsJob)
+async def detect_shots(site: CurrentSite, video: VideoNumber) -> ResultResponse:
     """Find the shots of a video, as a job; they are kept until the file or the detector changes.
 
     Where that job is at work already, it is the answer.
     """
     record = await site.lists.run(lambda: site.index.record(video))
 
-    def work(job: Job) -> dict[str, int]:
+    def work(job: Job) -> dict[str, Any]:
         detect_shots_of(site, record, lambda done, total: job.report(int(done), int(total or 0), "frames"))
-        return {"video": video}
+        return {"videos": 1, "failed": []}
 
     try:
-        return site.jobs.start("shots", f"Shots of {base_name(record.path)}", work, video=video).state()
+        return accepted(site.jobs.start("shots", f"Shots of {base_name(record.path)}", work, video=video))
     except JobRunningError as error:
         if error.job.video != video:
             raise
-        return error.job.state()
+        return accepted(error.job)
 
 
 def detect_shots_of(site: Site, record: VideoRecord, on_progress: Callable[..., None]) -> None:
@@ -215,7 +245,7 @@ def detect_shots_of(site: Site, record: VideoRecord, on_progress: Callable[..., 
 
 
 @router.get("/api/videos/{video}/shots", response_model=ShotList | None)
-async def get_shots(site: CurrentSite, video: int) -> ResultResponse:
+async def get_shots(site: CurrentSite, video: VideoNumber) -> ResultResponse:
     """The shots of a video, as they were corrected if they were; null until they are detected."""
 
     def work() -> dict[str, Any] | None:
@@ -229,8 +259,9 @@ async def get_shots(site: CurrentSite, video: int) -> ResultResponse:
 
 
 @router.put("/api/videos/{video}/shots", response_model=ShotList)
-async def correct_shots(site: CurrentSite, video: int, wanted: WantedCuts) -> ResultResponse:
-    """Store corrected cuts. Each cut in the list is a label ``cut``, each detected one that is missing ``no cut``."""
+async def correct_shots(site: CurrentSite, video: VideoNumber, wanted: WantedCuts) -> ResultResponse:
+    """Store corrected cuts. Each cut in the list is a label `cut`, each detected one that is missing `no cut`.
+    Critical parts go into exported labels."""
     site.check_writable()
 
     def work() -> dict[str, Any]:
@@ -244,15 +275,20 @@ async def correct_shots(site: CurrentSite, video: int, wanted: WantedCuts) -> Re
                 raise InvalidArgumentError(f"a cut must be after the first frame, got {cut.time:g} s")
             old = next((one for one in stored.detected if one.frame == frame and one.kind == cut.kind), None)
             nearest[frame] = old or DetectedCut(frame, cut.kind)
-        cuts = [nearest[frame] for frame in sorted(nearest)]
-        write_corrected(site.index.place, record.content_hash, cuts, detected=stored.detected, source="shots page")
+        cuts = tuple(nearest[frame] for frame in sorted(nearest))
+        moments = np.append(times, stored.detection.shots[-1].end)
+        marked = sorted(
+            tuple(int(np.abs(moments - time).argmin()) for time in (start, end)) for start, end in wanted.critical
+        )
+        corrected = CorrectedShots(cuts, tuple((start, end) for start, end in marked if start < end))
+        write_corrected(site.index.place, record.content_hash, corrected, detected=stored.detected, source="shots page")
         return _list(site, record)
 
     return ResultResponse(await site.lists.run(work))
 
 
 @router.delete("/api/videos/{video}/shots", response_model=ShotList)
-async def forget_shots(site: CurrentSite, video: int) -> ResultResponse:
+async def forget_shots(site: CurrentSite, video: VideoNumber) -> ResultResponse:
     """Discard corrections: the shots are those of the detector again; labels that were given stay."""
     site.check_writable()
 
@@ -264,9 +300,11 @@ async def forget_shots(site: CurrentSite, video: int) -> ResultResponse:
     return ResultResponse(await site.lists.run(work))
 
 
-@router.get("/api/videos/{video}/shots/{form}", response_class=Response)
-async def export_shots(site: CurrentSite, video: int, form: str) -> Response:
-    """The shots as a file, corrected ones if there are any; ``form`` is a format of `vidkin shots --export`."""
+@router.get(
+    "/api/videos/{video}/shots/{form}", response_class=Response, responses=download(*sorted({*_FORMATS.values()}))
+)
+async def export_shots(site: CurrentSite, video: VideoNumber, form: ShotForm) -> Response:
+    """The shots as a file, corrected ones if there are any."""
     kind = find_shot_format(form)
 
     def work() -> tuple[bytes, str]:
@@ -274,7 +312,7 @@ async def export_shots(site: CurrentSite, video: int, form: str) -> Response:
         detection = _open(site, record).detection
         if kind.reads_video:
             open_record(record).close()  # what is not the file that was indexed is not looked at
-        with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
+        with tempfile.TemporaryDirectory(prefix="vidkin-run-") as folder:
             path = Path(folder, f"shots{kind.suffix}")
             kind.write(detection, path)
             return path.read_bytes(), Path(record.path).stem
@@ -309,6 +347,10 @@ def _as_json(detection: ShotDetection) -> dict[str, Any]:
             for cut in detection.cuts
         ],
         "critical": [shot.critical for shot in detection.shots],
+        "black": as_json(detection.black),
+        "stream": detection.stream,
+        "offset": detection.offset,
+        "time_code": detection.time_code,
         "times": np.asarray(detection.frame_times).round(6).tolist(),
         "end": detection.shots[-1].end,
         "curve": None
@@ -327,7 +369,8 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
     def refuse(_: Path) -> None:
         raise _NotDetectedError
 
-    path = site.cache.get(shots_key(record, site.detector()), ".json", refuse)
+    key = shots_key(record, site.detector())
+    path = site.cache.get(key, ".json", refuse)
     try:
         table = read_json(path, LONG_JSON_LIMITS)
         detected = tuple(DetectedCut(**row) for row in table["cuts"])
@@ -337,13 +380,15 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
             float(table["end"]),
             list(table["critical"]),
         )
+        black = tuple(BlackStretch(**row) for row in table["black"])
+        stream, offset, time_code = table["stream"], float(table["offset"]), str(table["time_code"])
         curve = table["curve"] and Curve(np.array(table["curve"][0]), np.array(table["curve"][1]), table["curve"][2])
-    except (ValueError, TypeError, LookupError):
+    except (OSError, ValueError, TypeError, LookupError):
         # Damaged from outside. What is cached can be made again.
-        path.unlink(missing_ok=True)
+        site.cache.discard(key, ".json")
         raise _NotDetectedError from None
     corrected = read_corrected(site.index.folder, record.content_hash) if record.content_hash else None
-    cuts = detected if corrected is None else corrected
+    cuts, marked = (detected, ()) if corrected is None else (corrected.cuts, corrected.critical)
     scores = None
     if all(score is not None for score in critical):
         # Something happens at the end of a shot: a corrected one is as critical as the detected one with its end.
@@ -351,7 +396,22 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
         lasts = [cut.frame - 1 for cut in cuts] + [len(times) - 1]
         scores = tuple(critical[sum(end <= last for end in ends)] for last in lasts)
     detected_cuts = DetectedCuts(cuts, curve, scores)
-    detection = build_detection(record.path, detector, detected_cuts, times, end=end)
+    built = build_detection(record.path, detector, detected_cuts, times, end=end)
+    detection = replace(
+        built,
+        # What a person marked makes its shot critical, whatever the detector says.
+        shots=tuple(
+            replace(shot, critical=1.0)
+            if any(start < shot.end_frame and last > shot.start_frame for start, last in marked)
+            else shot
+            for shot in built.shots
+        ),
+        stream=stream,
+        offset=offset,
+        time_code=time_code,
+        black=black,
+        critical=tuple((start, min(last, len(times))) for start, last in marked if start < len(times)),
+    )
     return _Stored(detection, detected, corrected is not None)
 
 
@@ -366,13 +426,16 @@ def _list(site: Site, record: VideoRecord) -> dict[str, Any]:
         )
         tops = [start + int(detection.curve.values[start:end].argmax()) for start, end in pairwise(edges)]
         points = tuple((float(detection.curve.times[top]), float(detection.curve.values[top])) for top in tops)
+    moments = np.append(detection.frame_times, duration)
+    seen = [sum(detection.seen(place)) // 2 for place in range(len(detection.shots))]
     return {
-        **detection.to_dict(),
+        **detection.to_dict(short=True),
         "corrected": stored.corrected,
         "duration": duration,
         "shots": [
-            {**shot.to_dict(), "thumbnail": thumbnail_address(record, (shot.start + shot.end) / 2)}
-            for shot in detection.shots
+            {**shot.to_dict(), "thumbnail": thumbnail_address(record, float(moments[frame]))}
+            for shot, frame in zip(detection.shots, seen, strict=True)
         ],
+        "critical": [(float(moments[start]), float(moments[end])) for start, end in detection.critical],
         "curve": points,
     }

@@ -6,10 +6,11 @@ import dataclasses
 import inspect
 import json
 import os
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, JSONResponse
@@ -19,7 +20,6 @@ from pydantic import BaseModel, Field, create_model
 
 from vidkin._base.values import as_json, describe_settings
 from vidkin._version import __version__
-from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
 from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.place import Place
@@ -29,11 +29,18 @@ from vidkin.web.cache import DiskCache
 from vidkin.web.collection import SharedIndex
 from vidkin.web.groups import ShownGroups, ShownRecurring
 from vidkin.web.guard import Settings
-from vidkin.web.jobs import Jobs
+from vidkin.web.job_files import JobFiles
+from vidkin.web.job_state import JobKind, JobState
+from vidkin.web.jobs import Job, Jobs
 from vidkin.web.lanes import Lane
+from vidkin.web.problems import RefusedError
 from vidkin.web.uploads import Uploads
 
-CACHE_FOLDER = "web-cache"
+CACHE_FOLDER, JOBS_FOLDER = "web-cache", "web-jobs"
+# Searches and comparisons that jobs do at a time, besides those of pages.
+_JOBS_AT_A_TIME = 2
+# Pages with a link that is always visible; the links of the others are behind "More".
+_MAIN_PAGES = 5
 # Between a number and its unit: no line ends there.
 _FIXED_SPACE = "\N{NO-BREAK SPACE}"
 
@@ -61,6 +68,7 @@ class Site:
         index: The index, as many requests read it.
         cache: Thumbnails and previews.
         jobs: Work that outlives a request.
+        turns: Jobs that search or compare take turns by it.
         uploads: Dropped files.
         lists: Lane for quick work: records, files of a second.
         pictures: Lane for thumbnails.
@@ -73,10 +81,13 @@ class Site:
 
     def __init__(self, place: Place, settings: Settings, pages: Sequence[Page]) -> None:
         self.settings = settings
-        self.index = SharedIndex(place, cluster=settings.cluster)
-        self.cache = DiskCache(self.index.folder / CACHE_FOLDER, most=settings.cache_bytes)
-        self.jobs = Jobs()
+        read_only = settings.read_only
+        self.index = SharedIndex(place, cluster=settings.cluster, read_only=read_only)
+        self.cache = DiskCache(self.index.folder / CACHE_FOLDER, most=settings.cache_bytes, read_only=read_only)
         self.uploads = Uploads(settings)
+        is_kept = place.folder is not None and not read_only
+        self.jobs = Jobs(JobFiles(self.index.folder / JOBS_FOLDER if is_kept else None), self.uploads.shown)
+        self.turns = threading.BoundedSemaphore(_JOBS_AT_A_TIME)
         self.groups = ShownGroups(self.index)
         self.recurring = ShownRecurring(self.index)
         self._saved: tuple[object, SavedLists] | None = None
@@ -108,7 +119,8 @@ class Site:
         shown = [page for page in pages if page.title]
         self._templates.globals.update(
             version=__version__,
-            navigation=shown,
+            navigation=shown[:_MAIN_PAGES],
+            more_pages=shown[_MAIN_PAGES:],
             page_keys=_letters([page.title for page in shown]),
             index_name=base_name(self.index.location),
             read_only=settings.read_only,
@@ -126,6 +138,7 @@ class Site:
 
     def lists_of_videos(self) -> SavedLists:
         """The lists that people keep; not to be changed. They are read again when another program wrote them."""
+        self.index.check_present()
         version = self.index.place.version(SavedLists.FILE)
         if self._saved is None or self._saved[0] != version:
             self._saved = (version, SavedLists.open(self.index.place))
@@ -140,9 +153,14 @@ class Site:
         return self.cache.has(shots_key(record, detector), ".json")
 
     def check_writable(self) -> None:
-        """Raise InvalidArgumentError if this server only shows."""
+        """Raise RefusedError if this server only shows."""
         if self.settings.read_only:
-            raise InvalidArgumentError("this server was started with --read-only and changes nothing")
+            raise RefusedError(403, "read-only", "this server was started with --read-only and changes nothing")
+
+    def calls(self) -> int:
+        """Number of calls that the lanes have done, and of changes in jobs."""
+        lanes = self.lists, self.pictures, self.searches, self.conversions, self.streams
+        return sum(lane.calls for lane in lanes) + sum(job.state().version for job in self.jobs.all())
 
     def close(self) -> None:
         """Stop jobs and release files."""
@@ -217,11 +235,47 @@ CurrentSite = Annotated[Site, Depends(_site_of)]
 
 
 class ResultResponse(JSONResponse):
-    """Plain values or results of the library, written as ``--json`` writes them."""
+    """Plain values or results of the library, written as ``--format json`` writes them."""
 
     def render(self, content: Any) -> bytes:
         """The document; a number that JSON lacks becomes null, a name that is not valid Unicode is escaped."""
         return json_text(content).encode("ascii")
+
+
+def accepted(job: Job) -> ResultResponse:
+    """The answer when a job has begun: its state, and where it can be asked for."""
+    return ResultResponse(job.state(), 202, {"Location": f"/api/jobs/{job.id}"})
+
+
+def job_model(kind: JobKind, result: Any) -> type[BaseModel]:
+    """Description of a job.
+
+    Args:
+        kind: Kind of the job.
+        result: Type of its result.
+    """
+    fields = {"kind": Literal[kind], "result": result | None}
+    return result_model(JobState, called=f"{kind.title()}Job", **fields)
+
+
+def work_of(work: Callable[[], object]) -> Callable[[Job], object]:
+    """Work that reports no steps, for a job."""
+    return lambda _: work()
+
+
+def or_job(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    """The other answer of a function that begins a job if the request prefers that."""
+    return {202: {"model": model, "description": "A job, for `Prefer: respond-async`."}}
+
+
+def download(*kinds: str, about: str = "The file.") -> dict[int | str, dict[str, Any]]:
+    """Description of an answer that is a file of one of these media types."""
+    schemas = {kind: {"schema": {} if kind == "application/json" else _schema_of(kind)} for kind in kinds}
+    return {200: {"description": about, "content": schemas}}
+
+
+def _schema_of(kind: str) -> dict[str, str]:
+    return {"type": "string"} if kind.startswith("text/") else {"type": "string", "format": "binary"}
 
 
 def answer_model(name: str, about: str, /, **fields: Any) -> type[BaseModel]:
@@ -235,7 +289,7 @@ def answer_model(name: str, about: str, /, **fields: Any) -> type[BaseModel]:
     return _model(name, about, fields, {})
 
 
-def result_model(result: type, *, called: str = "", leave_out: Sequence[str] = (), **fields: Any) -> type[BaseModel]:
+def result_model(result: type, /, *, called: str = "", leave_out: Sequence[str] = (), **fields: Any) -> type[BaseModel]:
     """Description of a result of the library, field by field as its ``to_dict`` gives it.
 
     Args:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import secrets
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -16,15 +15,19 @@ from pathlib import Path
 from starlette.requests import ClientDisconnect
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.temporary import TemporaryFolder
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import VideoInfo, probe
 from vidkin.rendering.text import file_size, printable
 from vidkin.web.guard import Settings
 from vidkin.web.lanes import Lane
+from vidkin.web.problems import RefusedError
 
 # A sender is given up after so many seconds without a byte, and when the server waited for it in all as long and a
 # second more for each so many bytes: one that sends drops would block the others.
 _PATIENCE, _BYTES_A_SECOND = 30.0, 16_000
+# Paths of temporary folders of vidkin.
+_OWN = re.compile(r"[^\s:'\"]*vidkin-run-[\w./\\-]*[\w/\\-]")
 
 
 @dataclass(slots=True)
@@ -55,7 +58,8 @@ class Uploads:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._folder = Path(tempfile.mkdtemp(prefix="vidkin-uploads-"))
+        self._temporary = TemporaryFolder()
+        self._folder = self._temporary.path
         self._lock = threading.Lock()
         self._files: dict[str, Upload] = {}
         self._arriving = 0
@@ -70,7 +74,8 @@ class Uploads:
             lane: Writes and probes.
 
         Raises:
-            InvalidArgumentError: It is too large, too slow or takes too long, or too many arrive at a time.
+            RefusedError: It is too large.
+            InvalidArgumentError: It is too slow or takes too long, or too many arrive at a time.
             MediaError: It is neither video nor picture.
         """
         most = self._settings.upload_bytes
@@ -109,14 +114,22 @@ class Uploads:
         """The file of an id; counts as a use.
 
         Raises:
-            InvalidArgumentError: It was deleted, or never there.
+            RefusedError: It was deleted, or never there.
         """
         with self._lock:
             upload = self._files.get(number)
             if upload is None:
-                raise InvalidArgumentError("this file is not on the server any more; drop it again")
+                raise RefusedError(404, "not-found", "this file is not on the server any more; drop it again")
             upload.used = time.monotonic()
             return upload
+
+    def shown(self, text: str) -> str:
+        """A text as it can be shown: with the names of files as their senders know them, and without our folders."""
+        with self._lock:
+            files = list(self._files.values())
+        for upload in files:
+            text = text.replace(str(upload.path), upload.name)
+        return printable(_OWN.sub("a temporary file", text))
 
     def remove(self, number: str) -> None:
         """Delete a dropped file now; nothing happens if it is gone."""
@@ -137,7 +150,7 @@ class Uploads:
 
     def close(self) -> None:
         """Delete all dropped files."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._temporary.close()
 
     async def _write(self, path: Path, body: AsyncIterator[bytes], lane: Lane) -> None:
         most, written, waited = self._settings.upload_bytes, 0, 0.0
@@ -156,5 +169,5 @@ class Uploads:
                     await lane.run(lambda piece=piece: file.write(piece))  # type: ignore[misc]
 
 
-def _too_large(most: int) -> InvalidArgumentError:
-    return InvalidArgumentError(f"a file must be of at most {file_size(most)}; index a larger one instead")
+def _too_large(most: int) -> RefusedError:
+    return RefusedError(413, "too-large", f"a file must be of at most {file_size(most)}; index a larger one instead")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
-from vidkin._base.values import read_json
+from vidkin._base.values import parse_json
 from vidkin.index import Coverage, CoverStep, SharedStretch, VideoRecord, is_gone
 from vidkin.rendering.coverage import describe_coverage, strip_of
 from vidkin.rendering.duplicates import describe_member
@@ -20,15 +21,20 @@ from vidkin.web.duplicates import bring_up_to_date
 from vidkin.web.files import open_record
 from vidkin.web.library import VideoModel, video_values
 from vidkin.web.media import source_item
+from vidkin.web.parameters import Body, Prefer, VideoNumber, wants_job
 from vidkin.web.site import (
     CurrentSite,
     Page,
     ResultResponse,
     Site,
+    accepted,
     answer_model,
     base_name,
+    job_model,
+    or_job,
     result_model,
     thumbnail_address,
+    work_of,
 )
 
 router = APIRouter(tags=["library"])
@@ -68,13 +74,17 @@ CoverageModel: Any = result_model(
 
 
 @router.get("/api/videos/{video}", response_model=VideoModel)
-async def get_video(site: CurrentSite, video: int) -> ResultResponse:
+async def get_video(site: CurrentSite, video: VideoNumber) -> ResultResponse:
     """One video of the index."""
     return ResultResponse(await site.lists.run(lambda: video_values(site.index.record(video))))
 
 
-@router.get("/api/videos/{video}/coverage", response_model=CoverageModel)
-async def cover_video(site: CurrentSite, video: int) -> ResultResponse:
+CoverageJob = job_model("coverage", CoverageModel)
+NeighborsJob = job_model("neighbors", list[SimilarVideo])
+
+
+@router.get("/api/videos/{video}/coverage", response_model=CoverageModel, responses=or_job(CoverageJob))
+async def get_coverage(site: CurrentSite, video: VideoNumber, prefer: Prefer = "") -> ResultResponse:
     """Which stretches of a video other videos of the index show, too, and what is only in it; reads the file."""
 
     def work() -> dict[str, Any]:
@@ -83,11 +93,13 @@ async def cover_video(site: CurrentSite, video: int) -> ResultResponse:
             found = index.coverage(path)
         return {**found.to_dict(), "words": describe_coverage(found), "strip": strip_of(found)}
 
+    if wants_job(prefer):
+        return accepted(site.jobs.start("coverage", "Coverage", work_of(work), video=video, turns=site.turns))
     return ResultResponse(await site.searches.run(work))
 
 
 @router.get("/videos/{video}", response_class=HTMLResponse, include_in_schema=False)
-async def show_video(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
+async def show_video(request: Request, site: CurrentSite, video: VideoNumber) -> HTMLResponse:
     """Page of one video: its player and what is known of it."""
     await bring_up_to_date(site)
 
@@ -131,18 +143,21 @@ def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
 
 
 @router.get("/api/videos/{video}/neighbors", response_model=list[SimilarVideo] | None)
-async def get_neighbors(site: CurrentSite, video: int) -> ResultResponse:
+async def get_neighbors(site: CurrentSite, video: VideoNumber) -> ResultResponse:
     """The most similar videos, if they were looked for since the index changed last; null otherwise."""
 
     def work() -> list[dict[str, Any]] | None:
-        path = site.cache.find(_neighbors_key(site, site.index.record(video)), ".json")
-        return None if path is None else _neighbor_values(site, path)
+        key = _neighbors_key(site, site.index.record(video))
+        try:
+            return site.cache.parse(key, ".json", _refuse, partial(_neighbor_values, site))
+        except FileNotFoundError:
+            return None
 
     return ResultResponse(await site.lists.run(work))
 
 
-@router.post("/api/videos/{video}/neighbors", response_model=list[SimilarVideo])
-async def find_neighbors(site: CurrentSite, video: int) -> ResultResponse:
+@router.post("/api/videos/{video}/neighbors", response_model=list[SimilarVideo], responses=or_job(NeighborsJob))
+async def find_neighbors(site: CurrentSite, video: VideoNumber, prefer: Prefer = "") -> ResultResponse:
     """The most similar videos, best first; reads the file, and keeps the answer until the index changes."""
 
     def work() -> list[dict[str, Any]]:
@@ -159,8 +174,10 @@ async def find_neighbors(site: CurrentSite, video: int) -> ResultResponse:
             ]
             path.write_text(json_text(rows), encoding="utf-8")
 
-        return _neighbor_values(site, site.cache.get(_neighbors_key(site, record), ".json", make))
+        return site.cache.parse(_neighbors_key(site, record), ".json", make, partial(_neighbor_values, site))
 
+    if wants_job(prefer):
+        return accepted(site.jobs.start("neighbors", "Similar videos", work_of(work), video=video, turns=site.turns))
     return ResultResponse(await site.searches.run(work))
 
 
@@ -171,18 +188,22 @@ def _neighbors_key(site: Site, record: VideoRecord) -> str:
     return f"neighbors\0{record.content_hash}\0{record.path}\0{len(records)}\0{newest}"
 
 
-def _neighbor_values(site: Site, path: Path) -> list[dict[str, Any]]:
+def _refuse(path: Path) -> None:
+    raise FileNotFoundError(f"nobody looked for what {path} says")
+
+
+def _neighbor_values(site: Site, content: bytes) -> list[dict[str, Any]]:
     by_id = site.index.listing().by_id
     return [
         {"score": score, "at": at, "video": video_values(by_id[number])}
-        for number, score, at in read_json(path)[:_MOST_NEIGHBORS]
+        for number, score, at in parse_json(content)[:_MOST_NEIGHBORS]
         if number in by_id
     ]
 
 
 @router.get("/api/videos/{video}/recurring", response_model=list[RecurringPart] | None)
-async def get_recurring(site: CurrentSite, video: int) -> ResultResponse:
-    """What of a video other videos show, too, such as an opening; null if nobody looked (``POST /api/recurring``) since
+async def get_recurring(site: CurrentSite, video: VideoNumber) -> ResultResponse:
+    """What of a video other videos show, too, such as an opening; null if nobody looked (`POST /api/recurring`) since
     the index changed."""
 
     def work() -> list[dict[str, Any]] | None:
@@ -205,7 +226,7 @@ async def get_recurring(site: CurrentSite, video: int) -> ResultResponse:
     return ResultResponse(await site.lists.run(work))
 
 
-class PlayerMoment(BaseModel):
+class PlayerMoment(Body):
     """A time in a video."""
 
     time: float = Field(0.0, ge=0, le=1e6, description="Seconds.")
@@ -218,7 +239,7 @@ class OpenedVideo(BaseModel):
 
 
 @router.post("/api/videos/{video}/open")
-async def open_video(request: Request, site: CurrentSite, video: int, moment: PlayerMoment) -> OpenedVideo:
+async def open_video(request: Request, site: CurrentSite, video: VideoNumber, moment: PlayerMoment) -> OpenedVideo:
     """Show a video in the system's player, on the computer of the server; only for pages that are open on it."""
     site.check_writable()
     if not _is_here(request):

@@ -215,7 +215,7 @@ def test_wrong_arguments_are_named(
 
 @pytest.mark.bench
 def test_pairs_are_made_faster_than_the_network_trains_on_them() -> None:
-    from vidkin.features.frame_encoder import FrameEncoder
+    from vidkin.features import FrameEncoder
 
     pictures = torch.randint(0, 256, (96, 3, 96, 96), dtype=torch.uint8, generator=seeded(1))
     views = torch.rand(192, 3, 64, 64).contiguous(memory_format=torch.channels_last)

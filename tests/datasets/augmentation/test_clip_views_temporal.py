@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vidkin.datasets.augmentation.clip_views import TemporalSettings, plan_frames
+from vidkin.datasets.augmentation import TemporalSettings
+from vidkin.datasets.augmentation.clip_views import plan_frames
 from vidkin.errors import InvalidArgumentError
 
 

@@ -9,15 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vidkin.datasets.augmentation import WarpSettings, random_warp, warp
 from vidkin.datasets.augmentation.geometry import (
-    WarpSettings,
     aspect_matrices,
     crop_matrices,
     mirror_matrices,
     perspective_matrices,
-    random_warp,
     rotation_matrices,
-    warp,
 )
 from vidkin.errors import InvalidArgumentError
 

@@ -7,27 +7,28 @@ from typing import get_args
 import pytest
 import torch
 
-from vidkin.datasets.augmentation.clip_views import (
+from vidkin.datasets.augmentation import (
     LEAST_SHARED,
     OPERATIONS,
     StrongSettings,
     TemporalEdit,
     TemporalSettings,
-    rand_augment,
-    strong_view,
-    weak_view,
-)
-from vidkin.datasets.augmentation.geometry import (
     add_borders,
+    add_caption,
+    add_logo,
+    add_sticker,
     film_screen,
+    lay_over,
     picture_in_picture,
+    rand_augment,
     reframe,
     split_screen,
     stretch,
+    strong_view,
     video_in_video,
     warp,
+    weak_view,
 )
-from vidkin.datasets.augmentation.overlays import add_caption, add_logo, add_sticker, lay_over
 from vidkin.errors import InvalidArgumentError
 
 STILL = TemporalSettings(weights=(0, 0, 0, 0, 0, 1))
@@ -214,6 +215,29 @@ def test_the_shares_are_those_of_the_settings() -> None:
     settings = StrongSettings(temporal=STILL, operations=0, captions=0, stickers=0, inset=0.3)
     views = [strong_view(frames, donors, seed, settings=settings) for seed in range(400)]
     assert sum(view.shows_donor for view in views) / 400 == pytest.approx(0.3, abs=0.07)
+
+
+def test_captions_and_stickers_are_on_frames_chosen_at_random() -> None:
+    grays = torch.full((20, 3, 32, 32), 0.5)
+    donors = grays.expand(3, -1, -1, -1, -1)
+
+    def covered(seed: int, overlaid: tuple[float, float]) -> torch.Tensor:
+        settings = StrongSettings(
+            temporal=STILL, operations=0, captions=1.0, stickers=0.0, blurred=0.0, inset=0.0, overlaid=overlaid
+        )
+        frames = strong_view(grays, donors, seed, settings=settings).frames
+        return ((frames - 0.5).abs() > 0.01).flatten(1).any(1)
+
+    assert all(bool(covered(seed, (1.0, 1.0)).all()) for seed in range(5))
+    for seed in range(5):
+        some = covered(seed, (0.25, 0.25))
+        assert int(some.sum()) == 5
+        assert not bool(some[:5].all())  # anywhere in the clip
+    counts = [int(covered(seed, (0.0, 1.0)).sum()) for seed in range(30)]
+    assert min(counts) >= 1
+    assert max(counts) > 12 > 6 > min(counts)
+    with pytest.raises(InvalidArgumentError, match="overlaid"):
+        StrongSettings(overlaid=(0.0, 1.5))
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (2, 3, 8, 9), (0, 3, 8, 8)])

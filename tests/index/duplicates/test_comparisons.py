@@ -9,12 +9,9 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.files.findings import Finding
-from vidkin.files.proof import Proof
+from vidkin.files import Finding, Proof
+from vidkin.index import Comparisons, PairResult, Traits, open_place
 from vidkin.index.duplicates import comparisons
-from vidkin.index.duplicates.comparisons import Comparisons, PairResult
-from vidkin.index.duplicates.traits import Traits
-from vidkin.index.storage.opening import open_place
 from vidkin.similarity import Segment
 
 SEGMENT = Segment(0, 4, 10, 18, 0.9, 2.0, True, (0, 0, 0.5, 1), (0, 0, 1, 1))
@@ -58,7 +55,7 @@ def test_a_proof_of_an_earlier_method_is_not_one(tmp_path: Path, monkeypatch: py
     made.put("b", "a", PairResult(0.8))
     made.put_proof("a", "b", PROOF)
     made.save()
-    monkeypatch.setattr(comparisons, "REVISION", comparisons.REVISION + 1)
+    monkeypatch.setattr(comparisons, "PROOF_REVISION", comparisons.PROOF_REVISION + 1)
     read = Comparisons.open(open_place(tmp_path), "state")
     assert read.proof("a", "b") is None
     assert read.get("a", "b") == PairResult(0.8)

@@ -15,13 +15,10 @@ from numpy.typing import NDArray
 
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import Difference
+from vidkin.index import Difference, FileRecord, PairResult, VideoRecord
 from vidkin.index.duplicates import placement
-from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.differences import find_differences
-from vidkin.index.storage.records import VideoRecord
-from vidkin.media import probe
-from vidkin.media.packets import compare_packets
+from vidkin.media import compare_packets, probe
 from vidkin.similarity import Segment
 
 RATE, FRAMES = 10, 60

@@ -14,10 +14,17 @@ import pytest
 import vidkin
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import DuplicateGroup, DuplicateMember, FoundGroup, Index, SerialExecutor, plan_removal
+from vidkin.index import (
+    Comparisons,
+    DuplicateGroup,
+    DuplicateMember,
+    FoundGroup,
+    Index,
+    SerialExecutor,
+    open_place,
+    plan_removal,
+)
 from vidkin.index.duplicates import find
-from vidkin.index.duplicates.comparisons import Comparisons
-from vidkin.index.storage.opening import open_place
 
 SIZE = {"width": 160, "height": 120}
 RATE = 5

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.index.duplicates.comparisons import PairResult, relation_of
+from vidkin.index import Decisions, PairResult
+from vidkin.index.duplicates.comparisons import relation_of
 from vidkin.index.duplicates.grouping import GroupIds, Grouping, _Pose
-from vidkin.index.storage.decisions import Decisions
 from vidkin.similarity import Segment
 
 WHOLE = (1.0, 1.0)

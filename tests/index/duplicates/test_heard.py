@@ -13,13 +13,11 @@ import pytest
 from tests.support.sounds import Samples, tune, write_sounds
 from vidkin import Index
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import plan_removal
+from vidkin.index import By, plan_removal
 from vidkin.index.duplicates.heard import ONLY_SOUND, piece_of
-from vidkin.index.query.sound import By
-from vidkin.media.sound import iter_sound
-from vidkin.rendering.duplicates import describe_member
-from vidkin.similarity.sound import RATE as SOUND_RATE
-from vidkin.similarity.sound import SoundFeatures
+from vidkin.media import iter_sound
+from vidkin.rendering import describe_member
+from vidkin.similarity import SOUND_RATE, SoundFeatures
 
 
 @pytest.fixture(scope="module")

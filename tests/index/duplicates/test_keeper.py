@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import Difference, VideoRecord
-from vidkin.index.duplicates.comparisons import FileRecord
+from vidkin.index import Difference, FileRecord, Traits, VideoRecord
 from vidkin.index.duplicates.keeper import (
     COLUMNS,
     DEFAULT_ORDER,
@@ -23,7 +22,6 @@ from vidkin.index.duplicates.keeper import (
     put_in_order,
     rank_by_folders,
 )
-from vidkin.index.duplicates.traits import Traits
 
 
 def candidate(

@@ -14,14 +14,10 @@ import pytest
 from tests.index.helpers import NAMES, PLAIN, Noted, video
 from tests.support.videos import encode, pan
 from vidkin.errors import ClusterError
-from vidkin.files.proof import Proof
-from vidkin.index import Index, VideoRecord
+from vidkin.files import Proof
+from vidkin.index import Calibration, CommonFrames, Comparisons, Index, MapHere, PairResult, Traits, VideoRecord
 from vidkin.index.duplicates import pairing
-from vidkin.index.duplicates.comparisons import Comparisons, PairResult
 from vidkin.index.duplicates.pair_scores import PairJob, Reading, ScoresAhead
-from vidkin.index.duplicates.traits import Traits
-from vidkin.index.query.common import Calibration, CommonFrames
-from vidkin.index.storage.tasks import MapHere
 from vidkin.similarity import CopyScorer
 
 GROUPS = [["0", "longer"], ["1", "mirrored", "worse"]]
@@ -46,7 +42,7 @@ class Copies:
 
 
 def make_copies(
-    folder: Path, extractor: str, *, turned: bool = False, stores: Mapping[str, str] = {"one": "lance"}
+    folder: Path, extractor: str, *, turned: bool = False, stores: Mapping[str, str] = {"one": "disk"}
 ) -> Copies:
     clips = [video(folder / "videos" / f"{seed}.mp4", seed=seed, frames=20) for seed in range(4)]
     clips.append(video(folder / "videos" / "longer.mp4", seed=0, frames=24))

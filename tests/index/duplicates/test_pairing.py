@@ -10,11 +10,18 @@ import pytest
 from numpy.typing import NDArray
 
 from vidkin.errors import NotIndexedError
-from vidkin.index import Entry, MemoryStore, VideoRecord, window_vectors
-from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of
+from vidkin.index import (
+    CommonFrames,
+    Comparisons,
+    Entry,
+    MemoryStore,
+    NearestWindows,
+    PairResult,
+    VideoRecord,
+    window_vectors,
+)
+from vidkin.index.duplicates.comparisons import content_of
 from vidkin.index.duplicates.pairing import PairSearch
-from vidkin.index.query.common import CommonFrames
-from vidkin.index.storage.contract import NearestWindows
 from vidkin.index.storage.records import unit_vectors
 from vidkin.similarity import CopyScorer, FrameFeatures, Segment
 

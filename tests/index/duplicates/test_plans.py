@@ -177,12 +177,10 @@ def test_values_that_no_file_has_are_refused_in_one_line(tmp_path: Path, change:
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_too_long_to_be_a_plan_is_not_read_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("vidkin.index.duplicates.plans._MOST_TEXT", 100)
-    (tmp_path / "plan.json").write_text(" " * 101, encoding="ascii")
-    with pytest.raises(InvalidArgumentError, match="it has more than 100 characters"):
+def test_a_file_that_is_too_long_to_be_a_plan_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "plan.json").open("wb") as file:
+        file.truncate(64_000_001)
+    with pytest.raises(InvalidArgumentError, match="size must be at most 64,000,000 bytes, got more"):
         read_plan(tmp_path / "plan.json")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.plans import proof_of, proven_group, with_proof
+from tests.support.plans import proven_group, with_proof
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import (
     DuplicateMember,
@@ -19,6 +18,7 @@ from vidkin.index import (
     PlanKey,
     apply_plan,
     key_of_plan,
+    open_place,
     place_of_plan,
     plan_removal,
     read_plan,
@@ -27,7 +27,6 @@ from vidkin.index import (
     write_plan,
 )
 from vidkin.index.duplicates.plans import FolderState
-from vidkin.index.storage.opening import open_place
 
 
 def member(path: Path, *, best: bool = False) -> DuplicateMember:
@@ -90,7 +89,6 @@ def test_a_file_that_the_index_did_not_plan_is_refused(plan: DuplicatePlan, tmp_
         {"size": 1},
         {"mtime_ns": 1},
         {"content": "0" * 32},
-        {"whole": False},
         {"folder": None},
         {"folder": FolderState("/films", 1, 2)},
     ],
@@ -168,25 +166,3 @@ def test_a_plan_reaches_out_to_no_address(plan: DuplicatePlan, address: str) -> 
         InvalidArgumentError, match="the index of a plan must be a folder or be named with --made-from, got"
     ):
         place_of_plan(replace(plan, index=address))
-
-
-def test_a_plan_of_an_earlier_version_is_checked_by_its_samples(tmp_path: Path) -> None:
-    best, spare = tmp_path / "best.mp4", tmp_path / "spare.mp4"
-    for path, last in ((best, b"1"), (spare, b"2")):
-        path.write_bytes(b"avc1" + bytes(4 << 20) + last)
-    made = plan_removal([proven_group((member(best, best=True), member(spare)))])
-    write_plan(made, tmp_path / "plan.json")
-    table = json.loads((tmp_path / "plan.json").read_text())
-    for file in (table["groups"][0]["keep"], *table["groups"][0]["remove"]):
-        sample = type(made.groups[0].keep).of(file["path"], whole=False)
-        assert sample.content != file["content"]
-        file.pop("whole"), file.pop("signature", None), file.pop("folder"), file.pop("proof", None)
-        file["content"] = sample.content
-    del table["index"]
-    (tmp_path / "plan.json").write_text(json.dumps(table))
-    old = read_plan(tmp_path / "plan.json")
-    (action,) = apply_plan(old, Journal(tmp_path / "log"), folder=tmp_path / "away")
-    assert action.cause == "the plan has no proof that the file to keep holds everything in it; make the plan again"
-    (action,) = apply_plan(old, Journal(tmp_path / "log"), folder=tmp_path / "away", prove=proof_of)
-    assert action.outcome == "removed"
-    assert [action.outcome for action in undo(Journal(tmp_path / "log"), plan=old)] == ["restored"]

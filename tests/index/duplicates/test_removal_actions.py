@@ -20,6 +20,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import (
     DuplicateMember,
     DuplicatePlan,
+    FileState,
     Journal,
     apply_plan,
     plan_removal,
@@ -27,7 +28,6 @@ from vidkin.index import (
     undo,
     write_plan,
 )
-from vidkin.index.duplicates.plans import FileState
 
 
 def member(path: Path, **facts: object) -> DuplicateMember:
@@ -243,7 +243,7 @@ def test_a_hard_link_cannot_reach_another_disk(
         (action,) = apply_plan(far, Journal(tmp_path / "log"), link="hard", dry_run=dry_run)
         assert (action.outcome, action.cause) == (
             "skipped",
-            f"a hard link cannot reach another disk, that of {folder / 'best.mp4'}; use --symlink",
+            f"a hard link cannot reach another disk, that of {folder / 'best.mp4'}; use --link symbolic",
         )
     assert state(elsewhere) == {"spare.mp4": state(folder)["spare.mp4"]}
 

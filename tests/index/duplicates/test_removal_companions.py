@@ -19,13 +19,13 @@ from vidkin.index import (
     Journal,
     PlanKey,
     apply_plan,
+    open_place,
     plan_removal,
     read_plan,
     sign_plan,
     undo,
     write_plan,
 )
-from vidkin.index.storage.opening import open_place
 
 NAMES = ("best.mp4", "spare.mp4", "spare.en.srt", "spare.nfo", "spare-poster.jpg", "other.webm", "other.webm.xmp")
 
@@ -86,7 +86,7 @@ def test_companions_stay_where_a_link_keeps_the_name(
 ) -> None:
     before = state(folder)
     actions = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away", link=link)  # type: ignore[arg-type]
-    refused = "a hard link would put the bytes of a .mp4 under the name of a .webm; use --symlink, or no link"
+    refused = "a hard link would put the bytes of a .mp4 under the name of a .webm; use --link symbolic, or no link"
     assert outcomes(actions) == {"spare.mp4": "removed", "other.webm": refused if link == "hard" else "removed"}
     assert set(state(folder)) == set(NAMES)
     assert all(state(folder)[name] == before[name] for name in NAMES if not name.endswith((".mp4", ".webm")))

@@ -12,8 +12,8 @@ import pytest
 
 from tests.index.duplicates.test_trash import plan_of
 from vidkin.errors import CollectionLockedError
-from vidkin.index import DuplicatePlan, Journal, apply_plan, undo
-from vidkin.index.duplicates.removal_locks import hold_files, hold_removals
+from vidkin.index import DuplicatePlan, Journal, apply_plan, hold_removals, undo
+from vidkin.index.duplicates.removal_locks import hold_files
 
 HOLD = """
 import sys

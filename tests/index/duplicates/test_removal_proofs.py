@@ -12,8 +12,7 @@ import pytest
 
 from tests.support.plans import proof_of, proven_group
 from vidkin.errors import InvalidArgumentError
-from vidkin.files.findings import Finding
-from vidkin.files.proof import Proof
+from vidkin.files import Finding, Proof
 from vidkin.index import (
     DuplicateGroup,
     DuplicateMember,
@@ -22,13 +21,13 @@ from vidkin.index import (
     Journal,
     apply_plan,
     key_of_plan,
+    open_place,
     place_of_plan,
     plan_removal,
     read_plan,
     sign_plan,
     write_plan,
 )
-from vidkin.index.storage.opening import open_place
 
 NO_PROOF = "the plan has no proof that the file to keep holds everything in it; make the plan again"
 

@@ -16,7 +16,7 @@ from PIL import ImageDraw, ImageFont
 from tests.support.sounds import RATE as SOUND_RATE
 from tests.support.sounds import Samples, tune
 from tests.support.videos import Image, encode, pan, photograph
-from vidkin.files import proof
+from vidkin.files import Proof, Prover
 from vidkin.index import DuplicateGroup, DuplicateMember, Index, SerialExecutor, plan_removal
 
 RATE, COUNT = 10, 40
@@ -155,13 +155,13 @@ def test_only_what_another_file_holds_is_planned(index: Index) -> None:
             assert each.best or each.is_proven or each.doubt
 
 
-def test_what_was_proven_is_not_decoded_again(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_proven_is_not_proven_again(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     groups = index.duplicates(prove=True)
 
-    def refuse(path: str, **options: object) -> None:
-        raise AssertionError(f"{path} is decoded again")
+    def refuse(prover: Prover, kept: str, removed: str, *rest: object, **options: object) -> None:
+        raise AssertionError(f"{removed} is proven again")
 
-    monkeypatch.setattr(proof, "SmallFrames", refuse)
+    monkeypatch.setattr(Prover, "prove", refuse)
     assert index.duplicates(prove=True) == groups
     # Also without asking for proofs, what is known of them counts.
     assert planned(index.duplicates()) == planned(groups)
@@ -173,27 +173,27 @@ def test_a_file_that_changed_is_proven_again(tmp_path: Path, monkeypatch: pytest
     film = frames("coffee")
     encode(tmp_path / "film.mp4", film, options=GOOD)
     copy = encode(tmp_path / "copy.mp4", film, options=BAD)
-    decoded: list[str] = []
-    read = proof.SmallFrames
+    proven: list[tuple[str, str]] = []
+    prove = Prover.prove
 
-    def note(path: str, **options: Any) -> Any:
-        decoded.append(Path(path).stem)
-        return read(path, **options)
+    def note(prover: Prover, kept: str, removed: str, *rest: Any, **options: Any) -> Proof:
+        proven.append((Path(kept).stem, Path(removed).stem))
+        return prove(prover, kept, removed, *rest, **options)
 
-    monkeypatch.setattr(proof, "SmallFrames", note)
+    monkeypatch.setattr(Prover, "prove", note)
     with Index.open(tmp_path / "i", create=True) as index:
         index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
         groups = index.duplicates(prove=True)
         assert planned(groups) == {"copy": "film"}
-        assert sorted(decoded) == ["copy", "film"]
+        assert proven == [("film", "copy")]
         encode(copy, map(captioned, film), options=BAD)
         (group,) = groups
         assert plan_removal([group], records=index.videos()).groups == ()
         assert plan_removal([group]).groups == ()
         index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
-        decoded.clear()
+        proven.clear()
         assert planned(index.duplicates(prove=True)) == {}
-        assert set(decoded) == {"copy", "film"}
+        assert ("film", "copy") in proven
 
 
 def test_a_person_may_accept_what_is_missing_but_no_lost_footage(index: Index) -> None:

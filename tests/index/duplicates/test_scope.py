@@ -12,10 +12,18 @@ import pytest
 
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import DuplicateGroup, Index, SerialExecutor, VideoRecord, plan_removal
-from vidkin.index.duplicates.comparisons import Comparisons, FileRecord, content_of
+from vidkin.index import (
+    Comparisons,
+    DuplicateGroup,
+    FileRecord,
+    Index,
+    SerialExecutor,
+    VideoRecord,
+    open_place,
+    plan_removal,
+)
+from vidkin.index.duplicates.comparisons import content_of
 from vidkin.index.duplicates.scope import Lookups, PairScope, Scope
-from vidkin.index.storage.opening import open_place
 
 SIZE = {"width": 160, "height": 120}
 

@@ -10,13 +10,11 @@ import pytest
 
 import vidkin.index.duplicates.pairing as pairing
 from vidkin.errors import NotIndexedError
-from vidkin.features.contracts import Turn
-from vidkin.index import Entry, MemoryStore, VideoRecord, window_vectors
+from vidkin.features import Turn
+from vidkin.index import CommonFrames, Comparisons, Entry, MemoryStore, VideoRecord, window_vectors
 from vidkin.index.duplicates import signatures
-from vidkin.index.duplicates.comparisons import Comparisons
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.duplicates.signatures import Signatures
-from vidkin.index.query.common import CommonFrames
 from vidkin.index.storage.records import unit_vectors
 from vidkin.similarity import CopyScorer, FrameFeatures
 

@@ -9,9 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.support.plans import with_proof
-from vidkin.index import DuplicatePlan, Journal, apply_plan, undo
+from vidkin.index import DuplicatePlan, FileState, Journal, PlannedGroup, apply_plan, undo
 from vidkin.index.duplicates import trash, trash_elsewhere
-from vidkin.index.duplicates.plans import FileState, PlannedGroup
 from vidkin.index.duplicates.trash_elsewhere import find_in_trash, send_to_trash
 
 
@@ -66,7 +65,7 @@ def films(tmp_path: Path) -> Path:
 
 
 def plan_of(folder: Path) -> DuplicatePlan:
-    keep, spare = (FileState.of(str(folder / name), whole=True) for name in ("best.mp4", "spare.mp4"))
+    keep, spare = (FileState.of(str(folder / name)) for name in ("best.mp4", "spare.mp4"))
     return DuplicatePlan((PlannedGroup(keep, "larger", (with_proof(spare, keep),)),))
 
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from tests.support.videos import encode, pan
-from vidkin.index import DuplicateGroup, Index, SerialExecutor
-from vidkin.index.duplicates.comparisons import Comparisons
-from vidkin.rendering.duplicates import describe_member, duplicate_cells
+from vidkin.index import Comparisons, DuplicateGroup, Index, SerialExecutor
+from vidkin.rendering import describe_member, duplicate_cells
 
 RATE = 5
 SIZE = {"width": 192, "height": 128}

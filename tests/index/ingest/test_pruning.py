@@ -13,7 +13,7 @@ import pytest
 
 from tests.index.helpers import video
 from vidkin.errors import CollectionDamagedError
-from vidkin.index import Index, IngestReport, Removals, SerialExecutor, WorkerSpec, check_files
+from vidkin.index import Index, IngestReport, Removals, SerialExecutor, WorkerSpec, check_files, scan
 from vidkin.index.ingest import pruning
 from vidkin.index.ingest.pruning import Device, identify_device
 
@@ -207,7 +207,8 @@ def test_a_folder_with_a_file_that_is_being_written_is_not_empty(index: Index, v
     add(index, videos / "sub")
     empty(videos / "sub")
     video(videos / "sub" / "new.mp4", seed=9, frames=5)
-    report = add(index, videos, videos / "sub", prune=True, is_ready=lambda file: "new" not in file.path)
+    found = scan([videos, videos / "sub"]).only(lambda file: "new" not in file.path)
+    report = add(index, videos, videos / "sub", prune=True, found=found)
     assert (names(report), report.prune_refused) == (["d.mp4"], "")
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vidkin.index.ingest.report import FileOutcome, IngestInterrupted, Progress, Tally
-from vidkin.index.ingest.scan import Scan, VideoFile
+from vidkin.index import FileOutcome, IngestInterrupted, Progress, Scan, VideoFile
+from vidkin.index.ingest.report import Tally
 
 FILES = (VideoFile("/a.mp4", 100, 1), VideoFile("/b.mp4", 20, 1))
 SCAN = Scan(FILES, (("/c.mp4", "permission denied"),), ("/",), skipped=(("/x.txt", "its name"),))

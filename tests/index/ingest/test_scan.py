@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import BIN, FolderRules, scan
-from vidkin.index.storage.files import is_gone
+from vidkin.index import BIN, FolderRules, is_gone, scan
 
 
 def touch(path: Path, content: bytes = b"x") -> Path:

@@ -16,21 +16,21 @@ from tests.index.helpers import FATAL, PLAIN, color_video, video
 from tests.support.videos import broken_off, encode, pan
 from vidkin.errors import CollectionError
 from vidkin.index import (
+    DiskStore,
     Event,
     Executor,
     FolderRules,
     IngestInterrupted,
     IngestReport,
-    LanceStore,
     MemoryStore,
     ProcessExecutor,
     Progress,
     SerialExecutor,
     VectorStore,
+    open_place,
     scan,
 )
 from vidkin.index.ingest.session import Plan, ingest
-from vidkin.index.storage.opening import open_place
 from vidkin.similarity import FrameFeatures
 
 
@@ -82,7 +82,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=["memory", "lance"])
 def collection(request: pytest.FixtureRequest, originals: Path, tmp_path: Path) -> Collection:
     shutil.copytree(originals, tmp_path / "videos")
-    store = MemoryStore() if request.param == "memory" else LanceStore(open_place(tmp_path / "store"))
+    store = MemoryStore() if request.param == "memory" else DiskStore(open_place(tmp_path / "store"))
     return Collection(tmp_path / "videos", store)
 
 
@@ -491,7 +491,7 @@ def test_a_file_that_crashes_its_decoder_is_remembered_as_broken(collection: Col
 
 def test_deleting_the_index_during_a_run_ends_the_run_with_the_cause(originals: Path, tmp_path: Path) -> None:
     shutil.copytree(originals, tmp_path / "videos")
-    collection = Collection(tmp_path / "videos", LanceStore(open_place(tmp_path / "store")))
+    collection = Collection(tmp_path / "videos", DiskStore(open_place(tmp_path / "store")))
     collection.add()
 
     class Deleting(Counting):

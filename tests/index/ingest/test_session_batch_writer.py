@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.index import MemoryStore, VideoRecord
+from vidkin.index import Entry, FileOutcome, MemoryStore, Scan, VideoRecord, WindowVectors
 from vidkin.index.ingest import session as batch_writer
-from vidkin.index.ingest.report import FileOutcome, Tally
-from vidkin.index.ingest.scan import Scan
+from vidkin.index.ingest.report import Tally
 from vidkin.index.ingest.session import SECONDS_A_COMMIT, VIDEOS_A_COMMIT, BatchWriter
-from vidkin.index.storage.records import Entry, WindowVectors
 from vidkin.similarity import FrameFeatures
 
 

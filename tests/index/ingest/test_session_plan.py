@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from vidkin.index import VideoRecord
-from vidkin.index.ingest.scan import VideoFile
+from vidkin.index import VideoFile, VideoRecord, content_hash
 from vidkin.index.ingest.session import Copy, Extract, Fail, Keep, Move, Plan
-from vidkin.index.storage.files import content_hash
 
 
 def file_of(path: Path) -> VideoFile:

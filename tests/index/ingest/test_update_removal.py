@@ -9,9 +9,8 @@ import pytest
 
 from tests.index.storage.test_stores import entry
 from vidkin.errors import CollectionDamagedError, NotIndexedError
-from vidkin.index import MemoryStore, scan
+from vidkin.index import MemoryStore, open_place, scan
 from vidkin.index.ingest.update import RemovedPaths, leave_out_removed, remove_records
-from vidkin.index.storage.opening import open_place
 
 
 def test_a_file_is_removed_with_every_folder_above_it() -> None:

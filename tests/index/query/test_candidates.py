@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.index.helpers import units
+from vidkin.index import NO_WINDOW, NearestWindows, Query, VectorStore
 from vidkin.index.query.candidates import find_candidates, rank_candidates, ways_of
-from vidkin.index.query.query import Query
-from vidkin.index.storage.contract import NO_WINDOW, NearestWindows, VectorStore
 from vidkin.similarity import FrameFeatures
 
 

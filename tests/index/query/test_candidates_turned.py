@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import vidkin
 from tests.support.videos import encode, pan
-from vidkin.features.views import turn_boxes_back
-from vidkin.index.query.exact_times import refine_segment
+from vidkin.features import turn_boxes_back
+from vidkin.index import refine_segment
 
 RATE, COUNT = 10, 60
 Frame = NDArray[np.uint8]

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from tests.index.helpers import units
 from tests.index.storage.test_stores import record
 from vidkin.errors import CollectionDamagedError
-from vidkin.index import Entry, MemoryStore, VideoRecord, WindowVectors
-from vidkin.index.query.common import CommonFrames, find_common
-from vidkin.index.storage.opening import open_place
+from vidkin.index import CommonFrames, Entry, MemoryStore, VideoRecord, WindowVectors, open_place
+from vidkin.index.query.common import find_common
 from vidkin.similarity import FrameFeatures
 
 AXES = np.eye(32, dtype=np.float32)

@@ -12,7 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.videos import encode, pan
-from vidkin.index.query.exact_times import _middle, _same_shapes, refine_segment
+from vidkin.index import refine_segment
+from vidkin.index.query.exact_times import _middle, _same_shapes
 from vidkin.media import Frames
 from vidkin.similarity import Segment
 

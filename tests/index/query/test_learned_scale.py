@@ -14,14 +14,13 @@ from tests.index.helpers import units
 from tests.index.storage.test_stores import record
 from tests.similarity.test_learned import ChamferComparator
 from vidkin.errors import CollectionDamagedError, CollectionMismatchError
-from vidkin.index import Entry, MemoryStore, WindowVectors
-from vidkin.index.query.learned_scale import LearnedScale, measure_scale
+from vidkin.index import Entry, LearnedScale, MemoryStore, WindowVectors, open_place
+from vidkin.index.query.learned_scale import measure_scale
 from vidkin.index.query.query import SearchParts
-from vidkin.index.storage.opening import open_place
 from vidkin.similarity import FrameFeatures, LearnedScorer
 
 if TYPE_CHECKING:
-    from vidkin.index.storage.manifest import Manifest
+    from vidkin.index import Manifest
 
 # Photographs are unlike each other, so a model believes that strangers score .1 at most.
 OF_PHOTOGRAPHS = LearnedScorer(ChamferComparator(), (0.0, 0.1), identity="chamfer")

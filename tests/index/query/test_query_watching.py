@@ -16,8 +16,8 @@ import pytest
 from tests.index.helpers import video
 from vidkin.errors import MediaError
 from vidkin.features import ClassicalExtractor, Phase
+from vidkin.index import Calibration, CommonFrames
 from vidkin.index.query import query as query_module
-from vidkin.index.query.common import Calibration, CommonFrames
 from vidkin.index.query.query import describe_query
 from vidkin.index.query.watching import HangError, run_watched
 

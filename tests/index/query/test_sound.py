@@ -10,12 +10,8 @@ import pytest
 from tests.support.sounds import tune, write_sounds
 from vidkin import Index, compare
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError, MediaError
-from vidkin.index import plan_removal
-from vidkin.index.damage import repair
-from vidkin.index.duplicates.heard import DIFFERENT_SOUND
-from vidkin.index.query.sound import find_offset, score_by
-from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.sound_files import SoundFiles
+from vidkin.index import SoundFiles, find_offset, open_place, plan_removal, repair
+from vidkin.index.query.sound import score_by
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +212,7 @@ def test_sound_tells_two_takes_apart_that_look_alike(tmp_path: Path) -> None:
         index.add([tmp_path], workers=1)
         (group,) = index.duplicates()
     doubts = {Path(member.path).name: member.doubt for member in group.members if not member.best}
-    different = {name for name, doubt in doubts.items() if doubt == DIFFERENT_SOUND}
+    different = {name for name, doubt in doubts.items() if doubt == "different sound"}
     assert different == ({"two.mkv"} if "two.mkv" in doubts else {"one.mkv", "three.mkv"})
     assert not any(member.is_spare for member in group.members if Path(member.path).name in different)
 

@@ -12,17 +12,26 @@ from numpy.typing import NDArray
 
 from tests.index.helpers import units
 from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
-from vidkin.index import DuplicateGroup, Match, MemoryStore, VideoRecord, window_vectors
-from vidkin.index.duplicates.comparisons import Comparisons, FileRecord
+from vidkin.index import (
+    CommonFrames,
+    Comparisons,
+    Decisions,
+    DuplicateGroup,
+    FileRecord,
+    Match,
+    MemoryStore,
+    Query,
+    VideoRecord,
+    open_place,
+    window_vectors,
+)
 from vidkin.index.duplicates.find import find_duplicates
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.query.candidates import find_candidates
-from vidkin.index.query.common import CommonFrames, WeighedFeatures, find_common
-from vidkin.index.query.query import Query, query_from_stored
+from vidkin.index.query.common import WeighedFeatures, find_common
+from vidkin.index.query.query import query_from_stored
 from vidkin.index.query.stage_recall import measure_recall
 from vidkin.index.query.stages import find_matches
-from vidkin.index.storage.decisions import Decisions
-from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import frame_vectors
 from vidkin.similarity import CopyScorer, FrameFeatures
 

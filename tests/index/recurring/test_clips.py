@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.videos import encode, pan
 from vidkin.errors import MediaError
+from vidkin.index import VideoRecord
 from vidkin.index.recurring import clips as clips_module
 from vidkin.index.recurring.clips import REACH, Clips
-from vidkin.index.storage.records import VideoRecord
 
 RATE, LENGTH = 25, 20  # frames a second, seconds
 

@@ -10,10 +10,17 @@ import pytest
 from tests.support.seasons import OPENING, RATE, shots
 from tests.support.videos import encode
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
-from vidkin.index import Index, Occurrence, RecurringGroup, SerialExecutor
+from vidkin.index import (
+    DecidedStretch,
+    Decisions,
+    Index,
+    Occurrence,
+    RecurringDecision,
+    RecurringGroup,
+    SerialExecutor,
+    open_place,
+)
 from vidkin.index.recurring.decided import apply_decisions
-from vidkin.index.storage.decisions import DecidedStretch, Decisions, RecurringDecision
-from vidkin.index.storage.opening import open_place
 
 PATHS = {"a": "/e1.mp4", "b": "/e2.mp4", "c": "/e3.mp4"}
 GROUP = RecurringGroup(

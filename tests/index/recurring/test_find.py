@@ -17,15 +17,13 @@ from tests.support.seasons import OPENING, RATE, black, shots, still, write_seas
 from tests.support.sounds import tune, write_sounds
 from tests.support.videos import Image, encode
 from vidkin.errors import InvalidArgumentError, NotIndexedError
-from vidkin.features.sound import describe_sound
-from vidkin.index import Index, Occurrence, RecurringGroup, SerialExecutor
+from vidkin.features import describe_sound
+from vidkin.index import Index, Occurrence, RecurringGroup, SerialExecutor, VideoRecord, open_place
 from vidkin.index.recurring import find, stretches
 from vidkin.index.recurring.find import Findings, RecurringOptions
 from vidkin.index.recurring.heard import with_sounds
 from vidkin.index.recurring.stretches import RoughStretch, Track
-from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.records import VideoRecord
-from vidkin.similarity.sound import SoundFeatures
+from vidkin.similarity import SoundFeatures
 
 
 def open_filled(path: Path, folder: Path) -> Index:

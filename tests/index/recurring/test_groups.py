@@ -8,7 +8,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index import Occurrence, RecurringGroup
 from vidkin.index.recurring.ends import FittedStretch
 from vidkin.index.recurring.groups import SharedByFiles, build_groups, natural_order
-from vidkin.rendering.recurring import describe_difference
+from vidkin.rendering import describe_difference
 
 
 def link(

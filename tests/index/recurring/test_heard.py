@@ -11,11 +11,8 @@ import pytest
 from tests.support.sounds import RATE, SONG_FILES, tune, write_song_season, write_sounds
 from vidkin import Index
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import RecurringGroup
-from vidkin.index.query.common import CommonFrames
-from vidkin.index.query.sound import By
-from vidkin.rendering.recurring import describe_group
-from vidkin.rendering.text import clock
+from vidkin.index import By, CommonFrames, RecurringGroup
+from vidkin.rendering import clock, describe_group
 
 
 @pytest.fixture(scope="module")

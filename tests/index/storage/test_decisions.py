@@ -8,17 +8,8 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
-from vidkin.index import MemoryStore, VideoRecord
-from vidkin.index.storage.decisions import (
-    Decision,
-    Decisions,
-    decide_pair,
-    forget_pair,
-    list_decisions,
-    prefer_copy,
-)
-from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.records import Entry
+from vidkin.index import Decision, Decisions, Entry, MemoryStore, VideoRecord, open_place
+from vidkin.index.storage.decisions import decide_pair, forget_pair, list_decisions, prefer_copy
 
 
 def test_a_verdict_is_of_the_pair_and_the_last_one_counts(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from safetensors.numpy import load_file, save_file
 
 from tests.index.helpers import units
 from vidkin.errors import CollectionDamagedError
+from vidkin.index import open_place
 from vidkin.index.storage.feature_files import FeatureFiles
-from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import restore_parts, round_parts
 from vidkin.similarity import FrameFeatures
 

@@ -13,9 +13,9 @@ from safetensors.numpy import save_file
 
 from tests.index.helpers import units
 from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
+from vidkin.index import LocalPlace, open_place
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.files import NamedFolders, read_units, reading, write_whole, writing
-from vidkin.index.storage.opening import LocalPlace, open_place
 from vidkin.similarity import FrameFeatures
 
 

@@ -15,9 +15,7 @@ from vidkin.errors import (
     InvalidArgumentError,
     MissingPartError,
 )
-from vidkin.index import Index, LanceStore, repair
-from vidkin.index.storage.manifest import Manifest
-from vidkin.index.storage.opening import open_place
+from vidkin.index import DiskStore, Index, Manifest, open_place, repair
 
 
 def with_manifest(folder: Path, **values: object) -> None:
@@ -28,27 +26,27 @@ def with_manifest(folder: Path, **values: object) -> None:
 
 def test_an_index_is_opened_with_the_store_that_it_was_made_with(tmp_path: Path) -> None:
     clip = video(tmp_path / "a.mp4")
-    for name in (None, "lance", "stand-in", "stand-in:1"):
+    for name in (None, "disk", "stand-in", "stand-in:1"):
         folder = tmp_path / f"{name}.vidkin"
         with Index.open(folder, extractor="classical", create=True, store=name) as index:
             index.add(clip, workers=1)
         manifest = Manifest.read(open_place(folder))
-        assert manifest.store == (name or "lance")
+        assert manifest.store == (name or "disk")
         with Index.open(folder) as index:
-            assert type(index.store) is LanceStore
+            assert type(index.store) is DiskStore
             assert [match.path for match in index.search(clip)] == [str(clip)]
         assert repair(open_place(folder)) == ()
 
 
 def test_a_kind_decides_which_whitened_windows_it_leaves_out(tmp_path: Path) -> None:
-    for name, distinct in (("lance", 1.0), ("stand-in", 0.75)):
+    for name, distinct in (("disk", 1.0), ("stand-in", 0.75)):
         Index.open(tmp_path / name, create=True, store=name).close()
         assert Manifest.read(open_place(tmp_path / name)).distinct == distinct
 
 
 def test_another_store_than_that_of_the_index_is_refused(tmp_path: Path) -> None:
     Index.open(tmp_path, extractor="classical", create=True).close()
-    with pytest.raises(CollectionMismatchError, match="has the store lance, got stand-in; leave it out, or make"):
+    with pytest.raises(CollectionMismatchError, match="has the store disk, got stand-in; leave it out, or make"):
         Index.open(tmp_path, store="stand-in")
 
 
@@ -68,8 +66,8 @@ def test_a_store_that_is_not_installed_says_what_to_install(tmp_path: Path) -> N
 def test_unknown_stores_and_addresses_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     for name, message in (
-        ("tape", "'tape' is not a store; choose from lance, stand-in"),
-        ("lance:4", "the store lance has no address, got '4'"),
+        ("tape", "'tape' is not a store; choose from disk, stand-in"),
+        ("disk:4", "the store disk has no address, got '4'"),
         ("stand-in:2", "a stand-in has one part, got 2"),
     ):
         with pytest.raises(InvalidArgumentError, match=f"^{message}$"):

@@ -8,14 +8,8 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
-from vidkin.index import MemoryStore, SavedList, VideoRecord
-from vidkin.index.storage.lists import (
-    SavedLists,
-    change_saved_list,
-    read_saved_lists,
-    rename_saved_list,
-)
-from vidkin.index.storage.opening import open_place
+from vidkin.index import MemoryStore, SavedList, SavedLists, VideoRecord, open_place
+from vidkin.index.storage.lists import change_saved_list, read_saved_lists, rename_saved_list
 
 
 def test_a_list_keeps_the_order_and_names_its_files_with_all_their_copies(tmp_path: Path) -> None:

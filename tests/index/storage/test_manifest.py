@@ -15,8 +15,8 @@ from vidkin.errors import (
     CollectionMismatchError,
     CollectionNotFoundError,
 )
-from vidkin.index.storage.manifest import Manifest, create_index
-from vidkin.index.storage.opening import open_place
+from vidkin.index import Manifest, open_place
+from vidkin.index.storage.manifest import create_index
 
 
 def test_written_and_read(tmp_path: Path) -> None:
@@ -24,7 +24,7 @@ def test_written_and_read(tmp_path: Path) -> None:
     create_index(open_place(folder), PLAIN)
     manifest = Manifest.read(open_place(folder))
     assert (manifest.extractor, manifest.fingerprint, manifest.sampling_rate) == ("plain", "plain-1", 1.0)
-    assert (manifest.vidkin_version, manifest.format_version) == (__version__, 5)
+    assert (manifest.vidkin_version, manifest.format_version) == (__version__, 6)
     assert sorted(path.name for path in folder.iterdir()) == ["collection.json", "writer.lock"]
 
 
@@ -57,13 +57,13 @@ def test_manifests_that_are_damaged_or_from_newer_versions_have_different_errors
     path = tmp_path / "collection.json"
     with pytest.raises(CollectionNotFoundError, match=r"make one with `vidkin index FOLDER"):
         Manifest.read(open_place(tmp_path))
-    good = {"format_version": 5, "extractor": "classical", "fingerprint": "classical-1"}
+    good = {"format_version": 6, "extractor": "classical", "fingerprint": "classical-1"}
     wrong = [
         *({"extractor": 7}, {"fingerprint": None}, {"weights": 5}, {"sampling_rate": "fast"}),
         *({"sampling_rate": None}, {"sampling_rate": -1.0}, {"sampling_rate": True}, {"measure": "kind"}),
         *({"exclude": "*.mov"}, {"exclude": [3]}, {"exclude": ["/"]}, {"images": 1}, {"follow_links": None}),
     ]
-    texts = ["[" * 100_000, "{", "[]", '{"extractor": "x"}', '{"format_version": 5}']
+    texts = ["[" * 100_000, "{", "[]", '{"extractor": "x"}', '{"format_version": 6}']
     for text in (*texts, *(json.dumps({**good, **change}) for change in wrong)):
         path.write_text(text)
         with pytest.raises(CollectionDamagedError, match=r"is damaged .*restore it .* in another folder"):
@@ -77,14 +77,14 @@ def test_an_index_of_another_format_has_to_be_made_again(tmp_path: Path, version
     (tmp_path / "collection.json").write_text(json.dumps({"format_version": version}))
     with pytest.raises(
         CollectionError,
-        match=rf"was made by {age} version of vidkin \(format {version}, this version reads 5\); index the videos "
+        match=rf"was made by {age} version of vidkin \(format {version}, this version reads 6\); index the videos "
         "again: vidkin index FOLDER --index NEW_INDEX$",
     ):
         Manifest.read(open_place(tmp_path))
 
 
 def test_an_index_without_its_manifest_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "videos.lance").mkdir()
+    (tmp_path / "videos.sqlite").touch()
     for call in (
         lambda: Manifest.read(open_place(tmp_path)),
         lambda: create_index(open_place(tmp_path), PLAIN),

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.index.storage.opening import folder_of, open_place
+from vidkin.index import open_place
+from vidkin.index.storage.opening import folder_of
 
 
 def test_a_path_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

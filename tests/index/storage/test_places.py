@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.place import Place
+from vidkin.index import Place, open_place
 
 
 @pytest.fixture

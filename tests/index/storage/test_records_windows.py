@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import query_rate, sampling_rate, window_vectors
-from vidkin.index.storage.records import WindowVectors, frame_vectors
+from vidkin.index import WindowVectors, query_rate, sampling_rate, window_vectors
+from vidkin.index.storage.records import frame_vectors
 from vidkin.similarity import FrameFeatures
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from vidkin.errors import CollectionDamagedError
+from vidkin.index import LocalPlace, SoundFiles
 from vidkin.index.storage import sound_files
-from vidkin.index.storage.opening import LocalPlace
-from vidkin.index.storage.sound_files import SoundFiles, SoundSearch, SoundTable, fingerprint_of_sounds
-from vidkin.similarity.sound import PairTable, SoundFeatures, SoundScore
+from vidkin.index.storage.sound_files import SoundSearch, SoundTable, fingerprint_of_sounds
+from vidkin.similarity import PairTable, SoundFeatures, SoundScore
 
 PARTS = "sound/tables"
 

@@ -15,25 +15,29 @@ from tests.index.helpers import PLAIN, units, video
 from tests.index.storage.test_stores import record
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError
 from vidkin.index import (
+    DiskStore,
     Entry,
     Index,
-    LanceStore,
+    Manifest,
+    Place,
+    Query,
     SerialExecutor,
     VectorStore,
     WindowVectors,
+    WindowWhitening,
     WorkerSpec,
+    distinct_windows,
+    open_place,
     repair,
+    to_stored,
     window_vectors,
 )
 from vidkin.index.query import common
 from vidkin.index.query.candidates import find_turned
-from vidkin.index.query.query import Query, QueryTurns
+from vidkin.index.query.query import QueryTurns
 from vidkin.index.storage import whitening
 from vidkin.index.storage.files import WHITENING_FILE
-from vidkin.index.storage.manifest import Manifest, create_index
-from vidkin.index.storage.opening import open_place
-from vidkin.index.storage.place import Place
-from vidkin.index.storage.records import WindowWhitening, distinct_windows, to_stored
+from vidkin.index.storage.manifest import create_index
 from vidkin.index.storage.whitening import read_whitening, write_whitening
 from vidkin.similarity import FrameFeatures, PairScore
 
@@ -61,7 +65,7 @@ def entry(name: str, vectors: NDArray[np.floating]) -> Entry:
 
 @pytest.fixture
 def store(tmp_path: Path) -> VectorStore:
-    return LanceStore(open_place(tmp_path), whitening=whitening_of)
+    return DiskStore(open_place(tmp_path), whitening=whitening_of)
 
 
 def test_directions_that_vary_more_count_less() -> None:
@@ -108,10 +112,11 @@ def test_a_video_without_windows_has_none(store: VectorStore) -> None:
 
 def test_rebuilt_windows_are_whitened_again(tmp_path: Path) -> None:
     vectors = units(np.random.default_rng(1).normal(size=(3, 8)))
-    store = LanceStore(open_place(tmp_path), whitening=whitening_of)
+    store = DiskStore(open_place(tmp_path), whitening=whitening_of)
     (made,) = store.append_many([entry("/a.mp4", vectors)])
     before = store.nearest(vectors, 3).scores
-    store._windows.delete("video_id", [made.id])
+    (tmp_path / "windows-1.vectors").unlink()
+    assert store.missing() == {made.id: "it has 0 of its 3 windows"}
     store.recover()
     np.testing.assert_allclose(store.nearest(vectors, 3).scores, before, atol=2e-3)
 
@@ -137,13 +142,13 @@ def test_a_store_of_distinct_windows_states_them_and_gives_all(tmp_path: Path) -
     axes = np.eye(4, dtype=np.float32)
     values = np.stack([axes[0], axes[1], units(axes[1] + 0.75 * axes[2])])[None, :, None]
     features = FrameFeatures(values, np.zeros(1), np.ones(1, np.float32), "", np.zeros((1, 3), np.float32), BOXES[None])
-    store = LanceStore(open_place(tmp_path), distinct=0.6)
+    store = DiskStore(open_place(tmp_path), distinct=0.6)
     windows = window_vectors(to_stored(features))
     (made,) = store.append_many([Entry(record("/a.mp4", frames=1, windows=3), to_stored(features), windows)])
     assert (made.windows, store.get(made.id).windows, store.window_count()) == (2, 2, 2)
     assert store.nearest(axes[1:2], 3).windows.tolist() == [[1, 0, -1]]
     np.testing.assert_allclose(store.read_windows(made.id).vectors, windows.vectors, atol=1e-3)
-    store._windows.delete("video_id", [made.id])
+    (tmp_path / "windows-1.vectors").unlink()
     assert store.missing() == {made.id: "it has 0 of its 2 windows"}
     store.recover()
     assert store.get(made.id).windows == 2
@@ -186,7 +191,7 @@ def test_only_extractors_with_a_shipped_background_of_many_views_are_whitened(tm
     [*(("whitened", value) for value in (-0.5, 2, "half", True)), *(("distinct", value) for value in (0, 1.5, "x"))],
 )
 def test_a_manifest_with_another_power_or_cosine_is_damaged(tmp_path: Path, name: str, value: object) -> None:
-    text = json.dumps({"format_version": 5, "extractor": "x", "fingerprint": "x-1", name: value})
+    text = json.dumps({"format_version": 6, "extractor": "x", "fingerprint": "x-1", name: value})
     (tmp_path / "collection.json").write_text(text)
     with pytest.raises(CollectionError, match=rf"is damaged \({name} is"):
         Manifest.read(open_place(tmp_path))
@@ -201,7 +206,7 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     ]
 
 
-def made_of(folder: Path, clips: list[Path], store: str = "lance") -> Index:
+def made_of(folder: Path, clips: list[Path], store: str = "disk") -> Index:
     with Index.open(folder, create=True, store=store) as index:
         index.add(clips, executor=SerialExecutor(index.worker_spec))
     return Index.open(folder)
@@ -237,7 +242,7 @@ def test_a_lost_whitening_is_repaired_with_all_windows(tmp_path: Path, clips: li
     with Index.open(tmp_path) as index, pytest.raises(CollectionDamagedError, match="doctor --repair"):
         index.search(clips[0])
     parts = [Path(part.part).name for part in repair(open_place(tmp_path))]
-    assert parts == [WHITENING_FILE, "windows.lance"]
+    assert parts == [WHITENING_FILE, "windows-1.vectors"]
     with Index.open(tmp_path) as index:
         assert [(one.path, one.score) for one in index.search(clips[0])] == before
     assert repair(open_place(tmp_path)) == ()
@@ -248,7 +253,7 @@ def test_common_windows_are_told_by_what_they_show(tmp_path: Path) -> None:
     axes = np.eye(32, dtype=np.float32)
     white = WindowWhitening(np.zeros(32, np.float32), np.diag(np.r_[np.full(31, 1.0), 3.0]).astype(np.float32))
     near = units(axes[31] + 0.7 * axes[30])  # cosine .82, whitened .97
-    store = LanceStore(open_place(tmp_path), whitening=lambda: white)
+    store = DiskStore(open_place(tmp_path), whitening=lambda: white)
     intros = [axes[31], axes[31], axes[31], near]
     videos = [np.stack([intro, *axes[6 * n : 6 * n + 6]]) for n, intro in enumerate(intros)]
     ids = [one.id for one in store.append_many([entry(f"/{n}.mp4", own) for n, own in enumerate(videos)])]
@@ -273,7 +278,7 @@ def test_turned_looks_are_measured_by_whitened_cosines(tmp_path: Path) -> None:
         asked.append([*ids])
         return []
 
-    store = LanceStore(open_place(tmp_path), whitening=lambda: white)
+    store = DiskStore(open_place(tmp_path), whitening=lambda: white)
     store.append_many([entry("/a.mp4", axes[:1])])
     for look in looks:
         find_turned(store, turned_once(look), {}, ask, ask)

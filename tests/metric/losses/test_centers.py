@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -64,21 +65,40 @@ def test_triplet_center_by_hand() -> None:
     x = torch.tensor([[0.0], [2.0]])
     centers = torch.tensor([[1.0], [4.0], [2.5]])
     labels = torch.tensor([0, 1])
-    # D is half squared: (.5 + 1 - 3.125)+ = 0 and (2 + 1 - .125)+, both against class 2, which is not in the batch
+    # D is squared: (1 + 1 - 6.25)+ = 0 and (4 + 1 - .25)+, both against class 2, which is not in the batch
     each = losses.triplet_center_loss(x, labels, centers, reduction="none")
+    torch.testing.assert_close(each, torch.tensor([0.0, 4.75]))
+    assert losses.triplet_center_loss(x, labels, centers, reduction="sum").item() == pytest.approx(4.75)
+    # Half of it: (.5 + 1 - 3.125)+ = 0 and (2 + 1 - .125)+
+    each = losses.triplet_center_loss(x, labels, centers, distance="half", reduction="none")
     torch.testing.assert_close(each, torch.tensor([0.0, 2.875]))
-    assert losses.triplet_center_loss(x, labels, centers, reduction="sum").item() == pytest.approx(2.875)
 
 
-def test_triplet_center_equals_its_slow_twin_and_learns_its_centers() -> None:
+def test_half_of_the_distance_with_half_of_the_margin_is_half_of_the_loss() -> None:
+    x, centers = points(6), points(3, seed=1)
+    squared = losses.triplet_center_loss(x, LABELS, centers, margin=3.0)
+    half = losses.triplet_center_loss(x, LABELS, centers, margin=1.5, distance="half")
+    assert squared.item() > 0
+    torch.testing.assert_close(half, squared / 2)
+
+
+def test_another_distance_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="distance must be one of 'squared', 'half', got 'euclidean'"):
+        losses.TripletCenterLoss(4, 5, distance="euclidean")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("distance", "scale"), [("squared", 1.0), ("half", 0.5)])
+def test_triplet_center_equals_its_slow_twin_and_learns_its_centers(
+    distance: Literal["squared", "half"], scale: float
+) -> None:
     torch.manual_seed(0)
-    loss = losses.TripletCenterLoss(4, 5, margin=2.0).double()
+    loss = losses.TripletCenterLoss(4, 5, margin=2.0, distance=distance).double()
     x = points(6)
 
     def slow(leaf: torch.Tensor) -> torch.Tensor:
         values = []
         for row, label in zip(leaf, LABELS.tolist(), strict=True):
-            to = [0.5 * ((row - center) ** 2).sum() for center in loss.centers]
+            to = [scale * ((row - center) ** 2).sum() for center in loss.centers]
             others = torch.stack([value for k, value in enumerate(to) if k != label])
             values.append((to[label] + 2.0 - others.min()).relu())
         return torch.stack(values).mean()

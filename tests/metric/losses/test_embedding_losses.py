@@ -64,7 +64,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], int, Tensor | None]] = {
     "AllQuadletsLoss(form='quadlet', g1=0.7, g2=0.3, g3=0.5, c=3.0, margin=0.3, detach_radius=False, "
     "reduction='mean')": (losses.AllQuadletsLoss, 1, UNEQUAL),
     "CenterLoss(classes=3, dimensions=5, alpha=0.5)": (lambda: losses.CenterLoss(3, 5), 1, CLASSES),
-    "TripletCenterLoss(classes=3, dimensions=5, margin=1.0)": (
+    "TripletCenterLoss(classes=3, dimensions=5, margin=1.0, distance='squared')": (
         lambda: losses.TripletCenterLoss(3, 5),
         1,
         CLASSES,

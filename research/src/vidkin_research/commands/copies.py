@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin.cli.console import meter, note, path_text, say, table
-from vidkin.cli.options import DeviceOption, JsonOption, WeightsOption, WhiteningOption
+from vidkin.cli.console import meter, note, table, wrote
+from vidkin.cli.options import DeviceOption, JsonFormat, JsonOption, WeightsOption, WhiteningOption
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import print_json
 from vidkin.similarity.scale import UNRELATED
@@ -63,7 +63,7 @@ def copies(
         Path | None, typer.Option("--output", "-o", help="Also write a page with pictures to this HTML file.")
     ] = None,
     device: DeviceOption = "auto",
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Edit your videos in many ways, search for the copies, and report which are found.
 
@@ -104,7 +104,7 @@ def copies(
     if output is not None:
         with open_output(output, source=source) as partial:
             partial.write_text(as_picture_page(results), encoding="utf-8")
-    if json:
+    if format == "json":
         print_json(results.report)
         return
     for figures in results.report.figures:
@@ -112,7 +112,7 @@ def copies(
     if results.report.witnesses:
         _print_witnesses(results.report.witnesses)
     if output is not None:
-        say(path_text(output).append(": every edit with pictures"))
+        wrote(output, "every edit with pictures")
 
 
 def _print_witnesses(witnesses: Sequence[CopyFigures]) -> None:

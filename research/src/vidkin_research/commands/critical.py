@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from vidkin.cli.console import meter, note, table
-from vidkin.cli.options import JsonOption
+from vidkin.cli.console import meter, note, table, wrote
+from vidkin.cli.options import JsonFormat, JsonOption
 from vidkin.rendering.text import percent, print_json
 from vidkin_research.commands.study_options import (
     FiguresOption,
@@ -26,8 +26,10 @@ _COLUMNS = {
     "f1": "F1",
     "average_precision": "AP",
     "spotting": "spotting",
-    "found_f1": "F1, cuts detected",
-    "found_cuts_f1": "cuts F1",
+    "found_f1": "F1, learned cuts",
+    "found_cuts_f1": "learned cuts F1",
+    "default_f1": "F1, default cuts",
+    "default_cuts_f1": "default cuts F1",
 }
 
 
@@ -55,7 +57,7 @@ def critical(
             "--held-out/--no-held-out", help="Also hold out each place in turn: train without it, test on it."
         ),
     ] = True,
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Measure how well the trend of a learned distance tells shots in which something happens.
 
@@ -81,7 +83,9 @@ def critical(
             on_progress=lambda done, total, what: bar.update(done, total, detail=what),
         )
     write_figures(report, output)
-    if json:
+    if output is not None:
+        wrote(output, "the figures")
+    if format == "json":
         print_json(report)
     else:
         columns = [("loss", "left"), *((title, "right") for title in _COLUMNS.values())]

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from vidkin.cli.commands import Status
-from vidkin.cli.console import error_line, meter, path_text, say
-from vidkin.cli.options import JsonOption
+from vidkin.cli.console import error_line, meter, wrote
+from vidkin.cli.options import JsonFormat, JsonOption
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.rendering.text import number, print_json
 
@@ -36,7 +36,7 @@ def fit(
         int, typer.Option("--most", min=8, help="Read at most this many pictures, spread over all of them.")
     ] = 5000,
     seed: Annotated[int, typer.Option("--seed", help="Of codebooks and triplets.")] = 0,
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Fit a classical feature to your own pictures, or learn one from their labels.
 
@@ -78,13 +78,13 @@ def fit(
     classes = sorted(set(folders))
     labels = torch.tensor([classes.index(folder) for folder in folders])
     save_feature(fit_feature(feature, np.stack(images), labels, seed), output, source=source)
-    if json:
+    if format == "json":
         failures = [{"picture": path, "cause": cause} for path, cause in failed]
         print_json(
             {"feature": output, "name": feature, "pictures": len(images), "folders": len(classes), "failed": failures}
         )
     else:
         counts = f"{number(len(images), 'picture')} in {number(len(classes), 'folder')}"
-        say(path_text(output).append(f": classical:{feature}, fitted to {counts}"))
+        wrote(output, f"classical:{feature}, fitted to {counts}")
     if failed:
         raise typer.Exit(Status.SOME_FAILED)

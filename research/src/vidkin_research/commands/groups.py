@@ -40,6 +40,10 @@ class _Benchmarks(LazyGroup):
             "vidkin_research.commands.critical:critical",
             "Measure how well the trend of a learned distance tells shots in which something happens.",
         ),
+        "table": LazyCommand(
+            "vidkin_research.commands.tables:make_table",
+            "Make a table of a paper at its published size, or say what that needs.",
+        ),
     }
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin.cli.console import meter, path_text, say, table
-from vidkin.cli.options import JsonOption
+from vidkin.cli.console import meter, table, wrote
+from vidkin.cli.options import JsonFormat, JsonOption
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import print_json
 from vidkin_research.commands.study_options import FrameWeightsOption
@@ -68,7 +68,7 @@ def images(
         Path,
         typer.Option("--output", "-o", help="Folder of report and runs. A second call resumes.", file_okay=False),
     ] = Path("vidkin-benchmark/images"),
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Compare classical features, network features and trained models on labeled images.
 
@@ -109,7 +109,7 @@ def images(
 
     if sweeps:
         # Settings are chosen on the validation split.
-        _sweep([task(name, validation=True) for name in names], output, seeds, json=json)
+        _sweep([task(name, validation=True) for name in names], output, seeds, json=format == "json")
         return
     tasks = [task(name, validation=False) for name in names]
     chosen: dict[tuple[str, str], float] = {}
@@ -127,13 +127,13 @@ def images(
     write_text(output / "images.md", as_page(report))
     write_figures(report, output / "images.json")
     drawn = _draw_rankings(rows, tasks, output, chosen)
-    if json:
+    if format == "json":
         print_json(report)
         return
     _print(report, rows)
     for picture in drawn:
-        say(path_text(picture).append(": what each row ranks first"))
-    say(path_text(output / "images.md").append(": the whole report, beside images.json"))
+        wrote(picture, "what each row ranks first")
+    wrote(output / "images.md", "the whole report, beside images.json")
 
 
 def _print(report: ImageReport, rows: Sequence[ImageRow]) -> None:
@@ -191,6 +191,6 @@ def _sweep(tasks: Sequence[ImageTask], output: Path, seeds: int, *, json: bool) 
         write_text(path, sweeps_page(reports[-1]))
         draw_sweeps(reports[-1], path.with_suffix(".png"))
         if not json:
-            say(path_text(path).append(" and .png"))
+            wrote(path, "beside it the same as .png")
     if json:
         print_json({"sweeps": reports})

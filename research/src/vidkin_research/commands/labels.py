@@ -10,12 +10,12 @@ import typer
 
 from vidkin._base.outputs import check_outputs, describe_source
 from vidkin.cli.commands import Status
-from vidkin.cli.console import error_line, meter, path_text, say
-from vidkin.cli.options import JsonOption
+from vidkin.cli.console import error_line, meter, wrote
+from vidkin.cli.options import JsonFormat, JsonOption
 from vidkin.rendering.text import number, print_json
 
 if TYPE_CHECKING:
-    from vidkin_research.learned.annotations import VideoAnnotation
+    from vidkin.shots import VideoAnnotation
 
 
 def soccernet(
@@ -46,7 +46,7 @@ def soccernet(
             show_default="camera changes of Labels-cameras.json",
         ),
     ] = None,
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Turn the labels of SoccerNet-v2 games into labels for `vidkin train-shots`.
 
@@ -54,7 +54,7 @@ def soccernet(
     its shots are those between camera changes, and a shot with an event in it is critical up to the event.
     """
     from vidkin.errors import DatasetError, VidkinError
-    from vidkin_research.learned.annotations import write_shot_annotations
+    from vidkin.shots import write_shot_annotations
     from vidkin_research.readers.soccernet import SOCCERNET_EVENTS, find_soccernet_halves, read_soccernet_half
 
     def find_shots(video: Path) -> list[tuple[int, int]]:
@@ -84,11 +84,11 @@ def soccernet(
         raise DatasetError(f"{folder}: none of {number(len(halves), 'half', 'halves')} can be used")
     write_shot_annotations(output, annotations)
     words, counts = summarize_labels(annotations)
-    if json:
+    if format == "json":
         failures = [{"video": video, "cause": cause} for video, cause in failed]
         print_json({"labels": output, **counts, "failed": failures})
     else:
-        say(path_text(output).append(f": {words}"))
+        wrote(output, words)
     if failed:
         raise typer.Exit(Status.SOME_FAILED)
 
@@ -99,24 +99,25 @@ def merge(
         typer.Argument(help="Labels of each annotator.", metavar="LABELS.json...", exists=True, dir_okay=False),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="File of the merged labels.", dir_okay=False)],
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Make one file of labels from those of several annotators.
 
     All label the same shots of the same videos. A shot is critical if more than half of them say so; where they
     disagree about its critical frames, only the frames of the greatest agreement are.
     """
-    from vidkin_research.learned.annotations import merge_annotators, read_shot_annotations, write_shot_annotations
+    from vidkin.shots import read_shot_annotations, write_shot_annotations
+    from vidkin_research.learned.annotations import merge_annotators
 
     merged = merge_annotators([read_shot_annotations(file) for file in files])
     source = describe_source("labels", *(annotation.video for annotation in merged))
     check_outputs({"--output": (output, source)}, inputs=files)
     write_shot_annotations(output, merged)
     words, counts = summarize_labels(merged)
-    if json:
+    if format == "json":
         print_json({"labels": output, "annotators": len(files), **counts})
     else:
-        say(path_text(output).append(f": {words}, by {number(len(files), 'annotator')}"))
+        wrote(output, f"{words}, by {number(len(files), 'annotator')}")
 
 
 def summarize_labels(annotations: Sequence[VideoAnnotation]) -> tuple[str, dict[str, int]]:

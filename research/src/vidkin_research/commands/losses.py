@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from vidkin.cli.console import meter, path_text, say, table
-from vidkin.cli.options import JsonOption
+from vidkin.cli.console import meter, table, wrote
+from vidkin.cli.options import JsonFormat, JsonOption
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import print_json
 
@@ -43,7 +43,7 @@ def losses(
             file_okay=False,
         ),
     ] = Path("vidkin-benchmark/losses"),
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Train video comparators without labels, one per loss, and measure them on other videos.
 
@@ -81,7 +81,7 @@ def losses(
     # The maps of single stretches are in the picture.
     plain = [replace(run, own_map=(), other_map=()) for run in report.runs]
     write_figures(replace(report, runs=plain), output / "losses.json")
-    if json:
+    if format == "json":
         print_json(report)
         return
     rows = []
@@ -94,4 +94,4 @@ def losses(
         [("method", "left"), ("mAP", "right"), ("micro-AP", "right")],
         rows,
     )
-    say(path_text(output / "losses.md").append(": the whole report, beside losses.png and losses.json"))
+    wrote(output / "losses.md", "the whole report, beside losses.png and losses.json")

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from vidkin.cli.commands import Status
-from vidkin.cli.console import meter, note, table
+from vidkin.cli.console import meter, note, say, table, wrote
 from vidkin.cli.options import (
+    DeviceOption,
     ExtractorOption,
+    JsonFormat,
     JsonOption,
     ModelOption,
     WeightsOption,
@@ -20,6 +22,7 @@ from vidkin.cli.options import (
 )
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import number, print_json
+from vidkin_research.commands.study_options import duration
 
 if TYPE_CHECKING:
     from vidkin_research.public.study import BenchmarkReport
@@ -28,6 +31,8 @@ __all__ = ["retrieval"]
 
 _Scorer = Literal["own", "chamfer"]
 _SHOWN = 5
+# Hours from which on the estimate is said before the work.
+_WORTH_SAYING = 1 / 60
 
 
 def retrieval(
@@ -53,7 +58,8 @@ def retrieval(
         Path | None,
         typer.Option(
             "--features",
-            help="Folder of features: files of `vidkin embed`, or ID.safetensors with values [T, R, D].",
+            help="Folder of features: files of `vidkin embed`, ID.safetensors with values [T, R, D], or HDF5 files "
+            "with a data set for each video.",
             file_okay=False,
             exists=True,
         ),
@@ -87,10 +93,14 @@ def retrieval(
     work: Annotated[
         Path, typer.Option("--work", help="Folder of the features of --videos. A second call reuses them.")
     ] = Path("vidkin-benchmark/features"),
+    device: DeviceOption = "auto",
+    check: Annotated[
+        bool, typer.Option("--check", help="Say which videos are missing and how long the comparison takes, and exit.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write the figures to this JSON file.")
     ] = None,
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Measure retrieval on a public benchmark, next to published figures.
 
@@ -101,7 +111,7 @@ def retrieval(
     from vidkin.features import open_extractor
     from vidkin_research.public.features import StoredFeatures, describe_videos, find_videos
     from vidkin_research.public.names import open_benchmark
-    from vidkin_research.public.study import run_benchmark
+    from vidkin_research.public.study import estimate_hours, run_benchmark
     from vidkin_research.public.systems import choose_system
     from vidkin_research.runs import FIGURES, write_figures
 
@@ -112,7 +122,7 @@ def retrieval(
     name = extractor_name(extractor, model)
     maker = None
     if name is not None or videos is not None:
-        maker = open_extractor(name or "classical", weights=weights, whitening=whitening)
+        maker = open_extractor(name or "classical", weights=weights, whitening=whitening, device=device)
     with meter(dataset) as bar:
 
         def advance(done: int, total: int, what: str) -> None:
@@ -125,10 +135,23 @@ def retrieval(
             assert maker is not None
             files = find_videos(videos, benchmark.videos)
             stored, broken = describe_videos(files, maker, work, on_progress=advance)
-        system = choose_system(maker, scorer, spatial_share=spatial_share, temporal_share=temporal_share)
+        system = choose_system(maker, scorer, spatial_share=spatial_share, temporal_share=temporal_share, device=device)
+        bar.update(0, None, detail="how long it takes")
+        hours = estimate_hours(benchmark, stored, system)
+        if check:
+            missing = sum(video not in stored for video in benchmark.videos)
+            say(
+                f"{number(len(benchmark.queries), 'query', 'queries')}, {number(len(benchmark.database), 'video')}; "
+                f"{number(missing, 'video')} without features. About {duration(hours)} on this machine."
+            )
+            return
+        if hours > _WORTH_SAYING:
+            note(f"About {duration(hours)} on this machine.")
         report = run_benchmark(benchmark, stored, system, on_progress=advance)
     write_figures(report, output)
-    if json:
+    if output is not None:
+        wrote(output, "the figures")
+    if format == "json":
         print_json({"report": report, "broken": broken})
     else:
         _print(report, broken)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from vidkin.cli.commands import Status
-from vidkin.cli.console import meter, note, path_text, say, table
-from vidkin.cli.options import JsonOption
+from vidkin.cli.console import meter, note, table, wrote
+from vidkin.cli.options import JsonFormat, JsonOption
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering.text import print_json
 
@@ -20,6 +20,8 @@ __all__ = ["fgir", "fgvr"]
 
 _Command = Literal["fgvr", "fgir"]
 _SETS = {"fgvr": ("fruit", "strokes"), "fgir": ("omniglot", "grocery")}
+# A folder without any of these is one's own.
+_OWN = {"fgvr": "videos", "fgir": "pictures"}
 _TITLES = {"fgvr": "Fine-grained video retrieval", "fgir": "Fine-grained image retrieval"}
 _QUICK_SEEDS, _QUICK_STEPS, _QUICK_RATES = 2, 150, (1e-3,)
 _COLUMNS = {"qp": "QP", "tp": "TP", "ndcg": "NDCG", "map": "MAP", "qp_gallery": "QP gallery"}
@@ -28,8 +30,8 @@ DataOption = Annotated[
     Path,
     typer.Option(
         "--data",
-        help="Folder with the collections fruit, omniglot, aerial and grocery; for the sets 'videos' and 'pictures' "
-        "your own folder of category/subcategory/file.",
+        help="Your own folder of category/subcategory/file, or a folder with public collections, each in a folder of "
+        "its name.",
         file_okay=False,
         exists=True,
     ),
@@ -46,7 +48,12 @@ FrozenWeightsOption = Annotated[
 ]
 SetsOption = Annotated[
     list[str] | None,
-    typer.Option("--set", "-s", help="A collection; repeatable.", show_default="all of the stored results"),
+    typer.Option(
+        "--set",
+        "-s",
+        help="A collection; repeatable. 'videos' and 'pictures' are your own.",
+        show_default="those of the stored results, or your own",
+    ),
 ]
 MethodsOption = Annotated[
     list[str] | None, typer.Option("--method", "-m", help="A method; repeatable.", show_default="all")
@@ -84,14 +91,14 @@ def fgvr(
     rates: RatesOption = None,
     backbone: BackboneOption = None,
     quick: QuickOption = False,
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Compare retrieval losses on labeled videos: QP, NDCG, TP and MAP.
 
     Each run is stored when it is done. Run the same command again to resume an interrupted comparison.
     """
-    plan = _plan("fgvr", sets, methods, seeds, steps, rates, backbone, quick)
-    _compare("fgvr", plan, data, weights, output, json)
+    plan = _plan("fgvr", data, sets, methods, seeds, steps, rates, backbone, quick)
+    _compare("fgvr", plan, data, weights, output, format == "json")
 
 
 def fgir(
@@ -105,18 +112,19 @@ def fgir(
     rates: RatesOption = None,
     backbone: BackboneOption = None,
     quick: QuickOption = False,
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Compare retrieval losses on labeled images: QP, NDCG, TP and MAP.
 
     Each run is stored when it is done. Run the same command again to resume an interrupted comparison.
     """
-    plan = _plan("fgir", sets, methods, seeds, steps, rates, backbone, quick)
-    _compare("fgir", plan, data, weights, output, json)
+    plan = _plan("fgir", data, sets, methods, seeds, steps, rates, backbone, quick)
+    _compare("fgir", plan, data, weights, output, format == "json")
 
 
 def _plan(
     command: _Command,
+    data: Path,
     sets: list[str] | None,
     methods: list[str] | None,
     seeds: int,
@@ -127,7 +135,9 @@ def _plan(
 ) -> ComparisonPlan:
     from vidkin_research.retrieval import ComparisonPlan, RunSchedule, comparison_set
 
-    chosen = tuple(sets or _SETS[command])
+    usual = map(comparison_set, _SETS[command])
+    is_own = not any((data / each.folder).is_dir() or (data / Path(each.folder).name).is_dir() for each in usual)
+    chosen = tuple(sets or ((_OWN[command],) if is_own else _SETS[command]))
     for name in chosen:
         if comparison_set(name).video is not (command == "fgvr"):
             other = "fgir" if command == "fgvr" else "fgvr"
@@ -194,6 +204,6 @@ def _compare(
                 )
         for error in broken:
             note(f"Left out: {error.path}: {error.cause}", style="yellow")
-        say(path_text(output / f"{command}.md").append(": the whole report"))
+        wrote(output / f"{command}.md", "the whole report")
     if broken:
         raise typer.Exit(Status.SOME_FAILED)

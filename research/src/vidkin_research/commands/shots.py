@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.console import meter, note, table
-from vidkin.cli.options import JsonOption
+from vidkin.cli.console import meter, note, table, wrote
+from vidkin.cli.options import JsonFormat, JsonOption
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import number, percent, print_json
 from vidkin_research.commands.study_options import (
@@ -42,7 +42,12 @@ _COLUMNS = {
 def shots(
     data: Annotated[
         Path,
-        typer.Option("--data", help="Folder of edited videos with truth.json.", file_okay=False, exists=True),
+        typer.Option(
+            "--data",
+            help="Folder of edited videos with truth.json, the labeled transitions (see research/README.md).",
+            file_okay=False,
+            exists=True,
+        ),
     ],
     videos: Annotated[
         Path | None,
@@ -80,7 +85,7 @@ def shots(
         int, typer.Option("--seeds", min=0, help="Runs of each loss and of DeepSBD; 0 trains nothing.")
     ] = 3,
     quick: Annotated[bool, typer.Option("--quick", help="One seed and a third of the steps.")] = False,
-    json: JsonOption = False,
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Compare shot detectors: published peers, the default, and detectors trained with each loss.
 
@@ -113,7 +118,9 @@ def shots(
             on_progress=lambda done, total, what: bar.update(done, total, detail=what),
         )
     write_figures(replace(report, runs=[counts_of_run(run) for run in report.runs]), output)
-    if json:
+    if output is not None:
+        wrote(output, "the figures")
+    if format == "json":
         print_json(report)
     else:
         _print_report(report)

@@ -1,4 +1,4 @@
-"""Options that the benchmarks share."""
+"""Options that the benchmarks share, and how long they say that something takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["FiguresOption", "FrameWeightsOption", "SaveModelOption", "WorkOption"]
+from vidkin.rendering.text import number
+
+__all__ = ["FiguresOption", "FrameWeightsOption", "SaveModelOption", "WorkOption", "duration"]
 
 FiguresOption = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the figures to this JSON file.")]
 FrameWeightsOption = Annotated[
@@ -32,3 +34,10 @@ WorkOption = Annotated[
     Path,
     typer.Option("--work", help="Folder of composed videos, features and runs. A second call reuses them."),
 ]
+
+
+def duration(hours: float) -> str:
+    """Hours in the unit that fits: minutes, hours or days."""
+    if hours >= 48:
+        return number(round(hours / 24), "day")
+    return number(round(hours), "hour") if hours >= 2 else number(max(1, round(60 * hours)), "minute")

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin.cli.console import meter, note, path_text, say, table
-from vidkin.cli.options import JsonOption, parse_setting, toml_or_text
+from vidkin.cli.commands import Status
+from vidkin.cli.console import error_line, meter, note, path_text, say, table, wrote
+from vidkin.cli.options import DeviceOption, JsonFormat, JsonOption, parse_setting, toml_or_text
 from vidkin.cli.train import is_helper, list_recipes
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.sessions import resolve_device
 from vidkin.rendering.text import number, print_json
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from vidkin_research.learned.recipes import ShotMethod
     from vidkin_research.learned.train import ShotTrainingProgress, ShotTrainingReport
 
@@ -57,12 +61,21 @@ def train_shots(
             "--set", metavar="NAME=VALUE", help="Override a setting, for example shots.steps=100; repeatable."
         ),
     ] = None,
+    reduced: Annotated[
+        bool,
+        typer.Option("--reduced", help="Of a recipe for a GPU: train at the reduced size that a CPU can manage."),
+    ] = False,
     show: Annotated[bool, typer.Option("--show", help="Print the recipe with every default and exit.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="List the labeled videos and what is wrong with them, and exit."),
+    ] = False,
     resume: Annotated[
         bool,
         typer.Option("--resume/--restart", help="Resume from the checkpoint in the folder, or start over."),
     ] = True,
-    json: JsonOption = False,
+    device: DeviceOption = "auto",
+    format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Train a detector on labeled shots: a metric with a rule on its curve, or DeepSBD.
 
@@ -73,6 +86,7 @@ def train_shots(
     from vidkin_research.learned.recipes import (
         LEARNED,
         available_shot_recipes,
+        has_reduced_shot_form,
         load_shot_recipe,
         shot_method_of,
         shot_recipe_tables,
@@ -81,9 +95,9 @@ def train_shots(
 
     if labels is None and not show:
         hint = "`vidkin train-shots LABELS.json --recipe NAME` trains one; `--show` prints it as a file to edit."
-        list_recipes(available_shot_recipes(), hint, json=json)
+        list_recipes(available_shot_recipes(), hint, json=format == "json")
         return
-    plan = load_shot_recipe(recipe, method=method)
+    plan = load_shot_recipe(recipe, method=method, reduced=reduced)
     trained = shot_method_of(plan)
     if rate is not None and trained is not LEARNED:
         raise InvalidArgumentError(
@@ -96,14 +110,24 @@ def train_shots(
     if show or labels is None:
         say(show_shot_recipe(plan).rstrip("\n"))
         return
+    if check:
+        if not is_helper():
+            _check(trained, labels, json=format == "json")
+        return
     from vidkin_research.learned.train import train_shots as train
 
     if is_helper():
         with suppress(KeyboardInterrupt):
-            (trained.train or train)(labels, plan, output=output, resume=resume)
+            (trained.train or train)(labels, plan, output=output, resume=resume, device=device)
         return
+    if not reduced and has_reduced_shot_form(recipe or trained.default) and resolve_device(device) == "cpu":
+        note(
+            f"{recipe or trained.default} is made for a GPU, and this trains on the CPU: it will take very long. "
+            "--reduced trains it at a size for a CPU. Stopping is safe: the same command resumes.",
+            style="yellow",
+        )
     if trained.train is not None:
-        _train_other(trained, labels, plan, output, resume, json)
+        _train_other(trained, labels, plan, output, resume, device, format == "json")
         return
     with meter("training") as bar:
 
@@ -111,8 +135,38 @@ def train_shots(
             terms = (f"{name} {value:.3f}" for name, value in progress.terms.items() if name != "gradient")
             bar.update(progress.done, progress.total, detail=progress.video or "  ".join(terms))
 
-        report = train(labels, plan, output=output, resume=resume, on_progress=show_progress)
-    _print(report, json)
+        report = train(labels, plan, output=output, resume=resume, device=device, on_progress=show_progress)
+    _print(report, format == "json")
+
+
+def _check(method: ShotMethod, labels: Path, *, json: bool) -> None:
+    """List the labeled videos; exit status 1 if any cannot be trained on."""
+    from vidkin.shots import read_shot_annotations
+    from vidkin_research.learned.checking import check_labels
+
+    with meter("reading labels"):
+        videos = check_labels(read_shot_annotations(labels), fit_every=method.fit_every)
+    if json:
+        print_json({"labels": labels, "videos": [video.to_dict() for video in videos]})
+    else:
+        rows: list[list[str | Text]] = [
+            [
+                path_text(video.video),
+                str(video.shots),
+                str(video.hard),
+                str(video.gradual),
+                str(video.critical),
+                "held out, to fit thresholds" if video.is_held_out else "training",
+            ]
+            for video in videos
+        ]
+        columns = [(title, "right") for title in ("shots", "hard cuts", "gradual", "critical")]
+        table(None, [("video", "left"), *columns, ("used for", "left")], rows)
+    problems = [video for video in videos if video.problem]
+    for video in problems:
+        error_line(f"{video.video}: {video.problem}")
+    if problems:
+        raise typer.Exit(Status.SOME_FAILED)
 
 
 def _print(report: ShotTrainingReport, json: bool) -> None:
@@ -143,10 +197,12 @@ def _print(report: ShotTrainingReport, json: bool) -> None:
     columns = [(title, "right") for title in ("trained on", "fitted on", "loss")]
     columns += [(title, "left") for title in ("gradual", "critical")]
     table(None, columns, [row])
-    say(path_text(report.output).append(": use it with vidkin shots --detector"))
+    wrote(report.output, "use it with vidkin shots --detector")
 
 
-def _train_other(method: ShotMethod, labels: Path, plan: Any, output: Path, resume: bool, json: bool) -> None:
+def _train_other(
+    method: ShotMethod, labels: Path, plan: Any, output: Path, resume: bool, device: str, json: bool
+) -> None:
     """Train by a method of another package, and print its report."""
     assert method.train is not None
     with meter(method.title) as bar:
@@ -155,6 +211,7 @@ def _train_other(method: ShotMethod, labels: Path, plan: Any, output: Path, resu
             plan,
             output=output,
             resume=resume,
+            device=device,
             on_progress=lambda what, done, total: bar.update(done, total, detail=what),
         )
     if json:
@@ -164,7 +221,7 @@ def _train_other(method: ShotMethod, labels: Path, plan: Any, output: Path, resu
     if row:
         columns = [(title, "left" if cell.isalpha() else "right") for title, cell in row.items()]
         table(None, columns, [list(row.values())])
-    say(path_text(report.output).append(": use it with vidkin shots --detector"))
+    wrote(report.output, "use it with vidkin shots --detector")
 
 
 def _changed(content: dict[str, dict[str, Any]], settings: list[str]) -> dict[str, Any]:

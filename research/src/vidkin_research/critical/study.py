@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,10 @@ from vidkin._base.values import as_json, read_json
 from vidkin.metric.measures import DetectionScores, boundary_scores, clip_scores
 from vidkin.models import ClipEncoder, save_model
 from vidkin.rendering.machine import describe_machine
-from vidkin.shots import fit_rule
+from vidkin.shots import Cut, DetectedCut, VideoAnnotation, detect, fit_rule, read_shot_annotations
 from vidkin_research.heads import FRAME_NETWORK, HeadStore
-from vidkin_research.learned.annotations import VideoAnnotation, read_shot_annotations
 from vidkin_research.learned.clips import ShotClips, encode_with
-from vidkin_research.learned.detector import ShotRules, find_shots, fit_shot_rules
+from vidkin_research.learned.detector import ShotAnalysis, ShotRules, find_shots, fit_shot_rules
 from vidkin_research.learned.judging import (
     CriticalScores,
     JudgedShot,
@@ -33,15 +32,32 @@ from vidkin_research.learned.judging import (
     score_detected_critical,
 )
 from vidkin_research.learned.objective import ShotRecipe, train_on_shots
-from vidkin_research.learned.trend import TREND_TESTS, fit_trend, rise_moment
+from vidkin_research.learned.trend import TREND_TESTS, critical_score, fit_trend, rise_moment
 from vidkin_research.learned.windows import CUT_NUMBERS, Encode, ShotWindows
 from vidkin_research.made.highlights import HIGHLIGHT_PLACES, Part, build_highlights
-from vidkin_research.runs import OnStudyProgress, Report, check_same_data, load_or_run, run_path
+from vidkin_research.runs import OnStudyProgress, Report, check_same_data, commit_of, load_or_run, run_path
 from vidkin_research.spread import spread
 
-__all__ = ["CriticalStudy", "run_critical_study"]
+__all__ = ["RULE_FILES", "CriticalStudy", "rule_answers", "run_critical_study"]
 
 _SAVED_LOSS = "quadlet"
+
+RULE_FILES = ("src/vidkin/shots/fitted_rule.py", "research/src/vidkin_research/learned/trend.py")
+"""The files of the rule for what is critical, in a clone."""
+
+
+def rule_answers() -> list[float]:
+    """What the rule for critical shots answers to twelve drawn curves, half of them labeled critical, to .001.
+
+    A stored result has the answers of its day: where today's differ, it is of another rule.
+    """
+    random = np.random.default_rng(0)
+    curves = [
+        np.abs(random.normal(0.2, 0.05, 40)) + (number % 2) * np.linspace(0, 0.08 * number, 40) ** 2
+        for number in range(12)
+    ]
+    rule = fit_trend(curves, [number % 2 == 1 for number in range(12)])
+    return [round(critical_score(curve, rule), 3) for curve in curves]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +135,7 @@ def run_critical_study(
         fixed = (study.steps, study.window, study.rate, study.train, study.test, study.held_out_videos)
         keep = save if (split, loss, seed) == (ALL_PLACES, _SAVED_LOSS, 0) else None
         result = load_or_run(
-            run_path(work / "runs", (split, loss, seed, *fixed, CUT_NUMBERS)),
+            run_path(work / "runs", (split, loss, seed, *fixed, CUT_NUMBERS, rule_answers())),
             partial(_run, study, store, *splits[split], loss, seed, keep),
         )
         rows.append({"split": split, "loss": loss, "seed": seed, **result})
@@ -127,6 +143,7 @@ def run_critical_study(
         what="critical clips in composed highlight videos",
         machine=describe_machine(),
         settings={
+            "rule": {"commit": commit_of(*RULE_FILES), "answers": rule_answers()},
             "window": study.window,
             "rate": study.rate,
             "steps": study.steps,
@@ -188,8 +205,8 @@ def score_model(
     """Scores on the test split, as JSON values; everything with a threshold is fitted on the training split.
 
     Returns:
-        ``trends``: for each test of the trend, scores of the labeled shots. ``found``: scores where the cuts are
-        detected first and the shots between them are scored.
+        ``trends``: for each test of the trend, scores of the labeled shots. ``found``: scores where the metric finds
+        the cuts first and the shots between them are scored; ``default``: where vidkin's default detector finds them.
     """
     encode = encode_with(model)
     fit, judge = _windows(train, window, encode), _windows(test, window, encode)
@@ -207,21 +224,34 @@ def score_model(
         ]
         trends[trend] = _as_numbers(score_critical(judged, truth))
     # The whole way: cuts are found first, then the shots between them are judged.
-    cuts = DetectionScores(0, 0, 0)
-    judged_shots: list[list[JudgedShot]] = []
-    for features, label in zip(test.features, test.labels, strict=True):
-        shots = find_shots(features, encode, rules)
-        cuts += boundary_scores([cut for cut, _ in shots.cuts], label.cuts, tolerance=_CUT_TOLERANCE)
-        assert shots.critical is not None
-        judged_shots.append([])
-        for (start, end), score in zip(shots.stretches, shots.critical, strict=True):
-            first = start + window - 1
-            moment = min(first + rise_moment(shots.curve[first:end]), end - 1) / test.rate
-            judged_shots[-1].append(JudgedShot(start, end, score, moment))
+    others = replace(rules, method="default", cut=None, gradual=None)
     return {
         "trends": trends,
-        "found": {"cuts": _prf(cuts)} | _as_numbers(score_detected_critical(judged_shots, test.truth())),
+        "found": _score_found(test, [find_shots(features, encode, rules) for features in test.features], window),
+        "default": _score_found(
+            test,
+            [
+                find_shots(features, encode, others, detected=cuts)
+                for features, cuts in zip(test.features, test.default_cuts, strict=True)
+            ],
+            window,
+        ),
     }
+
+
+def _score_found(test: HighlightPart, found: Sequence[ShotAnalysis], window: int) -> dict[str, Any]:
+    """Scores of the cuts, and of the shots between them."""
+    cuts = DetectionScores(0, 0, 0)
+    judged: list[list[JudgedShot]] = []
+    for shots, label in zip(found, test.labels, strict=True):
+        cuts += boundary_scores([cut for cut, _ in shots.cuts], label.cuts, tolerance=_CUT_TOLERANCE)
+        assert shots.critical is not None
+        judged.append([])
+        for (start, end), score in zip(shots.stretches, shots.critical, strict=True):
+            first = start + window - 1
+            moment = max(0, min(first + rise_moment(shots.curve[first:end]), end - 1)) / test.rate
+            judged[-1].append(JudgedShot(start, end, score, moment))
+    return {"cuts": _prf(cuts)} | _as_numbers(score_detected_critical(judged, test.truth()))
 
 
 def score_shot_length(train: HighlightPart, test: HighlightPart) -> dict[str, Any]:
@@ -251,8 +281,9 @@ def summarize_critical(rows: Sequence[Mapping[str, Any]], losses: Sequence[str])
             line["f1_by_test"] = {
                 trend: spread([run["trends"][trend]["clips"]["f1"] for run in runs]) for trend in runs[0]["trends"]
             }
-            line["found_f1"] = spread([run["found"]["clips"]["f1"] for run in runs])
-            line["found_cuts_f1"] = spread([run["found"]["cuts"]["f1"] for run in runs])
+            for name in ("found", "default"):
+                line[f"{name}_f1"] = spread([run[name]["clips"]["f1"] for run in runs])
+                line[f"{name}_cuts_f1"] = spread([run[name]["cuts"]["f1"] for run in runs])
             summary.append(line)
     return summary
 
@@ -279,6 +310,10 @@ def _as_numbers(scores: CriticalScores) -> dict[str, Any]:
 ALL_PLACES = "all places"
 
 
+def _as_detected(cut: Cut) -> DetectedCut:
+    return DetectedCut(cut.frame, cut.kind, cut.confidence, cut.start_frame, cut.end_frame)
+
+
 @dataclass(frozen=True, slots=True)
 class HighlightPart:
     """Labelled videos with their features.
@@ -287,11 +322,13 @@ class HighlightPart:
         labels: One entry for every video.
         features: Features [T, F] of each video.
         rate: Frames per second of the videos.
+        default_cuts: What vidkin's default detector finds in each video; empty for a training part.
     """
 
     labels: tuple[VideoAnnotation, ...]
     features: tuple[NDArray[np.float32], ...]
     rate: float
+    default_cuts: tuple[tuple[DetectedCut, ...], ...] = ()
 
     def stretches(self) -> list[list[tuple[int, int]]]:
         """Frames [start, end) of every shot of every video."""
@@ -350,8 +387,11 @@ def compose_splits(
         else:
             labels = build_highlights(data, folder, part=which, videos=videos, seed=seed, rate=rate, places=places)
             write_text(record, json.dumps(settings))
-        features = store.features([label.video for label in labels], on_progress=on_progress)
-        return HighlightPart(tuple(labels), tuple(features), rate)
+        paths = [label.video for label in labels]
+        features = store.features(paths, on_progress=on_progress)
+        found = (detect(path).cuts for path in paths) if which == "test" else ()
+        cuts = tuple(tuple(_as_detected(cut) for cut in each) for each in found)
+        return HighlightPart(tuple(labels), tuple(features), rate, cuts)
 
     splits = {ALL_PLACES: (compose("train", *train, "train", None), compose("test", *test, "test", None))}
     for number, place in enumerate(HIGHLIGHT_PLACES if held_out_videos else ()):

@@ -12,9 +12,9 @@ from torch.nn import functional
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes
 from vidkin.metric.measures import DetectionScores, boundary_scores
-from vidkin.models.engine import read_terms, take_steps
-from vidkin.models.schedules import OneCycle
 from vidkin.shots.band import Probabilities, Rows, band_features
+from vidkin.training.engine import read_terms, take_steps
+from vidkin.training.schedules import OneCycle
 from vidkin_research.detectors.band import TransitionThresholds, cuts_from_probabilities
 from vidkin_research.detectors.band_network import TransitionNetwork
 from vidkin_research.learned.judging import BoundaryLabels, cut_boundaries

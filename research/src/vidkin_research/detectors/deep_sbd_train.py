@@ -21,14 +21,15 @@ from vidkin._base.registry import import_part
 from vidkin._base.toml import check_names, from_table
 from vidkin._base.values import Result, check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.sessions import resolve_device
 from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model, save_model
-from vidkin.models.processes import any_process, is_first, join_processes
 from vidkin.models.randomness import seeded
-from vidkin.models.runner import StepStore, hold_training_folder
 from vidkin.rendering.text import number
+from vidkin.shots import VideoAnnotation, read_shot_annotations
+from vidkin.training.processes import any_process, is_first, join_processes
+from vidkin.training.runner import StepStore, hold_training_folder
 from vidkin_research.detectors.deep_sbd_rules import CLASSES, SEGMENT
 from vidkin_research.detectors.deep_sbd_training import LabeledFrames, segments_by_class, train_on_segments
-from vidkin_research.learned.annotations import VideoAnnotation, read_shot_annotations
 from vidkin_research.learned.clips import check_labels_fit
 from vidkin_research.learned.recipes import ShotMethod
 from vidkin_research.learned.video_frames import read_video_frames
@@ -151,6 +152,7 @@ def train_deep_sbd(
     *,
     output: PathLike = "shots-model",
     resume: bool = True,
+    device: str = "auto",
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> SegmentTrainingReport:
     """Train DeepSBD on the cuts between labeled shots, and store it as a detector for ``vidkin shots --detector``.
@@ -164,6 +166,7 @@ def train_deep_sbd(
         plan: The recipe.
         output: Folder of the detector; created if it does not exist.
         resume: Continue from the folder's checkpoint; False starts over.
+        device: Where the network computes: ``auto`` (a CUDA device if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
         on_progress: Callback that receives (current phase, number done, total number) before each video and after each
             step.
 
@@ -180,10 +183,11 @@ def train_deep_sbd(
         raise InvalidArgumentError("labels must have at least one cut, got none; label more videos")
     folder = create_output_folder(output)
     recipe = plan.segments
-    with join_processes("cpu"), hold_training_folder(folder) if is_first() else nullcontext():
+    where = resolve_device(device)
+    with join_processes(where), hold_training_folder(folder) if is_first() else nullcontext():
         tell = on_progress if on_progress and is_first() else (lambda what, done, total: None)
         films = _read(annotations, plan, tell)
-        network = build_model(plan.model, seed=recipe.seed)
+        network = build_model(plan.model, seed=recipe.seed).to(where)
         assert isinstance(network, DeepSBDNetwork)
         names = [(annotation.video.name, annotation.cuts) for annotation in annotations]
         deciding = replace(plan, segments=replace(recipe, memory=0.0))
@@ -210,7 +214,7 @@ def train_deep_sbd(
         notes = {"trained_by": "vidkin train-shots", "classifier": recipe.classifier, "seed": recipe.seed}
         if is_first():
             with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
-                save_model(network, temporary, notes=notes)
+                save_model(network.cpu(), temporary, notes=notes)
                 for file in sorted(Path(temporary).iterdir()):
                     file.replace(folder / file.name)
         store.finish()
@@ -318,7 +322,7 @@ def fit_svm(
     random = np.random.default_rng(seed)
     features: list[NDArray[np.float32]] = []
     labels: list[int] = []
-    frames = network.config.frames
+    frames, place = network.config.frames, next(network.parameters()).device
     for label, places in enumerate(segments_by_class(videos, frames)):
         chosen = random.permutation(len(places))[:segments]
         labels += [label] * len(chosen)
@@ -327,7 +331,7 @@ def fit_svm(
             images = np.stack([videos[video].images[start : start + frames] for video, start in part])
             volumes = torch.from_numpy(images).permute(0, 4, 1, 2, 3).float() / 255
             with torch.inference_mode():
-                features.append(network.hidden_features(volumes).float().numpy())
+                features.append(network.hidden_features(volumes.to(place)).float().cpu().numpy())
     rows = np.concatenate(features)
     # On a common scale the solver converges; the primal solver always does.
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
@@ -345,8 +349,8 @@ def fit_svm(
         layer.weight.zero_()
         layer.bias.fill_(_NEVER)
         for row, label in enumerate(machine.classes_.tolist()):
-            layer.weight[label] = torch.from_numpy(weights[row])
+            layer.weight[label] = torch.from_numpy(weights[row]).to(place)
             layer.bias[label] = float(biases[row])
-        logits = layer(torch.from_numpy(rows))
+        logits = layer(torch.from_numpy(rows).to(place))
     network.class_names = CLASSES
-    return float((logits.argmax(dim=1).numpy() == np.array(labels)).mean())
+    return float((logits.argmax(dim=1).cpu().numpy() == np.array(labels)).mean())

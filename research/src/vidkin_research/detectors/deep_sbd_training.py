@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import DeepSBDNetwork
-from vidkin.models.engine import take_steps
-from vidkin.models.processes import average_gradients, compute_in_shares, share_steps
-from vidkin.models.runner import StepStore
-from vidkin.models.schedules import OneCycle
+from vidkin.training.engine import take_steps
+from vidkin.training.processes import average_gradients, compute_in_shares, share_steps
+from vidkin.training.runner import StepStore
+from vidkin.training.schedules import OneCycle
 from vidkin_research.detectors.deep_sbd_rules import CLASSES
 from vidkin_research.learned.video_frames import VideoFrames
 
@@ -115,11 +115,12 @@ def train_on_segments(
     began = time.monotonic()
     store = store or StepStore()
     first = store.restore(network, optimizer)
+    device = next(network.parameters()).device
     taken = take_steps(
         network,
         share_steps(_classify, seed, first),
         optimizer,
-        _segments(videos, places, frames, steps=range(first, steps), batch=batch, seed=seed),
+        _segments(videos, places, frames, steps=range(first, steps), batch=batch, seed=seed, device=device),
         schedule=OneCycle(max(steps, 1) + 1),
         clip=5.0,
         first=first,
@@ -164,15 +165,17 @@ def _segments(
     steps: range,
     batch: int,
     seed: int,
+    device: torch.device,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Segments [batch, 3, frames, S, S] and their classes [batch] for each step, drawn evenly from the classes."""
+    """Segments [batch, 3, frames, S, S] and their classes [batch] on the device for each step, drawn evenly from the
+    classes."""
     present = np.array([place for place, segments in enumerate(places) if segments])
     for step in steps:
         random = np.random.default_rng((seed, step))
         labels = present[random.integers(len(present), size=batch)]
         chosen = [places[label][random.integers(len(places[label]))] for label in labels]
         inputs = torch.stack([_segment(videos[video], first, frames, random) for video, first in chosen])
-        yield inputs, torch.from_numpy(labels.astype(np.int64))
+        yield inputs.to(device), torch.from_numpy(labels.astype(np.int64)).to(device)
 
 
 def _classify(network: DeepSBDNetwork, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:

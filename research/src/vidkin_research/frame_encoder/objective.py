@@ -12,7 +12,15 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import quad_linear_ap_loss, radial_loss
 from vidkin_research.frame_encoder.material import Batch
 
-__all__ = ["ObjectiveSettings", "Order", "objective_terms", "order_by_average_precision", "order_by_radius", "spread"]
+__all__ = [
+    "ObjectiveSettings",
+    "Order",
+    "objective_terms",
+    "order_by_average_precision",
+    "order_by_radius",
+    "quadlets_in",
+    "spread",
+]
 
 Order = Literal["quad_linear", "radial", "none"]
 
@@ -101,17 +109,22 @@ def order_by_average_precision(vectors: Tensor, moments: Tensor, groups: Tensor)
 
 
 def order_by_radius(vectors: Tensor, moments: Tensor, groups: Tensor) -> Tensor:
-    """Radial on quadlets: two views of a moment, another moment of its place, and the nearest view of another place."""
+    """Radial on the quadlets of a batch, see :func:`quadlets_in`."""
+    members = quadlets_in(vectors, moments, groups)
+    # Without the gradient through the radius: with it, clusters shrink faster than negatives are pushed away.
+    return radial_loss(*members, detach_radius=True) if len(members[0]) else vectors.sum() * 0.0
+
+
+def quadlets_in(vectors: Tensor, moments: Tensor, groups: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The quadlets of a batch, four times [B, D]: two views of a moment, the first view of another moment of its place,
+    and the view of another place that is nearest; B is 0 where the batch has none."""
     same_moment = moments[:, None] == moments
     same_place = groups[:, None] == groups
     others = same_moment & ~torch.eye(len(moments), dtype=torch.bool)
     middle = same_place & ~same_moment
     usable = (others.any(dim=1) & middle.any(dim=1) & (~same_place).any(dim=1)).nonzero()[:, 0]
-    if not len(usable):
-        return vectors.sum() * 0.0
     products = (vectors @ vectors.T).detach()
     positive = others.float()[usable].argmax(dim=1)
     intermediate = middle.float()[usable].argmax(dim=1)
     negative = products.masked_fill(same_place, -2.0)[usable].argmax(dim=1)
-    # Without the gradient through the radius: with it, clusters shrink faster than negatives are pushed away.
-    return radial_loss(vectors[usable], vectors[positive], vectors[intermediate], vectors[negative], detach_radius=True)
+    return vectors[usable], vectors[positive], vectors[intermediate], vectors[negative]

@@ -70,22 +70,32 @@ def nearest_within(
 
 
 class VectorStore:
-    """The vectors of videos by one network, computed once and kept in a folder."""
+    """The vectors of videos by one network, computed once and kept in a folder.
 
-    def __init__(self, network: Network, folder: Path, *, threads: int = 1) -> None:
+    Args:
+        network: The network.
+        folder: Where vectors are kept.
+        rate: Frames a second.
+        threads: Threads of the network.
+    """
+
+    def __init__(self, network: Network, folder: Path, *, rate: float = 1.0, threads: int = 1) -> None:
         self.network = network
+        self._rate = rate
         self._folder = folder / network.key()
         self._encode: PixelEncoder | None = None
         self._threads = threads
 
     def vectors(self, video: Path, *, start: float = 0.0, end: float | None = None) -> tuple[Vectors, list[float]]:
-        """[T, D] vectors of a video's frames, one a second, and the times of the frames in seconds."""
+        """[T, D] vectors of a video's frames and the times of the frames in seconds."""
         made_of = f"{video.resolve()} {video.stat().st_size} {start} {end}"
+        if self._rate != 1.0:
+            made_of += f" {self._rate}"
         file = self._folder / f"{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.npz"
         if file.exists():
             with np.load(file) as stored:
                 return stored["vectors"], stored["times"].tolist()
-        frames = read_frames(video, rate=1.0, start=start, end=end, short_side=_SHORT_SIDE, threads=1)
+        frames = read_frames(video, rate=self._rate, start=start, end=end, short_side=_SHORT_SIDE, threads=1)
         vectors = self.encode(list(frames.images))
         self._folder.mkdir(parents=True, exist_ok=True)
         partial = file.with_suffix(".partial.npz")

@@ -5,17 +5,18 @@ it as ``ImageRow(name, fit)``, where ``fit(task, seed)`` returns it, and put tha
 """
 
 from vidkin_research.images.classical_rows import CLASSICAL_ROWS
-from vidkin_research.images.contract import ImagePart, ImageRow, ImageTask
+from vidkin_research.images.contract import BACKBONE, ImagePart, ImageRow, ImageTask
 from vidkin_research.images.figures import RECALLS, MeasuredRow, RowFigures, measure_row
 from vidkin_research.images.network_rows import NETWORK_ROWS
 from vidkin_research.images.page import as_page
 from vidkin_research.images.ranking_rows import RANKING_ROWS
 from vidkin_research.images.sets import IMAGE_SETS, ImageCollection, open_task
 from vidkin_research.images.study import ImageReport, Rankings, choose_rates, read_rankings, run_image_study
-from vidkin_research.images.sweeps import SweepReport, draw_sweeps, run_sweeps, sweeps_page, time_steps
+from vidkin_research.images.sweeps import SweepPart, SweepReport, draw_sweeps, run_sweeps, sweeps_page, time_steps
 from vidkin_research.images.two_head_rows import TWO_HEAD_ROWS
 
 __all__ = [
+    "BACKBONE",
     "CLASSICAL_ROWS",
     "IMAGE_SETS",
     "NETWORK_ROWS",
@@ -31,6 +32,7 @@ __all__ = [
     "MeasuredRow",
     "Rankings",
     "RowFigures",
+    "SweepPart",
     "SweepReport",
     "as_page",
     "choose_rates",

@@ -15,7 +15,10 @@ from torch import Tensor
 
 from vidkin.datasets import LabelledSet, read_item
 
-__all__ = ["ImagePart", "ImageRow", "ImageTask"]
+__all__ = ["BACKBONE", "ImagePart", "ImageRow", "ImageTask"]
+
+BACKBONE = "timm:mobilenetv2_100?pad_type=same"
+"""The default backbone: MobileNetV2, small enough for a CPU."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,13 @@ class ImageTask:
         name: Name of the set.
         train: Images to fit on, the gallery of classification by neighbors.
         test: Images to measure on.
-        weights: Weights of MobileNetV2, for rows that start from it; None takes those from the hub.
+        weights: Weights of the backbone, for rows that start from it; None takes those from the hub.
         steps: Number of optimizer steps of rows that train.
         learning_rate: Learning rate of rows that fine-tune a network.
+        backbone: Network that rows of networks start from.
+        frozen_batch_norm: Whether its batch norms stay as they are, as those of the default network must, which are
+            folded into its convolutions.
+        device: Device of networks: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
     """
 
     name: str
@@ -73,6 +80,9 @@ class ImageTask:
     # The paper's .01 ends at chance where a batch holds 8 of 81 classes: each step raises the logits of its classes
     # along what all features have in common, the next step pays for it, and the features shrink to nothing.
     learning_rate: float = 0.002
+    backbone: str = BACKBONE
+    frozen_batch_norm: bool = True
+    device: str = "cpu"
 
     @property
     def classes(self) -> int:

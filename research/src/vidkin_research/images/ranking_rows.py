@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.sessions import resolve_device
 from vidkin.metric.losses import TripletLoss
 from vidkin.models import DeepRankingNetwork, Encoder, EncoderConfig, ImageEncoder, build_model
-from vidkin.models.engine import check_finite, read_terms, take_steps
 from vidkin.models.randomness import seeded
-from vidkin.models.schedules import Decay
 from vidkin.training.draws import OnlineSettings, online_triplets
+from vidkin.training.engine import check_finite, read_terms, take_steps
+from vidkin.training.schedules import Decay
 from vidkin_research.images.contract import ImageRow, ImageTask
 
 __all__ = ["RANKING_ROWS", "RankingRow"]
 
-_BACKBONE = "timm:mobilenetv2_100?pad_type=same"
 _CHUNK = 32
 # The triplet loss of the training images falls tenfold from 300 to 3,000 steps; the backbone is not part of them.
 _STEPS, _TRIPLETS = 3000, 32
@@ -42,7 +42,7 @@ class RankingRow:
         kind: ``deep_ranking``: three paths. ``image``: only the deep path.
         steps: Number of steps of the first part, with 32 triplets each.
         is_tuned: Whether the second part is done, with ``task.steps`` steps.
-        backbone: Backbone of the deep path.
+        backbone: Backbone of the deep path; None: that of the task.
     """
 
     def __init__(
@@ -53,10 +53,12 @@ class RankingRow:
         kind: str,
         steps: int = _STEPS,
         is_tuned: bool = False,
-        backbone: str = _BACKBONE,
+        backbone: str | None = None,
     ) -> None:
         if kind not in ("deep_ranking", "image"):
             raise InvalidArgumentError(f"kind must be 'deep_ranking' or 'image', got {kind!r}")
+        backbone = backbone or task.backbone
+        device = resolve_device(task.device)
         config = EncoderConfig(
             kind=kind,  # type: ignore[arg-type]
             backbone=backbone,
@@ -64,14 +66,14 @@ class RankingRow:
             hidden=128,
             size=task.train.size,
         )
-        weights = task.weights if backbone.startswith("timm:") else None
-        self._model = build_model(config, weights=weights, seed=seed)
+        weights = task.weights if backbone == task.backbone else None
+        self._model = build_model(config, weights=weights, seed=seed).to(device)
         with seeded(seed):
             self._train_head(task, seed, steps)
             if is_tuned:
                 head, self._model = (
                     self._model,
-                    build_model(replace(config, trainable="all"), weights=weights, seed=seed),
+                    build_model(replace(config, trainable="all"), weights=weights, seed=seed).to(device),
                 )
                 self._model.load_state_dict(head.state_dict())
                 self._tune(task, seed)
@@ -82,7 +84,7 @@ class RankingRow:
         """Unit vectors [N, D]."""
         deep = self._deep(images)
         pieces = torch.split(torch.arange(len(images)), _CHUNK)
-        return torch.cat([self._embed(self._model, images[rows.numpy()], deep[rows]) for rows in pieces])
+        return torch.cat([self._embed(self._model, images[rows.numpy()], deep[rows]).cpu() for rows in pieces])
 
     def distances(self, queries: Tensor, gallery: Tensor) -> Tensor:
         """Squared Euclidean distances [Q, G] of unit vectors."""
@@ -108,7 +110,7 @@ class RankingRow:
             chosen = images[rows.numpy()]
             flipped = torch.rand(len(rows)) < 0.5
             chosen[flipped.numpy()] = chosen[flipped.numpy(), :, ::-1]
-            embedded = self._embed(model, chosen, model.backbone_features(_inputs(chosen)))
+            embedded = self._embed(model, chosen, model.backbone_features(_inputs(model, chosen)))
             return {"loss": loss(*embedded.chunk(3))}
 
         # The linear layer learns ten times as fast as the backbone, as in recipes.
@@ -137,19 +139,19 @@ class RankingRow:
         training = self._model.training
         self._model.eval()
         pieces = np.array_split(images, -(-len(images) // _CHUNK))
-        features = torch.cat([self._model.backbone_features(_inputs(piece)) for piece in pieces])
+        features = torch.cat([self._model.backbone_features(_inputs(self._model, piece)) for piece in pieces])
         self._model.train(training)
         return features
 
     def _embed(self, model: Encoder, images: NDArray[np.uint8], deep: Tensor) -> Tensor:
         if isinstance(model, DeepRankingNetwork):
-            return model.head(model.join_paths(_inputs(images), deep))
+            return model.head(model.join_paths(_inputs(model, images), deep))
         assert isinstance(model, ImageEncoder)
         return model.head(nn.functional.normalize(deep, dim=1))
 
 
-def _inputs(images: NDArray[np.uint8]) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(images)).movedim(-1, 1).float() / 255
+def _inputs(model: Encoder, images: NDArray[np.uint8]) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(images)).to(model.device).movedim(-1, 1).float() / 255
 
 
 RANKING_ROWS: tuple[ImageRow, ...] = tuple(

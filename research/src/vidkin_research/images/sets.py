@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from vidkin._base.values import check_positive
-from vidkin.datasets import LabelledItem, LabelledSet, make_frame_excerpts, make_split, open_labelled
+from vidkin.datasets import LabelledItem, LabelledSet, make_split, open_labelled
 from vidkin.errors import DatasetError, InvalidArgumentError
-from vidkin_research.images.contract import ImagePart, ImageTask
+from vidkin_research.frame_excerpts import make_frame_excerpts
+from vidkin_research.images.contract import BACKBONE, ImagePart, ImageTask
+from vidkin_research.readers.collections import PUBLIC_COLLECTIONS
 
 __all__ = ["IMAGE_SETS", "ImageCollection", "open_task"]
 
@@ -76,6 +78,11 @@ IMAGE_SETS: tuple[ImageCollection, ...] = (
         reader="aerial",
         about="stills of clips of four flying things by two sensors, whole recordings in one part",
     ),
+    *(
+        ImageCollection(name=public.name, folder=public.name, reader=public.name, about=public.about)
+        for public in PUBLIC_COLLECTIONS
+        if not public.video
+    ),
     ImageCollection(
         name="pictures", folder="", reader="classes", about="your own images, class/file or split/class/file"
     ),
@@ -93,6 +100,9 @@ def open_task(
     steps: int = 300,
     learning_rate: float = 0.002,
     validation: bool = False,
+    backbone: str = BACKBONE,
+    frozen_batch_norm: bool = True,
+    device: str = "cpu",
 ) -> ImageTask:
     """Training and test images of a set.
 
@@ -103,11 +113,12 @@ def open_task(
         per_class: Number of images per class and part, evenly spread over the class; 0 takes all.
         long_tail: Size of the smallest training class as a share of the largest: the k-th of C classes keeps
             ``long_tail ** (k / (C - 1))`` of its training images, classes in the order of their names; 1 keeps all.
-        weights: Weights of MobileNetV2.
+        weights: Weights of the backbone.
         steps: Number of optimizer steps of rows that train.
         learning_rate: Learning rate of rows that fine-tune a network.
         validation: Measure on the validation split instead of the test split, to choose settings; a collection without
             one gives a fifth of its training groups.
+        backbone: As in :class:`ImageTask`, which ``frozen_batch_norm`` and ``device`` are of as well.
 
     Raises:
         DatasetError: The collection is missing or incomplete, or has fewer than two classes.
@@ -138,6 +149,7 @@ def open_task(
             f"{len(train)} training and {len(test)} test images of {', '.join(whole.subcategories()) or 'no class'}"
         )
     words = [chosen.name, *(["long-tailed"] if long_tail < 1 else []), *(["validation"] if validation else [])]
+    words += [backbone.partition("?")[0].rpartition(":")[2]] if backbone != BACKBONE else []
     return ImageTask(
         ", ".join(words),
         ImagePart(whole.part("train"), size, chosen.fit),
@@ -145,6 +157,9 @@ def open_task(
         weights,
         steps,
         learning_rate,
+        backbone,
+        frozen_batch_norm,
+        device,
     )
 
 

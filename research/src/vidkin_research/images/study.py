@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vidkin._base.values import check_at_least, read_json
 from vidkin.rendering.machine import describe_machine
-from vidkin_research.images.contract import ImageRow, ImageTask
+from vidkin_research.images.contract import BACKBONE, ImageRow, ImageTask
 from vidkin_research.images.figures import RowFigures, measure_row
 from vidkin_research.runs import OnStudyProgress, load_or_run, run_path
 
@@ -143,10 +143,10 @@ def read_rankings(
 
 
 def _run_file(work: Path, task: ImageTask, row: ImageRow, seed: int) -> Path:
-    return run_path(
-        work / "runs" / task.name.replace(", ", "-"),
-        (row.name, row.settings, seed, task.steps, task.learning_rate, _content(task)),
-    )
+    settings: tuple[object, ...] = (row.name, row.settings, seed, task.steps, task.learning_rate, _content(task))
+    if (task.backbone, task.frozen_batch_norm) != (BACKBONE, True):
+        settings += (task.backbone, task.frozen_batch_norm)
+    return run_path(work / "runs" / task.name.replace(", ", "-"), settings)
 
 
 def _content(task: ImageTask) -> str:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Literal, get_args
 
-from vidkin.models.engine import read_terms
+import torch
+
+from vidkin.features.sessions import resolve_device
 from vidkin.models.randomness import seeded
 from vidkin.rendering.pictures import new_figure, write_figure
+from vidkin.training.engine import read_terms
 from vidkin_research.images.contract import ImageRow, ImageTask
 from vidkin_research.images.figures import RowFigures
 from vidkin_research.images.study import run_image_study
@@ -19,8 +23,10 @@ from vidkin_research.images.two_head_rows import VARIANTS, TwoHeadVariant, fit_t
 from vidkin_research.runs import OnStudyProgress, load_or_run, run_path
 
 __all__ = [
+    "SWEEP_PARTS",
     "CollapseCurve",
     "StepTime",
+    "SweepPart",
     "SweepReport",
     "draw_sweeps",
     "run_sweeps",
@@ -30,6 +36,8 @@ __all__ = [
 
 _LAMBDAS = (0.1, 0.5, 1.0, 2.0, 5.0)
 _DIMENSIONS = (16, 64, 256, 512)
+SETTINGS_SWEPT = len(_LAMBDAS) + len(_DIMENSIONS)
+"""Trainings of a seed of the part ``settings``."""
 _MARGINS: Mapping[str, TwoHeadVariant] = {
     "soft margin": VARIANTS["two-head, hard (soft margin)"],
     "hard margin .2": VARIANTS["two-head, hard (margin .2)"],
@@ -38,9 +46,16 @@ _MARGINS: Mapping[str, TwoHeadVariant] = {
 _POINTS = 10
 
 
+SweepPart = Literal["settings", "collapse", "time"]
+"""``settings``: lambda and length of the embedding; ``collapse``: hardest triplets in a long training; ``time``: of a
+step."""
+
+SWEEP_PARTS: tuple[SweepPart, ...] = get_args(SweepPart)
+
+
 @dataclass(frozen=True)
 class StepTime:
-    """Processor time of a step.
+    """Time of a step: of the processor, or on a GPU until it is done.
 
     Attributes:
         row: Name of the variant.
@@ -73,22 +88,26 @@ class SweepReport:
     Attributes:
         set: Name of the set.
         runs: Runs of semi-hard with each lambda and each length.
-        curves: Curves of hardest triplets with both margins, over ten times the steps.
+        curves: Curves of hardest triplets with both margins, over ``longer`` times the steps.
         times: Step times of every variant.
+        longer: How many times the steps the curves are over.
     """
 
     set: str
     runs: Sequence[RowFigures]
     curves: Sequence[CollapseCurve]
     times: Sequence[StepTime]
+    longer: int = 10
 
 
 def run_sweeps(
     task: ImageTask,
     work: Path,
     *,
+    parts: Collection[SweepPart] = SWEEP_PARTS,
     seeds: Sequence[int] = (0,),
     timed: int = 5,
+    longer: int = 10,
     on_progress: OnStudyProgress = lambda *told: None,
 ) -> SweepReport:
     """Train with each setting; finished runs in ``work`` are not repeated, except times.
@@ -96,8 +115,10 @@ def run_sweeps(
     Args:
         task: The set.
         work: Folder of finished runs.
+        parts: What to measure.
         seeds: Number of runs of each lambda and length.
         timed: Number of timed steps of each variant, after one that is not timed.
+        longer: The trainings watched for a collapse take this many times the steps.
         on_progress: Callback that receives the runs done, the total number of runs, and the current step.
     """
     variants = {f"lambda {weight:g}": TwoHeadVariant("semi_hard", weight=weight) for weight in _LAMBDAS}
@@ -105,30 +126,35 @@ def run_sweeps(
         f"embedding of {length}": TwoHeadVariant("semi_hard", model={"embedding": length}) for length in _DIMENSIONS
     }
     rows = [ImageRow(name, partial(fit_two_head, variant=variant)) for name, variant in variants.items()]
-    report = run_image_study(rows, [task], work, seeds=seeds, on_progress=on_progress)
-    longer = replace(task, steps=10 * task.steps)
+    runs: Sequence[RowFigures] = ()
+    if "settings" in parts:
+        runs = run_image_study(rows, [task], work, seeds=seeds, on_progress=on_progress).runs
+    watched = replace(task, steps=longer * task.steps)
     curves = []
-    for margin, variant in _MARGINS.items():
+    for margin, variant in _MARGINS.items() if "collapse" in parts else ():
         on_progress(0, 0, f"collapse, {margin}")
         path = run_path(
             work / "collapse",
-            (task.name, task.train.size, len(task.train), longer.steps, task.learning_rate, margin),
+            (task.name, task.train.size, len(task.train), watched.steps, task.learning_rate, margin),
         )
 
         def run(margin: str = margin, variant: TwoHeadVariant = variant) -> object:
-            terms = read_terms(fit_two_head(longer, seeds[0], variant=variant).steps)
+            terms = read_terms(fit_two_head(watched, seeds[0], variant=variant).steps)
             width = -(-len(terms) // _POINTS)
             tenths = [terms[first : first + width] for first in range(0, len(terms), width)]
             means = [sum(step["distance"] for step in tenth) / len(tenth) for tenth in tenths]
             return asdict(CollapseCurve(margin, means))
 
         curves.append(CollapseCurve(**load_or_run(path, run)))
-    on_progress(0, 0, "time of a step")
-    return SweepReport(task.name, report.runs, curves, time_steps(task, steps=timed))
+    times: Sequence[StepTime] = ()
+    if "time" in parts:
+        on_progress(0, 0, "time of a step")
+        times = time_steps(task, steps=timed)
+    return SweepReport(task.name, runs, curves, times, longer)
 
 
 def time_steps(task: ImageTask, *, steps: int = 5, rows: Sequence[str] = tuple(VARIANTS)) -> list[StepTime]:
-    """Processor time of a training step of each variant, measured in turn, so that all have the same load.
+    """Time of a training step of each variant, measured in turn, so that all have the same load.
 
     Args:
         task: The set.
@@ -139,11 +165,15 @@ def time_steps(task: ImageTask, *, steps: int = 5, rows: Sequence[str] = tuple(V
         longer = replace(task, steps=steps + 1)
         running = {name: start_two_head(longer, 0, variant=VARIANTS[name])[1] for name in rows}
         spent: dict[str, list[float]] = {name: [] for name in rows}
+        on_gpu = resolve_device(task.device).startswith("cuda")
+        clock = time.perf_counter if on_gpu else time.process_time
         for _ in range(steps + 1):
             for name, training in running.items():
-                began = time.process_time()
+                began = clock()
                 next(training)
-                spent[name].append(time.process_time() - began)
+                if on_gpu:
+                    torch.cuda.synchronize()
+                spent[name].append(clock() - began)
     seconds = {name: median(values[1:]) for name, values in spent.items()}
     return [StepTime(name, value, value / seconds[rows[0]]) for name, value in seconds.items()]
 
@@ -171,11 +201,13 @@ def draw_sweeps(report: SweepReport, path: Path) -> None:
             values = [100 * sum(each) / len(each) for each in figures]
             axis.plot([float(name.removeprefix(prefix)) for name in names], values, marker="o", label=label)
         axis.set(xscale="log", xlabel=title, ylabel="%")
-        axis.legend()
+        if names:
+            axis.legend()
     for curve in report.curves:
         axes[1][0].plot(range(1, len(curve.distances) + 1), curve.distances, marker="o", label=curve.margin)
-    axes[1][0].set(xlabel="tenth of ten times the steps", ylabel="mean distance of pairs", ylim=(0, None))
-    axes[1][0].legend()
+    axes[1][0].set(xlabel=f"tenth of {report.longer} times the steps", ylabel="mean distance of pairs", ylim=(0, None))
+    if report.curves:
+        axes[1][0].legend()
     axes[1][1].barh([step.row for step in report.times], [step.ratio for step in report.times])
     axes[1][1].axvline(1.0, color="black", linewidth=1)
     axes[1][1].invert_yaxis()
@@ -186,21 +218,27 @@ def draw_sweeps(report: SweepReport, path: Path) -> None:
 def sweeps_page(report: SweepReport) -> str:
     """The sweeps as Markdown."""
     lines = ["# Settings of the two heads", "", f"Set {report.set}, semi-hard triplets beside cross entropy."]
-    lines += ["", "| | top-1 | macro | R@1 | R@4 |", "|---|---|---|---|---|"]
+    if report.runs:
+        lines += ["", "| | top-1 | macro | R@1 | R@4 |", "|---|---|---|---|---|"]
     for name in dict.fromkeys(run.row for run in report.runs):
         runs = [run for run in report.runs if run.row == name]
         figures = [[run.top_1, run.macro, *run.recalls[:2]] for run in runs]
         means = [100 * sum(column) / len(runs) for column in zip(*figures, strict=True)]
         lines.append(f"| {name} | {' | '.join(f'{value:.1f}' for value in means)} |")
-    lines += [
-        "",
-        "Mean distance of pairs of embeddings over tenths of a training of ten times the steps:",
-        "",
-    ]
+    if report.curves:
+        lines += [
+            "",
+            f"Mean distance of pairs of embeddings over tenths of a training of {report.longer} times the steps:",
+            "",
+        ]
     lines += [f"* {curve.margin}: {', '.join(f'{value:.2f}' for value in curve.distances)}" for curve in report.curves]
-    lines += ["", "Processor time of a step of 32 images, in turn with softmax alone:", "", "| | s | ratio |"]
-    lines += [
-        "|---|---|---|",
-        *(f"| {step.row} | {step.seconds:.3f} | {step.ratio:.3f} |" for step in report.times),
-    ]
+    if report.times:
+        lines += [
+            "",
+            "Time of a step of 32 images, in turn with softmax alone:",
+            "",
+            "| | s | ratio |",
+            "|---|---|---|",
+        ]
+    lines += [f"| {step.row} | {step.seconds:.3f} | {step.ratio:.3f} |" for step in report.times]
     return "\n".join([*lines, ""])

@@ -12,11 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vidkin.features.sessions import resolve_device
 from vidkin.metric.losses.base import squared_distances
 from vidkin.models import EncoderConfig, HeadOutputs, TwoHeadNetwork, build_model
-from vidkin.models.engine import Step, check_finite, read_terms, take_steps
 from vidkin.models.randomness import seeded
 from vidkin.training.draws import ClusterDraws
+from vidkin.training.engine import Step, check_finite, read_terms, take_steps
 from vidkin.training.inputs import Inputs
 from vidkin.training.labeled import LabeledData
 from vidkin.training.objectives import build_objective, settle_parameters
@@ -31,9 +32,8 @@ __all__ = [
     "TwoHeadVariant",
     "fit_two_head",
     "start_two_head",
+    "two_head_config",
 ]
-
-_CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class FittedTwoHead:
     """A trained classifier as a row.
 
     Args:
-        model: The trained model, in eval mode.
+        model: The trained model, on any device.
         steps: Number of steps taken.
     """
 
@@ -83,8 +83,8 @@ class FittedTwoHead:
         """All outputs of images [N, S, S, 3]."""
         parts = []
         for chunk in np.array_split(images, -(-len(images) // 32)):
-            outputs = self.model(torch.from_numpy(chunk).movedim(-1, 1).float() / 255)
-            parts.append((outputs.logits, outputs.embeddings, outputs.pooled))
+            outputs = self.model(torch.from_numpy(chunk).to(self.model.device).movedim(-1, 1).float() / 255)
+            parts.append((outputs.logits.cpu(), outputs.embeddings.cpu(), outputs.pooled.cpu()))
         return HeadOutputs(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     def distances(self, queries: HeadOutputs, gallery: HeadOutputs) -> Tensor:
@@ -102,7 +102,7 @@ class FittedTwoHead:
 
 
 def fit_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> FittedTwoHead:
-    """Fine-tune MobileNetV2 on the training images: SGD with linear decay to 0, 32 images per step.
+    """Fine-tune the backbone of the task on the training images: SGD with linear decay to 0, 32 images per step.
 
     Raises:
         WeightsUnavailableError: The weights are not given and not available from the hub.
@@ -119,15 +119,7 @@ def fit_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> Fitt
 
 def start_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> tuple[TwoHeadNetwork, Iterator[Step]]:
     """The model of a variant and the steps of its training, which are taken on demand."""
-    settings: dict[str, Any] = {"embedding_from": None if variant.loss else "none", **(variant.model or {})}
-    config = EncoderConfig(
-        kind="two_head",
-        backbone="timm:mobilenetv2_100?pad_type=same",
-        size=task.train.size,
-        fit="crop",
-        classes=task.classes,
-        **settings,
-    )
+    device = torch.device(resolve_device(task.device))
     schedule = ScheduleRecipe(
         steps=task.steps,
         quadlets=8,
@@ -138,7 +130,7 @@ def start_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> tu
         decay="linear",
         seed=seed,
     )
-    model = build_model(config, weights=task.weights, seed=seed)
+    model = build_model(two_head_config(task, variant), weights=task.weights, seed=seed).to(device)
     assert isinstance(model, TwoHeadNetwork)
     inputs = Inputs(
         labelled=task.train.labelled,
@@ -150,9 +142,9 @@ def start_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> tu
         config=model.config,
         augmentation=("flip", "crop"),
     )
-    objective = build_objective(variant.objectives(), model, classes=task.classes, seed=seed)
+    objective = build_objective(variant.objectives(), model, classes=task.classes, seed=seed).to(device)
     clusters = ClusterDraws(task.train.labels[:, 1], model.dimension) if variant.loss == "magnet" else None
-    data = LabeledData(inputs, None, schedule, _CPU, model=model, clusters=clusters)
+    data = LabeledData(inputs, None, schedule, device, model=model, clusters=clusters)
     return model, take_steps(
         model,
         objective,
@@ -160,6 +152,20 @@ def start_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> tu
         data.batches(objective.draws, first=0),
         schedule=make_schedule(schedule),
         clip=schedule.clip,
+    )
+
+
+def two_head_config(task: ImageTask, variant: TwoHeadVariant, *, classes: int | None = None) -> EncoderConfig:
+    """The network of a variant; ``classes`` where the images of the task are not there to be counted."""
+    settings: dict[str, Any] = {"embedding_from": None if variant.loss else "none", **(variant.model or {})}
+    return EncoderConfig(
+        kind="two_head",
+        backbone=task.backbone,
+        frozen_batch_norm=task.frozen_batch_norm,
+        size=task.train.size,
+        fit="crop",
+        classes=classes or task.classes,
+        **settings,
     )
 
 

@@ -13,7 +13,9 @@ from torch import Tensor
 
 from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling import (
+from vidkin.models import ClipEncoder
+from vidkin.shots import ShotAnnotation, VideoAnnotation
+from vidkin_research.learned.clip_tuples import (
     AnnotatedShot,
     ClipQuadlet,
     ClipTriplet,
@@ -21,8 +23,6 @@ from vidkin.metric.sampling import (
     sample_critical_quadlets,
     sample_shot_triplets,
 )
-from vidkin.models import ClipEncoder
-from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation
 from vidkin_research.learned.detector import network_input
 from vidkin_research.learned.video_frames import VideoFrames, iter_squares
 from vidkin_research.learned.windows import Encode
@@ -47,6 +47,11 @@ class ShotBatch:
 
     quadlets: Tensor | None
     triplets: Tensor | None
+
+    def to(self, device: torch.device) -> ShotBatch:
+        """The same tuples on a device."""
+        quadlets, triplets = (None if each is None else each.to(device) for each in (self.quadlets, self.triplets))
+        return ShotBatch(quadlets, triplets)
 
 
 class ShotClips:
@@ -196,13 +201,15 @@ class ShotNetwork:
     def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
         """Features [N, F] of square images [N, 3, S, S] from 0 to 1."""
         with torch.inference_mode():
-            features: NDArray[np.float32] = self._model.frame_features(torch.from_numpy(images)).float().cpu().numpy()
+            inputs = torch.from_numpy(images).to(self._model.device)
+            features: NDArray[np.float32] = self._model.frame_features(inputs).float().cpu().numpy()
         return features
 
     def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """Unit vectors [B, D] of clips of features [B, W, F]."""
         with torch.inference_mode():
-            embeddings: NDArray[np.float32] = self._model.head(torch.from_numpy(features)).float().cpu().numpy()
+            inputs = torch.from_numpy(features).to(self._model.device)
+            embeddings: NDArray[np.float32] = self._model.head(inputs).float().cpu().numpy()
         return embeddings
 
 

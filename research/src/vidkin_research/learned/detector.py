@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike, write_text
 from vidkin._base.values import check_at_least, check_choice, check_positive, read_json
 from vidkin.errors import InvalidArgumentError
+from vidkin.media import FramePlanes
 from vidkin.media.frames import fit_to_square, is_before
 from vidkin.models import open_encoder, read_model_info
-from vidkin.shots import FittedRule, fit_rule
-from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
+from vidkin.shots import FittedRule, fit_rule, open_detector
+from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, PlanesDetector, RgbFrame
 from vidkin_research.learned.trend import TrendTest, critical_score, fit_trend
 from vidkin_research.learned.windows import (
     CUT_NUMBERS,
@@ -26,6 +28,7 @@ from vidkin_research.learned.windows import (
     SLOPE_NUMBERS,
     Encode,
     GradualTransition,
+    HardCut,
     ShotWindows,
     cut_examples,
     find_cuts,
@@ -38,11 +41,12 @@ from vidkin_research.learned.windows import (
 if TYPE_CHECKING:
     from vidkin.media.frames import Fit
 
-CutRule = Literal["extended", "slope"]
+CutRule = Literal["extended", "slope", "default"]
 
 """How cuts are found. ``slope``, the published rule: a sudden change in the slope of the curve, over full windows.
 ``extended``, ours: the novelty of neighboring windows, the frames themselves and both sides count as well, shots
-shorter than a window have a curve, and gradual transitions are found."""
+shorter than a window have a curve, and gradual transitions are found. ``default``: vidkin's default detector finds
+the transitions, and the metric only tells which shots are critical."""
 
 CUT_RULES: tuple[CutRule, ...] = get_args(CutRule)
 
@@ -60,8 +64,8 @@ class ShotRules:
     Attributes:
         window: Number of frames per window, at least 2; the sources use 40.
         rate: Frames per second to examine, above 0; None uses every frame.
-        cut: Rule for cuts: when the slope of the curve changes suddenly.
-        method: How the rule is used.
+        cut: Rule for cuts: when the slope of the curve changes suddenly; None if the default detector finds them.
+        method: How cuts are found.
         gradual: Rule for gradual transitions: when two sides without a sudden change are two shots; None finds only
             hard cuts.
         critical: Rule for critical shots: when the curve of a shot increases; None gives shots no critical score.
@@ -69,7 +73,7 @@ class ShotRules:
     """
 
     window: int
-    cut: FittedRule
+    cut: FittedRule | None
     method: CutRule = "extended"
     rate: float | None = None
     gradual: FittedRule | None = None
@@ -79,6 +83,10 @@ class ShotRules:
     def __post_init__(self) -> None:
         check_at_least(2, window=self.window)
         check_choice("method", self.method, CUT_RULES)
+        if (self.cut is None) is not (self.method == "default"):
+            raise InvalidArgumentError(
+                f"method {self.method!r} must have {'no' if self.method == 'default' else 'a'} rule for cuts"
+            )
         if self.rate is not None:
             check_positive(rate=self.rate)
 
@@ -89,7 +97,7 @@ class ShotRules:
             "window": self.window,
             "rate": self.rate,
             "method": self.method,
-            "cut": self.cut.as_dict(),
+            "cut": None if self.cut is None else self.cut.as_dict(),
             "gradual": None if self.gradual is None else self.gradual.as_dict(),
             "critical": None if self.critical is None else self.critical.as_dict(),
             "fitted_on": self.fitted_on,
@@ -119,14 +127,14 @@ class ShotRules:
             raise InvalidArgumentError(f"{path}: must hold rules of the format {_FORMAT!r}")
         try:
             rate = document["rate"]
-            gradual, critical = (
+            cut, gradual, critical = (
                 None if document[name] is None else FittedRule.from_dict(document[name])
-                for name in ("gradual", "critical")
+                for name in ("cut", "gradual", "critical")
             )
             return cls(
                 window=int(document["window"]),
                 rate=None if rate is None else float(rate),
-                cut=FittedRule.from_dict(document["cut"]),
+                cut=cut,
                 method=document.get("method", "extended"),
                 gradual=gradual,
                 critical=critical,
@@ -157,7 +165,7 @@ def fit_shot_rules(
         encode: Encoder, as in `find_shots`.
         window: Number of frames per window.
         rate: Rate to store in the rules.
-        method: ``slope`` is the published rule, which knows only hard cuts.
+        method: ``slope`` is the published rule, which knows only hard cuts; ``default`` needs no rule for cuts.
         gradual: Also fit a rule for gradual transitions, if the labels have any and the method knows them.
         critical: For each video, whether each of its shots is critical; None fits no such rule.
         trend: The test for an increasing curve.
@@ -180,6 +188,8 @@ def fit_shot_rules(
     for features, shots in zip(videos, labels, strict=True):
         windows = ShotWindows(features, window, encode)
         curves += [windows.curve(start, end) for start, end in shots]
+        if method == "default":
+            continue
         if method == "slope":
             examples, answers, unreached = slope_examples(windows, shots)
             cuts += examples
@@ -193,9 +203,10 @@ def fit_shot_rules(
         sides += examples
         is_gradual += answers
         missed += without_candidate
-    names = SLOPE_NUMBERS if method == "slope" else CUT_NUMBERS
-    cut_rule = fit_rule(cuts, is_cut, names=names, missed=missed_cuts)
-    gradual_rule = critical_rule = None
+    cut_rule = gradual_rule = critical_rule = None
+    if method != "default":
+        names = SLOPE_NUMBERS if method == "slope" else CUT_NUMBERS
+        cut_rule = fit_rule(cuts, is_cut, names=names, missed=missed_cuts)
     if gradual and any(is_gradual):
         gradual_rule = fit_rule(sides, is_gradual, names=SIDE_NUMBERS, missed=missed)
     if critical is not None:
@@ -269,19 +280,34 @@ class ShotAnalysis:
         return DetectedCuts(tuple(sorted(cuts, key=lambda cut: cut.frame)), curve, self.critical)
 
 
-def find_shots(features: NDArray[np.float32], encode: Encode, rules: ShotRules) -> ShotAnalysis:
+def find_shots(
+    features: NDArray[np.float32],
+    encode: Encode,
+    rules: ShotRules,
+    *,
+    detected: Sequence[DetectedCut] = (),
+) -> ShotAnalysis:
     """Find cuts, gradual transitions, shots and their critical scores from features of frames [T, F].
 
     Args:
         features: Features of all frames in order (or of the frames at the rules' rate).
         encode: Function from clips of features [B, W, F] to embeddings [B, D] of unit length.
         rules: Rules fitted for this encoder.
+        detected: Transitions of the default detector, counted in these frames, for rules of the method ``default``.
     """
     windows = ShotWindows(features, rules.window, encode)
-    find = find_slope_cuts if rules.method == "slope" else find_cuts
-    cuts = find(windows, rules.cut)
+    if rules.cut is None:
+        cuts: Sequence[HardCut] = [HardCut(cut.frame, cut.confidence) for cut in detected if not cut.is_gradual]
+        gradual = [
+            GradualTransition(cut.start_frame or cut.frame, cut.end_frame or cut.frame, cut.confidence)
+            for cut in detected
+            if cut.is_gradual
+        ]
+    else:
+        cuts = (find_slope_cuts if rules.method == "slope" else find_cuts)(windows, rules.cut)
+        starts = [cut.frame for cut in cuts]
+        gradual = [] if rules.gradual is None else find_gradual(windows, starts, rules.gradual)
     starts = [cut.frame for cut in cuts]
-    gradual = [] if rules.gradual is None else find_gradual(windows, starts, rules.gradual)
     # [start, end) of the stretches before, between and after transitions, one more than transitions; some can be
     # empty.
     edges = sorted([(cut, cut) for cut in starts] + [(one.first, one.last + 1) for one in gradual])
@@ -332,6 +358,8 @@ class LearnedDetector:
     frame network once, as it arrives; windows of features are embedded in batches at the end. Memory holds the
     features: about 5 KB per frame.
 
+    With rules of the method ``default`` vidkin's default detector sees every frame as well and finds the transitions.
+
     Args:
         model: The clip encoder.
         rules: Rules fitted for this model.
@@ -355,6 +383,13 @@ class LearnedDetector:
         self.name = name
         self.short_side: int | None = size
         self._model, self._rules, self._size, self._fit = model, rules, size, fit
+        self._cutter: PlanesDetector | None = None
+        if rules.method == "default":
+            cutter = open_detector("default")
+            assert isinstance(cutter, PlanesDetector)
+            self._cutter = cutter
+            self.short_side = max(size, *cutter.grid)
+        self._samples: list[FramePlanes] = []
         self._waiting: list[NDArray[np.uint8]] = []
         self._features: list[NDArray[np.float32]] = []
         self._frames: list[int] = []
@@ -362,6 +397,10 @@ class LearnedDetector:
 
     def push(self, frame: RgbFrame) -> None:
         """Process the next frame; if the rules state a rate, most frames are skipped."""
+        if self._cutter is not None:
+            self._samples.append(_plane_samples(frame, self._cutter.grid))
+            if len(self._samples) == _BATCH:
+                self._push_samples()
         rate = self._rules.rate
         if rate is not None and is_before(frame.time, len(self._frames) / rate):
             return
@@ -376,9 +415,26 @@ class LearnedDetector:
         if not self._frames:
             return DetectedCuts(())
         self._encode_waiting()
-        analysis = find_shots(np.concatenate(self._features), self._model.head, self._rules)
+        own = () if self._cutter is None else self._finish_cutter(self._cutter)
+        counted = [count_cut(cut, self._frames) for cut in own]
+        analysis = find_shots(np.concatenate(self._features), self._model.head, self._rules, detected=counted)
         curve = Curve(np.array(self._times), analysis.curve, "distance to the first window of the shot")
+        if self._cutter is not None:
+            return DetectedCuts(own, curve, analysis.critical)
         return analysis.detected_cuts(self._frames, curve)
+
+    def _finish_cutter(self, cutter: PlanesDetector) -> tuple[DetectedCut, ...]:
+        self._push_samples()
+        return cutter.finish().cuts
+
+    def _push_samples(self) -> None:
+        if self._samples and self._cutter is not None:
+            luma, chroma, times = (
+                np.concatenate([getattr(one, name) for one in self._samples])
+                for name in ("luma", "chroma", "timestamps")
+            )
+            self._cutter.push_planes(FramePlanes(luma, chroma, times))
+            self._samples.clear()
 
     def _encode_waiting(self) -> None:
         if self._waiting:
@@ -402,6 +458,33 @@ def open_learned(model: PathLike) -> LearnedDetector:
     rules = ShotRules.load(model)
     network = open_encoder(model)
     return LearnedDetector(network, rules, size=config.size, fit=config.fit, name=f"learned:{os.fspath(model)}")
+
+
+def count_cut(cut: DetectedCut, frames: Sequence[int]) -> DetectedCut:
+    """The transition with its frames counted among ``frames``, the numbers of those examined: the first at or after."""
+    last = len(frames) - 1
+    first, start, end = (
+        None if frame is None else min(last, bisect_left(frames, frame))
+        for frame in (cut.frame, cut.start_frame, cut.end_frame)
+    )
+    return replace(cut, frame=max(1, first or 0), start_frame=start, end_frame=end)
+
+
+# Y, Cb and Cr of RGB from 0 to 255 in the range of video (ITU-R BT.601), as decoders give them.
+_TO_PLANES = np.array([
+    [65.481, 128.553, 24.966],
+    [-37.797, -74.203, 112.0],
+    [112.0, -93.786, -18.214],
+]) / 255.0  # fmt: skip
+_ZEROS = np.array([16.0, 128.0, 128.0])
+
+
+def _plane_samples(frame: RgbFrame, grid: tuple[int, int]) -> FramePlanes:
+    """The frame as the default detector samples it: luma [1, H, W], and chroma at half of that."""
+    square = fit_to_square(frame.image, grid[0], "stretch")
+    planes = np.clip(np.rint(square @ _TO_PLANES.T + _ZEROS), 0, 255).astype(np.uint8)
+    chroma = planes[::2, ::2, 1:].transpose(2, 0, 1)
+    return FramePlanes(planes[None, ..., 0].copy(), chroma[None].copy(), np.array([frame.time]))
 
 
 def network_input(images: NDArray[np.uint8]) -> NDArray[np.float32]:

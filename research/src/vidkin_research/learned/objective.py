@@ -16,10 +16,10 @@ from vidkin._base.values import check_choice, check_positive
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import quadlet_loss, radial_loss, triplet_loss
 from vidkin.models import ClipEncoder
-from vidkin.models.collapse import collapse_threshold
-from vidkin.models.engine import take_steps
-from vidkin.models.processes import average_gradients, compute_in_shares, share_steps
-from vidkin.models.runner import StepStore
+from vidkin.training.collapse import collapse_threshold
+from vidkin.training.engine import take_steps
+from vidkin.training.processes import average_gradients, compute_in_shares, share_steps
+from vidkin.training.runner import StepStore
 from vidkin_research.learned.clips import ShotBatch, ShotClips
 from vidkin_research.learned.detector import CUT_RULES, CutRule
 
@@ -121,7 +121,8 @@ class ShotRecipe:
         loss: ``triplet``, ``quadlet``, ``radial`` (published gradient) or ``radial_detached``.
         window: Number of frames per clip, at least 2; the paper uses 40 (at 20 frames per second).
         rate: Maximum number of frames per second to examine, above 0; None: every frame.
-        rule: How cuts are found: ``slope`` is the published rule, ``extended`` ours (`CutRule`).
+        rule: How cuts are found: ``slope`` is the published rule, ``extended`` ours; with ``default`` vidkin's default
+            detector finds them, and only what is critical is learned (`CutRule`).
         steps: Number of optimizer steps.
         quadlets: Quadlets per step, from critical shots; a loss that uses only triplets draws as many triplets
             instead.
@@ -241,6 +242,7 @@ def train_on_shots(
             "label some, or train with the loss 'triplet'"
         )
     generator = torch.Generator().manual_seed(recipe.seed)
+    device = next(model.parameters()).device
     optimizer = _OPTIMIZERS[recipe.optimizer](
         _parameter_groups(model, clips, recipe), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
     )
@@ -256,7 +258,7 @@ def train_on_shots(
                 triplets=recipe.triplets + (0 if objective.uses_quadlets else recipe.quadlets),
                 generator=generator,
                 critical_triplets=not objective.uses_quadlets,
-            )
+            ).to(device)
 
     steps = take_steps(
         model,
@@ -294,5 +296,6 @@ def _mean_distance(model: nn.Module, clips: ShotClips, generator: torch.Generato
     batch = clips.draw(quadlets=0, triplets=_WATCHED, generator=generator, critical_triplets=True)
     assert batch.triplets is not None
     model.eval()
-    (embeddings,) = embed_tuples(model, batch.triplets[:1])  # type: ignore[arg-type]
+    triplets = batch.triplets.to(next(model.parameters()).device)
+    (embeddings,) = embed_tuples(model, triplets[:1])  # type: ignore[arg-type]
     return float(torch.pdist(embeddings).mean())

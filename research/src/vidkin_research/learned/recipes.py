@@ -16,7 +16,11 @@ from vidkin._base.registry import Registry
 from vidkin._base.toml import check_names, format_toml, parse_toml, read_toml
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
+from vidkin.training.recipe_file import take_reduced
 from vidkin_research.learned.objective import ShotRecipe
+
+FIT_EVERY = 4
+"""Every video of this number is held out from the training of a metric, to fit the thresholds on."""
 
 _DEFAULTS: Mapping[str, Any] = {"kind": "clip", "trainable": "head", "fit": "stretch"}
 
@@ -78,9 +82,10 @@ class ShotMethod:
         plan: Class of its parsed recipes.
         parse: Function that checks the content of a recipe and returns a plan.
         tables: Function that returns the tables of a plan, from which ``parse`` makes an equal one.
-        train: Function of (labels, plan, output=, resume=, on_progress=) that trains and returns a report, a
+        train: Function of (labels, plan, output=, resume=, device=, on_progress=) that trains and returns a report, a
             `Result` with ``output``; ``on_progress`` receives (current phase, number done, total number). None:
             `vidkin.train_shots`.
+        fit_every: Every video of this number is held out from training; None: none.
         row: Function that returns the cells of a report's table by their titles; numbers are texts, too.
     """
 
@@ -93,6 +98,7 @@ class ShotMethod:
     parse: Callable[[Mapping[str, Any]], Any]
     tables: Callable[[Any], dict[str, dict[str, Any]]]
     train: Callable[..., Any] | None = None
+    fit_every: int | None = None
     row: Callable[[Any], Mapping[str, str]] | None = None
 
     def recipes(self) -> dict[str, Traversable]:
@@ -116,6 +122,7 @@ LEARNED = ShotMethod(
     plan=ShotPlan,
     parse=parse_shot_recipe,
     tables=_shot_tables,
+    fit_every=FIT_EVERY,
 )
 
 """A metric on labeled shots, and a rule on its curve."""
@@ -148,20 +155,25 @@ def available_shot_recipes() -> dict[str, Traversable]:
     return dict(sorted((name, file) for method in _methods() for name, file in method.recipes().items()))
 
 
-def load_shot_recipe(source: PathLike | Mapping[str, Any] | None = None, *, method: str | None = None) -> Any:
+def load_shot_recipe(
+    source: PathLike | Mapping[str, Any] | None = None, *, method: str | None = None, reduced: bool = False
+) -> Any:
     """Load a recipe, checked and with all defaults filled in: a `ShotPlan`, or the plan of another method.
 
     Args:
         source: A TOML file, the name of a recipe that comes with a package, or its content as a mapping; None: the
             default recipe of the method.
         method: One of `available_shot_methods`; None: the method of the recipe, or ``learned`` if it names none.
+        reduced: Take the settings of its table ``[reduced]``, with which a CPU can train what is made for a GPU.
 
     Raises:
-        InvalidArgumentError: The recipe does not exist, belongs to another method or is not TOML, or a setting is
-            unknown or out of range.
+        InvalidArgumentError: The recipe does not exist, belongs to another method or is not TOML, a setting is unknown
+            or out of range, or ``reduced`` is asked of a recipe without that table.
     """
     chosen = LEARNED if method is None else find_shot_method(method)
-    content = read_shot_recipe(chosen.default if source is None else source)
+    source = chosen.default if source is None else source
+    name = "recipe" if isinstance(source, Mapping) else Path(source).stem
+    content = take_reduced(read_shot_recipe(source), name, reduced=reduced)
     own = next((each for each in _methods() if each is not LEARNED and each.table in content), LEARNED)
     if method is not None and chosen.name != own.name:
         raise InvalidArgumentError(
@@ -169,6 +181,11 @@ def load_shot_recipe(source: PathLike | Mapping[str, Any] | None = None, *, meth
             f"{', '.join(available_shot_recipes())}, or leave out one of the two"
         )
     return own.parse(content)
+
+
+def has_reduced_shot_form(source: PathLike) -> bool:
+    """Whether a recipe has a table ``[reduced]``: it is made for a GPU."""
+    return "reduced" in read_shot_recipe(source)
 
 
 def read_shot_recipe(source: PathLike | Mapping[str, Any]) -> dict[str, Any]:

@@ -19,22 +19,21 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike, create_output_folder
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.sessions import resolve_device
 from vidkin.models import ClipEncoder, build_model, save_model
-from vidkin.models.processes import any_process, is_first, join_processes
 from vidkin.models.randomness import seeded
-from vidkin.models.runner import StepStore, hold_training_folder
 from vidkin.models.weights import add_weights
-from vidkin_research.learned.annotations import VideoAnnotation, read_shot_annotations
+from vidkin.shots import VideoAnnotation, read_shot_annotations
+from vidkin.training.processes import any_process, is_first, join_processes
+from vidkin.training.runner import StepStore, hold_training_folder
 from vidkin_research.learned.clips import ShotClips, check_labels_fit, count_in, encode_with, video_features
 from vidkin_research.learned.detector import fit_shot_rules
 from vidkin_research.learned.objective import ShotTraining, train_on_shots
-from vidkin_research.learned.recipes import ShotPlan, load_shot_recipe
+from vidkin_research.learned.recipes import FIT_EVERY, ShotPlan, load_shot_recipe
 from vidkin_research.learned.video_frames import VideoFrames, read_video_frames
 
 _log = logging.getLogger(__name__)
 
-# Every n-th video is held out from training to fit the thresholds on.
-_FIT_EVERY = 4
 # Number of last steps whose mean loss is reported.
 _LAST_STEPS = 20
 _REORDER = "put the videos into another order, or label more of them"
@@ -92,6 +91,7 @@ def train_shots(
     *,
     output: PathLike = "shots-model",
     resume: bool = True,
+    device: str = "auto",
     on_progress: Callable[[ShotTrainingProgress], None] | None = None,
 ) -> ShotTrainingReport:
     """Train a metric on labeled shots, fit the rules for cuts and critical shots, and store both as a detector.
@@ -107,6 +107,7 @@ def train_shots(
             content; None: ``extended``. See `vidkin_research.learned.recipes.load_shot_recipe`.
         output: Folder of the detector; created if it does not exist.
         resume: Continue from the folder's checkpoint; False starts over.
+        device: Where the network computes: ``auto`` (a CUDA device if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
         on_progress: Callback before each video and after each step.
 
     Raises:
@@ -119,11 +120,18 @@ def train_shots(
     plan: ShotPlan = recipe if isinstance(recipe, ShotPlan) else load_shot_recipe(recipe, method="learned")
     source = os.path.basename(labels) if isinstance(labels, str | os.PathLike) else ""
     annotations = list(read_shot_annotations(labels) if isinstance(labels, str | os.PathLike) else labels)
-    held_out = annotations[_FIT_EVERY - 1 :: _FIT_EVERY]
+    held_out = annotations[FIT_EVERY - 1 :: FIT_EVERY]
     judges_critical = _check_labels(annotations, held_out)
+    if plan.shots.rule == "default" and not judges_critical:
+        raise InvalidArgumentError(
+            "shots.rule 'default' learns only what is critical, so critical and other shots must be labeled in every "
+            f"fourth video ({', '.join(one.video.name for one in held_out[:5])}), on which the threshold is fitted; "
+            f"{_REORDER}, or choose the rule 'extended'"
+        )
     folder = create_output_folder(output)
-    with join_processes("cpu"), hold_training_folder(folder) if is_first() else nullcontext():
-        model = build_model(plan.model, weights=plan.weights or None, seed=plan.shots.seed)
+    where = resolve_device(device)
+    with join_processes(where), hold_training_folder(folder) if is_first() else nullcontext():
+        model = build_model(plan.model, weights=plan.weights or None, seed=plan.shots.seed).to(where)
         assert isinstance(model, ClipEncoder)
         model.eval()
         notify = on_progress if on_progress and is_first() else (lambda _: None)
@@ -136,7 +144,7 @@ def train_shots(
         any_process(False)
         with seeded(plan.shots.seed):
             training = _train(model, plan, videos, store, notify)
-        fitted = range(_FIT_EVERY - 1, len(videos), _FIT_EVERY)
+        fitted = range(FIT_EVERY - 1, len(videos), FIT_EVERY)
         rules = fit_shot_rules(
             [_features(model, plan, videos[place]) for place in fitted],
             [[(shot.start, shot.end) for shot in labeled[place].shots] for place in fitted],
@@ -153,7 +161,7 @@ def train_shots(
             # Write all files first and then move them into place, so that an error leaves an older detector intact.
             with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
                 notes = {"loss": plan.shots.loss, "seed": plan.shots.seed, "labels": source}
-                save_model(model, temporary, notes=notes)
+                save_model(model.cpu(), temporary, notes=notes)
                 rules.save(temporary)
                 for file in sorted(Path(temporary).iterdir()):
                     file.replace(folder / file.name)
@@ -175,9 +183,9 @@ def train_shots(
 def _check_labels(annotations: Sequence[VideoAnnotation], held_out: Sequence[VideoAnnotation]) -> bool:
     """Raise an error, before anything is read, for problems that would otherwise appear after training; True if the
     held-out videos have critical and other shots, so that a rule for them can be fitted."""
-    if len(annotations) < _FIT_EVERY:
+    if len(annotations) < FIT_EVERY:
         raise InvalidArgumentError(
-            f"labels must be of at least {_FIT_EVERY} videos, as every fourth is held out to fit the thresholds on, "
+            f"labels must be of at least {FIT_EVERY} videos, as every fourth is held out to fit the thresholds on, "
             f"got {len(annotations)}"
         )
     missing = [annotation.video.name for annotation in annotations if not annotation.video.is_file()]
@@ -261,7 +269,7 @@ def _train(
     notify: Callable[[ShotTrainingProgress], None],
 ) -> ShotTraining:
     """Train on all videos not held out."""
-    chosen = [video for place, video in enumerate(videos) if place % _FIT_EVERY != _FIT_EVERY - 1]
+    chosen = [video for place, video in enumerate(videos) if place % FIT_EVERY != FIT_EVERY - 1]
     sources: list[torch.Tensor | VideoFrames] = []
     for video in chosen:
         if video.features is not None:

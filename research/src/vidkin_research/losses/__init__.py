@@ -1,8 +1,9 @@
 """Which loss trains a comparator best without labels: study, page and pictures."""
 
-from vidkin_research.losses.methods import ABLATION, LOSSES, METHODS, SPACE, LossMethod
+from vidkin_research.losses.methods import ABLATION, LOSSES, METHODS, SPACE, SWEEPS, LossMethod
 from vidkin_research.losses.page import as_page
 from vidkin_research.losses.pictures import draw_losses
+from vidkin_research.losses.published import PublishedRun, PublishedStudy, published_page, run_published_study
 from vidkin_research.losses.study import LossFigures, LossReport, LossStudy, run_loss_study
 
 __all__ = [
@@ -10,11 +11,16 @@ __all__ = [
     "LOSSES",
     "METHODS",
     "SPACE",
+    "SWEEPS",
     "LossFigures",
     "LossMethod",
     "LossReport",
     "LossStudy",
+    "PublishedRun",
+    "PublishedStudy",
     "as_page",
     "draw_losses",
+    "published_page",
     "run_loss_study",
+    "run_published_study",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ABLATION", "LOSSES", "METHODS", "SPACE", "LossMethod"]
+__all__ = ["ABLATION", "LOSSES", "METHODS", "SPACE", "SWEEPS", "LossMethod"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,13 @@ class LossMethod:
         terms: (objective, weight) of each term of the loss; empty: nothing is trained, and scores come from the map
             alone.
         model: Settings of the comparator that differ from those of all other methods.
+        parameters: Parameters of an objective that differ from its defaults, by its name.
     """
 
     name: str
     terms: Sequence[tuple[str, float]]
     model: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 _BASE = (("info_nce", 1.0), ("self_hard_negative", 3.0), ("similarity_regularizer", 1.0))
@@ -51,13 +53,14 @@ LOSSES: tuple[LossMethod, ...] = tuple(
 ABLATION: tuple[LossMethod, ...] = (
     LossMethod("Chamfer alone", (), _ALONE),
     LossMethod("base", _BASE),
+    LossMethod("base, top 2", _BASE, {"temporal_share": 2.0}),
     LossMethod("+ video AP", (*_BASE, _VIDEO)),
     LossMethod("+ video AP, top 2", (*_BASE, _VIDEO), {"temporal_share": 2.0}),
     LossMethod("+ video AP, attention", (*_BASE, _VIDEO), _ATTENTION),
     LossMethod("+ frame AP", (*_BASE, _VIDEO, _FRAME), _ATTENTION),
 )
-"""Table 3: the map alone; InfoNCE, SSHN and the regularizer (base); QuadLinear-AP on videos, trained with k = 1 and 2
-of the times; the same with attention; QuadLinear-AP on frames, which trains the attention."""
+"""Table 3: the map alone; InfoNCE, SSHN and the regularizer (base), with k = 1 and 2 of the times (TopK); QuadLinear-AP
+on videos, likewise; the same with attention; QuadLinear-AP on frames, which trains the attention."""
 
 SPACE: tuple[LossMethod, ...] = (
     LossMethod("Chamfer alone, top 2 regions", (), {**_ALONE, "spatial_share": 2.0}),
@@ -66,6 +69,40 @@ SPACE: tuple[LossMethod, ...] = (
     LossMethod("+ video AP, top 3 regions", (*_BASE, _VIDEO), {"spatial_share": 3.0}),
 )
 """k of TopK-Chamfer over the regions of a frame, which is 1 in all other methods."""
+
+
+def _swept(objective: str, name: str, values: Sequence[Any]) -> tuple[LossMethod, ...]:
+    """The full objective, or without its frame part if the video part is swept, with each value of a parameter."""
+    is_frame = objective == _FRAME[0]
+    terms = (*_BASE, _VIDEO, *((_FRAME,) if is_frame else ()))
+    return tuple(
+        LossMethod(f"{name} {value:g}", terms, _ATTENTION if is_frame else {}, {objective: {name: value}})
+        for value in values
+    )
+
+
+SWEEPS: Mapping[str, tuple[LossMethod, ...]] = {
+    "hap-delta-video": _swept(_VIDEO[0], "delta", (0.01, 0.05, 0.10, 0.15)),
+    "hap-delta-frame": _swept(_FRAME[0], "delta", (0.01, 0.05, 0.10, 0.15)),
+    "hap-rho-video": _swept(_VIDEO[0], "rho", (0.02, 0.2, 1.0, 5.0, 50.0)),
+    "hap-rho-frame": _swept(_FRAME[0], "rho", (0.02, 0.2, 1.0, 5.0, 50.0)),
+    "hap-lambda-frame": tuple(
+        LossMethod(f"lambda {weight:g}", (*_BASE, _VIDEO, (_FRAME[0], weight)), _ATTENTION)
+        for weight in (2.0, 4.0, 6.0, 8.0)
+    ),
+    "hap-rates": tuple(
+        LossMethod(
+            f"top {top:g}, bottom {bottom:g}",
+            (*_BASE, _VIDEO, _FRAME),
+            _ATTENTION,
+            {_FRAME[0]: {"top_rate": top, "bottom_rate": bottom}},
+        )
+        for top, bottom in ((0.3, 0.3), (0.35, 0.35), (0.4, 0.4), (0.45, 0.45), (0.3, 0.4), (0.4, 0.3))
+    ),
+}
+"""Tables 7 to 12, by the name of the table: delta and rho of both parts, the weight of the frame part, and the shares
+of frames that are positive and negative. The paper does not say whether its video sweeps have the frame part; their
+figures are near those of the video part alone, so that is swept."""
 
 METHODS: tuple[LossMethod, ...] = (*LOSSES, *ABLATION, *SPACE)
 """All methods, in the order in which they are run."""

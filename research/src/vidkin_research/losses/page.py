@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vidkin_research.losses.methods import ABLATION, LOSSES, SPACE
+from vidkin_research.losses.methods import ABLATION, LOSSES, SPACE, LossMethod
 from vidkin_research.losses.study import LossFigures, LossReport
 from vidkin_research.spread import spread
 
@@ -12,7 +12,7 @@ __all__ = ["as_page"]
 
 
 # Rows of the table of k_t.
-_SWEPT = ("Chamfer alone", "base", "+ video AP", "+ video AP, top 2", "+ frame AP")
+_SWEPT = ("Chamfer alone", "base", "base, top 2", "+ video AP", "+ video AP, top 2", "+ frame AP")
 _LOSSES = "One loss beside the base objective"
 
 
@@ -31,7 +31,13 @@ def as_page(report: LossReport, *, notes: Sequence[str] = ()) -> str:
         f"{clips.rate:g} a second. {study.steps} steps of {study.pairs} clips, seeds "
         f"{', '.join(map(str, study.seeds))}.",
     ]
-    groups = {_LOSSES: LOSSES, "Parts of the full objective": ABLATION, "k over the regions of a frame": SPACE}
+    groups: dict[str, Sequence[LossMethod]] = {
+        _LOSSES: LOSSES,
+        "Parts of the full objective": ABLATION,
+        "k over the regions of a frame": SPACE,
+    }
+    grouped = {method.name for methods in groups.values() for method in methods}
+    groups["Settings"] = [method for method in study.methods if method.name not in grouped]
     for title, methods in groups.items():
         rows = [(method.name, _runs(report, method.name)) for method in methods]
         rows = [(name, own) for name, own in rows if own]

@@ -12,23 +12,32 @@ import torch
 from torch import Tensor
 
 from vidkin._base.values import check_at_least
+from vidkin.datasets.augmentation.clip_views import StrongSettings
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_extractor
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
 from vidkin.models.comparator import ClipComparison, Comparator, build_comparator
 from vidkin.models.config import ComparatorConfig
-from vidkin.models.engine import take_steps
-from vidkin.models.schedules import Decay
 from vidkin.similarity import length_mask, temporal_chamfer
 from vidkin.training.clip_data import ClipBatch, ClipData, ComparatorObjective, make_batch
 from vidkin.training.clip_footage import Window, cut_windows, read_squares, split_windows
 from vidkin.training.clip_views import ClipFeatures, ClipSettings, ViewMaker, store_views, teacher_vectors
+from vidkin.training.engine import take_steps
 from vidkin.training.objectives import settle_parameters
 from vidkin.training.recipe import ObjectiveRecipe, ScheduleRecipe
+from vidkin.training.schedules import Decay
 from vidkin_research.losses.methods import METHODS, LossMethod
 from vidkin_research.runs import OnStudyProgress, load_or_run, run_path
 
-__all__ = ["LossFigures", "LossReport", "LossStudy", "choose_windows", "run_loss_study", "scores_at"]
+__all__ = [
+    "LossFigures",
+    "LossReport",
+    "LossStudy",
+    "choose_windows",
+    "method_objectives",
+    "run_loss_study",
+    "scores_at",
+]
 
 _CPU = torch.device("cpu")
 # Number of strong views of a test stretch: every clip is compared with every other.
@@ -45,8 +54,9 @@ class LossStudy:
 
     Attributes:
         methods: Ways to train.
-        clips: Settings of clips and their edits; `views` strong views of each stretch are made. Its `teacher`, whose
-            similarities label the frames, should be another extractor than the one that is trained on.
+        clips: Settings of clips and their edits; `views` strong views of each stretch are made, with captions and
+            stickers on all their frames. Its `teacher`, whose similarities label the frames, should be another
+            extractor than the one that is trained on.
         extractor: Extractor that describes frames.
         shortest: Stretches of fewer frames are left out: with few times a k of TopK-Chamfer has nothing to choose from.
         per_video: At most this many stretches of a video, spread evenly over it.
@@ -60,7 +70,9 @@ class LossStudy:
 
     methods: Sequence[LossMethod] = METHODS
     clips: ClipSettings = field(
-        default_factory=lambda: ClipSettings(rate=10.0, window=56, length=48, views=6, teacher="vidkin")
+        default_factory=lambda: ClipSettings(
+            rate=10.0, window=56, length=48, views=6, teacher="vidkin", strong=StrongSettings(overlaid=(1.0, 1.0))
+        )
     )
     extractor: str = "classical"
     shortest: int = 48
@@ -152,7 +164,9 @@ def run_loss_study(
         for method in study.methods:
             on_progress(len(runs), total, f"{method.name}, seed {seed}")
             # Not the name: a row of one table is also a row of another.
-            trained = (method.terms, method.model)
+            trained: tuple[object, ...] = (method.terms, method.model)
+            if method.parameters:
+                trained += (method.parameters,)
             settings = (content, study.steps, study.pairs, study.learning_rate, study.test, trained, seed)
             stored = load_or_run(
                 run_path(work / "runs", settings),
@@ -221,17 +235,22 @@ def _run(study: LossStudy, method: LossMethod, seed: int, data: ClipData, test: 
     if method.terms:
         schedule = ScheduleRecipe(steps=study.steps, pairs=data.schedule.pairs, seed=seed)
         data.schedule = schedule
-        objective = ComparatorObjective(
-            [
-                ObjectiveRecipe(name=name, weight=weight, parameters=settle_parameters(name, {}))
-                for name, weight in method.terms
-            ]
-        )
+        objective = ComparatorObjective(method_objectives(method))
         optimizer = torch.optim.AdamW(model.parameters(), lr=study.learning_rate, weight_decay=0.01)
         decay = Decay(kind="cosine", steps=study.steps, warm_up=study.steps // 10)
         for _ in take_steps(model, objective, optimizer, data.batches(("clips",), first=0), schedule=decay, clip=1.0):
             continue
     return _measure(model.eval(), method.name, seed, test)
+
+
+def method_objectives(method: LossMethod) -> list[ObjectiveRecipe]:
+    """The terms of a method, with every parameter."""
+    return [
+        ObjectiveRecipe(
+            name=name, weight=weight, parameters=settle_parameters(name, dict(method.parameters.get(name, {})))
+        )
+        for name, weight in method.terms
+    ]
 
 
 @torch.no_grad()

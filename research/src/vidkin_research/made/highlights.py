@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import read_frames, write_video
 from vidkin.media.frames import first_at
-from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation, write_shot_annotations
+from vidkin.shots import ShotAnnotation, VideoAnnotation, write_shot_annotations
 
 __all__ = ["ACTIVITIES", "HIGHLIGHT_PLACES", "Activity", "Part", "build_highlights"]
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,28 +14,38 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from vidkin._base.files import VIDEO_EXTENSIONS, write_bytes
+from vidkin._base.install import install_command
 from vidkin._base.values import parse_json
-from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.errors import InvalidArgumentError, MediaError, MissingPartError
 from vidkin.features import FrameExtractor, describe_file
 from vidkin.index.storage.records import sampling_rate
 from vidkin.media import probe
 from vidkin.similarity import FrameFeatures
 
-__all__ = ["StoredFeatures", "describe_videos", "find_videos"]
+__all__ = ["StoredFeatures", "describe_videos", "find_videos", "has_features"]
 
-FeaturePlace = tuple[Path, tuple[int, int] | None]
+FeaturePlace = tuple[Path, tuple[int, int] | str | None]
+
+_HDF5 = (".hdf5", ".h5")
+
+
+def has_features(folder: Path) -> bool:
+    """Whether there is a file of features in a folder, at any depth."""
+    return any(file.suffix in (".safetensors", *_HDF5) for file in folder.rglob("*"))
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFeatures:
-    """Features in the safetensors files of a folder, each read when needed.
+    """Features in the safetensors and HDF5 files of a folder, each read when needed.
 
-    A file holds ``values`` [T, R, D], and if they are known ``timestamps`` [T] seconds (default one frame a second) and
-    ``information`` [T]. Its name is the id of the video; a file of ``vidkin embed`` holds several videos, whose ids are
-    the names of their files.
+    A safetensors file holds ``values`` [T, R, D], and if they are known ``timestamps`` [T] seconds (default one frame a
+    second) and ``information`` [T]. Its name is the id of the video; a file of ``vidkin embed`` holds several videos,
+    whose ids are the names of their files. An HDF5 file, as ViSiL, DnS, S2VS and HAP-VR publish them, has a data set
+    [T, R, D] or [T, D] for each video, named by its id.
 
     Attributes:
-        places: File, first frame and number of frames by id; None for the whole file.
+        places: File by id, and in it the first frame and number of frames, or the name of the data set; None for the
+            whole file.
     """
 
     places: Mapping[str, FeaturePlace] = field(default_factory=dict)
@@ -44,15 +55,21 @@ class StoredFeatures:
         """Find the features in the files of a folder, at any depth.
 
         Raises:
-            InvalidArgumentError: There is no safetensors file, one is damaged, or two hold the same video.
+            InvalidArgumentError: There is no file of features, one is damaged, or two hold the same video.
+            MissingPartError: There is an HDF5 file, but h5py is not installed.
         """
         places: dict[str, FeaturePlace] = {}
-        files = sorted(folder.rglob("*.safetensors"))
+        files = sorted(file for file in folder.rglob("*") if file.suffix in (".safetensors", *_HDF5))
         if not files:
             raise InvalidArgumentError(
-                f"{folder}: has no safetensors files; make them with `vidkin embed`, or name the videos (--videos)"
+                f"{folder}: has no safetensors or HDF5 files; make them with `vidkin embed`, or name the videos "
+                "(--videos)"
             )
         for file in files:
+            if file.suffix in _HDF5:
+                for name in _names_in(file):
+                    _add(places, name.rpartition("/")[2], (file, name))
+                continue
             try:
                 with safe_open(os.fspath(file), framework="np") as stored:
                     paths = parse_json((stored.metadata() or {}).get("paths", "null"))
@@ -77,6 +94,8 @@ class StoredFeatures:
             InvalidArgumentError: The file is damaged.
         """
         file, place = self.places[video]
+        if isinstance(place, str):
+            return _read_hdf5(file, place, video)
         try:
             with safe_open(os.fspath(file), framework="np") as stored:
                 names = set(stored.keys())
@@ -91,6 +110,43 @@ class StoredFeatures:
             return FrameFeatures.of_whole(values, times, parts.get("information"))
         except (SafetensorError, KeyError, IndexError, InvalidArgumentError) as error:
             raise InvalidArgumentError(f"{file}: must hold values [T, R, D] of {video}: {error}") from error
+
+
+def _open_hdf5(file: Path) -> Any:
+    """The opened HDF5 file.
+
+    Raises:
+        InvalidArgumentError: It cannot be read.
+        MissingPartError: h5py is not installed.
+    """
+    try:
+        import h5py
+    except ImportError as error:
+        raise MissingPartError(f"{file}: HDF5 files need h5py; install it with: {install_command('h5py')}") from error
+    try:
+        return h5py.File(file, "r")
+    except OSError as error:
+        raise InvalidArgumentError(f"{file}: cannot be read as HDF5: {error}") from error
+
+
+def _names_in(file: Path) -> list[str]:
+    """Names of the data sets of features in an HDF5 file, at any depth."""
+    with _open_hdf5(file) as opened:
+        names: list[str] = []
+        opened.visititems(lambda name, item: names.append(name) if len(getattr(item, "shape", ())) in (2, 3) else None)
+    if not names:
+        raise InvalidArgumentError(f"{file}: has no data sets [T, R, D] or [T, D], one for each video")
+    return names
+
+
+def _read_hdf5(file: Path, name: str, video: str) -> FrameFeatures:
+    with _open_hdf5(file) as opened:
+        try:
+            values = np.asarray(opened[name], np.float32)
+            values = values[:, None] if values.ndim == 2 else values
+            return FrameFeatures.of_whole(values, np.arange(len(values), dtype=np.float64), None)
+        except (KeyError, OSError, ValueError, InvalidArgumentError) as error:
+            raise InvalidArgumentError(f"{file}: must hold features [T, R, D] of {video}: {error}") from error
 
 
 def find_videos(folder: Path, ids: Iterable[str]) -> dict[str, Path]:

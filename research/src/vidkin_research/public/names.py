@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 import re
 from collections import defaultdict
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vidkin._base.files import read_text_file
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.public.benchmark import RetrievalBenchmark, RetrievalTask, SegmentBox, VideoPair
@@ -316,7 +318,7 @@ def find_file(folder: Path, names: Sequence[str], source: str) -> Path:
 def read_json(path: Path) -> dict[str, Any]:
     """An object from a JSON file."""
     try:
-        value = parse_json(path.read_text(encoding="utf-8"))
+        value = parse_json(read_text_file(path))
     except (OSError, ValueError) as error:
         raise InvalidArgumentError(f"{path}: cannot be read as annotations: {error}") from error
     if not isinstance(value, dict):
@@ -327,9 +329,11 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_lines(path: Path, fields: int, *, separator: str | None = None) -> list[list[str]]:
     """Lines with at least this many fields; empty lines are left out."""
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_text_file(path, errors="replace").splitlines()
     except OSError as error:
         raise InvalidArgumentError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidArgumentError(f"{path}: cannot be read: {error}") from error
     rows = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -351,13 +355,12 @@ def read_ids(path: Path) -> list[str]:
 def read_table(path: Path, columns: Sequence[str]) -> list[Mapping[str, str]]:
     """Rows of a CSV file with at least these columns."""
     try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            reader = csv.DictReader(stream)
-            missing = set(columns) - set(reader.fieldnames or ())
-            if missing:
-                raise InvalidArgumentError(
-                    f"{path}: must have the columns {', '.join(columns)}, lacks {', '.join(sorted(missing))}"
-                )
-            return list(reader)
+        reader = csv.DictReader(io.StringIO(read_text_file(path), newline=""))
+        missing = set(columns) - set(reader.fieldnames or ())
+        if missing:
+            raise InvalidArgumentError(
+                f"{path}: must have the columns {', '.join(columns)}, lacks {', '.join(sorted(missing))}"
+            )
+        return list(reader)
     except (OSError, ValueError, csv.Error) as error:
         raise InvalidArgumentError(f"{path}: cannot be read as a table: {error}") from error

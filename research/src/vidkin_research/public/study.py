@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -17,7 +17,7 @@ from vidkin_research.public.features import StoredFeatures
 from vidkin_research.public.systems import PairSystem
 from vidkin_research.runs import OnStudyProgress
 
-__all__ = ["PUBLISHED", "BenchmarkReport", "run_benchmark"]
+__all__ = ["PUBLISHED", "BenchmarkReport", "estimate_hours", "run_benchmark"]
 
 # Videos whose features are in memory at a time, beside those of the queries.
 _BLOCK = 32
@@ -61,8 +61,8 @@ def run_benchmark(
 ) -> BenchmarkReport:
     """Compare every query with the whole database, and measure.
 
-    A benchmark of segments alone has its labeled pairs compared. Features of the queries are held in memory, those of
-    the database a few at a time.
+    A benchmark of segments alone has its labeled pairs compared. Every video is prepared once, and all queries are
+    compared with a block of videos at a time. Queries are held in memory, videos of the database a block at a time.
 
     Args:
         benchmark: Queries, videos and labels.
@@ -82,7 +82,7 @@ def run_benchmark(
             f"{len(database)} of {len(benchmark.database)} videos; name files by the ids of the videos, such as "
             f"{benchmark.queries[0]}.mp4"
         )
-    asked = {query: features.read(query) for query in queries}
+    asked = [system.prepare(features.read(query)) for query in queries]
     scores = torch.full((len(queries), len(database)), float("-inf"))
     segments: dict[VideoPair, tuple[Segment, ...]] = {}
     with_segments = bool(benchmark.segments) and system.has_segments
@@ -90,17 +90,17 @@ def run_benchmark(
         names = database[start : start + _BLOCK]
         if on_progress is not None:
             on_progress(start, len(database), names[0])
-        videos = {name: features.read(name) for name in names}
-        for row, query in enumerate(queries):
-            chosen = (
-                [name for name in names if name != query]
-                if benchmark.tasks
-                else [name for name in names if (query, name) in benchmark.segments]
+        videos = [system.prepare(features.read(name)) for name in names]
+        for rows, columns in _pairs_of(benchmark, queries, names):
+            results = system.compare(
+                [asked[row] for row in rows], [videos[column] for column in columns], segments=with_segments
             )
-            results = system.compare(asked[query], [videos[name] for name in chosen], segments=with_segments)
-            for name, (score, places) in zip(chosen, results, strict=True):
-                scores[row, start + names.index(name)] = score
-                segments[query, name] = places
+            for row, result in zip(rows, results, strict=True):
+                for column, (score, places) in zip(columns, result, strict=True):
+                    # A query is not compared with itself.
+                    if queries[row] != names[column]:
+                        scores[row, start + column] = score
+                        segments[queries[row], names[column]] = places
     figures = evaluate_benchmark(benchmark, BenchmarkScores(queries, database, scores))
     if with_segments:
         figures += evaluate_segments(benchmark, segments)
@@ -116,6 +116,49 @@ def run_benchmark(
         figures=tuple(figures),
         published=PUBLISHED.get(benchmark.name, {}),
     )
+
+
+def _pairs_of(
+    benchmark: RetrievalBenchmark, queries: Sequence[str], names: Sequence[str]
+) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
+    """Numbers of queries and of videos of a block to compare all with all; without tasks the labeled pairs alone."""
+    if benchmark.tasks:
+        yield range(len(queries)), range(len(names))
+        return
+    for row, query in enumerate(queries):
+        if columns := [column for column, name in enumerate(names) if (query, name) in benchmark.segments]:
+            yield [row], columns
+
+
+# Videos of the database that are compared to estimate the time of all.
+_SAMPLE = 6
+
+
+def estimate_hours(benchmark: RetrievalBenchmark, features: StoredFeatures, system: PairSystem) -> float:
+    """Hours that a run takes, from comparing all queries with a few videos spread over the database.
+
+    Raises:
+        InvalidArgumentError: Features are damaged or do not fit the system.
+    """
+    queries = [video for video in benchmark.queries if video in features]
+    database = [video for video in benchmark.database if video in features]
+    if not queries or not database:
+        return 0.0
+    step = max(1, len(database) // _SAMPLE)
+    sample = database[step // 2 :: step][:_SAMPLE]
+    with_segments = bool(benchmark.segments) and system.has_segments
+    asked = [system.prepare(features.read(query)) for query in queries]
+    # The first comparison also opens what is opened once.
+    system.compare(asked[:1], [system.prepare(features.read(sample[0]))], segments=with_segments)
+    begun = time.perf_counter()
+    videos = [system.prepare(features.read(name)) for name in sample]
+    system.compare(asked, videos, segments=with_segments)
+    seconds = (time.perf_counter() - begun) / len(sample)
+    if not benchmark.tasks:
+        there = {*queries}, {*database}
+        pairs = sum(query in there[0] and name in there[1] for query, name in benchmark.segments)
+        return seconds / len(queries) * pairs / 3600
+    return seconds * len(database) / 3600
 
 
 # Published figures of known systems, to be printed beside ours.

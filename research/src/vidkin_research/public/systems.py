@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
+import torch
+
+from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import FrameExtractor
+from vidkin.features.sessions import resolve_device
 from vidkin.index.query.common import Calibration
-from vidkin.models.comparator_extractor import ArrayComparator, ComparatorExtractor
-from vidkin.similarity import FrameFeatures, PairScore, Scorer, Segment, scorer_of, video_similarity_pairwise
+from vidkin.models.comparator import Comparator, build_comparator
+from vidkin.models.comparator_extractor import ComparatorExtractor
+from vidkin.models.stored import WEIGHTS_FILE
+from vidkin.similarity import FrameFeatures, PairScore, Scorer, Segment, scorer_of
 from vidkin.similarity.frame_maps import check_top_share
+from vidkin_research.public.video_similarity import video_similarity_pairwise
 
 __all__ = ["ChamferSystem", "ComparatorSystem", "PairSystem", "ScorerSystem", "choose_system"]
 
@@ -18,7 +26,7 @@ Scored = tuple[float, tuple[Segment, ...]]
 
 
 class PairSystem(Protocol):
-    """Compares one query with several videos."""
+    """Compares several queries with several videos."""
 
     @property
     def name(self) -> str:
@@ -30,8 +38,12 @@ class PairSystem(Protocol):
         """It says where videos match."""
         ...
 
-    def compare(self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, segments: bool) -> list[Scored]:
-        """For each target the score, and where it matches if ``segments``."""
+    def prepare(self, features: FrameFeatures) -> Any:
+        """What it compares, made once of each video."""
+        ...
+
+    def compare(self, queries: Sequence[Any], targets: Sequence[Any], *, segments: bool) -> list[list[Scored]]:
+        """For each query and target, as prepared, the score, and where they match if ``segments``."""
         ...
 
 
@@ -41,6 +53,7 @@ class ChamferSystem:
     Args:
         spatial_share, temporal_share: k_s and k_t, a share in [0, 1] or from 2 on a number; None: the largest alone.
         symmetric: Mean of both directions.
+        device: Where it computes: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
 
     Raises:
         InvalidArgumentError: A share is neither.
@@ -54,23 +67,32 @@ class ChamferSystem:
         spatial_share: float | None = None,
         temporal_share: float | None = None,
         symmetric: bool = False,
+        device: str = "cpu",
     ) -> None:
         check_top_share("spatial_share", spatial_share)
         check_top_share("temporal_share", temporal_share)
         self._options = (spatial_share, temporal_share, symmetric)
+        self._device = torch.device(resolve_device(device))
         self.name = "Chamfer"
 
-    def compare(self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, segments: bool) -> list[Scored]:
+    def prepare(self, features: FrameFeatures) -> torch.Tensor:
+        """The features [T, R, D] on the device."""
+        return torch.from_numpy(features.whole).to(self._device)
+
+    def compare(
+        self, queries: Sequence[torch.Tensor], targets: Sequence[torch.Tensor], *, segments: bool
+    ) -> list[list[Scored]]:
         """Scores alone."""
         spatial, temporal, symmetric = self._options
-        similarities = video_similarity_pairwise(
-            [query.whole],
-            [target.whole for target in targets],
-            spatial_share=spatial,
-            temporal_share=temporal,
-            symmetric=symmetric,
-        )
-        return [(value, ()) for value in similarities[0].tolist()]
+        with torch.no_grad():
+            similarities = video_similarity_pairwise(
+                queries, targets, spatial_share=spatial, temporal_share=temporal, symmetric=symmetric
+            )
+        return [[(value, ()) for value in row] for row in similarities.tolist()]
+
+
+# Frames from which on a map goes through the network in blocks, in bounded memory.
+_LONG = 1024
 
 
 class ComparatorSystem:
@@ -78,23 +100,52 @@ class ComparatorSystem:
 
     Args:
         comparator: Trained or imported.
-        scorer: Finds the segments; None for scores alone.
+        scorer: Finds the segments.
         calibration: For the scorer.
+        device: Where it computes: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
     """
 
-    def __init__(self, comparator: ArrayComparator, scorer: Scorer, calibration: Calibration) -> None:
+    has_segments = True
+
+    def __init__(
+        self, comparator: Comparator, scorer: Scorer, calibration: Calibration, *, device: str = "cpu"
+    ) -> None:
         self.name = "comparator"
-        self.has_segments = True
-        self._comparator = comparator
+        self._network = comparator.eval().to(resolve_device(device))
+        self._arrays = comparator.on_arrays()
         self._finder = ScorerSystem(scorer, calibration)
 
-    def compare(self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, segments: bool) -> list[Scored]:
+    def prepare(self, features: FrameFeatures) -> tuple[torch.Tensor, FrameFeatures]:
+        """The weighed features on the device, and the features."""
+        device = next(self._network.parameters()).device
+        with torch.no_grad():
+            return self._network.weigh(torch.from_numpy(features.whole).to(device)), features
+
+    def compare(
+        self,
+        queries: Sequence[tuple[torch.Tensor, FrameFeatures]],
+        targets: Sequence[tuple[torch.Tensor, FrameFeatures]],
+        *,
+        segments: bool,
+    ) -> list[list[Scored]]:
         """Raw scores in [-1, 1]; with segments those of the scorer."""
         if segments:
-            return self._finder.compare(query, targets, segments=True)
-        comparator, weighed = self._comparator, self._comparator.weigh(query.whole)
-        maps = [comparator.frame_map(weighed, comparator.weigh(target.whole)) for target in targets]
-        return [(comparator.video_score(comparator.learned_map(frame_map)), ()) for frame_map in maps]
+            ready = [[self._finder.prepare(features) for _, features in part] for part in (queries, targets)]
+            return self._finder.compare(ready[0], ready[1], segments=True)
+        columns = [self._scores([query for query, _ in queries], target) for target, _ in targets]
+        return [[(column[row], ()) for column in columns] for row in range(len(queries))]
+
+    def _scores(self, queries: Sequence[torch.Tensor], target: torch.Tensor) -> list[float]:
+        short = [place for place, query in enumerate(queries) if max(len(query), len(target)) <= _LONG]
+        scores = [0.0] * len(queries)
+        if short:
+            values = self._network.score_queries([queries[place] for place in short], target).tolist()
+            for place, value in zip(short, values, strict=True):
+                scores[place] = value
+        for place in set(range(len(queries))) - set(short):
+            frame_map = self._network.frame_map(queries[place], target).cpu().numpy()
+            scores[place] = self._arrays.video_score(self._arrays.learned_map(frame_map))
+        return scores
 
 
 class ScorerSystem:
@@ -111,11 +162,16 @@ class ScorerSystem:
         self._scorer = scorer
         self._calibration = calibration
 
-    def compare(self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, segments: bool) -> list[Scored]:
+    def prepare(self, features: FrameFeatures) -> FrameFeatures:
+        """The calibrated features."""
+        return self._calibration.calibrate(features)
+
+    def compare(
+        self, queries: Sequence[FrameFeatures], targets: Sequence[FrameFeatures], *, segments: bool
+    ) -> list[list[Scored]]:
         """Calibrated scores, and the segments that they come from."""
-        ready = [self._calibration.calibrate(features) for features in (query, *targets)]
-        results: list[PairScore] = self._scorer.score(ready[0], ready[1:])
-        return [(result.score, result.segments) for result in results]
+        results: list[list[PairScore]] = [self._scorer.score(query, targets) for query in queries]
+        return [[(result.score, result.segments) for result in row] for row in results]
 
 
 def choose_system(
@@ -124,6 +180,7 @@ def choose_system(
     *,
     spatial_share: float | None = None,
     temporal_share: float | None = None,
+    device: str = "cpu",
 ) -> PairSystem:
     """What compares features.
 
@@ -131,12 +188,13 @@ def choose_system(
         extractor: What made them; None if that is not known, which leaves Chamfer similarity alone.
         scorer: ``own``: a trained comparator, or the scorer that the extractor declares. ``chamfer``: none of them.
         spatial_share, temporal_share: Shares of Chamfer similarity; a comparator's are part of its name.
+        device: Where Chamfer similarity and comparators compute.
 
     Raises:
         InvalidArgumentError: Shares are given for another scorer, or a share is not allowed.
     """
     if scorer == "chamfer" or extractor is None:
-        return ChamferSystem(spatial_share=spatial_share, temporal_share=temporal_share)
+        return ChamferSystem(spatial_share=spatial_share, temporal_share=temporal_share, device=device)
     if spatial_share is not None or temporal_share is not None:
         raise InvalidArgumentError(
             "shares must not be given for the scorer of an extractor; choose the scorer chamfer, or write them after "
@@ -144,5 +202,7 @@ def choose_system(
         )
     calibration = Calibration.of_extractor(extractor)
     if isinstance(extractor, ComparatorExtractor):
-        return ComparatorSystem(extractor.comparator, extractor.open_scorer(), calibration)
+        folder = Path(parse_name(extractor.name).path.removeprefix("model:"))
+        comparator = build_comparator(extractor.comparator.config, weights=folder / WEIGHTS_FILE)
+        return ComparatorSystem(comparator, extractor.open_scorer(), calibration, device=device)
     return ScorerSystem(scorer_of(extractor), calibration)

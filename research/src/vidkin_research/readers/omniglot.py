@@ -13,6 +13,7 @@ from vidkin.datasets.folders import require_folder
 from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.datasets.splits import make_split
 from vidkin.errors import DatasetError, InvalidArgumentError
+from vidkin_research.readers.strokes import STROKES
 
 __all__ = ["read_omniglot"]
 
@@ -80,7 +81,7 @@ def read_omniglot(
         )
         for (alphabet, character, drawer), (path, member) in sorted(drawings.items())
     ]
-    labelled = LabelledSet(f"omniglot-{kind}", "image" if kind == "images" else "strokes", tuple(items), folder)
+    labelled = LabelledSet(f"omniglot-{kind}", "image" if kind == "images" else STROKES, tuple(items), folder)
     if split == "drawer":
         return labelled
     test = (_DRAWERS - train - validation) / _DRAWERS

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from vidkin._base.files import read_text_file
 from vidkin.datasets.folders import require_folder
 from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.datasets.splits import make_split
@@ -56,7 +57,7 @@ def read_pet(source: str | os.PathLike[str], *, validation: float = 0.0, seed: i
 
 
 def _listed(folder: Path, path: Path) -> Iterator[LabelledItem]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(read_text_file(path).splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         cells = line.split()

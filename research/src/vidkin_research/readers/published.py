@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.files import read_text_file
 from vidkin.datasets.folders import require_folder
 from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.datasets.splits import make_split
@@ -40,7 +41,7 @@ def read_columns(path: Path, *, cells: int) -> list[list[str]]:
         DatasetError: A line has fewer cells.
     """
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(read_text_file(path).splitlines(), start=1):
         row = line.strip().split(maxsplit=cells - 1)
         if row and len(row) < cells:
             raise DatasetError(f"{path}, line {number}: must have {cells} columns, got {line.strip()[:60]!r}")

@@ -13,7 +13,8 @@ from vidkin._base.files import PathLike
 from vidkin._base.values import check_choice
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.media import probe
-from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation, read_json_object
+from vidkin.shots import ShotAnnotation, VideoAnnotation
+from vidkin.shots.labels import read_json_object
 
 SOCCERNET_EVENTS = ("Goal", "Penalty", "Shots off target", "Shots on target")
 """SoccerNet-v2 actions in which the ball is hit toward the goal: the sources' notion of a critical event."""

@@ -6,7 +6,7 @@ from vidkin_research.retrieval.plan import ComparisonPlan, ComparisonRun
 from vidkin_research.retrieval.sets import COMPARISON_SETS, ComparisonSet, comparison_set, open_set
 from vidkin_research.retrieval.study import read_runs, run_comparison
 from vidkin_research.retrieval.summary import Conclusion, Row, Summary, summarize
-from vidkin_research.retrieval.training import RunSchedule
+from vidkin_research.retrieval.training import RunSchedule, VolumeSettings
 
 __all__ = [
     "COMPARISON_SETS",
@@ -19,6 +19,7 @@ __all__ = [
     "Row",
     "RunSchedule",
     "Summary",
+    "VolumeSettings",
     "as_page",
     "comparison_set",
     "method_named",

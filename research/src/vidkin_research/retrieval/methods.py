@@ -57,7 +57,7 @@ def _method(
 METHODS: tuple[Method, ...] = (
     _method("backbone", "Frozen features, no encoder", input="frozen"),
     _method("untrained", "Untrained encoder"),
-    _method("c3d", "3D-CNN, 1/8 width, 32 px", "classification", published=(25.89, None), input="pixels"),
+    _method("c3d", "3D-CNN", "classification", published=(25.89, None), input="pixels"),
     _method("classification", "Softmax, same encoder", "classification"),
     _method("triplet", "Triplet", "triplet", published=(46.62, 60.80)),
     _method("quadruplet1", "Quadruplet-1", "quadruplet1", published=(51.20, 65.01)),

@@ -15,10 +15,8 @@ from vidkin.rendering.machine import describe_machine
 from vidkin_research.ranking_picture import draw_retrieval
 from vidkin_research.retrieval.methods import method_named
 from vidkin_research.retrieval.plan import ComparisonPlan, ComparisonRun
-from vidkin_research.retrieval.prepared import VOLUME_SIZE, VOLUME_WIDTH
 from vidkin_research.retrieval.sets import comparison_set, open_set
 from vidkin_research.retrieval.summary import CLAIMED, CLAIMED_METHOD, GEOMETRY, MEASURES, Row, Summary
-from vidkin_research.retrieval.training import volume_items
 
 __all__ = ["as_page", "write_report"]
 
@@ -105,20 +103,29 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
     """
     rates = ", ".join(f"{rate:g}" for rate in plan.learning_rates)
     has_volume = any(method_named(name).input == "pixels" for name in plan.methods)
+    volume, schedule = plan.volume, plan.schedule
+    size = (
+        f"{volume.width:g} of the published width, {volume.size} pixels a side, {volume.items(schedule)} items a step "
+        f"(the other methods: {4 * schedule.quadlets}). It learns from pixels, starting from random weights."
+    )
     reduced = [
         "",
-        "3D-CNN is reduced so that it can train on a CPU; its row does not measure the published network: "
-        f"{VOLUME_WIDTH:g} of the published width, {VOLUME_SIZE} pixels a side, {volume_items(plan.schedule)} "
-        f"items a step (the other methods: {4 * plan.schedule.quadlets}). It learns from pixels, starting from "
-        "random weights.",
+        f"3D-CNN: {size}"
+        if volume.width >= 1
+        else "3D-CNN is reduced so that it can train on a CPU; its row does not measure the published network: " + size,
     ]
+    network = f"Frozen `{plan.backbone}`"
+    if plan.trainable == "all":
+        network = f"`{plan.backbone}` trained along, the layers after it {schedule.head_factor:g} times as fast"
+    optimizer = {"adamw": "AdamW", "adam": "Adam"}[schedule.optimizer]
+    clipped = f"gradient clipped at {schedule.clip:g}" if schedule.clip else "gradient not clipped"
     lines = [
         f"# {title}",
         "",
-        f"Mean +- standard deviation over {len(plan.seeds)} seeds, percent. {plan.schedule.steps} steps of "
-        f"{plan.schedule.quadlets} quadlets (methods on batches see as many items), AdamW, weight decay "
-        f"{plan.schedule.weight_decay:g}, gradient clipped at {plan.schedule.clip:g}; published margins for "
-        f"all. Learning rates tried for every method: {rates}. Frozen `{plan.backbone}`, fully connected "
+        f"Mean +- standard deviation over {len(plan.seeds)} seeds, percent. {schedule.steps} steps of "
+        f"{schedule.quadlets} quadlets (methods on batches see as many items), {optimizer}, weight decay "
+        f"{schedule.weight_decay:g}, {clipped}; published margins for "
+        f"all. Learning rates tried for every method: {rates}. {network}, fully connected "
         f"{plan.hidden}, then {plan.units} units (LSTM over {plan.frames} frames; for images a second layer), L2.",
         "",
         "Two protocols for quadlets, named as in `vidkin evaluate`. *Test quadlets*, the protocol of the paper: all "

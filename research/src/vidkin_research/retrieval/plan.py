@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from vidkin._base.values import short_digest
 from vidkin.errors import InvalidArgumentError
+from vidkin.models.config import Trainable
 from vidkin_research.retrieval.methods import METHODS, method_named
 from vidkin_research.retrieval.sets import comparison_set
-from vidkin_research.retrieval.training import RunSchedule
+from vidkin_research.retrieval.training import RunSchedule, VolumeSettings
 
 __all__ = ["ComparisonPlan", "ComparisonRun"]
 
@@ -21,9 +23,9 @@ _MEASURED = "test and gallery quadlets"
 class ComparisonPlan:
     """Settings of the comparison.
 
-    Every method gets the same steps and learning rates, and every method but 3D-CNN the same frozen features, head and
-    number of items a step. 3D-CNN learns from pixels (`vidkin_research.retrieval.prepared`): at an eighth of its
-    width, from 32 pixels a side and an eighth of the items a step, because a clip costs it about forty times as much.
+    Every method gets the same steps and learning rates, and every method but 3D-CNN the same frame network, head and
+    number of items a step. 3D-CNN learns from pixels: by default at an eighth of its width, from 32 pixels a side and
+    an eighth of the items a step, because a clip costs it about forty times as much.
 
     Attributes:
         sets: Names of collections, see `COMPARISON_SETS`.
@@ -32,10 +34,15 @@ class ComparisonPlan:
         schedule: Steps and other settings; its learning rate is ignored.
         learning_rates: All seeds are run at the first. The first seed is also run at the others; the rate with the
             best QP on the validation split is chosen, and all seeds are run at that.
-        backbone: The frozen frame network.
+        backbone: The frame network.
+        trainable: ``head``: the frame network is frozen and its features are computed once. ``all``: it is trained
+            along, as published, from pixels; ``schedule.head_factor`` says how much faster the head learns.
         hidden: Units of the fully connected layer.
         units: Units of the LSTM (of a second layer for images), the length of an embedding.
         frames: Number of frames in a clip.
+        size: Pixels along each side of the frame network's input; None: as the set says.
+        volume: Size of 3D-CNN.
+        device: Device of networks: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``. Not part of the protocol.
 
     Raises:
         InvalidArgumentError: A name is unknown or repeated, or there is no seed, set, method or learning rate.
@@ -47,9 +54,13 @@ class ComparisonPlan:
     schedule: RunSchedule = field(default_factory=RunSchedule)
     learning_rates: tuple[float, ...] = (1e-3, 3e-3, 3e-4, 1e-4)
     backbone: str = "timm:mobilenetv2_100?pad_type=same&mean=0.5&std=0.5"
+    trainable: Trainable = "head"
     hidden: int = 128
     units: int = 128
     frames: int = 10
+    size: int | None = None
+    volume: VolumeSettings = field(default_factory=VolumeSettings)
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         for name in self.sets:
@@ -70,8 +81,14 @@ class ComparisonPlan:
     def protocol(self) -> str:
         """A digest of all settings that change the result of a run, so that other runs are not mixed in."""
         schedule = asdict(replace(self.schedule, learning_rate=0.0))
+        later = {name: schedule.pop(name) for name in ("optimizer", "head_factor")}
+        later |= {"trainable": self.trainable, "size": self.size, "volume": asdict(self.volume)}
+        usual = RunSchedule()
+        plain: dict[str, Any] = {"optimizer": usual.optimizer, "head_factor": usual.head_factor}
+        plain |= {"trainable": "head", "size": None, "volume": asdict(VolumeSettings())}
         parts = [_MEASURED, schedule, self.backbone, self.hidden, self.units, self.frames]
-        return short_digest(parts)
+        # Settings that came later count only where they differ from what was fixed: older runs stay what they are.
+        return short_digest(parts if later == plain else [*parts, later])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,33 +15,26 @@ from torch import Tensor, nn
 
 from vidkin._base.files import write_bytes
 from vidkin.datasets import LabelledItem, LabelledSet, read_item
+from vidkin.features.sessions import resolve_device
 from vidkin.models import Encoder, EncoderConfig, build_model
 from vidkin.models.weights import add_weights
 from vidkin.training.inputs import Inputs, prepare_inputs
-from vidkin_research.retrieval.methods import Method
+from vidkin_research.retrieval.methods import Method, MethodInput
 from vidkin_research.retrieval.plan import ComparisonPlan
 from vidkin_research.retrieval.sets import ComparisonSet, PathLike
 from vidkin_research.retrieval.training import Labelled
 
-__all__ = ["VOLUME_SIZE", "VOLUME_WIDTH", "PreparedSet", "read_pixels", "stored_frame_features"]
-
-VOLUME_SIZE = 32
-
-"""Pixels along each side of what 3D-CNN sees; 112 as published."""
-
-VOLUME_WIDTH = 0.125
-
-"""Width of 3D-CNN here as a share of the published one."""
+__all__ = ["PreparedSet", "encoder_config", "read_pixels", "stored_frame_features", "volume_config"]
 
 
 class PreparedSet:
     """A collection ready for training; features and pixels are computed when first needed.
 
     Args:
-        plan: Encoder, frames and frozen network.
+        plan: Encoder, frames and frame network.
         chosen: The collection.
         labelled: Items of the collection.
-        weights: Safetensors file with the weights of the frozen network; None takes those from the hub.
+        weights: Safetensors file with the weights of the frame network; None takes those from the hub.
         folder: Folder of features and runs.
         on_progress: Callback that receives the current step and the share done, in [0, 1].
     """
@@ -57,55 +50,55 @@ class PreparedSet:
     ) -> None:
         self.plan, self.chosen, self.labelled, self.folder = plan, chosen, labelled, folder
         self._on_progress = on_progress
-        config = EncoderConfig(
-            kind="clip" if chosen.video else "image",
-            backbone=plan.backbone,
-            trainable="head",
-            hidden=plan.hidden,
-            lstm=plan.units,
-            embedding=0 if chosen.video else plan.units,
-            frames=plan.frames,
-            rate=chosen.rate,
-            size=chosen.size,
-        )
-        # One frozen backbone serves all runs; each gets only a new head.
-        self._encoder = build_model(config, weights=weights)
+        self._weights = weights
+        self._device = resolve_device(plan.device)
+        # One frozen frame network serves all runs, each of which gets only a new head.
+        self._encoder = build_model(encoder_config(plan, chosen), weights=weights)
         self.key = collection_key(self._encoder, labelled)
         if chosen.rate is not None:
             self.key += f"-moving-{chosen.rate:g}"
         coarse, fine = labelled.labels()
         self._labels = torch.stack([torch.from_numpy(coarse), torch.from_numpy(fine)], dim=1)
         self._splits = [item.split for item in labelled.items]
-        self._features: Tensor | None = None
-        self._pixels: Tensor | None = None
-        self._moving: dict[bool, Inputs] = {}
+        self._encoder.to(self._device)
+        self._inputs: dict[MethodInput, Tensor] = {}
+        self._moving: dict[MethodInput, Inputs] = {}
 
-    def parts(self, *, pixels: bool = False) -> dict[str, Labelled]:
-        """Inputs and labels of train, validation and test: frozen features, or pixels for C3D.
+    def takes_pixels(self, method: Method) -> bool:
+        """Whether a method learns from pixels: 3D-CNN, and all that train the frame network along."""
+        return method.input == "pixels" or (method.input == "features" and self.plan.trainable == "all")
+
+    def parts(self, method: Method) -> dict[str, Labelled]:
+        """Inputs and labels of train, validation and test for a method: frozen features, or pixels.
 
         Of a collection with a rate the training split also holds whole videos, of which training takes moving clips.
         """
-        inputs = self._pixels if pixels else self._features
-        if inputs is None and pixels:
-            inputs = self._pixels = read_pixels(
+        pixels, volume = self.takes_pixels(method), self.plan.volume
+        kind: MethodInput = "features" if method.input == "frozen" else method.input
+        # Frozen features beside pixels: of the row without an encoder.
+        key: MethodInput = "frozen" if kind == "features" and not pixels else kind
+        if key not in self._inputs and pixels:
+            is_volume = kind == "pixels"
+            self._inputs[key] = read_pixels(
                 self.labelled,
-                size=VOLUME_SIZE,
-                frames=self.plan.frames,
+                size=volume.size if is_volume else self._encoder.config.size,
+                frames=min(self.plan.frames, volume.frames) if is_volume else self.plan.frames,
                 on_item=lambda done, count: self.report("frames", done / count),
             )
-        elif inputs is None:
-            inputs = self._features = stored_frame_features(
+        elif key not in self._inputs:
+            self._inputs[key] = stored_frame_features(
                 self._encoder,
                 self.labelled,
                 cache=self.folder / "features",
                 on_item=lambda done, count: self.report("frame features", done / count),
             )
+        inputs = self._inputs[key]
         everything = Labelled(inputs, self._labels)
         parts = {
             split: everything.part(torch.tensor([place for place, own in enumerate(self._splits) if own == split]))
             for split in ("train", "validation", "test")
         }
-        if self.chosen.rate is not None:
+        if self.chosen.rate is not None and method.objectives:
             # The videos of the training split, each once, and the number of the video of each train item.
             items = self.labelled.part("train").items
             # Files in an archive share its path and are distinguished by their member names.
@@ -113,24 +106,27 @@ class PreparedSet:
             for item in items:
                 videos.setdefault((item.path, item.member), replace(item, start=0.0, end=None))
             numbers = {place: number for number, place in enumerate(videos)}
-            if pixels not in self._moving:
-                self._moving[pixels] = prepare_inputs(
-                    self._new_volume(0) if pixels else self._encoder,
+            if key not in self._moving:
+                self._moving[key] = prepare_inputs(
+                    self._new_volume(0) if kind == "pixels" else self._encoder,
                     self.labelled.with_items(videos.values()),
                     features=not pixels,
                     cache=None if pixels else self.folder / "features",
                     moving=True,
                     on_item=lambda done, count: self.report("whole videos", done / count),
                 )
-            moving = self._moving[pixels]
+            moving = self._moving[key]
             sources = torch.tensor([numbers[item.path, item.member] for item in items])
             parts["train"] = replace(parts["train"], moving=moving, sources=sources)
         return parts
 
     def new_encoder(self, method: Method, seed: int) -> Encoder:
-        """A new C3D, or the shared backbone with a new head."""
+        """A new C3D, a new network to train all of, or the shared frame network with a new head."""
         if method.input == "pixels":
-            return self._new_volume(seed)
+            return self._new_volume(seed).to(self._device)
+        if self.takes_pixels(method):
+            config = encoder_config(self.plan, self.chosen)
+            return build_model(config, weights=self._weights, seed=seed).to(self._device)
         # Fresh weights for the head, as `build_model` makes them.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -148,16 +144,35 @@ class PreparedSet:
             self._on_progress(f"{self.chosen.name}: {text}", share)
 
     def _new_volume(self, seed: int) -> Encoder:
-        config = EncoderConfig(
-            kind="c3d",
-            width=VOLUME_WIDTH,
-            batch_norm=True,
-            classes=len(self.labelled.subcategories()),
-            frames=self.plan.frames,
-            rate=self.chosen.rate,
-            size=VOLUME_SIZE,
-        )
-        return build_model(config, seed=seed)
+        return build_model(volume_config(self.plan, self.chosen, len(self.labelled.subcategories())), seed=seed)
+
+
+def encoder_config(plan: ComparisonPlan, chosen: ComparisonSet) -> EncoderConfig:
+    """The encoder of a plan on a collection."""
+    return EncoderConfig(
+        kind="clip" if chosen.video else "image",
+        backbone=plan.backbone,
+        trainable=plan.trainable,
+        hidden=plan.hidden,
+        lstm=plan.units,
+        embedding=0 if chosen.video else plan.units,
+        frames=plan.frames,
+        rate=chosen.rate,
+        size=plan.size or chosen.size,
+    )
+
+
+def volume_config(plan: ComparisonPlan, chosen: ComparisonSet, classes: int) -> EncoderConfig:
+    """3D-CNN of a plan on a collection of this many subcategories."""
+    return EncoderConfig(
+        kind="c3d",
+        width=plan.volume.width,
+        batch_norm=True,
+        classes=classes,
+        frames=min(plan.frames, plan.volume.frames),
+        rate=chosen.rate,
+        size=plan.volume.size,
+    )
 
 
 # Inputs of the comparison: frozen features of every item, stored on disk, and pixels for C3D.
@@ -215,7 +230,7 @@ def stored_frame_features(
         if len(waiting) * frames >= _FRAME_BATCH or number == len(labelled):
             images = torch.cat(waiting).permute(0, 3, 1, 2).float() / 255.0
             with torch.inference_mode():
-                batches.append(backbone(model.normalize(images)))
+                batches.append(backbone(model.normalize(images.to(model.device))).cpu())
             waiting.clear()
             if on_item is not None:
                 on_item(number, len(labelled))

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from vidkin.datasets import LabelledSet, make_frame_excerpts, make_split, open_labelled, read_item
+from vidkin.datasets import LabelledSet, make_split, open_labelled, read_item
 from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
+from vidkin_research.frame_excerpts import make_frame_excerpts
+from vidkin_research.readers.collections import PUBLIC_COLLECTIONS
 
 __all__ = ["COMPARISON_SETS", "ComparisonSet", "comparison_set", "open_set"]
 
@@ -90,6 +92,19 @@ COMPARISON_SETS: tuple[ComparisonSet, ...] = (
         folder="labelled/omniglot",
         reader="omniglot",
         about="images of 242 characters of 8 alphabets; drawers 1-12 train and gallery, 13-15 validation, 16-20 test",
+    ),
+    *(
+        ComparisonSet(
+            name=public.name,
+            video=public.video,
+            folder=public.name,
+            reader=public.name,
+            options=dict(public.options),
+            rate=20.0 if public.video else None,
+            about=public.about,
+        )
+        for public in PUBLIC_COLLECTIONS
+        if public.has_categories
     ),
     ComparisonSet(
         name="videos",

@@ -150,7 +150,7 @@ def _parse_run(stored: dict[str, Any]) -> tuple[str, str | None, ComparisonRun]:
 
 def _run(prepared: PreparedSet, method: Method, seed: int, rate: float) -> ComparisonRun:
     schedule = replace(prepared.plan.schedule, learning_rate=rate)
-    parts = prepared.parts(pixels=method.input == "pixels")
+    parts = prepared.parts(method)
     model = prepared.new_encoder(method, seed)
     what = f"{method.title}, seed {seed}" + (f", rate {rate:g}" if rate else "")
     prepared.report(what, 0.0)
@@ -160,6 +160,7 @@ def _run(prepared: PreparedSet, method: Method, seed: int, rate: float) -> Compa
         parts["train"],
         schedule,
         seed=seed,
+        items=prepared.plan.volume.items(schedule) if method.input == "pixels" else None,
         on_step=lambda step, _: prepared.report(what, step / schedule.steps),
     )
     is_frozen = method.input == "frozen"

@@ -5,27 +5,31 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import Encoder
-from vidkin.models.collapse import collapse_threshold
-from vidkin.models.engine import read_terms, take_steps
 from vidkin.training.batch import Batch, DrawnItems
+from vidkin.training.collapse import collapse_threshold
 from vidkin.training.draws import balanced_sizes, index_stream
+from vidkin.training.engine import read_terms, take_steps
 from vidkin.training.inputs import Inputs
 from vidkin.training.objectives import WeightedObjective, build_objective
 from vidkin_research.retrieval.methods import Method
 
-__all__ = ["Labelled", "RunSchedule", "TrainedMethod", "embed_inputs", "train_method", "volume_items"]
+__all__ = ["Labelled", "RunSchedule", "TrainedMethod", "VolumeSettings", "embed_inputs", "train_method"]
 
 OnStep = Callable[[int, float], None]
 
 # Share of the mean distance before training; less is a collapse.
 _COLLAPSED_SHARE = 1 / 3
 _WATCHED = 256
+# Images a pass.
+_PIECE = 256
+_OPTIMIZERS = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +37,13 @@ class RunSchedule:
     """Settings shared by all methods.
 
     Attributes:
-        steps: Number of steps of the optimizer (AdamW).
-        quadlets: Tuples per step. Methods on batches see as many items as these have members, 3D-CNN an eighth
-            of them.
-        learning_rate: Learning rate, the same at every step.
-        weight_decay: Weight decay of AdamW.
-        clip: Maximum gradient norm.
+        steps: Number of steps of the optimizer.
+        quadlets: Tuples per step. Methods on batches see as many items as these have members, 3D-CNN a share of them.
+        learning_rate: Learning rate, the same at every step; of a frame network that is trained along, its own.
+        weight_decay: Weight decay; with ``adam`` twice the lambda of a term lambda ||W||^2.
+        clip: Maximum gradient norm; 0: no limit.
+        optimizer: ``adamw``, or ``adam``, which adds the decay to the gradient, as a term of the loss does.
+        head_factor: How many times as fast the layers after a frame network learn that is trained along.
     """
 
     steps: int = 500
@@ -46,6 +51,29 @@ class RunSchedule:
     learning_rate: float = 1e-3
     weight_decay: float = 1e-3
     clip: float = 5.0
+    optimizer: Literal["adamw", "adam"] = "adamw"
+    head_factor: float = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class VolumeSettings:
+    """Size of 3D-CNN.
+
+    Attributes:
+        width: Width as a share of the published one.
+        size: Pixels along each side of its input; 112 as published.
+        frames: Most frames of its clips; 16 as published.
+        share: It sees one of this many items of a step.
+    """
+
+    width: float = 0.125
+    size: int = 32
+    frames: int = 16
+    share: int = 8
+
+    def items(self, schedule: RunSchedule) -> int:
+        """Items of a step."""
+        return 4 * max(1, schedule.quadlets // self.share)
 
 
 @dataclass(frozen=True)
@@ -111,16 +139,18 @@ def train_method(
     schedule: RunSchedule,
     *,
     seed: int,
+    items: int | None = None,
     on_step: OnStep | None = None,
 ) -> TrainedMethod:
-    """Train the head of an encoder (or all of C3D) in place and leave it in eval mode.
+    """Train an encoder on its device in place, as far as its parameters are not frozen, and leave it in eval mode.
 
     Args:
-        model: An encoder whose ``head`` takes the inputs, or C3D, whose ``classify`` does.
+        model: An encoder whose ``head`` takes the inputs, or whose ``embed`` takes them if they are pixels.
         method: The method to train with; one without objectives leaves the model unchanged.
         train: Inputs and labels of the training split.
         schedule: Steps, batches and learning rate.
         seed: Seed of the draws.
+        items: Items of a step of 3D-CNN; None: as many as the tuples of the others have members.
         on_step: Callback that receives the number and the loss of every step.
     """
     watched = torch.randperm(len(train.labels), generator=torch.Generator().manual_seed(seed))[:_WATCHED]
@@ -129,10 +159,13 @@ def train_method(
     losses = []
     if method.objectives:
         classes = int(train.labels[:, 1].max()) + 1
-        objective = build_objective(method.objectives, model, classes=classes, seed=seed)
-        parameters = [p for p in (*model.parameters(), *objective.parameters()) if p.requires_grad]
-        optimizer = torch.optim.AdamW(parameters, lr=schedule.learning_rate, weight_decay=schedule.weight_decay)
-        batches = _batches(objective, method, train, schedule, seed)
+        objective = build_objective(method.objectives, model, classes=classes, seed=seed).to(model.device)
+        factor = 1.0 if model.config.is_classifier else schedule.head_factor
+        groups = model.parameter_groups(schedule.learning_rate, head_factor=factor)
+        if extra := [parameter for parameter in objective.parameters() if parameter.requires_grad]:
+            groups.append({"params": extra, "lr": schedule.learning_rate, "name": "objective"})
+        optimizer = _OPTIMIZERS[schedule.optimizer](groups, weight_decay=schedule.weight_decay)
+        batches = _batches(objective, train, schedule, seed, items or 4 * schedule.quadlets, model.device)
         for step in take_steps(model, objective, optimizer, batches, clip=schedule.clip):
             losses.append(read_terms([step])[0]["loss"])
             if on_step is not None:
@@ -153,26 +186,28 @@ def embed_inputs(model: Encoder, inputs: Tensor) -> Tensor:
     """Unit vectors [N, D] of inputs as in `Labelled`, made piece by piece."""
     training = model.training
     model.eval()
-    pieces = torch.split(inputs, 256)
     if inputs.dtype == torch.uint8:
-        vectors = [model.embed(piece.float() / 255.0) for piece in pieces]
+        # As many clips as have about as many frames as a piece of images.
+        pieces = torch.split(inputs, max(1, _PIECE // (inputs.shape[1] if inputs.ndim == 5 else 1)))
+        vectors = [model.embed(piece.to(model.device).float() / 255.0).cpu() for piece in pieces]
     else:
-        vectors = [model.head(piece) for piece in pieces]  # type: ignore[operator]
+        pieces = torch.split(inputs, _PIECE)
+        vectors = [model.head(piece.to(model.device)).cpu() for piece in pieces]  # type: ignore[operator]
     model.train(training)
     return torch.cat(vectors)
 
 
-def volume_items(schedule: RunSchedule) -> int:
-    """Items a step of 3D-CNN: an eighth of the others', as a clip costs it about forty times as much as a head."""
-    return 4 * max(1, schedule.quadlets // 8)
-
-
 def _batches(
-    objective: WeightedObjective, method: Method, train: Labelled, schedule: RunSchedule, seed: int
+    objective: WeightedObjective,
+    train: Labelled,
+    schedule: RunSchedule,
+    seed: int,
+    items: int,
+    device: torch.device,
 ) -> Iterator[Batch]:
     """The batches of every step; methods that draw alike see the same items."""
-    pixels = method.input == "pixels"
-    quadlets = volume_items(schedule) // 4 if pixels else schedule.quadlets
+    are_features = train.inputs.dtype != torch.uint8
+    quadlets = items // 4
     streams = {
         draw: index_stream(
             draw,
@@ -188,7 +223,8 @@ def _batches(
         generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
         batch = {}
         for draw, places in zip(streams, drawn, strict=True):
-            batch[draw] = DrawnItems(train.draw(places, generator), None, train.labels[places], are_features=not pixels)
+            inputs, labels = train.draw(places, generator).to(device), train.labels[places].to(device)
+            batch[draw] = DrawnItems(inputs, None, labels, are_features=are_features)
         yield Batch(batch)
 
 

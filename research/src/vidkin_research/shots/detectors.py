@@ -13,12 +13,11 @@ import torch
 from vidkin.media import iter_frames
 from vidkin.media.frames import fit_to_square
 from vidkin.models import DeepSBDNetwork, EncoderConfig, build_model, save_model
-from vidkin.shots import DetectedCut, detect
+from vidkin.shots import DetectedCut, VideoAnnotation, detect
 from vidkin_research.detectors.deep_sbd_detector import DeepSbdBaseline
 from vidkin_research.detectors.deep_sbd_train import fit_svm
 from vidkin_research.detectors.deep_sbd_training import LabeledFrames, train_on_segments
 from vidkin_research.heads import HeadStore
-from vidkin_research.learned.annotations import VideoAnnotation
 from vidkin_research.learned.clips import ShotClips, encode_with
 from vidkin_research.learned.detector import find_shots, fit_shot_rules
 from vidkin_research.learned.objective import ShotRecipe, train_on_shots
@@ -99,6 +98,7 @@ def train_and_detect(
         for video, rows in zip(videos, judged, strict=True)
     }
     gradual = None if rules.gradual is None else rules.gradual.threshold
+    assert rules.cut is not None
     training = {
         "seconds": report.seconds,
         "collapsed": report.collapsed,

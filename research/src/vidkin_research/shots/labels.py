@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-from vidkin._base.files import PathLike
+from vidkin._base.files import PathLike, read_text_file
 from vidkin._base.values import read_json
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.shots import Transition
@@ -126,7 +126,7 @@ def _read_ranges(path: Path, ending: str, later: int) -> Labels:
         raise ValueError(f"there is no file *{ending}")
     labels = {}
     for file in files:
-        rows = [line.split() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        rows = [line.split() for line in read_text_file(file).splitlines() if line.strip()]
         shots = [(int(row[0]) + later, int(row[1]) + later) for row in rows]
         labels[file.name.removesuffix(ending)] = transitions_between(shots)
     return labels
@@ -151,7 +151,7 @@ def _read_shot(path: Path) -> Labels:
         return {Path(video).stem: transitions_between(shots) for video, shots in read_json(path).items()}
     labels: dict[str, list[LabeledTransition]] = {}
     found: list[LabeledTransition] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(read_text_file(path).splitlines(), 1):
         if opening := re.fullmatch(r"(\S+)\.mp4\s+\d+\s*", line):
             found = labels.setdefault(opening[1], [])
         elif line.strip():

@@ -15,10 +15,9 @@ from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, write_text
 from vidkin._base.values import read_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_planes
-from vidkin.shots import Transition
+from vidkin.shots import ShotAnnotation, Transition, VideoAnnotation
 from vidkin.shots.contract import SUDDEN
 from vidkin.shots.fades import FADE_GAP, PLAIN
-from vidkin_research.learned.annotations import ShotAnnotation, VideoAnnotation
 from vidkin_research.learned.judging import BoundaryLabels, read_boundary_labels
 from vidkin_research.made.edited_videos import COMPOSED_LABELS, build_composed
 from vidkin_research.made.footage import read_footage

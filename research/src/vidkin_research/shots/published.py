@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vidkin.models import ClipEncoder, build_model, save_model
-from vidkin_research.learned.annotations import VideoAnnotation
+from vidkin.shots import VideoAnnotation
 from vidkin_research.learned.clips import ShotClips, count_in, encode_with, video_features
 from vidkin_research.learned.detector import find_shots, fit_shot_rules
 from vidkin_research.learned.objective import ShotLoss, train_on_shots
@@ -77,6 +77,7 @@ class PublishedDetector:
             "mean": [0.5, 0.5, 0.5],
             "std": [0.5, 0.5, 0.5],
         }
+        content.pop("reduced", None)  # the study has sizes of its own
         return parse_shot_recipe(content)
 
 
@@ -140,6 +141,7 @@ def train_and_detect_published(
         features = video_features(model, video.path, size=detector.size, rate=detector.rate)
         shots = find_shots(features.rows, encode, rules)
         cuts[video.path] = list(shots.detected_cuts(features.numbers.tolist()).cuts)
+    assert rules.cut is not None
     training = {
         "seconds": report.seconds,
         "collapsed": report.collapsed,

@@ -14,9 +14,8 @@ from typing import Any
 from vidkin._base.values import as_json
 from vidkin.metric.measures import DetectionScores
 from vidkin.rendering.machine import describe_machine
-from vidkin.shots import DetectedCut
+from vidkin.shots import DetectedCut, VideoAnnotation, read_shot_annotations
 from vidkin_research.heads import FRAME_NETWORK, HeadStore
-from vidkin_research.learned.annotations import VideoAnnotation, read_shot_annotations
 from vidkin_research.learned.judging import BoundaryLabels, evaluate_cuts
 from vidkin_research.learned.objective import ShotRecipe
 from vidkin_research.learned.windows import CUT_NUMBERS

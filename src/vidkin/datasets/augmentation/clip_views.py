@@ -297,6 +297,8 @@ class StrongSettings:
         magnitude: Magnitude of RandAugment.
         captions: Share with a caption.
         stickers: Share with a sticker.
+        overlaid: Limits of the share of a clip's frames, chosen at random, that its caption or its sticker is on;
+            1 and 1: on all frames, as captions and logos of copies mostly are.
         blurred: Share out of focus.
         sigma: Limits of the deviation of the blur, pixels.
         inset: Share with another video in the picture.
@@ -312,6 +314,7 @@ class StrongSettings:
     magnitude: int = 9
     captions: float = 0.3
     stickers: float = 0.3
+    overlaid: Range = (0.0, 1.0)
     blurred: float = 0.5
     sigma: Range = (0.1, 2.0)
     inset: float = 0.3
@@ -321,6 +324,8 @@ class StrongSettings:
     def __post_init__(self) -> None:
         check_limits("crop", self.crop)
         check_limits("sigma", self.sigma)
+        check_limits("overlaid", self.overlaid)
+        check_share(overlaid=self.overlaid[1])
         check_share(
             flip=self.flip,
             captions=self.captions,
@@ -361,7 +366,8 @@ def strong_view(
     """The clip after heavy edits in time, in space, in color, with overlays, and with another video in the picture.
 
     In this order: time, crop and mirror, RandAugment, captions, stickers and blur, another video, arrangement,
-    compression; everything but time is the same for all frames or moves steadily. The edited clip is cut to ``length``
+    compression; everything but time and the frames with a caption or a sticker is the same for all frames or moves
+    steadily. The edited clip is cut to ``length``
     at a random place, as in the published code.
 
     Args:
@@ -390,7 +396,8 @@ def strong_view(
     caption = partial(add_caption, height=(0.1, 0.3), share=1.0)
     for share, overlay in ((settings.captions, caption), (settings.stickers, add_sticker)):
         if _happens(share, generator):
-            frames = lay_over(frames, generator, overlay)
+            on = _some_frames(len(frames), settings.overlaid, generator)
+            frames = torch.where(on[:, None, None, None], lay_over(frames, generator, overlay), frames)
     if _happens(settings.blurred, generator):
         frames = blur_clip(frames, float(draw_uniform(1, settings.sigma, generator)))
     chosen = torch.randperm(len(donors), generator=generator)
@@ -447,6 +454,14 @@ def _check(clip: torch.Tensor) -> None:
         raise InvalidArgumentError(f"clip must be [T, 3, S, S] floating point, got {list(clip.shape)} {clip.dtype}")
     if not len(clip):
         raise InvalidArgumentError("clip must have at least one frame, got none")
+
+
+def _some_frames(count: int, share: Range, generator: torch.Generator) -> torch.Tensor:
+    """[count] bool: frames chosen at random, of a share within these limits, but at least one."""
+    if share[0] >= 1:
+        return torch.ones(count, dtype=torch.bool)
+    chosen = max(1, round(count * float(draw_uniform(1, share, generator))))
+    return torch.randperm(count, generator=generator) < chosen
 
 
 def _happens(share: float, generator: torch.Generator) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.moving_pictures import find_motion
 
 _SUBTITLES = "ass idx lrc mpl2 sbv scc smi srt ssa stl sub sup ttml dfxp usf vtt"
 _DESCRIPTIONS = "aae bif cue description edl info json log md5 nfo pbf sfv sha1 sha256 txt xml xmp yaml yml"
@@ -105,7 +106,7 @@ def _is_image(name: str) -> bool:
 
 
 def find_photograph(path: str, duration: float) -> str:
-    """The photograph whose movie a video is (as of Live Photos); empty if there is none.
+    """The photograph whose movie a video is (as of Live Photos, or inside of a motion photo); empty if there is none.
 
     That is a photograph of the same name beside it. A JPEG counts if a camera made it, or if the video is as short as
     such movies are, or a ``.mov``; otherwise it is a picture of the video.
@@ -116,7 +117,8 @@ def find_photograph(path: str, duration: float) -> str:
     """
     folder, name = os.path.split(path)
     if _is_image(name):
-        return ""
+        # A motion photo is both: only its movie is compared.
+        return path if find_motion(path) is not None else ""
     stem, ending = os.path.splitext(name)
     is_movie = duration <= _LONGEST_MOVIE or ending.lower() == ".mov"
     for other in _list(folder).by_stem.get(stem, ()):

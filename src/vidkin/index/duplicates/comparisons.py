@@ -14,7 +14,7 @@ from typing import Any
 
 from vidkin._base.values import LONG_JSON_LIMITS, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError
-from vidkin.files.proof_record import REVISION, Proof
+from vidkin.files.proof_record import PROOF_REVISION, Proof
 from vidkin.index.duplicates.traits import Traits
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.place import Place
@@ -217,16 +217,15 @@ class Comparisons:
                 {names[at] for at in table["searched"]},
                 {names[at] for at in table["flipped"]},
                 {str(key): Traits.from_dict(found) for key, found in table["traits"].items()},
-                # An older version compared with all neighbors.
-                {names[at] for at in table.get("searched_parts", table["searched"])},
-                {str(key): {names[at] for at in found} for key, found in table.get("scoped", {}).items()},
-                {str(key): list(found) for key, found in table.get("differences", {}).items()},
-                {names[at] for at in table.get("turned", ())},
-                _sounds(table.get("sounds", {})),
+                {names[at] for at in table["searched_parts"]},
+                {str(key): {names[at] for at in found} for key, found in table["scoped"].items()},
+                {str(key): list(found) for key, found in table["differences"].items()},
+                {names[at] for at in table["turned"]},
+                _sounds(table["sounds"]),
                 _proofs(table["proofs"]),
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
             )
-        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        except (OSError, CollectionError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             _logger.info("%s: %s; all pairs are compared again", place.address(cls.FILE), error)
             return cls(place, state)
 
@@ -277,7 +276,7 @@ class Comparisons:
 
 def _proofs(rows: list[Any]) -> dict[tuple[str, str], Proof]:
     found = {(str(kept), str(removed)): Proof.from_dict(table) for kept, removed, table in rows}
-    return {pair: proof for pair, proof in found.items() if proof.revision == REVISION}
+    return {pair: proof for pair, proof in found.items() if proof.revision == PROOF_REVISION}
 
 
 def _key(first: str, second: str) -> tuple[str, str]:
@@ -304,11 +303,10 @@ def _result(row: list[Any]) -> PairResult:
 
 
 def _segment(values: list[Any]) -> Segment:
-    query_start, query_end, target_start, target_end, score, speed, mirrored, query_box, target_box, *rest = values
+    query_start, query_end, target_start, target_end, score, speed, mirrored, query_box, target_box, turned = values
     times = float(query_start), float(query_end), float(target_start), float(target_end)
-    # An older version stored no turn.
-    turned = int(rest[0]) if rest else 0
-    return Segment(*times, float(score), float(speed), bool(mirrored), _box(query_box), _box(target_box), turned)
+    boxes = _box(query_box), _box(target_box)
+    return Segment(*times, float(score), float(speed), bool(mirrored), *boxes, int(turned))
 
 
 def _box(values: list[Any]) -> Box:

@@ -10,23 +10,23 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import is_within
-from vidkin._base.values import Result, check_share, fields_as_json
+from vidkin._base.values import Result, check_share
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, follow_line, place_frames
 from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.common import CommonFrames
-from vidkin.index.query.moments import is_photograph
 from vidkin.index.query.query import Query, SearchParts
 from vidkin.index.query.stages import Ranker, find_identical, score_candidates
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
 from vidkin.media import probe
+from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.similarity import EXCERPT, FrameFeatures, Scorer, Segment
 
 _logger = logging.getLogger(__name__)
@@ -118,6 +118,8 @@ class Coverage(Result):
         stretches: Every stretch that another file shows, by start; several files may show the same one.
     """
 
+    derived: ClassVar = ("share", "elsewhere", "only_here", "sources", "fewest")
+
     path: str
     duration: float
     stretches: tuple[SharedStretch, ...] = ()
@@ -183,17 +185,28 @@ class Coverage(Result):
         """Start and end in seconds of what one file shows of the video."""
         return _union((stretch.start, stretch.end) for stretch in self.stretches if stretch.path == path)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields, ``share``, ``elsewhere``, ``only_here``, ``sources`` and ``fewest`` as plain values, as
-        ``vidkin coverage --json`` prints them."""
-        return {
-            **fields_as_json(self),
-            "share": self.share,
-            "elsewhere": [list(span) for span in self.elsewhere],
-            "only_here": [list(span) for span in self.only_here],
-            "sources": [stretch.to_dict() for stretch in self.sources],
-            "fewest": [step.to_dict() for step in self.fewest],
-        }
+    def cards(self, path: str = "") -> list[Card]:
+        """A picture from the middle of each source, for a notebook."""
+        return [
+            Card(
+                self.path,
+                (stretch.start + stretch.end) / 2,
+                f"{stretch.start:.1f} - {stretch.end:.1f} s",
+                f"{shown_name(stretch.path)} from {stretch.other_start:.1f} s, score {stretch.score:.2f}",
+            )
+            for stretch in self.sources
+        ]
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """One row a source: a stretch of the video and the file that shows it best."""
+        return [stretch.to_dict() for stretch in self.sources]
+
+    def to_pandas(self) -> Any:
+        """The sources as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        return data_frame(self.table_rows())
+
+    def _repr_html_(self) -> str:
+        return cards_html(self.cards(), f"{shown_name(self.path)}: {self.share:.0%} elsewhere")
 
 
 def _union(spans: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
@@ -249,7 +262,7 @@ def cover(
 
     def wanted(record: VideoRecord) -> bool:
         inside = folder is None or is_within(record.path, folder)
-        return record.id not in same and inside and not is_photograph(record)
+        return record.id not in same and inside and not record.is_photograph
 
     return find_coverage(
         name,

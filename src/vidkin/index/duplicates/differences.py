@@ -23,7 +23,6 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
 from vidkin.index.duplicates.detail import Sketches, colorfulness, find_overlays, measure_edges
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, place_frames
-from vidkin.index.query.moments import is_photograph
 from vidkin.media.packets import compare_packets
 from vidkin.similarity import Box, Segment
 
@@ -130,7 +129,7 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
     if segment is None:
         return ()
     lengths = first.record.duration, second.record.duration
-    are_pictures = is_photograph(first.record) or is_photograph(second.record)
+    are_pictures = first.record.is_photograph or second.record.is_photograph
     is_upright = not (segment.mirrored or segment.turned)
     if not are_pictures and is_upright and first.record.codec == second.record.codec:
         same = compare_packets(first.record.path, second.record.path)

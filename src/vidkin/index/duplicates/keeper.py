@@ -106,7 +106,8 @@ def _check_preference(name: str) -> str:
     folder = os.path.abspath(os.path.expanduser(name.removeprefix(outside)))
     if not os.path.isdir(folder):
         raise InvalidArgumentError(
-            f"prefer must be one of {', '.join(COLUMNS)} or a folder, also after {_OUTSIDE}, got {name!r}"
+            f"prefer must be one of {', '.join(COLUMNS)} or a folder, also after {_OUTSIDE}, got {name!r}; there is no "
+            f"folder {folder}"
         )
     return f"{outside}{folder}"
 

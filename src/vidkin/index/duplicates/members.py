@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from vidkin._base.values import Result, fields_as_json
+from vidkin._base.plain import as_object, field_types, read_fields
+from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
 from vidkin.files.findings import Finding
 from vidkin.files.proof_record import Proof
@@ -52,6 +54,8 @@ class DuplicateMember(Result):
         picture, sound: What each of them says alone, in [0, 1]; of the best one, the highest of the others. None where
             one of the two files has no sound, or the index knows none.
     """
+
+    derived: ClassVar = ("is_spare", "is_proven")
 
     path: str
     score: float
@@ -100,10 +104,6 @@ class DuplicateMember(Result):
         """Whether decoding has proven that a file that stays has everything in it."""
         return self.kept_by is not None and self.is_spare
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields, ``is_spare`` and ``is_proven`` as plain values, as ``vidkin duplicates --json`` prints them."""
-        return {**fields_as_json(self), "is_spare": self.is_spare, "is_proven": self.is_proven}
-
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup(Result):
@@ -113,6 +113,8 @@ class DuplicateGroup(Result):
         members: The best first, the others by descending score.
         reason: Why the best one was chosen.
     """
+
+    derived: ClassVar = ("savings",)
 
     members: tuple[DuplicateMember, ...]
     reason: str = ""
@@ -133,10 +135,6 @@ class DuplicateGroup(Result):
     def savings(self) -> int:
         """Bytes of the members that are spare; a file with several hard links frees its bytes only with all of them."""
         return sum(member.size for member in self.members if member.is_spare)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields and ``savings`` as plain values, as ``vidkin duplicates --json`` prints them."""
-        return {**fields_as_json(self), "savings": self.savings}
 
     def cards(self, path: str = "") -> list[Card]:
         """A picture of each file, for a notebook."""
@@ -178,6 +176,18 @@ class FoundGroup(Result):
         """The fields as plain values, those of the group beside the others; without a group ``members`` is empty."""
         group = {"members": [], "reason": "", "savings": 0} if self.group is None else self.group.to_dict()
         return {"id": self.id, "sequence": self.sequence, "is_final": self.is_final, **group}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> FoundGroup:
+        """The group of which :meth:`to_dict` gave these plain values."""
+        given = as_object(cls, values)
+        return read_fields(cls, {**given, "group": given if given.get("members") else None})
+
+    @classmethod
+    def plain_types(cls) -> Mapping[str, Any]:
+        """The type of each plain value by its key."""
+        own = {name: kind for name, kind in field_types(cls).items() if name != "group"}
+        return {**own, **DuplicateGroup.plain_types()}
 
 
 def _facts(member: DuplicateMember) -> str:

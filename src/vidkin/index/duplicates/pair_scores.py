@@ -14,7 +14,7 @@ import numpy as np
 from vidkin.errors import ClusterError, NotIndexedError
 from vidkin.features.contracts import Turn
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
-from vidkin.index.duplicates.signatures import Pose
+from vidkin.index.duplicates.signatures import PoseName
 from vidkin.index.query.candidates import say_turned
 from vidkin.index.query.common import Calibration, CommonFrames, weigh_features
 from vidkin.index.query.query import Query, Readings
@@ -82,7 +82,7 @@ class PairScorer:
     _held: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
     _held_bytes: int = field(default=0, init=False)
     # The video that was turned last, how, and what it looks like.
-    _turned: tuple[int, Pose, FrameFeatures | None] | None = field(default=None, init=False)
+    _turned: tuple[int, PoseName, FrameFeatures | None] | None = field(default=None, init=False)
 
     def ask(self, method: str, *arguments: Any) -> Any:
         """What a method returns; None if one of the videos was removed meanwhile."""
@@ -141,7 +141,7 @@ class PairScorer:
         assert self.readings is not None  # else nothing is predicted
         return self.readings.predict_turned(self.stored([record])[0], "mirrored")
 
-    def predict_turned(self, record: VideoRecord, turn: Pose) -> FrameFeatures | None:
+    def predict_turned(self, record: VideoRecord, turn: PoseName) -> FrameFeatures | None:
         """The whole pictures of a video after a turn, as far as the extractor can tell; None if it cannot."""
         assert self.readings is not None  # else nothing is predicted
         if self._turned is not None and self._turned[:2] == (record.id, turn):
@@ -174,7 +174,7 @@ class PairScorer:
         return predicted is not None, self._results(one, self.stored(others), parts, mirrored=True)
 
     def turns(
-        self, record: VideoRecord, turn: Pose, others: Sequence[VideoRecord], parts: bool
+        self, record: VideoRecord, turn: PoseName, others: Sequence[VideoRecord], parts: bool
     ) -> list[PairResult | None]:
         """The results of the whole pictures of a video after a turn with those of others, as :meth:`compare`."""
         one = self.predict_turned(record, turn)
@@ -368,7 +368,7 @@ class ScoresAhead:
         """See :meth:`PairScorer.predict_flipped`."""
         return self.here.predict_flipped(record)
 
-    def predict_turned(self, record: VideoRecord, turn: Pose) -> FrameFeatures | None:
+    def predict_turned(self, record: VideoRecord, turn: PoseName) -> FrameFeatures | None:
         """See :meth:`PairScorer.predict_turned`."""
         return self.here.predict_turned(record, turn)
 
@@ -387,7 +387,7 @@ class ScoresAhead:
         return self.here.flips(record, others, look, parts)
 
     def turns(
-        self, record: VideoRecord, turn: Pose, others: Sequence[VideoRecord], parts: bool
+        self, record: VideoRecord, turn: PoseName, others: Sequence[VideoRecord], parts: bool
     ) -> list[PairResult | None]:
         """See :meth:`PairScorer.turns`."""
         keys = [(turn, record.id, other.id) for other in others]
@@ -431,7 +431,9 @@ class ScoresAhead:
                 self._known["predicted", record.id] = answer[0]
                 self._keep("flips", record, others, answer[1])
 
-    def ask_turns(self, asked: Sequence[tuple[VideoRecord, Sequence[VideoRecord]]], turn: Pose, parts: bool) -> None:
+    def ask_turns(
+        self, asked: Sequence[tuple[VideoRecord, Sequence[VideoRecord]]], turn: PoseName, parts: bool
+    ) -> None:
         """Compare videos after a turn with others ahead."""
         asked = [pairs for pairs in asked if pairs[1]]
         answers = self._ask([("turns", record, turn, others, parts) for record, others in asked])
@@ -463,14 +465,14 @@ class ScoresAhead:
         return list(self.mapper.run(self.job, tasks)) if tasks else []
 
 
-def predict(readings: Readings, features: FrameFeatures, pose: Pose) -> FrameFeatures | None:
+def predict(readings: Readings, features: FrameFeatures, pose: PoseName) -> FrameFeatures | None:
     """About what would be seen in whole pictures in a pose, without a baseline; None if unknown."""
     turn, *flip = pose.split(", ")
     seen = readings.predict(features, cast(Turn, turn))
     return readings.predict(seen, "mirrored") if flip and seen is not None else seen
 
 
-def turn_of(pose: Pose) -> tuple[int, bool]:
+def turn_of(pose: PoseName) -> tuple[int, bool]:
     """Degrees clockwise, and whether the picture is flipped afterwards, of "turned 90, mirrored" and the like."""
     turn, *flip = pose.split(", ")
     return int(turn.split()[1]), bool(flip)

@@ -23,7 +23,7 @@ from vidkin.index.duplicates.pair_scores import (
     turn_of,
 )
 from vidkin.index.duplicates.scope import Lookups, PairScope
-from vidkin.index.duplicates.signatures import Pose, Signatures
+from vidkin.index.duplicates.signatures import PoseName, Signatures
 from vidkin.index.query.candidates import SURE_ENOUGH, TURN_MARGIN, find_candidates
 from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Query, Readings
@@ -60,7 +60,7 @@ _FEWER_JOINED, _TURNED_JOINED = 2, 6
 # The same where each video is looked up by itself.
 _TURNED_ALONE = 8
 # Turns that are looked for, in the order in which they are tried, and least score of a prediction that is read.
-_TURNS: tuple[Pose, ...] = (
+_TURNS: tuple[PoseName, ...] = (
     *("turned 90", "turned 270", "turned 180"),
     *("turned 180, mirrored", "turned 90, mirrored", "turned 270, mirrored"),
 )
@@ -297,7 +297,7 @@ class PairSearch:
             ids = [record.id for record in records]
             if self.readings is None:
                 return Signatures.of(self.store, ids)
-            turns: list[Pose] = ["mirrored", *_TURNS] if self.mirrored else []
+            turns: list[PoseName] = ["mirrored", *_TURNS] if self.mirrored else []
             # What two videos share is only foreseen for a scorer that compares pictures as single vectors.
             can_foresee = isinstance(self.scorer, PromisingScorer) and self.readings.has_single_vectors
             measure = self.readings.measure_baseline if can_foresee else None
@@ -307,7 +307,7 @@ class PairSearch:
             return None
 
     def _in_blocks(
-        self, records: Sequence[VideoRecord], others: dict[str, VideoRecord], turn: Pose | None = None
+        self, records: Sequence[VideoRecord], others: dict[str, VideoRecord], turn: PoseName | None = None
     ) -> Iterator[tuple[VideoRecord, list[VideoRecord] | None]]:
         """Videos with their neighbors, which are found for many at once; None where each is looked up by itself."""
         if self._signatures is None or (turn is not None and turn not in self._signatures.turned):
@@ -455,7 +455,7 @@ class PairSearch:
             self._flips[first, second] = max(result.score, self._flips.get((first, second), 0.0))
 
     def _search_turned(
-        self, record: VideoRecord, others: dict[str, VideoRecord], turn: Pose, near: list[VideoRecord] | None
+        self, record: VideoRecord, others: dict[str, VideoRecord], turn: PoseName, near: list[VideoRecord] | None
     ) -> None:
         """Compare whole pictures of a video after a turn, as they are predicted, with its neighbors: pairs that may
         match are noted, the best of each two families."""
@@ -622,7 +622,7 @@ class PairSearch:
             asked.append((record, self._other_families(content_of(record), near or ()), look))
         self.scores.ask_flips(asked, self.parts)
 
-    def _ask_turns(self, others: dict[str, VideoRecord], turn: Pose, block: list[_WithNear]) -> None:
+    def _ask_turns(self, others: dict[str, VideoRecord], turn: PoseName, block: list[_WithNear]) -> None:
         """Have videos compared with their neighbors after a turn."""
         asked: list[tuple[VideoRecord, list[VideoRecord]]] = []
         for place, (record, near) in enumerate(block):

@@ -14,9 +14,9 @@ from typing import Any
 
 from vidkin._base.files import check_file_name, is_within
 from vidkin._base.outputs import open_output
-from vidkin._base.values import Result, parse_json
+from vidkin._base.values import Result, read_json
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.files.proof_record import REVISION, Proof
+from vidkin.files.proof_record import PROOF_REVISION, Proof
 from vidkin.index.duplicates.companions import MOST_COMPANIONS, belongs_to, find_companions, find_photograph
 from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.removal_log import Journal
@@ -28,7 +28,6 @@ _logger = logging.getLogger(__name__)
 PathLike = str | os.PathLike[str]
 _VERSION = 1
 # A plan for a million files; what is longer is none.
-_MOST_TEXT = 1 << 29
 _MOST_NUMBER = 1 << 63
 # ReFS of Windows numbers files with 128 bits.
 _MAX_INODE = 1 << 128
@@ -66,7 +65,7 @@ class PlannedProof(Result):
 
     Attributes:
         kept_content, removed_content: Hashes of all bytes of both files when they were decoded.
-        revision: Of the method, see :data:`vidkin.files.proof.REVISION`.
+        revision: Of the method, see :data:`vidkin.files.PROOF_REVISION`.
         accepted: What the kept file lacks, in words, and somebody said does not matter.
     """
 
@@ -83,7 +82,7 @@ class PlannedProof(Result):
 
     def is_of(self, keep: FileState, file: FileState) -> bool:
         """Whether it is about these contents, by the method of now."""
-        return (self.kept_content, self.removed_content, self.revision) == (keep.content, file.content, REVISION)
+        return (self.kept_content, self.removed_content, self.revision) == (keep.content, file.content, PROOF_REVISION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +94,10 @@ class FileState(Result):
         size: Bytes.
         mtime_ns: Time of its last change, nanoseconds since the epoch.
         content: Hash of its bytes, see :func:`vidkin.index.storage.files.content_hash`.
-        whole: Whether the hash is of all bytes; plans of earlier versions have one of samples of large files.
         signature: What shows that an index planned to remove it, see
             :class:`vidkin.index.duplicates.plans_signature.PlanKey`; empty if nobody signed it.
         companions: Files beside it that belong to it and go where it goes, such as subtitles.
-        folder: The folder that it is in; None in plans of earlier versions.
+        folder: The folder that it is in; None for a state that is not of a plan.
         proof: Of a file to remove: what proves that the kept file holds everything in it. None if nothing does.
     """
 
@@ -107,23 +105,22 @@ class FileState(Result):
     size: int
     mtime_ns: int
     content: str
-    whole: bool = True
     signature: str = field(default="", compare=False)
     companions: tuple[FileState, ...] = field(default=(), compare=False)
     folder: FolderState | None = field(default=None, compare=False)
     proof: PlannedProof | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, path: str, *, whole: bool = True) -> FileState:
-        """Read the current state of a file, all its bytes unless not ``whole``.
+    def of(cls, path: str) -> FileState:
+        """Read the current state of a file, all its bytes.
 
         Raises:
             MediaError: It cannot be read.
         """
         try:
             status = os.stat(path)
-            text = content_hash(path, status.st_size, whole=whole).text
-            return cls(path, status.st_size, status.st_mtime_ns, text, whole, folder=FolderState.of(path))
+            text = content_hash(path, status.st_size, whole=True).text
+            return cls(path, status.st_size, status.st_mtime_ns, text, folder=FolderState.of(path))
         except OSError as error:
             raise MediaError(path, f"cannot be read: {error.strerror or error}") from error
 
@@ -134,7 +131,7 @@ class FileState(Result):
             return (
                 stat.S_ISREG(status.st_mode)
                 and status.st_size == self.size
-                and content_hash(path, self.size, whole=self.whole).text == self.content
+                and content_hash(path, self.size, whole=True).text == self.content
             )
         except OSError:
             return False
@@ -339,11 +336,7 @@ def read_plan(path: PathLike) -> DuplicatePlan:
         InvalidArgumentError: It is not a plan.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read(_MOST_TEXT + 1)
-        if len(text) > _MOST_TEXT:
-            raise ValueError(f"it has more than {_MOST_TEXT} characters")
-        table = parse_json(text)
+        table = read_json(path, follow_links=True)
         if table["vidkin_plan"] != _VERSION:
             raise ValueError(f"its version is {table['vidkin_plan']!r}, not {_VERSION}")
         groups = [
@@ -396,9 +389,8 @@ def _file(table: dict[str, Any]) -> FileState:
         table["size"],
         table["mtime_ns"],
         str(table["content"]),
-        table.get("whole") is True,
         str(table.get("signature", "")),
-        folder=_folder(table["folder"]) if table.get("folder") is not None else None,
+        folder=_folder(table["folder"]),
         proof=_proof(table["proof"]) if table.get("proof") is not None else None,
     )
 

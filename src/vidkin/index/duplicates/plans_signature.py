@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import hmac
 import json
 import os
 import re
 import secrets
-import stat
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from vidkin._base import disk
-from vidkin._base.files import check_file_name
+from vidkin._base.files import check_file_name, read_regular_file
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index.duplicates.plans import DuplicatePlan, FileState
 from vidkin.index.storage.opening import open_place
@@ -49,7 +47,7 @@ class PlanKey:
         """The key of an index; None if it has none or nobody may read it."""
         content: bytes | None = None
         with suppress(OSError, ValueError, CollectionError):
-            content = place.read(PLAN_KEY_FILE) if place.folder is None else _read(place.folder / PLAN_KEY_FILE)
+            content = place.read(PLAN_KEY_FILE)
         return cls(content) if content is not None and _DIGITS.fullmatch(content) else None
 
     @classmethod
@@ -158,16 +156,11 @@ def key_of_plan(place: Place) -> PlanKey:
     return key
 
 
-def _read(path: Path) -> bytes:
-    """The content of a small regular file; a link is not followed, a pipe not waited for."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(path, flags)
+def _is_key(path: Path) -> bool:
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "this is not a regular file", os.fspath(path))
-        return os.read(descriptor, 1 << 10)
-    finally:
-        os.close(descriptor)
+        return _DIGITS.fullmatch(read_regular_file(path, 1 << 10)) is not None
+    except ValueError:  # far too large
+        return False
 
 
 def _create(path: Path, secret: bytes) -> None:
@@ -182,7 +175,7 @@ def _create(path: Path, secret: bytes) -> None:
             os.close(descriptor)
         disk.sync_file(temporary)
         with suppress(FileNotFoundError):
-            if not _DIGITS.fullmatch(_read(path)):
+            if not _is_key(path):
                 disk.unlink(path)
         disk.rename_new(temporary, os.fspath(path))
         disk.sync_folder(path.parent)

@@ -175,11 +175,12 @@ def _remove(task: _Task, entry: PlannedFile, place: str, earlier: RemovalStep | 
         return FileAction(file.path, "skipped", cause=before)
     if dry_run:
         return FileAction(file.path, "planned", place)
-    held, kept = _hash_whole(file), _hash_whole(keep)
     video = "" if entry.video is None else entry.video.path
     link: Link = "" if video else task.link
     identity = before.st_dev, before.st_ino
-    step = RemovalStep(file.path, place, link, keep.path, "begun", file.size, held, kept, video, *identity)
+    step = RemovalStep(
+        file.path, place, link, keep.path, "begun", file.size, file.content, keep.content, video, *identity
+    )
     try:
         if place:
             task.journal.write(step)
@@ -267,26 +268,21 @@ def _why_not_proven(task: _Task, entry: PlannedFile) -> str:
     if task.prove is None:
         return "the plan has no proof that the file to keep holds everything in it; make the plan again"
     proof = task.prove(keep.path, file.path)
-    if (proof.kept_content, proof.removed_content) != (_hash_whole(keep), _hash_whole(file)):
+    if (proof.kept_content, proof.removed_content) != (keep.content, file.content):
         return "it or the file to keep changed while they were decoded"
     return "; ".join(finding.text for finding in proof.findings)
-
-
-def _hash_whole(file: FileState) -> str:
-    """The hash of all bytes of a file that is as the plan says."""
-    return file.content if file.whole else FileState.of(file.path).content
 
 
 def _why_no_hard_link(path: str, keep: str) -> str:
     """Why a hard link to the kept file cannot be where a file is; empty if it can."""
     folder = os.path.dirname(os.path.realpath(path))
     if os.stat(keep).st_dev != os.stat(folder).st_dev:
-        return f"a hard link cannot reach another disk, that of {keep}; use --symlink"
+        return f"a hard link cannot reach another disk, that of {keep}; use --link symbolic"
     kept, other = (os.path.splitext(name)[1].lower() for name in (keep, path))
     if kept != other and not any({kept, other} <= same for same in _SAME_CONTAINER):
         return (
             f"a hard link would put the bytes of a {kept or 'file without ending'} under the name of a "
-            f"{other or 'file without ending'}; use --symlink, or no link"
+            f"{other or 'file without ending'}; use --link symbolic, or no link"
         )
     return ""
 
@@ -341,7 +337,7 @@ def _put_link(journal: Journal, step: RemovalStep) -> FileAction:
         if not step.place:  # The trash does not tell where the file is.
             journal.write(replace(step, state="done"))
             raise MediaError(step.source, f"it is in the trash, but {cause}") from error
-        back = take_back(Return.of(step, None), journal, dry_run=False)
+        back = take_back(Return.of(step), journal, dry_run=False)
         if back and back[0].cause:
             cause += f"; it is in {step.place}: {back[0].cause}"
         return FileAction(step.source, "skipped", cause=cause)
@@ -405,7 +401,7 @@ def _resume(task: _Task, entry: PlannedFile, step: RemovalStep) -> FileAction | 
         else:
             cause = "" if entry.video is not None else _why_not_kept(task, entry.keep)
             if cause:
-                back = take_back(Return.of(step, entry), journal, dry_run=False)
+                back = take_back(Return.of(step), journal, dry_run=False)
                 where = step.place if any(action.cause for action in back) else ""
                 return FileAction(step.source, "skipped", where, cause)
         disk.sync_folder(os.path.dirname(step.source))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from vidkin._base.locks import open_lock
 from vidkin.errors import CollectionLockedError
 
 _logger = logging.getLogger(__name__)
@@ -23,13 +24,14 @@ def hold_removals() -> Iterator[None]:
     Raises:
         CollectionLockedError: Another process has it.
     """
-    from filelock import FileLock, Timeout  # loads asyncio, which readers do not need
+    from filelock import Timeout  # loads asyncio, which readers do not need
     from platformdirs import user_state_path
 
     path = user_state_path("vidkin", appauthor=False) / "removal.lock"
-    lock = FileLock(path, thread_local=False)
+    lock = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        lock = open_lock(path)
         lock.acquire(timeout=0)
     except Timeout as error:
         raise CollectionLockedError(
@@ -41,7 +43,8 @@ def hold_removals() -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
+        if lock is not None:
+            lock.release()
 
 
 @contextmanager

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from vidkin._base import disk
-from vidkin._base.files import check_file_name
+from vidkin._base.files import check_file_name, read_regular_file
+from vidkin._base.locks import open_lock
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError, MediaError
 
@@ -38,25 +39,25 @@ class RemovalStep:
         link: What was put in its place.
         kept: The file that the link points to.
         state: ``begun`` before the step, ``done`` after it, ``undoing`` before it is undone, ``undone`` when it was.
-        size: Bytes; -1 in logs of earlier versions.
-        content: Hash of all bytes; empty in logs of earlier versions.
+        size: Bytes.
+        content: Hash of all bytes.
         kept_content: The same of the file that the link points to.
         video: The video that it belongs to; empty for a video itself.
         device, inode: Identify the file itself, whatever its name: those of its old path until the step is done, then
-            those of its new one. -1 in logs of earlier versions.
+            those of its new one.
     """
 
     source: str
     place: str
     link: Link
     kept: str
-    state: StepState = "begun"
-    size: int = -1
-    content: str = ""
-    kept_content: str = ""
-    video: str = ""
-    device: int = -1
-    inode: int = -1
+    state: StepState
+    size: int
+    content: str
+    kept_content: str
+    video: str
+    device: int
+    inode: int
 
 
 class Journal:
@@ -84,13 +85,11 @@ class Journal:
         Raises:
             MediaError: Another process has it, or the system refuses.
         """
-        from filelock import FileLock, Timeout  # loads asyncio, which readers do not need
+        from filelock import Timeout  # loads asyncio, which readers do not need
 
         path = self.path.with_name(f".{self.path.name}.lock")
-        lock = FileLock(path, thread_local=False)
         try:
-            if path.is_symlink():
-                raise MediaError(path, "is a symbolic link and cannot be the lock of a log; remove it")
+            lock = open_lock(path)
             lock.acquire(timeout=0)
         except Timeout as error:
             raise MediaError(
@@ -147,15 +146,14 @@ class Journal:
             InvalidArgumentError: It is not a log.
         """
         try:
-            with self.path.open("rb") as file:
-                content = file.read(_MOST_BYTES + 1)
-            if len(content) > _MOST_BYTES:
-                raise ValueError(f"it has more than {_MOST_BYTES} bytes")
+            content = read_regular_file(self.path, _MOST_BYTES, follow_links=True)
             lines = content.decode("ascii").split("\n")
         except FileNotFoundError as error:
             raise MediaError(self.path, "there is no such log: nothing was done with this plan") from error
         except (OSError, ValueError) as error:
-            raise MediaError(self.path, f"the log cannot be read: {error}") from error
+            raise MediaError(
+                self.path, f"the log cannot be read: {getattr(error, 'strerror', None) or error}"
+            ) from error
         # What follows the last line end is a line that the machine stopped at; its step had not begun.
         if not _is_step(lines[-1]):
             lines.pop()
@@ -164,8 +162,6 @@ class Journal:
             try:
                 step = _step(line)
             except (ValueError, TypeError) as error:
-                if number == len(lines):
-                    break  # as written by earlier versions
                 raise InvalidArgumentError(
                     f"{self.path} must be a log of `vidkin apply`: line {number}: {error}"
                 ) from error
@@ -210,7 +206,8 @@ def _step(line: str) -> RemovalStep:
         not all(isinstance(text, str) for text in texts)
         or step.state not in get_args(StepState)
         or step.link not in get_args(Link)
-        or any(type(number) is not int for number in (step.size, step.device, step.inode))
+        or any(type(number) is not int or number < 0 for number in (step.size, step.device, step.inode))
+        or not step.content
     ):
         raise ValueError("it has other values")
     check_file_name("source", step.source)

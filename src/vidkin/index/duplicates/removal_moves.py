@@ -21,7 +21,7 @@ def stat_of(file: FileState) -> os.stat_result | str:
         before = os.lstat(file.path)
         if stat.S_ISLNK(before.st_mode):
             return "is a symbolic link now, it was a file when the plan was made"
-        now = FileState.of(file.path, whole=file.whole)
+        now = FileState.of(file.path)
         if now != file or not is_unchanged(file.path, before):
             return "changed since the plan was made"
     except MediaError as error:

@@ -68,7 +68,7 @@ def undo(
                 if cause:
                     actions.append(FileAction(step.source, "skipped", step.place, cause, video=step.video))
                     continue
-                done = take_back(Return.of(step, entry), journal, dry_run=dry_run)
+                done = take_back(Return.of(step), journal, dry_run=dry_run)
             actions += [replace(action, video=step.video) for action in done]
     return actions
 
@@ -79,25 +79,23 @@ class Return:
 
     Attributes:
         step: The step of the log, with the place.
-        held: What the file must hold; None if neither log nor plan says.
-        kept: What a hard link in its place must hold; None if neither says.
+        held: What the file must hold.
+        kept: What a hard link in its place must hold; None if the file that it is a link to is gone.
     """
 
     step: RemovalStep
-    held: FileState | None
+    held: FileState
     kept: FileState | None
 
     @classmethod
-    def of(cls, step: RemovalStep, entry: PlannedFile | None) -> Return:
-        """From the log, and for logs of earlier versions from the plan."""
-        keep, file = (None, None) if entry is None else (entry.keep, entry.file)
-        if step.content:
-            file = FileState(step.source, step.size, 0, step.content)
-        if step.kept_content:
-            with suppress(OSError):
-                keep = FileState(step.kept, os.lstat(step.kept).st_size, 0, step.kept_content)
+    def of(cls, step: RemovalStep) -> Return:
+        """From the log."""
+        file = FileState(step.source, step.size, 0, step.content)
+        keep = None
+        with suppress(OSError):
+            keep = FileState(step.kept, os.lstat(step.kept).st_size, 0, step.kept_content)
         # A file that never left is not looked for.
-        if file is not None and not (step.state != "done" and file.is_at(step.source)):
+        if not (step.state != "done" and file.is_at(step.source)):
             step = replace(step, place=_locate(step, file))
         return cls(step, file, keep)
 
@@ -121,7 +119,7 @@ def _why_not_planned(step: RemovalStep, entry: PlannedFile | None, key: PlanKey 
     if key is not None and not entry.is_signed(key):
         return NOT_PLANNED
     file = entry.file
-    if step.content and (step.size != file.size or (file.whole and step.content != file.content)):
+    if (step.size, step.content) != (file.size, file.content):
         return "the plan names another content than the log"
     return ""
 
@@ -129,7 +127,7 @@ def _why_not_planned(step: RemovalStep, entry: PlannedFile | None, key: PlanKey 
 def take_back(item: Return, journal: Journal, *, dry_run: bool) -> list[FileAction]:
     """Undo one step; what happened, nothing for a step that had not begun."""
     step, held = item.step, item.held
-    is_here = held is not None and step.state in ("begun", "undoing") and held.is_at(step.source)
+    is_here = step.state in ("begun", "undoing") and held.is_at(step.source)
     if (
         not step.place
         or not os.path.lexists(step.place)
@@ -138,12 +136,10 @@ def take_back(item: Return, journal: Journal, *, dry_run: bool) -> list[FileActi
     ):
         return _end_without_place(item, journal, dry_run=dry_run)
     size = os.lstat(step.place).st_size
-    before = None if held is None else stat_at(step.place, held)
+    before = stat_at(step.place, held)
     # A copy between disks was complete, and only its original was left to be removed.
     is_twice = is_here and is_other_name(step.source, step.place)
-    if held is None:
-        cause = "the log does not say what it held; undo it together with its plan"
-    elif before is None:
+    if before is None:
         cause = f"{step.place} does not hold what was moved there"
     elif os.path.lexists(step.source) and not is_twice:
         cause = _why_no_link(step, step.source, item.kept)
@@ -166,8 +162,6 @@ def _put_back(item: Return, journal: Journal, before: os.stat_result, *, is_twic
         OSError: It cannot be moved there; what was in its place is there again.
     """
     step, held = item.step, item.held
-    if held is None:
-        raise ValueError("what a file held must be known before it is put back")
     aside = aside_name(step.source)
     journal.write(replace(step, state="undoing"))
     if is_twice:
@@ -232,8 +226,7 @@ def _end(item: Return, journal: Journal) -> str:
 def _end_without_place(item: Return, journal: Journal, *, dry_run: bool) -> list[FileAction]:
     """Undo a step whose file is not where the log says: it never left, or is back already, or somebody took it."""
     step = item.step
-    here = item.held is not None and item.held.is_at(step.source)
-    size = item.held.size if item.held is not None else 0
+    here = item.held.is_at(step.source)
     cause = f"it is no longer in {step.place}"
     if not step.place:
         cause = "the trash does not tell where it is; open the trash, and restore the file there"
@@ -251,7 +244,7 @@ def _end_without_place(item: Return, journal: Journal, *, dry_run: bool) -> list
         cause = cause_of(error)
     if cause:
         return [FileAction(step.source, "skipped", step.place, cause)]
-    return [FileAction(step.source, "planned" if dry_run else "restored", step.place, size=size)]
+    return [FileAction(step.source, "planned" if dry_run else "restored", step.place, size=step.size)]
 
 
 def _why_no_link(step: RemovalStep, path: str, kept: FileState | None) -> str:

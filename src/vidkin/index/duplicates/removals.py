@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from vidkin._base.files import check_file_name, write_text
-from vidkin._base.values import Result, fields_as_json, read_json
+from vidkin._base.values import Result, read_json
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError, VidkinError
 from vidkin.index.duplicates.members import DuplicateGroup
 from vidkin.index.duplicates.plans import (
@@ -78,6 +78,8 @@ class Removal(Result):
         files: Its files, in the order of the plan.
     """
 
+    derived: ClassVar = ("can_undo",)
+
     name: str
     created: str
     plan: str
@@ -87,10 +89,6 @@ class Removal(Result):
     def can_undo(self) -> bool:
         """Whether a file of it is away."""
         return any(file.fate in ("removed", "unfinished") for file in self.files)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields and ``can_undo`` as plain values."""
-        return {**fields_as_json(self), "can_undo": self.can_undo}
 
 
 class Removals:

@@ -125,7 +125,7 @@ class GroupPairs:
             if key in known.differences:
                 return tuple(Difference(**fields) for fields in known.differences[key])
         except (TypeError, InvalidArgumentError):
-            pass  # a later version stored more kinds: look again
+            pass  # the table of a stranger has other kinds: look again
         if self.search.readings is None or not self.read_files:
             return ()
         try:

@@ -53,11 +53,11 @@ _Number = TypeVar("_Number", bound=np.generic)
 MeasureBaseline = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 """How similar unrelated pictures are to each of these, [N, D] to [N]."""
 
-Pose = str
+PoseName = str
 """A turn, see :data:`vidkin.features.contracts.Turn`, or one by degrees with a flip afterwards: "turned 90,
 mirrored"."""
 
-Predict = Callable[[FrameFeatures, Pose], FrameFeatures | None]
+Predict = Callable[[FrameFeatures, PoseName], FrameFeatures | None]
 """Whole pictures after a turn, predicted; None if nobody can tell. See
 :class:`vidkin.features.contracts.PredictsTurns`."""
 
@@ -73,7 +73,7 @@ class Signatures:
         ids: [V] int64.
         views: [N, D] float32, unit vectors of all views of all videos, the whole picture first.
         firsts: [V] int64, the first view of each video.
-        turned: Pose -> [V, D] float32, unit vectors of the whole pictures after it, as far as that can be told.
+        turned: PoseName -> [V, D] float32, unit vectors of the whole pictures after it, as far as that can be told.
         windows: What candidates must share more closely; None leaves that to those who compare them.
     """
 
@@ -81,7 +81,7 @@ class Signatures:
     ids: NDArray[np.int64]
     views: NDArray[np.float32]
     firsts: NDArray[np.int64]
-    turned: dict[Pose, NDArray[np.float32]]
+    turned: dict[PoseName, NDArray[np.float32]]
     windows: _HeldWindows | None = None
     _wholes: NDArray[np.float32] = field(init=False)  # [V, D]
 
@@ -94,7 +94,7 @@ class Signatures:
         store: VectorStore,
         video_ids: Sequence[int],
         predict: Predict | None = None,
-        turns: Sequence[Pose] = (),
+        turns: Sequence[PoseName] = (),
         measure: MeasureBaseline | None = None,
     ) -> Signatures:
         """Read the windows of these videos, block by block.
@@ -112,7 +112,7 @@ class Signatures:
         ids: list[int] = []
         means = _Rows[np.float32]()
         counts: list[int] = []
-        after: dict[Pose, _Rows[np.float32]] = {turn: _Rows() for turn in turns}
+        after: dict[PoseName, _Rows[np.float32]] = {turn: _Rows() for turn in turns}
         held = None if measure is None else _HeldWindows(measure)
         for first in range(0, len(video_ids), _VIDEOS_A_BLOCK):
             block = video_ids[first : first + _VIDEOS_A_BLOCK]
@@ -126,7 +126,7 @@ class Signatures:
             means.add(np.concatenate(parts))
             counts += map(len, parts)
             wholes = [part.of_whole() for _, part in read]
-            foreseen: dict[Pose, NDArray[np.float32]] = {}
+            foreseen: dict[PoseName, NDArray[np.float32]] = {}
             for turn, found in list(after.items()):
                 predicted = None if predict is None else _predicted(wholes, turn, predict)
                 if predicted is None:
@@ -150,7 +150,7 @@ class Signatures:
         return cls(rows, np.array(ids, np.int64), views, firsts, turned, None if held is None else held.joined())
 
     def neighbors(
-        self, video_ids: Sequence[int], count: int, *, turn: Pose | None = None, both: bool = False
+        self, video_ids: Sequence[int], count: int, *, turn: PoseName | None = None, both: bool = False
     ) -> Iterator[tuple[int, list[int]]]:
         """The most similar other videos of each of these, best first; at most ``count``, and only what is alike at all.
 
@@ -190,7 +190,7 @@ class Signatures:
         yield from (video_ids[first : first + _ROWS_AT_ONCE] for first in range(0, len(video_ids), _ROWS_AT_ONCE))
 
     def neighbors_of(
-        self, video_ids: Sequence[int], count: int, turn: Pose | None, both: bool
+        self, video_ids: Sequence[int], count: int, turn: PoseName | None, both: bool
     ) -> list[tuple[int, list[int]]]:
         """:meth:`neighbors` of one part."""
         return list(self.neighbors(video_ids, count, turn=turn, both=both))
@@ -213,7 +213,7 @@ class Signatures:
             begin = end
         return best
 
-    def _sharing(self, row: int, near: NDArray[np.int64], turn: Pose | None, *, both: bool) -> list[int]:
+    def _sharing(self, row: int, near: NDArray[np.int64], turn: PoseName | None, *, both: bool) -> list[int]:
         """Ids of those rows that may share a part of their length with a video."""
         if self.windows is not None and len(near):
             share = self.windows.share(row, near, turn)
@@ -282,14 +282,14 @@ class _HeldWindows:
         self._parts, self._seconds = _Rows[np.int8](), _Rows[np.float32]()
         self._sizes = _Rows[np.int64]()  # windows of each view
         self._views: list[int] = []  # views of each video
-        self._floors: dict[Pose | None, _Rows[np.float32]] = {None: _Rows()}
-        self._wholes: dict[Pose, _Rows[np.int8]] = {}
+        self._floors: dict[PoseName | None, _Rows[np.float32]] = {None: _Rows()}
+        self._wholes: dict[PoseName, _Rows[np.int8]] = {}
 
     def add(
         self,
         windows: Sequence[WindowVectors],
         wholes: Sequence[WindowVectors],
-        turned: Mapping[Pose, NDArray[np.float32]],
+        turned: Mapping[PoseName, NDArray[np.float32]],
     ) -> None:
         """Add those of some videos, of their whole pictures alone, and of these after each turn.
 
@@ -327,12 +327,12 @@ class _HeldWindows:
         self._view_ends = np.append(0, np.cumsum(np.array(self._views, np.int64)))  # [videos + 1]
         whole_sizes = sizes[self._view_ends[:-1]] if len(sizes) else sizes
         self._whole_ends = np.append(0, np.cumsum(whole_sizes))
-        self._turned: dict[Pose, _Vectors] = {turn: parts.join() for turn, parts in self._wholes.items()}
+        self._turned: dict[PoseName, _Vectors] = {turn: parts.join() for turn, parts in self._wholes.items()}
         self._all_floors = {turn: parts.join() for turn, parts in self._floors.items() if has_any}
         del self._measure  # it holds the store, which other processes have themselves
         return self
 
-    def share(self, row: int, others: NDArray[np.int64], turn: Pose | None = None) -> NDArray[np.bool_]:
+    def share(self, row: int, others: NDArray[np.int64], turn: PoseName | None = None) -> NDArray[np.bool_]:
         """Whether the whole picture of a video, after a turn, may show each of some others for a part of its length.
 
         Args:
@@ -468,7 +468,7 @@ def _views_of(windows: WindowVectors) -> NDArray[np.float32]:
     return _means(windows.vectors.astype(np.float32), windows.ends - windows.starts, _view_starts(windows))
 
 
-def _predicted(wholes: Sequence[WindowVectors], turn: Pose, predict: Predict) -> NDArray[np.float32] | None:
+def _predicted(wholes: Sequence[WindowVectors], turn: PoseName, predict: Predict) -> NDArray[np.float32] | None:
     """Windows [windows, D] of whole pictures after a turn."""
     vectors = np.concatenate([whole.vectors for whole in wholes]).astype(np.float32)
     after = predict(FrameFeatures.of_whole(vectors[:, None], np.arange(float(len(vectors)))), turn)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vidkin._base.values import Result
 from vidkin.files.languages import language_name
@@ -53,14 +52,6 @@ class Traits(Result):
             facts.location,
             facts.camera,
         )
-
-    @classmethod
-    def from_dict(cls, table: Mapping[str, Any]) -> Traits:
-        """The traits that :meth:`to_dict` wrote."""
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in table.items()
-        }
-        return cls(**values)
 
 
 def _layout(channels: int) -> str:

@@ -19,6 +19,7 @@ from datetime import datetime
 from urllib.parse import quote, unquote_to_bytes
 
 from vidkin._base import disk
+from vidkin._base.files import open_regular_file
 from vidkin.index.duplicates import trash_elsewhere
 from vidkin.index.duplicates.plans import FileState
 from vidkin.index.duplicates.removal_moves import real_path, volume_of
@@ -246,5 +247,5 @@ def _note_start(place: str, path: str) -> bytes:
 
 
 def _read(note: str) -> bytes:
-    with open(note, "rb") as file:
+    with open_regular_file(note, follow_links=False) as file:
         return file.read(_MAX_NOTE_BYTES)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from vidkin._base import disk
+from vidkin._base.files import open_regular_file
 from vidkin.index.duplicates.plans import FileState
 from vidkin.index.duplicates.removal_moves import real_path, volume_of
 
@@ -105,7 +106,7 @@ def _recycled_path(place: str) -> str | None:
     read."""
     folder, name = os.path.split(place)
     try:
-        with open(os.path.join(folder, f"$I{name[2:]}"), "rb") as file:
+        with open_regular_file(os.path.join(folder, f"$I{name[2:]}"), follow_links=False) as file:
             content = file.read(_RECYCLED_HEADER + _LONGEST_RECYCLED)
         # Version 1 has room for 260 characters, version 2 says how many follow.
         start = {1: _RECYCLED_HEADER - 4, 2: _RECYCLED_HEADER}[int.from_bytes(content[:8], "little")]

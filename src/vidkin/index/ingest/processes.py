@@ -14,6 +14,7 @@ from multiprocessing.connection import wait
 from typing import IO, Any
 
 from vidkin._base.blas import processor_count
+from vidkin._base.stopping import check_wanted
 from vidkin.errors import ExtractorError, InvalidArgumentError
 from vidkin.features.sessions import check_device
 from vidkin.features.views import HANG_TIMEOUT, Silence
@@ -82,6 +83,7 @@ class ProcessExecutor:
         exhausted = False
         try:
             while True:
+                check_wanted()
                 workers[:] = [worker for worker in workers if worker.usable()]
                 while not exhausted:
                     idle = next((worker for worker in workers if worker.path is None), None)

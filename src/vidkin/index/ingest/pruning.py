@@ -165,7 +165,7 @@ class PruneGuard:
 
     Args:
         place: Place of the index; None remembers nothing.
-        removed_by_plan: Callback that returns the paths of files that plans have moved away: they are gone on purpose.
+        removed_by_plan: Callback that returns the paths of files that plans have moved away.
 
     Raises:
         CollectionDamagedError: The list of devices cannot be read.
@@ -198,12 +198,16 @@ class PruneGuard:
             ) from error
         return devices
 
+    def moved_away(self, losses: Losses) -> list[VideoRecord]:
+        """Those that plans have moved away: they are gone on purpose."""
+        lost = losses.gone + losses.unreachable
+        # The logs of all plans are read only where something is gone.
+        moved = self._removed_by_plan() if lost else ()
+        return [record for record in lost if record.path in moved]
+
     def why_refused(self, losses: Losses) -> str:
         """Why these videos must not be forgotten, and what to do; empty if they may be."""
         cause = _why_refused(losses, self._devices)
-        if cause:
-            # Only now, as it reads the log of every plan.
-            cause = _why_refused(losses.without(self._removed_by_plan()), self._devices)
         return f"nothing was pruned: {cause}" if cause else ""
 
     def remember(self, scan: Scan, missing: Sequence[VideoRecord]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 
-from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, describe_missing, open_regular_file
+from vidkin._base.files import IMAGE_EXTENSIONS, describe_missing, open_regular_file
+from vidkin._base.moving_pictures import is_animated
 from vidkin.index.storage.files import is_same_file
 from vidkin.index.storage.folder_rules import FolderRules, bin_below, is_bin
 from vidkin.index.storage.manifest import MANIFEST_FILE
@@ -60,6 +61,7 @@ class Scan:
         skipped: (path, reason) of files and folders within the folders that were left out, sorted by path.
         mounts: Absolute paths of folders that were scanned and are on another device than the folder they are listed
             in, such as a drive below a named folder.
+        listed: Absolute paths of all folders whose entries were read.
     """
 
     files: tuple[VideoFile, ...]
@@ -68,6 +70,7 @@ class Scan:
     named: frozenset[str] = frozenset()
     skipped: tuple[tuple[str, str], ...] = ()
     mounts: tuple[str, ...] = ()
+    listed: frozenset[str] = frozenset()
 
     def only(self, is_chosen: Callable[[VideoFile], bool]) -> Scan:
         """A copy with these files; the others were skipped because they are still changing."""
@@ -96,10 +99,59 @@ def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = No
     return walk.result()
 
 
+def scan_again(before: Scan, folders: Iterable[str], rules: FolderRules) -> Scan | None:
+    """The scan as it is after something changed in these folders, of which no other one is read.
+
+    Args:
+        before: The scan of all paths.
+        folders: Folders of ``before.listed`` whose entries have changed.
+        rules: Those of ``before``.
+
+    Returns:
+        The new scan. None if all paths must be scanned for it: a folder is not one of the scan, or cannot be listed any
+        more, or has links in it, each of which may be another name of anything.
+    """
+    walk = _Walk(rules)
+    gone: set[str] = set()
+    for folder in sorted(folders):
+        # Those above come first: what they do not have any more is gone, with all that is below.
+        if _is_at_or_below(folder, gone):
+            continue
+        if folder not in before.listed or os.path.islink(folder) or not walk.list_again(folder, before.listed):
+            return None
+        still = walk.below | before.named
+        gone |= {path for path in before.listed if os.path.dirname(path) == folder and path not in still}
+    if walk.has_links:
+        return None
+    found = walk.result()
+    listed = {path for path in before.listed if not _is_at_or_below(path, gone)}
+
+    def is_kept(path: str) -> bool:
+        return path in before.named or (
+            os.path.dirname(path) not in found.listed and not _is_at_or_below(os.path.dirname(path), gone)
+        )
+
+    files = {file.path: file for file in before.files if is_kept(file.path)} | {file.path: file for file in found.files}
+    problems = {path: cause for path, cause in before.problems if is_kept(path)} | dict(found.problems)
+    skipped = {path: reason for path, reason in before.skipped if is_kept(path)} | dict(found.skipped)
+    return replace(
+        before,
+        files=tuple(files[path] for path in sorted(files)),
+        problems=tuple(sorted(problems.items())),
+        skipped=tuple(sorted((path, reason) for path, reason in skipped.items() if path not in files)),
+        mounts=tuple(sorted({path for path in before.mounts if path in listed} | set(found.mounts))),
+        listed=frozenset(listed | found.listed),
+    )
+
+
+def _is_at_or_below(path: str, folders: set[str]) -> bool:
+    return any(path == folder or path.startswith(os.path.join(folder, "")) for folder in folders)
+
+
 class _Walk:
     def __init__(self, rules: FolderRules) -> None:
         self._rules = rules
-        self._extensions = VIDEO_EXTENSIONS | IMAGE_EXTENSIONS if rules.images else VIDEO_EXTENSIONS
+        self._extensions = rules.extensions
         self._files: dict[str, VideoFile] = {}
         self._identities: dict[tuple[int, int], str] = {}
         self._links: list[tuple[str, os.stat_result]] = []
@@ -111,6 +163,9 @@ class _Walk:
         self._named_links: list[tuple[str, os.stat_result]] = []
         self._linked_folders: list[tuple[str, os.stat_result]] = []
         self._mounts: set[str] = set()
+        self._listed: set[str] = set()
+        self._known: Container[str] = ()
+        self.below: set[str] = set()
 
     def visit(self, name: str) -> None:
         """Visit a path or pattern given by the caller."""
@@ -123,6 +178,20 @@ class _Walk:
                 self._visit_named(match)
         else:
             self._visit_named(path)
+
+    def list_again(self, folder: str, known: Container[str]) -> bool:
+        """Visit a folder, and the folders below that are not known; whether it can be listed."""
+        self._known = known
+        try:
+            self._visit_folder(folder, os.stat(folder))
+        except OSError:
+            return False
+        return folder in self._listed
+
+    @property
+    def has_links(self) -> bool:
+        """Whether there are links to files or folders that are followed."""
+        return bool(self._links or self._linked_folders)
 
     def result(self) -> Scan:
         """The files that were visited, and links whose files were not."""
@@ -144,6 +213,7 @@ class _Walk:
             named=frozenset(self._named),
             skipped=tuple(sorted((path, why) for path, why in self._skipped.items() if path not in self._files)),
             mounts=tuple(sorted(self._mounts)),
+            listed=frozenset(self._listed),
         )
 
     def _visit_named(self, path: str) -> None:
@@ -177,6 +247,7 @@ class _Walk:
             except OSError as error:
                 self._problems[folder] = f"cannot be listed: {_cause(folder, error)}"
                 continue
+            self._listed.add(folder)
             if folder == root and not is_link:
                 self._folders.append(root)
             below: list[tuple[str, os.stat_result]] = []
@@ -188,7 +259,8 @@ class _Walk:
                     self._visit_entry(entry, below)
             inside = [*below, *self._linked_folders[linked:]]
             self._mounts |= {path for path, inner in inside if inner.st_dev != state.st_dev}
-            waiting += below
+            self.below.update(path for path, _ in below)
+            waiting += [(path, inner) for path, inner in below if path not in self._known]
 
     def _visit_hidden(self, entry: os.DirEntry[str], waiting: list[tuple[str, os.stat_result]]) -> None:
         """Leave a hidden file or folder out; a bin below it is one of the folder that lists it."""
@@ -209,7 +281,8 @@ class _Walk:
             self._skipped[inner] = BIN
 
     def _visit_entry(self, entry: os.DirEntry[str], waiting: list[tuple[str, os.stat_result]]) -> None:
-        named_as_video = os.path.splitext(entry.name)[1].lower() in self._extensions
+        ending = os.path.splitext(entry.name)[1].lower()
+        named_as_video = ending in self._extensions or (ending in (".webp", ".png") and is_animated(entry.path))
         try:
             state = entry.stat()
         except OSError as error:
@@ -230,7 +303,7 @@ class _Walk:
             self._linked_folders.append((entry.path, state))
         elif is_folder:
             self._skipped[entry.path] = LINK_TO_FOLDER
-        elif not named_as_video and os.path.splitext(entry.name)[1].lower() in IMAGE_EXTENSIONS:
+        elif not named_as_video and ending in IMAGE_EXTENSIONS:
             self._skipped[entry.path] = PHOTOGRAPH
         elif not named_as_video:
             self._skipped[entry.path] = "its name is not that of a video"

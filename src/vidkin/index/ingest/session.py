@@ -93,8 +93,12 @@ def ingest(
 
 
 def _settle_losses(store: VectorStore, losses: Losses, tally: Tally, prune: Prune, guard: PruneGuard | None) -> None:
-    """Forget the files that were not found, or note that they are missing."""
+    """Forget the files that plans have moved away, and those that were not found, or note that they are missing."""
     guard = guard or PruneGuard()
+    moved = guard.moved_away(losses)
+    store.remove([record.id for record in moved])
+    tally.remove([record.path for record in moved])
+    losses = losses.without({record.path for record in moved})
     refusal = guard.why_refused(losses) if prune and prune != "anyway" else ""
     if prune and not refusal:
         store.remove([record.id for record in losses.records])

@@ -45,9 +45,6 @@ _FOUND = 0.98
 # Once the picture is matched, less similar moments are skipped: reading all vaguely similar ones takes seconds.
 _LEAST_WHEN_FOUND = 0.3
 
-# Seconds; frames of a slide show stay longer.
-_LONGEST_PHOTOGRAPH = 0.2
-
 # The mirror image must be more similar than the picture itself by this much.
 _MIRROR_MARGIN = 0.05
 
@@ -65,12 +62,6 @@ class _Moment:
 def is_picture(query: Query) -> bool:
     """Whether the query is a single frame, which matches at a moment and not over a stretch."""
     return len(query.plain) == 1
-
-
-def is_photograph(record: VideoRecord) -> bool:
-    """Whether the file is an image: one frame that lasts no time (some image formats state a few hundredths of a
-    second)."""
-    return record.frames == 1 and record.duration < _LONGEST_PHOTOGRAPH
 
 
 def find_moments(
@@ -112,7 +103,7 @@ def find_moments(
         is_found = max(max(view.similarity) for view in seen) >= _FOUND
         least = _LEAST_WHEN_FOUND if is_found else 0.0
         record = records[moment.target]
-        if is_photograph(record):
+        if record.is_photograph:
             continue
         # If the camera hardly moves, stored frames match without being the exact moment: read around the best one.
         if readings < _MOST_MOMENTS and (readings == 0 or least <= moment.similarity < _FOUND):

@@ -1,23 +1,20 @@
-"""Queries: files, pictures and frames in memory, and videos of the index; and the parts that all searches share."""
+"""Queries: files, and videos of the index; and the parts that all searches share."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import os
-import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
 
+from vidkin._base.stopping import check_wanted
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.features.contracts import PredictsTurns, Turn
@@ -29,7 +26,7 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord, describe_cut_off, query_rate, sampling_rate, to_stored
-from vidkin.media import Frames, open_probed, write_video
+from vidkin.media import Frames, open_probed
 from vidkin.media.frames import EvenFrames, join_frames
 from vidkin.similarity import (
     LEARNED,
@@ -44,76 +41,6 @@ from vidkin.similarity.reviewed import MEASURE_FILE, ReviewedScorer, ReviewMeasu
 
 if TYPE_CHECKING:
     from vidkin.index.storage.sound_files import SoundSearch
-
-FrameQuery = Image.Image | NDArray[np.uint8] | Frames
-"""A picture, an array [H, W, 3] or [T, H, W, 3] of RGB, or frames with their times."""
-
-QuerySource = str | os.PathLike[str] | FrameQuery
-"""What can be searched for: a file, or frames in memory."""
-
-
-@contextmanager
-def query_file(query: QuerySource, frame_rate: float | None = None) -> Iterator[str | os.PathLike[str]]:
-    """Yield a file for the query: its own, or a temporary lossless one.
-
-    Frames are thus sampled and described exactly as a file with them would be.
-
-    Args:
-        query: A file, a picture, an array of uint8 RGB, or frames.
-        frame_rate: Frames per second of an array of several frames.
-
-    Raises:
-        InvalidArgumentError: The query is none of these, or an array of several frames has no rate.
-    """
-    if isinstance(query, str | os.PathLike):
-        yield query
-        return
-    images, times = _frames(query, frame_rate)
-    with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
-        if len(images) == 1:
-            path = Path(folder) / "query.png"
-            Image.fromarray(images[0]).save(path, compress_level=1)
-        else:
-            path = Path(folder) / "query.mkv"
-            write_video(
-                path,
-                images,
-                rate=frame_rate or 25,
-                times=times,
-                codec="ffv1",
-                crf=None,
-                preset=None,
-                pixel_format="bgr0",
-            )
-        yield path
-
-
-def _frames(query: FrameQuery, frame_rate: float | None) -> tuple[NDArray[np.uint8], list[float] | None]:
-    """Images [T, H, W, 3], and their times from the first one on; None if they are evenly spaced."""
-    if isinstance(query, Frames):
-        if len(query) == 0:
-            raise InvalidArgumentError("query must have at least one frame, got none")
-        return query.images, (query.timestamps - query.timestamps[0]).tolist()
-    if isinstance(query, Image.Image):
-        return np.asarray(ImageOps.exif_transpose(query).convert("RGB"))[None], None
-    images: Any = query
-    if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.shape[-1:] != (3,):
-        kind = f"{list(images.shape)} {images.dtype}" if isinstance(images, np.ndarray) else type(images).__name__
-        raise InvalidArgumentError(
-            f"query must be a file, a PIL image, Frames, or an array [H, W, 3] or [T, H, W, 3] uint8, got {kind}"
-        )
-    if images.ndim == 3:
-        images = images[None]
-    if images.ndim != 4 or 0 in images.shape:
-        raise InvalidArgumentError(
-            f"query must be [H, W, 3] or [T, H, W, 3] with at least one frame, got {list(images.shape)}"
-        )
-    if len(images) > 1 and (frame_rate is None or not 0 < frame_rate < float("inf")):
-        raise InvalidArgumentError(
-            f"frame_rate must be the frames per second of the array [T, H, W, 3], above 0, got {frame_rate}"
-        )
-    return images, None
-
 
 _logger = logging.getLogger(__name__)
 # A query has several frames per second, to find where a match begins; parts of the picture need fewer.
@@ -180,6 +107,7 @@ def describe_query(
     mirrored: bool = True,
     turned: int = 0,
     hang_timeout: float = HANG_TIMEOUT,
+    on_share: Callable[[float], None] | None = None,
 ) -> Query:
     """Decode a query and extract its features.
 
@@ -194,6 +122,7 @@ def describe_query(
         turned: Degrees, 0, 90, 180 or 270, by which the frames are turned clockwise first.
         hang_timeout: Seconds without progress after which the decoder counts as hung, five times as many for the
             extractor.
+        on_share: Receives ten times a second, in the thread of the caller, the share that is read, 0 to 1.
 
     Raises:
         MediaError: The file cannot be read, has no frame between start and end, or makes its decoder hang.
@@ -204,16 +133,27 @@ def describe_query(
         raise InvalidArgumentError(f"end must be after start, {first:g} s, got {end:g} s")
     few = EvenFrames(4 * _TURNED_FRAMES)
     turner = extractor if isinstance(extractor, PredictsTurns) and not turned else None
+    reached = 0.0
+
+    def keep(frames: Frames, share: float) -> None:
+        nonlocal reached
+        reached = share
+        if turner is not None:
+            few.add(frames)
+
+    def tick() -> None:
+        check_wanted()
+        if on_share is not None:
+            on_share(reached)
 
     def read(beat: Callable[[Phase], None]) -> Query:
-        keep = None if turner is None else few.add
         parts, last = _read(path, extractor, rate, first, end, mirrored, turned, beat, keep)
         described = (to_stored(FrameFeatures.concatenate(stretch)) for stretch in zip(*parts, strict=True))
         plain, *flipped = (weigh_features(calibration.calibrate(view), common, last) for view in described)
         return Query(plain, flipped[0] if flipped else None)
 
     try:
-        query = run_watched(read, hang_timeout=hang_timeout)
+        query = run_watched(read, hang_timeout=hang_timeout, on_tick=tick)
     except HangError as error:
         raise MediaError(path, str(error), temporary=True) from error
     if turner is None:
@@ -252,7 +192,7 @@ def _read(
     mirrored: bool,
     turned: int,
     beat: Callable[[Phase], None],
-    on_frames: Callable[[Frames], None] | None,
+    on_frames: Callable[[Frames, float], None],
 ) -> tuple[list[tuple[FrameFeatures, ...]], float]:
     """Features of all stretches of the query, at least one, and the time at which the last one ends, seconds."""
     with open_probed(path, on_read=lambda: beat("decoding")) as video:
@@ -261,6 +201,11 @@ def _read(
             _logger.warning("%s: %s", os.fspath(path), describe_cut_off(info))
         copies = scorer_of(extractor).has_segments
         last = info.duration if end is None else min(end, info.duration) if info.duration > 0 else end
+        length = (last or 0.0) - first
+
+        def note(frames: Frames) -> None:
+            on_frames(frames, min(1.0, (float(frames.timestamps[-1]) - first) / length) if length > 0 else 0.0)
+
         parts = list(
             describe_file(
                 video,
@@ -275,7 +220,7 @@ def _read(
                 views=extractor.views != "none",
                 part_rate=_PARTS_A_SECOND,
                 beat=beat,
-                on_frames=on_frames,
+                on_frames=note,
             )
         )
     if not parts:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.blas import one_blas_thread
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
@@ -34,8 +35,12 @@ from vidkin.index.query.stages import (
 from vidkin.index.query.watching import HangError, run_watched
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.records import VideoRecord
+from vidkin.media import open_source, source_name
 from vidkin.similarity import SURE, scorer_of
 from vidkin.similarity.sound import SoundFeatures, SoundScore, best_of_tracks, compare_sounds
+
+if TYPE_CHECKING:
+    from vidkin.media import Source
 
 By = Literal["picture", "sound", "either", "both"]
 """What a score is made of: ``picture``, ``sound``, the higher of the two (``either``) or the lower (``both``)."""
@@ -339,29 +344,35 @@ def find_offset(query: str | os.PathLike[str], target: str | os.PathLike[str]) -
     return SoundOffset(*names, offset, segment.speed, best.score, *stretch, *lengths, query_track, target_track)
 
 
+@check_arguments
 @one_blas_thread()
 def compare(
-    query: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    query: Source,
+    target: Source,
     *,
+    frame_rate: float | None = None,
     extractor: str | None = None,
     weights: str | os.PathLike[str] | None = None,
     whitening: str | os.PathLike[str] | None = None,
     mirrored: bool = True,
     rate: float = 1.0,
 ) -> Comparison:
-    """Score, matching segments and frame map of two video files; the same score if they are exchanged.
+    """Score, matching segments and frame map of two videos; the same score if they are exchanged.
 
     Args:
-        query, target: Video files.
+        query, target: Videos or images, see :data:`vidkin.media.Source`.
+        frame_rate: Frames per second of arrays and of iterators of frames.
         extractor, weights, whitening: As in :func:`vidkin.features.open_extractor`.
         mirrored: Also compare either one flipped left to right; default True, about half the time without.
         rate: Frames per second; videos of a few seconds are sampled more densely.
 
     Raises:
-        MediaError: One of the files cannot be read.
+        MediaError: One of them cannot be read.
+        InvalidArgumentError: One of them is no source; the message lists what is accepted.
     """
     maker = open_extractor(extractor, weights=weights, whitening=whitening)
     parts = (maker, Calibration.of_extractor(maker), CommonFrames())
-    first, second = (describe_query(path, *parts, rate=rate, mirrored=mirrored) for path in (query, target))
-    return add_sound(compare_pair(first, second, scorer_of(maker)), query, target)
+    with open_source(query, frame_rate, name="query") as one, open_source(target, frame_rate, name="target") as other:
+        first, second = (describe_query(path, *parts, rate=rate, mirrored=mirrored) for path in (one, other))
+        compared = add_sound(compare_pair(first, second, scorer_of(maker)), one, other)
+    return replace(compared, query=source_name(query), target=source_name(target))

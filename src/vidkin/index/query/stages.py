@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.values import Result, fields_as_json
+from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index.query.candidates import (
     SURE_ENOUGH,
@@ -23,7 +23,7 @@ from vidkin.index.query.candidates import (
     score_of,
 )
 from vidkin.index.query.common import CommonFrames, WeighedFeatures
-from vidkin.index.query.moments import ReadStretch, find_moments, is_photograph, is_picture, without_length
+from vidkin.index.query.moments import ReadStretch, find_moments, is_picture, without_length
 from vidkin.index.query.query import Query
 from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
@@ -211,7 +211,7 @@ def put_identical_first(matches: Sequence[Match], identical: Iterable[VideoRecor
     """
     first = {}
     for record in identical:
-        end = 0.0 if is_photograph(record) else record.duration
+        end = 0.0 if record.is_photograph else record.duration
         whole = Segment(0.0, end, 0.0, end, 1.0)
         first[record.id] = Match(record.path, 1.0, (whole,), record.id)
     for match in matches:
@@ -244,7 +244,7 @@ def find_identical(records: Iterable[VideoRecord], path: str | os.PathLike[str])
 
 
 def _match(record: VideoRecord, query: Query, pair: PairScore) -> Match:
-    pictures = {"query": is_picture(query), "target": is_photograph(record)}
+    pictures = {"query": is_picture(query), "target": record.is_photograph}
     segments = tuple(without_length(segment, **pictures) for segment in pair.segments)
     return Match(record.path, pair.score, segments, record.id)
 
@@ -263,6 +263,8 @@ class Match(Result):
         sound: What the sound alone says, in [0, 1]; None if the query or the video has none, or the index no sound.
         sound_segments: Where the sound matches, best first; their boxes are whole.
     """
+
+    derived: ClassVar = ("mirrored", "turned")
 
     path: str
     score: float
@@ -303,11 +305,6 @@ class Match(Result):
         """By how many degrees, clockwise, the query has to be turned for its best segment: 0, 90, 180 or 270."""
         return self.segments[0].turned if self.segments else 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields, ``mirrored`` and ``turned`` as plain values, as ``vidkin search --json`` prints them beside the
-        rank."""
-        return {**fields_as_json(self), "mirrored": self.mirrored, "turned": self.turned}
-
     def cards(self, path: str = "") -> list[Card]:
         """The moment at which the best segment begins, for a notebook."""
         best = self.segments[0] if self.segments else None
@@ -345,6 +342,7 @@ class Comparison(Result):
         measure: Name of the scorer, see :func:`vidkin.similarity.open_scorer`; ``kinds`` gives no segments.
         sound: What the sound alone says, in [0, 1]; None if one of the two has none.
         sound_segments: Where the sound matches, best first.
+        query, target: Their files; empty for what is in memory.
     """
 
     score: float
@@ -355,6 +353,8 @@ class Comparison(Result):
     measure: str = "copies"
     sound: float | None = None
     sound_segments: tuple[Segment, ...] = ()
+    query: str = ""
+    target: str = ""
 
     def __post_init__(self) -> None:
         expected = (len(self.query_times), len(self.target_times))
@@ -367,6 +367,30 @@ class Comparison(Result):
     def has_segments(self) -> bool:
         """Whether the score comes from segments; otherwise it only orders videos, on a scale specific to the model."""
         return finds_segments(self.measure)
+
+    def cards(self, path: str = "") -> list[Card]:
+        """Both videos in the middle of each segment, for a notebook."""
+        cards = []
+        for segment in self.segments:
+            words = f"score {segment.score:.2f}{', mirrored' if segment.mirrored else ''}"
+            for name, start, end in (
+                (self.query, segment.query_start, segment.query_end),
+                (self.target, segment.target_start, segment.target_end),
+            ):
+                title = f"{shown_name(name)} {start:.1f} - {end:.1f} s".strip()
+                cards.append(Card(name, (start + end) / 2, title, words))
+        return cards
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """One row a segment."""
+        return [segment.to_dict() for segment in self.segments]
+
+    def to_pandas(self) -> Any:
+        """The segments as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        return data_frame(self.table_rows())
+
+    def _repr_html_(self) -> str:
+        return cards_html(self.cards(), f"score {self.score:.2f}")
 
     def __repr__(self) -> str:
         return f"Comparison(score={self.score:.3f}, segments={len(self.segments)}, map={list(self.map.shape)})"

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from vidkin._base.stopping import check_wanted
 from vidkin.features import Phase
 from vidkin.features.views import Silence
 
@@ -29,7 +30,12 @@ class HangError(Exception):
     """The work hangs; the message is one line."""
 
 
-def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_timeout: float) -> _Result:
+def run_watched(
+    work: Callable[[Callable[[Phase], None]], _Result],
+    *,
+    hang_timeout: float,
+    on_tick: Callable[[], None] = check_wanted,
+) -> _Result:
     """Run ``work(beat)`` in a thread; returns or raises what it does.
 
     A call into a decoder cannot be interrupted; but the thread that waits for it can, by Ctrl-C or by the lack of
@@ -39,6 +45,7 @@ def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_time
     Args:
         work: Calls ``beat`` regularly with its current phase.
         hang_timeout: Timeout as in :class:`~vidkin.features.views.Silence`.
+        on_tick: Called by this thread ten times a second; what it raises ends the work.
 
     Raises:
         HangError: ``beat`` was not called for too long.
@@ -49,6 +56,7 @@ def run_watched(work: Callable[[Callable[[Phase], None]], _Result], *, hang_time
     thread.start()
     try:
         while not worker.done.wait(_TICK):
+            on_tick()
             if worker.beats != before:
                 before = worker.beats
                 silence.end(worker.phase)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vidkin._base import disk
+from vidkin._base.files import read_regular_file
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import CollectionDamagedError
 from vidkin.index.storage.files import write_whole
@@ -98,8 +99,8 @@ def _write(companion: Companion, content: bytes, known: Mapping[str, str]) -> Co
 def _held_digest(path: str) -> str:
     """Hash of a file that is there; "" if none is."""
     try:
-        return _digest(Path(path).read_bytes())
-    except OSError:
+        return _digest(read_regular_file(path, _LARGEST))
+    except (OSError, ValueError):
         return ""
 
 
@@ -111,9 +112,9 @@ def _obstacle(path: str, content: bytes, known: Mapping[str, str]) -> str:
     if file.is_symlink() or not file.is_file():
         return "is not a plain file; move it away first"
     try:
-        if file.stat().st_size > _LARGEST:
-            return "was not written by vidkin; move it away first"
-        held = file.read_bytes()
+        held = read_regular_file(file, _LARGEST)
+    except ValueError:
+        return "was not written by vidkin; move it away first"
     except OSError as error:
         return f"cannot be read ({error.strerror or error})"
     if held == content or _digest(held) in known.get(path, "").split():

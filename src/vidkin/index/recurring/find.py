@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from vidkin._base.values import LONG_JSON_LIMITS, check_at_least, parse_json
-from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
+from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError, VidkinError
 from vidkin.index.duplicates.comparisons import content_of
 from vidkin.index.recurring.clips import Clips
 from vidkin.index.recurring.ends import FittedStretch, StretchEnd, try_fit, try_fit_copy
@@ -170,7 +170,7 @@ class Findings:
                 findings._neighbors[key_of_end] = None if row is None else _link(row)
             findings.searched = [{names[at] for at in held} for held in table["searched"]]
             findings.searched_inside = {names[at] for at in table["searched_inside"]}
-        except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, InvalidArgumentError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, VidkinError) as error:
             _logger.info("%s: %s; all videos are compared again", place.address(cls.FILE), error)
             return cls(place, state)
         return findings
@@ -297,6 +297,7 @@ def find_recurring(
             if not options.inside:
                 links += search.groups_of_one_length(build_groups(links, lengths))
                 links += search.shots_of_recaps(build_groups(links, lengths), links)
+            search.tell()
     finally:
         findings.save()
     if options.inside:
@@ -566,6 +567,10 @@ class _StretchSearch:
     def _advance(self) -> None:
         self._done += 1
         self.findings.save_now_and_then()
+        self.tell()
+
+    def tell(self) -> None:
+        """Say how far the work is."""
         if self.on_progress is not None:
             self.on_progress(self._done, self._total)
 

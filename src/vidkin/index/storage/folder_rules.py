@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.errors import InvalidArgumentError
 
 # Folders of deleted files, snapshots and previews, by their names or the ends of their paths. They hold what a person
@@ -65,7 +66,7 @@ class FolderRules:
 
     def changed(
         self,
-        exclude: Iterable[str] | None = None,
+        exclude: str | Iterable[str] | None = None,
         follow_links: bool | None = None,
         images: bool | None = None,
         include_bins: bool | None = None,
@@ -78,6 +79,11 @@ class FolderRules:
             self.images if images is None else images,
             self.include_bins if include_bins is None else include_bins,
         )
+
+    @property
+    def extensions(self) -> frozenset[str]:
+        """Extensions, in lower case, of the files that are taken."""
+        return VIDEO_EXTENSIONS | IMAGE_EXTENSIONS if self.images else VIDEO_EXTENSIONS
 
     def excluded_by(self, path: str, *, is_folder: bool) -> str | None:
         """The first pattern that excludes this absolute path; None if none does."""

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 PathLike = str | os.PathLike[str]
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 """Version of the layout of an index on disk; an index of any other version is not opened."""
 
-LANCE = "lance"
-"""Name of the store that an index has unless another one is chosen."""
+DISK = "disk"
+"""Name of the store that an index in a folder has unless another one is chosen."""
 
 PARTS_FOLDER = "shards"
 """Folder in which a store of several parts keeps them."""
@@ -113,7 +113,7 @@ class Manifest:
     vidkin_version: str = ""
     whitened: float = 0.0
     distinct: float = 1.0
-    store: str = LANCE
+    store: str = DISK
     format_version: int = FORMAT_VERSION
 
     @classmethod
@@ -274,9 +274,9 @@ def create_manifest(place: Place, manifest: Manifest, whitening: WindowWhitening
 
 def _check_not_lost(place: Place) -> None:
     """:class:`CollectionDamagedError` if there are tables: the manifest, which is written first, was lost."""
-    from vidkin.index.storage.lance import VIDEOS_TABLE
+    from vidkin.index.storage.video_table import VIDEOS_FILE
 
-    if place.has_folder(VIDEOS_TABLE) or place.has_folder(PARTS_FOLDER):
+    if place.has_file(VIDEOS_FILE) or place.has_folder(PARTS_FOLDER):
         raise CollectionDamagedError(f"{place.address(MANIFEST_FILE)} is missing; {INDEX_REMEDY}")
 
 
@@ -313,7 +313,7 @@ def create_index(
     place: Place,
     spec: WorkerSpec,
     *,
-    store: str = LANCE,
+    store: str = DISK,
     distinct: float = 1.0,
     whiten: bool = True,
 ) -> None:
@@ -469,6 +469,7 @@ class IndexInfo(Result):
         measure: Kind of its scores: ``copies``, or ``kinds`` for a trained model.
         sampling_rate: Frames per second of ordinary videos.
         videos: Number of videos that can be searched.
+        photographs: Number of photographs that can be searched.
         broken: Number of files that cannot be read, or must be read again.
         missing: Number of files that no longer exist; their stored features can still be searched.
         damaged: Number of videos of which a part could not be read; ``vidkin info --videos`` says what.
@@ -486,6 +487,7 @@ class IndexInfo(Result):
     measure: str
     sampling_rate: float
     videos: int
+    photographs: int
     broken: int
     missing: int
     damaged: int
@@ -505,7 +507,8 @@ def count_contents(place: Place, manifest: Manifest, records: Sequence[VideoReco
         fingerprint=manifest.fingerprint,
         measure=manifest.scorer_name,
         sampling_rate=manifest.sampling_rate,
-        videos=sum(record.status == "ok" for record in records),
+        videos=sum(record.status == "ok" and not record.is_photograph for record in records),
+        photographs=sum(record.status == "ok" and record.is_photograph for record in records),
         broken=sum(record.status != "ok" for record in records),
         missing=sum(is_gone(record.path) for record in records),
         damaged=sum(bool(record.damage) for record in records),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from vidkin.errors import CollectionDamagedError
 from vidkin.index.storage.feature_files import FeatureFiles
 from vidkin.index.storage.records import VideoRecord, WindowVectors, window_vectors
-from vidkin.index.storage.table import LanceTable
-from vidkin.index.storage.table_rows import window_rows
 
 _logger = logging.getLogger(__name__)
 
@@ -70,39 +68,40 @@ def rebuild_parts(
     missing: Sequence[MissingPart],
     records: Mapping[int, VideoRecord],
     features: FeatureFiles,
-    windows: LanceTable,
-    as_stored: Callable[[WindowVectors], WindowVectors],
+    replace_windows: Callable[[Mapping[int, WindowVectors]], None],
 ) -> list[VideoRecord]:
-    """Rebuild windows, as they are stored, and remove the remains of videos whose features are lost.
+    """Rebuild windows and remove the remains of videos whose features are lost.
+
+    Args:
+        missing: What is missing.
+        records: Records of all videos by id.
+        features: The files of features.
+        replace_windows: Stores all windows of videos, by id, in place of those that are left.
 
     Returns:
         The records to rewrite.
     """
     lost = {part.video_id: part.cause for part in missing if part.part == "features"}
     without_windows = [part.video_id for part in missing if part.part == "windows"]
-    changed: list[VideoRecord] = []
+    count = 0
     for start in range(0, len(without_windows), _VIDEOS_A_COMMIT):
-        rebuilt: list[tuple[int, WindowVectors]] = []
+        rebuilt: dict[int, WindowVectors] = {}
         for video_id in without_windows[start : start + _VIDEOS_A_COMMIT]:
             try:
-                rebuilt.append((video_id, as_stored(window_vectors(features.read(video_id)))))
+                rebuilt[video_id] = window_vectors(features.read(video_id))
             except CollectionDamagedError:
                 lost[video_id] = "its features are damaged"
-        windows.delete("video_id", [video_id for video_id, _ in rebuilt])
-        rows = window_rows(rebuilt)
-        if rows is not None:
-            windows.append(rows)
-        changed += [replace(records[video_id], windows=len(vectors)) for video_id, vectors in rebuilt]
-    if changed:
-        _logger.warning("windows of %d videos were missing; rebuilt from their features", len(changed))
+        replace_windows(rebuilt)
+        count += len(rebuilt)
+    if count:
+        _logger.warning("windows of %d videos were missing; rebuilt from their features", count)
     if lost:
         _logger.warning(
             "features of %d videos are missing or damaged; run `vidkin index` with their files to rebuild them",
             len(lost),
         )
-        windows.delete("video_id", lost)
         features.remove(lost)
-    return changed + [
+    return [
         records[video_id].as_stale(f"{cause} in the index; index the file again")
         for video_id, cause in sorted(lost.items())
     ]

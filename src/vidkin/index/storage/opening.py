@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -15,11 +16,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from vidkin._base.files import replace_file, write_text
+from vidkin._base.files import read_regular_file, replace_file, write_text
+from vidkin._base.locks import open_lock
 from vidkin._base.registry import Registry, missing_scale
-from vidkin._base.values import read_json
+from vidkin._base.values import LONG_JSON_LIMITS, read_json
 from vidkin.errors import CollectionError, CollectionLockedError, InvalidArgumentError
-from vidkin.index.storage.files import writing
+from vidkin.index.storage.files import reading, writing
 from vidkin.index.storage.place import Location, Place
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ def open_place(location: Location) -> Place:
         MissingPartError: The package that opens addresses is not installed.
     """
     if not isinstance(location, str | os.PathLike):
+        if not hasattr(location, "uri"):
+            raise InvalidArgumentError(f"an index must be named by a path or an address, got {location!r}")
         return location
     name = os.fspath(location)
     if merged := _ADDRESS_AS_PATH.fullmatch(name):
@@ -77,6 +81,10 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
+# Of a file of an index, which may be a stranger's; features of a day of video are less.
+_MOST_BYTES = 1 << 30
+
+
 class LocalPlace:
     """A :class:`~vidkin.index.storage.place.Place` in a folder.
 
@@ -102,11 +110,12 @@ class LocalPlace:
         return os.path.join(self.uri, name)
 
     def read(self, name: str) -> bytes | None:
-        try:
-            with open(self.address(name), "rb") as file:
-                return file.read()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        path = self.address(name)
+        with reading(path, "put the file of the index back, or remove what is there"):
+            try:
+                return read_regular_file(path, LONG_JSON_LIMITS.size if name.endswith(".json") else _MOST_BYTES)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
 
     def write(self, name: str, content: bytes, *, sync: bool = True) -> None:
         path = self.address(name)
@@ -118,7 +127,7 @@ class LocalPlace:
 
     def version(self, name: str) -> Hashable | None:
         try:
-            status = os.stat(self.address(name))
+            status = os.lstat(self.address(name))
         except FileNotFoundError:
             return None
         return status.st_ino, status.st_mtime_ns
@@ -132,7 +141,7 @@ class LocalPlace:
             for file in files:
                 path = os.path.join(parent, file)
                 with suppress(FileNotFoundError):  # a writer has just replaced it
-                    sizes[os.path.relpath(path, self.uri).replace(os.sep, "/")] = os.stat(path).st_size
+                    sizes[os.path.relpath(path, self.uri).replace(os.sep, "/")] = os.lstat(path).st_size
         return sizes
 
     def has_file(self, name: str) -> bool:
@@ -183,19 +192,24 @@ def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
     The operating system's lock on a file: it is released the moment its process ends, for whatever reason. Writers
     that wait get it in the order in which they came.
     """
-    from filelock import FileLock  # loads asyncio, which readers do not need
-
-    lock = FileLock(folder / LOCK_FILE, thread_local=False)
     with writing(folder):
         # The other parts may still be changed by another writer; these are used before it is waited for.
         for part in (LOCK_FILE, QUEUE_FOLDER):
             refuse_links(folder, part)
+        try:
+            lock = open_lock(folder / LOCK_FILE)
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                raise CollectionError(f"{folder / LOCK_FILE}: {error.strerror}") from error
+            raise
         if not _acquire(lock, folder, wait):
             holder = "another process"
             # The note is written just after the lock is taken, so it may be missing.
             with suppress(OSError, ValueError, KeyError, TypeError):
                 note = read_json(folder / HOLDER_FILE)
                 holder = f"process {note['pid']} on {note['host']} since {note['since']}"
+                if (note["pid"], note["host"]) == (os.getpid(), socket.gethostname()):
+                    holder = f"this process since {note['since']}"
             waited = f" still after {wait:g} s" if wait > 0 else ""
             raise CollectionLockedError(
                 f"{folder} is being written to{waited} by {holder}; "
@@ -289,11 +303,9 @@ def stand_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
     Raises:
         OSError: The system refuses to write there.
     """
-    from filelock import FileLock  # loads asyncio, which readers do not need
-
     name = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
     queue = folder / QUEUE_FOLDER
-    lock = FileLock(queue / f".{name}", thread_local=False)
+    lock = open_lock(queue / f".{name}")
     for attempt in range(_ATTEMPTS):
         queue.mkdir(exist_ok=True)
         try:
@@ -322,14 +334,14 @@ def has_waiting_writer(folder: Path) -> bool:
 
 def _waiting(queue: Path) -> Iterator[str]:
     """Names of waiting writers, in order; files of processes that have ended are removed."""
-    from filelock import FileLock, Timeout
+    from filelock import Timeout
 
     try:
         names = sorted(name for name in os.listdir(queue) if _NAME.fullmatch(name))
     except FileNotFoundError:
         return
     for name in names:
-        lock = FileLock(queue / f".{name}", thread_local=False)
+        lock = open_lock(queue / f".{name}")
         try:
             lock.acquire(timeout=0)
         except Timeout:

@@ -27,6 +27,10 @@ VideoStatus = Literal["ok", "broken", "stale"]
 _LEAST_VARIANCE = 1e-2
 
 
+# Seconds; frames of a slide show stay longer.
+_LONGEST_PHOTOGRAPH = 0.2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoRecord(Result):
     """One row of the index: a file and its state.
@@ -83,6 +87,12 @@ class VideoRecord(Result):
                 f"cause must say why a video is broken or stale and be empty for an ok one, got "
                 f"status={self.status!r}, cause={self.cause!r}"
             )
+
+    @property
+    def is_photograph(self) -> bool:
+        """Whether the file is an image: one frame that lasts no time (some image formats state a few hundredths of a
+        second)."""
+        return self.frames == 1 and self.duration < _LONGEST_PHOTOGRAPH
 
     @property
     def needs_reindex(self) -> bool:

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.files import check_regular_file
 from vidkin._base.values import LONG_JSON_LIMITS, parse_json
 from vidkin.errors import CollectionDamagedError
 from vidkin.features.sound import fingerprint_of_landmarks
@@ -313,6 +314,7 @@ def _map_file(place: Place, name: str) -> memoryview | None:
         stored = place.read(name)
         return None if stored is None else memoryview(stored)
     try:
+        check_regular_file(place.folder / name)
         return memoryview(np.memmap(place.folder / name, np.uint8, "r"))  # type: ignore[arg-type]
     except FileNotFoundError:
         return None

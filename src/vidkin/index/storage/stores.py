@@ -10,10 +10,10 @@ from typing import Protocol
 from vidkin._base.registry import Registry, missing_scale, parse_name
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.storage.lance import LanceStore
-from vidkin.index.storage.manifest import INDEX_REMEDY, MANIFEST_FILE, Manifest
+from vidkin.index.storage.manifest import DISK, INDEX_REMEDY, MANIFEST_FILE, Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import WindowWhitening
+from vidkin.index.storage.store import DiskStore
 from vidkin.index.storage.whitening import read_whitening
 
 
@@ -23,6 +23,16 @@ class LastingStore(VectorStore, Protocol):
     def discard_features(self, video_ids: Iterable[int]) -> None:
         """Delete the features of videos, so that :meth:`recover` marks them as stale."""
 
+    def check_videos(self) -> None:
+        """Read the list of videos whole; :class:`CollectionDamagedError` if it is damaged."""
+
+    def remove_damaged_windows(self, cause: str = "") -> dict[str, str]:
+        """Read all windows; if that fails, or for a cause, delete them, so that :meth:`recover` rebuilds them.
+
+        Returns:
+            The cause by the path of what was deleted.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class StoreKind:
@@ -30,7 +40,7 @@ class StoreKind:
 
     Attributes:
         open: Opens the store of an index.
-        places: The places of its parts, each with the tables of a :class:`~vidkin.index.storage.lance.LanceStore`, from
+        places: The places of its parts, from
             the place of the index and the address in the name (``4`` of ``shards:4``) or None. Raises
             :class:`InvalidArgumentError` for an address that it does not take. A store of several parts keeps them in
             the folder :data:`~vidkin.index.storage.manifest.PARTS_FOLDER`.
@@ -47,20 +57,20 @@ def window_whitening(place: Place, manifest: Manifest) -> Callable[[], WindowWhi
     return partial(read_whitening, place) if manifest.whitened else None
 
 
-def _open_lance(place: Place, manifest: Manifest) -> LanceStore:
-    return LanceStore(place, whitening=window_whitening(place, manifest), distinct=manifest.distinct)
+def _open_disk(place: Place, manifest: Manifest) -> DiskStore:
+    return DiskStore(place, whitening=window_whitening(place, manifest), distinct=manifest.distinct)
 
 
-def _lance_places(place: Place, address: str | None) -> list[Place]:
+def _disk_places(place: Place, address: str | None) -> list[Place]:
     if address is not None:
-        raise InvalidArgumentError(f"the store lance has no address, got {address!r}")
+        raise InvalidArgumentError(f"the store disk has no address, got {address!r}")
     return [place]
 
 
 STORES: Registry[StoreKind] = Registry(
-    "store", {"lance": StoreKind(open=_open_lance, places=_lance_places)}, group="vidkin.stores"
+    "store", {DISK: StoreKind(open=_open_disk, places=_disk_places)}, group="vidkin.stores"
 )
-"""Kinds of stores; the package vidkin-scale brings ``shards:N``."""
+"""Kinds of stores; the package vidkin-scale brings ``lance`` and ``shards:N``."""
 
 
 def find_store_kind(name: str, place: Place) -> StoreKind:
@@ -76,16 +86,6 @@ def find_store_kind(name: str, place: Place) -> StoreKind:
         raise missing_scale(f"{place.uri}: an index with the store {name}") or STORES.unknown(name)
     kind.places(place, named.address)
     return kind
-
-
-def find_store_places(place: Place, manifest: Manifest) -> Sequence[Place]:
-    """The places of the parts of a store, each with tables of its own.
-
-    Raises:
-        CollectionDamagedError: The manifest names no store.
-        MissingPartError: The package that brings it is not installed.
-    """
-    return _kind_of(place, manifest).places(place, parse_name(manifest.store).address)
 
 
 def open_store(place: Place, manifest: Manifest) -> LastingStore:

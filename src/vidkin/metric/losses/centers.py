@@ -6,10 +6,12 @@ reference set of these losses; there is no other. C classes, N embeddings, D dim
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 
-from vidkin._base.values import check_not_negative
+from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import (
     Reduction,
@@ -18,6 +20,9 @@ from vidkin.metric.losses.base import (
     squared_distance,
     squared_distances,
 )
+
+CenterDistance = Literal["squared", "half"]
+"""Squared Euclidean distance, or half of it."""
 
 
 def center_loss(embeddings: Tensor, labels: Tensor, centers: Tensor, *, reduction: Reduction = "sum") -> Tensor:
@@ -47,11 +52,15 @@ def triplet_center_loss(
     centers: Tensor,
     *,
     margin: float = 1.0,
+    distance: CenterDistance = "squared",
     reduction: Reduction = "mean",
 ) -> Tensor:
     """The own center against the nearest of all other centers. See :class:`TripletCenterLoss`."""
     _check(embeddings, labels, centers)
-    distances = 0.5 * squared_distances(embeddings, centers)
+    check_choice("distance", distance, ("squared", "half"))
+    distances = squared_distances(embeddings, centers)
+    if distance == "half":
+        distances = 0.5 * distances
     own = distances.gather(1, labels[:, None]).squeeze(1)
     if centers.shape[0] < 2:
         return reduce(own * 0.0, reduction)
@@ -120,14 +129,16 @@ class CenterLoss(nn.Module):
 class TripletCenterLoss(nn.Module):
     """Triplet-center loss: the own center nearer than every other center, by a margin.
 
-    ``L = max(0, D(x, c_y) + margin - min over j != y of D(x, c_j))`` with ``D = 1/2 ||x - c||^2`` (half the squared
-    Euclidean distance, as in the source). The minimum is over *all* other centers, not only those of classes in the
-    batch. The centers are parameters, learned by gradient with the network: give them to the optimizer.
+    ``L = max(0, D(x, c_y) + margin - min over j != y of D(x, c_j))`` with ``D = ||x - c||^2``, as beside a
+    softmax head in the source of the two heads (eq. 4); He et al. take half of it (``distance="half"``, with the margin
+    in the same unit). The minimum is over *all* other centers, not only those of classes in the batch. The centers are
+    parameters, learned by gradient with the network: give them to the optimizer.
 
     Args:
         classes: Number of classes C; with a single one the loss is 0.
         dimensions: Length D of the embeddings.
-        margin: 0 or more. D of unit vectors is at most 2; the source uses 5 for vectors that are not normalized.
+        margin: 0 or more. D of unit vectors is at most 4 (half: 2); He et al. use 5 for vectors of any length.
+        distance: ``"squared"`` or ``"half"``.
         centers: Start of the centers [C, D]; None draws them from torch's generator, length about 1.
         reduction: "mean" over the batch, "sum" as published, or "none" [N].
 
@@ -136,7 +147,8 @@ class TripletCenterLoss(nn.Module):
     Raises:
         InvalidArgumentError: Shapes do not fit, the margin is negative.
 
-    Source: He et al., Triplet-center loss for multi-view 3D object retrieval, CVPR 2018.
+    Source: He et al., Triplet-center loss for multi-view 3D object retrieval, CVPR 2018; squared in Taha et al.,
+    Boosting standard classification architectures through a ranking regularizer, WACV 2020.
     """
 
     def __init__(
@@ -145,11 +157,13 @@ class TripletCenterLoss(nn.Module):
         dimensions: int,
         *,
         margin: float = 1.0,
+        distance: CenterDistance = "squared",
         centers: Tensor | None = None,
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__()
         check_not_negative(margin=margin)
+        check_choice("distance", distance, ("squared", "half"))
         if centers is None:
             start = torch.randn(classes, dimensions) / max(dimensions, 1) ** 0.5
         else:
@@ -157,14 +171,18 @@ class TripletCenterLoss(nn.Module):
         _check_start(start, classes, dimensions)
         self.centers = nn.Parameter(start)
         self.margin = margin
+        self.distance: CenterDistance = distance
         self.reduction: Reduction = reduction
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """:func:`triplet_center_loss` of embeddings [N, D] and labels [N]; the centers are learned by its gradient."""
-        return triplet_center_loss(embeddings, labels, self.centers, margin=self.margin, reduction=self.reduction)
+        return triplet_center_loss(
+            embeddings, labels, self.centers, margin=self.margin, distance=self.distance, reduction=self.reduction
+        )
 
     def extra_repr(self) -> str:
-        return f"classes={self.centers.shape[0]}, dimensions={self.centers.shape[1]}, margin={self.margin}"
+        sizes = f"classes={self.centers.shape[0]}, dimensions={self.centers.shape[1]}"
+        return f"{sizes}, margin={self.margin}, distance={self.distance!r}"
 
 
 def _check(embeddings: Tensor, labels: Tensor, centers: Tensor) -> None:

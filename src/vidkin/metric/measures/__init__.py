@@ -4,19 +4,19 @@ Retrieval measures take ``(scores [Q, G], relevance [Q, G])``, higher scores mor
 a value per query; `ranking` states the rules that they share (ties, excluded pairs, skipped queries).
 """
 
-from vidkin.metric.measures.average_precision import (
-    average_precision,
-    average_precision_per_level,
-    mean_average_precision,
-    micro_average_precision,
-)
-from vidkin.metric.measures.boundaries import (
+from vidkin._base.boundaries import (
     Boundary,
     BoundaryRule,
     DetectionScores,
     boundaries_of_shots,
     boundary_scores,
     clip_scores,
+)
+from vidkin.metric.measures.average_precision import (
+    average_precision,
+    average_precision_per_level,
+    mean_average_precision,
+    micro_average_precision,
 )
 from vidkin.metric.measures.graded import (
     Gain,

@@ -2,14 +2,6 @@
 
 from vidkin.metric.sampling.batches import BalancedBatchSampler
 from vidkin.metric.sampling.blocks import Ineligible, Uniform
-from vidkin.metric.sampling.clip_tuples import (
-    AnnotatedShot,
-    ClipQuadlet,
-    ClipTriplet,
-    ClipWindow,
-    sample_critical_quadlets,
-    sample_shot_triplets,
-)
 from vidkin.metric.sampling.online import OnlineTripletSampler, PairRelevance
 from vidkin.metric.sampling.retrieval import (
     QuadletSampler,
@@ -26,11 +18,7 @@ from vidkin.metric.sampling.semi_hard import (
 from vidkin.metric.sampling.tuples import Quadlets, Triplets
 
 __all__ = [
-    "AnnotatedShot",
     "BalancedBatchSampler",
-    "ClipQuadlet",
-    "ClipTriplet",
-    "ClipWindow",
     "Ineligible",
     "OnlineTripletSampler",
     "PairRelevance",
@@ -41,10 +29,8 @@ __all__ = [
     "Uniform",
     "WithoutSemiHard",
     "nearest_semi_hard_triplets",
-    "sample_critical_quadlets",
     "sample_hard_quadlets",
     "sample_quadlets",
     "sample_semi_hard_triplets",
-    "sample_shot_triplets",
     "sample_triplets",
 ]

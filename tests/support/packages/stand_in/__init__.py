@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
+from vidkin.shots import Curve, DetectedCut, DetectedCuts, RgbFrame
 
 
 def say_it(word: str) -> None:
@@ -69,7 +69,7 @@ class Nothing:
 
 def open_levels(name: str, *, weights: Any, whitening: Any, device: str) -> Any:
     """The colors of a picture on a grid of 4 x 4."""
-    from vidkin.features.views import features_of_views
+    from vidkin.features import features_of_views
 
     class Levels:
         short_side = 32
@@ -104,7 +104,7 @@ def all_alike(name: str, images: Any, categories: Any) -> Any:
 
 def open_stand_in(scheme: str, root: str) -> Any:
     """A folder by an address: ``standin://tmp/films`` is ``/tmp/films``."""
-    from vidkin.index.storage.opening import LocalPlace
+    from vidkin.index import LocalPlace
 
     return LocalPlace(Path("/", root))
 
@@ -137,12 +137,12 @@ class StandInSearch:
         self.place = place
 
     def attach(self, store: Any) -> None:
-        from vidkin.index.storage.tasks import MapHere
+        from vidkin.index import MapHere
 
         self._mapper = MapHere(self.place, store)
 
     def __call__(self, *words: Any) -> Any:
-        from vidkin.index.query.stages import score_candidates
+        from vidkin.index import score_candidates
 
         StandInCluster.asked.append("score")
         return score_candidates(*words)
@@ -163,13 +163,12 @@ def train_nothing(labels: Any, recipe: Any = None, *, output: Any, resume: bool,
 def __getattr__(name: str) -> Any:
     # Made on first use: their modules are heavy.
     if name == "STORE":
-        from vidkin.index.storage.lance import LanceStore
-        from vidkin.index.storage.stores import StoreKind
+        from vidkin.index import DiskStore, StoreKind
 
         def places(place: Any, address: str | None) -> list[Any]:
             if address not in (None, "1"):
                 raise InvalidArgumentError(f"a stand-in has one part, got {address}")
             return [place]
 
-        return StoreKind(open=lambda place, manifest: LanceStore(place), places=places, distinct=0.75)
+        return StoreKind(open=lambda place, manifest: DiskStore(place), places=places, distinct=0.75)
     raise AttributeError(name)

@@ -34,7 +34,7 @@ async function send(path, options, body) {
     if (error.name === "AbortError") throw error;
     throw new Error("The server does not answer; is `vidkin serve` still running?");
   }
-  const value = answer.headers.get("Content-Type")?.startsWith("application/json") ? await answer.json() : null;
+  const value = /^application\/(problem\+)?json/.test(answer.headers.get("Content-Type")) ? await answer.json() : null;
   if (!answer.ok) throw new Error(value?.detail ?? `The server answered ${answer.status}.`);
   return value;
 }
@@ -52,9 +52,11 @@ export function say(text, { seconds = 6, action = null } = {}) {
   setTimeout(() => line.remove(), (action === null ? seconds : 20) * 1000);
 }
 
-// As much room as the messages take is left at the end of the page.
+// As much room as the messages take is left at the end of the page; they stay above the bar of what is selected.
 const messages = document.getElementById("messages");
-if (messages) new ResizeObserver(() => document.documentElement.style.setProperty("--said", `${messages.offsetHeight}px`)).observe(messages);
+for (const [name, element] of [["--said", messages], ["--bar", document.getElementById("selection")]]) {
+  if (element) new ResizeObserver(() => document.documentElement.style.setProperty(name, `${element.offsetHeight}px`)).observe(element);
+}
 
 /** Follow a job by its events; calls onState with every state and resolves with the last one. */
 export function watchJob(id, onState = () => {}) {
@@ -82,8 +84,8 @@ export function watchJob(id, onState = () => {}) {
 
 /** The job of a kind that is at work, for a page that is opened meanwhile; undefined if there is none. */
 async function runningJob(kind) {
-  const jobs = await api("/api/jobs");
-  return jobs.find((job) => job.kind === kind && job.state === "running");
+  const [job] = await api(`/api/jobs?kind=${kind}&state=running`);
+  return job;
 }
 
 /**
@@ -229,6 +231,25 @@ document.addEventListener("keydown", (event) => {
     link.click();
   } else return;
   event.preventDefault();
+});
+
+// A name that is there already is selected, to be typed over; Enter saves it.
+document.addEventListener("focusin", ({ target }) => target.matches?.("[data-name]") && setTimeout(() => target.select()));
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !event.target.matches?.("[data-name]") || event.target.form !== null) return;
+  event.preventDefault();
+  event.target.closest(".bar").querySelector("button").click();
+});
+
+// The menu of the other pages closes like any menu.
+const menu = document.getElementById("more-pages");
+const closeMenu = (event) => event.target.closest?.("#more-pages") || (menu.open = false);
+for (const name of ["pointerdown", "focusin"]) document.addEventListener(name, closeMenu);
+menu.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !menu.open) return;
+  event.stopPropagation();
+  menu.open = false;
+  menu.querySelector("summary").focus();
 });
 
 // Pictures that are on their way shimmer; what is there does not.

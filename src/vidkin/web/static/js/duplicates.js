@@ -52,7 +52,7 @@ function show(page) {
     update(page);
   }
   document.getElementById("tables").hidden = page.getElementById("tables").hidden;
-  filter.hidden = page.getElementById("filter").hidden && filter.elements.q.value === "" && filter.elements.show.value === "all";
+  filter.parentElement.hidden = page.querySelector(".bars").hidden && filter.elements.q.value === "" && filter.elements.show.value === "all";
   showSelection();
 }
 
@@ -65,7 +65,7 @@ function update(page) {
   const left = new Map([...page.querySelectorAll(".group")].map((section) => [section.dataset.key, section]));
   let last = null;
   let anchored = anchor;
-  for (const old of [...list.children]) {
+  for (const old of [...list.tBodies]) {
     const ids = new Set([...old.querySelectorAll(".member")].map((member) => member.dataset.id).filter(Boolean));
     const successors = left.has(old.dataset.key)
       ? [left.get(old.dataset.key)]
@@ -94,7 +94,7 @@ function update(page) {
   if (anchored && before !== undefined) window.scrollBy(0, anchored.getBoundingClientRect().top - before);
 }
 
-const PLACES = ["[data-keep]", '[data-verdict="match"]', '[data-verdict="not a match"]', "[data-select]", ".name a", "[data-play]", "[data-select-group]"];
+const PLACES = ["[data-keep]", '[data-verdict="match"]', '[data-verdict="not a match"]', "[data-select]", "[data-about]", ".name a", "[data-play]", "[data-select-group]"];
 
 /** Remembers where the keyboard is; what it returns brings it back if that was replaced. */
 function keepFocus() {
@@ -127,8 +127,9 @@ function settle(section) {
   if (playing?.section === section) stopPlaying();
   section.classList.add("settled");
   section.dataset.key = "";
-  section.querySelector("h2 .facts").textContent = "settled: these are no group any more";
-  for (const part of section.querySelectorAll("button, .line")) part.remove();
+  section.querySelector("h2 .facts").textContent = "Done: no duplicates left in this group";
+  for (const row of section.querySelectorAll(".about")) row.hidden = true;
+  for (const part of section.querySelectorAll("button:not([data-about]), input")) part.remove();
 }
 
 // Searching.
@@ -201,6 +202,9 @@ async function join() {
 
 // Verdicts.
 
+/** The row of a file in which, or below which, something is. */
+const rowOf = (element) => element.closest(".member") ?? element.closest(".about")?.previousElementSibling ?? null;
+
 async function decide(member, verdict) {
   const first = Number(member.dataset.id);
   const line = member.querySelector(".verdict");
@@ -209,7 +213,7 @@ async function decide(member, verdict) {
   line.className = "verdict good";
   try {
     if (verdict === "keep") {
-      const all = [...member.closest(".members").querySelectorAll(".member")];
+      const all = [...member.closest(".group").querySelectorAll(".member")];
       const before = Number(all.find((other) => other.classList.contains("best")).dataset.id);
       const others = all.map((other) => Number(other.dataset.id)).filter((id) => id && id !== first);
       await api("/api/duplicates/keep", { method: "POST", body: { video: first, instead_of: others } });
@@ -220,7 +224,7 @@ async function decide(member, verdict) {
       done.push(() => api("/api/duplicates/verdict", { method: "POST", body: { ...body, verdict: "forget" } }));
     }
     await refresh();
-    say(`Remembered: ${words}.`, { action: { label: "Undo", run: undoLast } });
+    say(`Saved: ${words}.`, { action: { label: "Undo", run: undoLast } });
     await join();
   } catch (error) {
     say(error.message);
@@ -234,7 +238,7 @@ async function undoLast() {
   try {
     await back();
     await refresh();
-    say("Taken back.");
+    say("Verdict undone.");
   } catch (error) {
     say(error.message);
   }
@@ -275,12 +279,15 @@ function select(member, on) {
   store(chosen);
 }
 
-async function selectAll() {
+/** Select by a rule, on all pages, what may be removable. */
+async function selectByRule({ rule, folder, below }) {
+  const wanted = new URLSearchParams(location.search);
+  for (const name of ["page", "sort", "descending"]) wanted.delete(name);
+  if (rule.value === "folder") wanted.set("folder", folder.value);
+  if (rule.value === "below") wanted.set("below", Math.round(Number(below.value) * 1e6));
   try {
-    const view = new URLSearchParams(location.search);
-    view.delete("page");
-    store(new Map(Object.entries(await api(`/api/duplicates/spare?${view}`))));
-    if (selected().size === 0) say("No copy may be removable: each is the best of its group, in doubt, or shows more.");
+    store(new Map(Object.entries(await api(`/api/duplicates/spare?${wanted}`))));
+    if (selected().size === 0) say("No copy fits that may be removable: the others are the best of their group, in doubt, or show more.");
   } catch (error) {
     say(error.message);
   }
@@ -313,7 +320,7 @@ async function followRemoval(job) {
   try {
     const ended = await follow(job);
     const result = ended?.result;
-    const proving = result?.proven !== undefined;
+    const proving = typeof result?.proven === "number";
     if (!proving) store(new Map());
     document.getElementById("where").hidden = true;
     if (proving) {
@@ -323,7 +330,7 @@ async function followRemoval(job) {
       const undoing = job.title === "Bring files back";
       const count = `${result.done} ${result.done === 1 ? "file" : "files"}`;
       for (const { path, cause } of result.skipped) say(`${path} stayed: ${cause}`, { seconds: 20 });
-      if (undoing) say(`${count} brought back.`);
+      if (undoing) say(`${count} restored.`);
       else if (result.done) {
         const back = () => undo(result.name);
         done.push(back);
@@ -341,7 +348,7 @@ async function undo(name, paths = null) {
   await act("/api/duplicates/undo", { name, paths });
 }
 
-const FATES = { removed: "moved", restored: "brought back", unfinished: "not finished: undo it, or run `vidkin apply` with its plan", stayed: "stayed" };
+const FATES = { removed: "moved", restored: "restored", unfinished: "not finished: undo it, or run `vidkin apply` with its plan", stayed: "stayed" };
 
 async function showHistory() {
   const history = document.getElementById("history");
@@ -349,7 +356,7 @@ async function showHistory() {
   const removals = await api("/api/duplicates/removals");
   const item = (removal, file) => {
     const where = file.fate === "removed" ? ` to ${file.place || "the trash"}` : "";
-    const back = file.fate === "removed" && removal.files.length > 1 ? make("button", { type: "button", onclick: () => undo(removal.name, [file.path]), "aria-label": `Bring ${file.name} back` }, "Bring back") : "";
+    const back = file.fate === "removed" && removal.files.length > 1 ? make("button", { type: "button", onclick: () => undo(removal.name, [file.path]), "aria-label": `Restore ${file.name}` }, "Restore") : "";
     return make("li", {}, make("strong", {}, file.name), ` ${FATES[file.fate]}${where} `, back);
   };
   history.querySelector(".removals").replaceChildren(
@@ -438,7 +445,7 @@ document.getElementById("stop")?.addEventListener("click", () => {
 
 function viewAddress() {
   const words = new URLSearchParams(new FormData(filter));
-  for (const [name, plain] of [["q", ""], ["show", "all"], ["sort", "path"]]) if (words.get(name) === plain) words.delete(name);
+  for (const [name, plain] of [["q", ""], ["show", "all"], ["sort", "path"], ["descending", ""]]) if (words.get(name) === plain) words.delete(name);
   return words.size ? `/duplicates?${words}` : "/duplicates";
 }
 
@@ -446,10 +453,42 @@ let typing = 0;
 filter?.addEventListener("submit", (event) => event.preventDefault());
 filter?.addEventListener("input", (event) => {
   clearTimeout(typing);
-  typing = setTimeout(() => {
-    history.replaceState(null, "", viewAddress());
-    refresh({ stay: false }).catch((error) => say(error.message));
-  }, event.target.type === "search" ? 250 : 0);
+  if (event.target.name === "sort") filter.elements.descending.value = "";
+  typing = setTimeout(() => showView(), event.target.type === "search" ? 250 : 0);
+});
+
+function showView() {
+  history.replaceState(null, "", viewAddress());
+  return refresh({ stay: false }).catch((error) => say(error.message));
+}
+
+/** A column sorts from its largest value at first, names and words from their first; once more turns the order. */
+async function sortBy(name) {
+  const { sort, descending } = filter.elements;
+  const isWords = ["path", "folder", "reason"].includes(name);
+  descending.value = (sort.value === name ? descending.value === "" : !isWords) ? "yes" : "";
+  sort.value = name;
+  await showView();
+  document.querySelector(`[data-sort="${name}"]`)?.focus();
+}
+
+function showAbout(member) {
+  const about = member.nextElementSibling;
+  if (!about?.matches(".about")) return;
+  about.hidden = !about.hidden;
+  member.querySelector("[data-about]").setAttribute("aria-expanded", String(!about.hidden));
+}
+
+const rule = document.getElementById("rule");
+rule?.addEventListener("change", () => {
+  for (const name of ["folder", "below"]) {
+    const field = rule.elements[name];
+    field.disabled = field.parentElement.hidden = rule.elements.rule.value !== name;
+  }
+});
+rule?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  selectByRule(rule.elements);
 });
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-select]")) select(event.target.closest(".member"), event.target.checked);
@@ -457,8 +496,10 @@ document.addEventListener("change", (event) => {
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button === null) return;
-  const member = button.closest(".member");
+  const member = rowOf(button);
   if (button.classList.contains("again")) find();
+  else if ("sort" in button.dataset) sortBy(button.dataset.sort);
+  else if ("about" in button.dataset) showAbout(member);
   else if (member !== null && ("keep" in button.dataset || "verdict" in button.dataset)) decide(member, button.dataset.verdict ?? "keep");
   else if ("play" in button.dataset) play(button.closest(".group"));
   else if ("selectGroup" in button.dataset) {
@@ -475,7 +516,6 @@ for (const [id, run] of Object.entries({
     where.elements.folder.focus();
   },
   clear: () => store(new Map()),
-  "select-all": selectAll,
 })) document.getElementById(id)?.addEventListener("click", run);
 document.getElementById("where")?.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -495,13 +535,14 @@ document.addEventListener("keydown", (event) => {
     undoLast();
     return;
   }
-  const member = event.target.closest?.(".member");
+  const member = event.target.closest && rowOf(event.target);
   if (!member) return;
   const all = [...document.querySelectorAll(".member")];
   const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[key];
   const wanted = { c: '[data-verdict="match"]', n: '[data-verdict="not a match"]', k: "[data-keep]", x: "[data-select]" }[key];
   if (step !== undefined) all[all.indexOf(member) + step]?.focus();
-  else if (wanted !== undefined) member.querySelector(wanted)?.click();
+  else if (wanted !== undefined) (member.querySelector(wanted) ?? member.nextElementSibling?.querySelector(`:scope > td ${wanted}`))?.click();
+  else if (key === "Enter" && event.target === member) showAbout(member);
   else if (key === "p") play(member.closest(".group"));
   else if (key === "Delete" && bar !== null) {
     if (selected().size === 0 && member.querySelector("[data-select]")) select(member, true);

@@ -1,7 +1,7 @@
 // The frame map: a canvas with segments over it, a cross for the chosen cell, by mouse and by keyboard.
 import { make } from "./base.js";
 
-// Magma, as in pictures of `vidkin match --picture`: five of its colors.
+// Magma, as in pictures of `vidkin match --output FILE.svg`: five of its colors.
 const COLORS = [[0, 0, 4], [81, 18, 124], [183, 55, 121], [252, 137, 97], [252, 253, 191]];
 
 function color(share) {

@@ -33,7 +33,8 @@ export class Player extends EventTarget {
       this.image.addEventListener("error", () => (this.image.src = `${source.address}/thumbnail?side=720`), { once: true });
       this.screen.append(this.image, this.overlay);
     } else {
-      this.video = make("video", { playsinline: true, preload: "metadata", src: `${source.address}/file` });
+      // Until it plays or is sought, a frame that shows something: the first one of many videos is black.
+      this.video = make("video", { playsinline: true, preload: "metadata", src: `${source.address}/file`, poster: `${source.address}/thumbnail?side=720` });
       this.video.muted = muted;
       this.screen.append(this.video, this.overlay);
       this.#listen();
@@ -59,6 +60,7 @@ export class Player extends EventTarget {
     };
     video.requestVideoFrameCallback?.(present);
     video.addEventListener("emptied", () => (this.presented = null));
+    for (const name of ["play", "seeking"]) video.addEventListener(name, () => video.removeAttribute("poster"), { once: true });
     video.addEventListener("error", () => {
       if (this.piece === null) this.#usePieces();
       else {
@@ -75,7 +77,7 @@ export class Player extends EventTarget {
         return;
       }
       video.playbackRate = this.rate;
-      if (this.offset !== null) video.currentTime = this.offset;
+      if (this.offset) video.currentTime = this.offset;
       this.offset = null;
       this.#say(CONVERTED);
       if (!this.#plays) return;
@@ -179,6 +181,11 @@ export class Player extends EventTarget {
       const look = () => video.readyState >= 2 && !video.seeking && this.offset === null && resolve();
       for (const name of ["seeked", "canplay", "loadeddata"]) video.addEventListener(name, look, { signal: stop });
     });
+  }
+
+  /** Show the frame at its time instead of the poster. */
+  leavePoster() {
+    if (this.video?.hasAttribute("poster")) this.seek(this.time);
   }
 
   /** So many frames further, or back. */

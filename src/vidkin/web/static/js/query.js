@@ -57,6 +57,7 @@ export class QueryPanel extends EventTarget {
     this.player.overlay.classList.toggle("drawing", box !== null);
     if (box !== null) {
       this.player.pause();
+      this.player.leavePoster(); // what is drawn on is what is searched for
       this.frame = make("div", {
         class: "box drawn",
         tabindex: "0",

@@ -1,6 +1,7 @@
 // What recurs: groups, one timeline a file, and a part in large whose ends are dragged or moved by keys.
 import { Follower, api, clock, say, showProgress, watchJob } from "./base.js";
 import { Player, playerKeys } from "./player.js";
+import { filmstrip } from "./timeline.js";
 
 const AROUND = 5; // seconds shown on both sides of a part
 const form = document.getElementById("wish");
@@ -117,11 +118,20 @@ function choose(button, { focus = null } = {}) {
   byId("editor").hidden = false;
   byId("editor").className = `panel color${part.color}`;
   byId("part-title").textContent = `${part.letter}${part.name ? `, ${part.name}` : ""} in ${part.file}`;
+  if (byId("editor").parentElement !== item) item.append(byId("editor")); // below its timeline
   if (!isSameFile) openPlayer(source);
+  showFrames();
   draw();
   seek(start);
   byId("editor").scrollIntoView({ block: "nearest" });
   if (focus) byId(focus)?.focus({ preventScroll: true });
+}
+
+/** The frames between which the ends are moved. */
+function showFrames() {
+  const { file: { source }, view } = chosen;
+  byId("zoom").querySelector(".film")?.remove();
+  if (source !== null) byId("zoom").prepend(filmstrip(source, ...view));
 }
 
 function openPlayer(source) {
@@ -202,7 +212,10 @@ function move(name, time) {
   const value = name === "start" ? Math.min(Math.max(wanted, 0), end - step) : Math.max(Math.min(wanted, chosen.file.duration), start + step);
   change({ [name]: value });
   const [from, to] = chosen.view;
-  if (value < from || value > to) chosen.view = [Math.max(0, Math.min(from, value - AROUND)), Math.min(chosen.file.duration, Math.max(to, value + AROUND))];
+  if (value < from || value > to) {
+    chosen.view = [Math.max(0, Math.min(from, value - AROUND)), Math.min(chosen.file.duration, Math.max(to, value + AROUND))];
+    showFrames();
+  }
   draw();
   // The end is when the last frame leaves the screen: that frame is shown.
   seek(name === "start" ? value : Math.max(value - step, 0));
@@ -244,7 +257,7 @@ async function decide(key, verdict) {
     await api(`/api/recurring/groups/${key}`, { method: "PUT", body });
     changes.delete(key);
     await refresh();
-    say({ recurs: "Saved.", "does not recur": "Marked as not recurring; it can be taken back below.", forget: "Taken back." }[verdict]);
+    say({ recurs: "Saved.", "does not recur": "Marked as not recurring; undo it below.", forget: "Verdict undone." }[verdict]);
   } catch (error) {
     say(error.message, { seconds: 10 });
   }

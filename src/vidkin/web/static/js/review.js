@@ -163,7 +163,7 @@ async function undo() {
     const { pair, before } = last;
     await api("/api/review/pairs", { method: "POST", body: { first: pair.first.id, second: pair.second.id, verdict: before ?? "forget" } });
     waiting.unshift(pair);
-    tell("The last verdict is taken back.");
+    tell("Verdict undone.");
     refresh().catch((error) => say(error.message));
     await show();
   } catch (error) {
@@ -184,7 +184,7 @@ async function showHistory() {
     const choice = make("select", { "aria-label": `Verdict on ${first.name} and ${second.name}`, onchange: async () => {
       try {
         await api("/api/review/pairs", { method: "POST", body: { first: first.id, second: second.id, verdict: choice.value } });
-        tell(choice.value === "forget" ? "The verdict is taken back." : `Now: ${choice.value}.`);
+        tell(choice.value === "forget" ? "Verdict undone." : `Now: ${choice.value}.`);
         if (choice.value === "forget") waiting = [];
         await refresh();
         if (waiting.length === 0) await show();

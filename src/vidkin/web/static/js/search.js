@@ -8,6 +8,8 @@ import { Timeline } from "./timeline.js";
 
 // Lines below the timeline.
 const MOST_LINES = 8;
+const MAX_RECENT = 8;
+const RECENT = `searches ${location.host} ${document.querySelector(".index").textContent}`;
 const find = (id) => document.getElementById(id);
 let panel = null;
 let inStep = null;
@@ -16,20 +18,49 @@ let found = []; // matches whose parts are drawn below the timeline of the query
 
 function showQuery(source) {
   found = [];
+  find("recent").hidden = true;
   endStep();
   find("refused").hidden = true;
   panel = new QueryPanel(source);
-  panel.addEventListener("change", describe);
+  panel.addEventListener("change", () => describe());
   find("query").replaceChildren(panel.element);
   find("actions").hidden = false;
   describe();
 }
 
-function describe() {
+// Searches with videos of the index, for the page that is opened without one; dropped files do not stay that long.
+
+function recent() {
+  try {
+    return JSON.parse(localStorage.getItem(RECENT) ?? "[]");
+  } catch {
+    return [];
+  }
+}
+
+function remember(query) {
+  if (query.video === undefined) return;
+  const row = { address: searchAddress(query), name: panel.source.name, time: query.time ?? query.start ?? null, part: query.box ? `rectangle at ${clock(query.time)}` : query.start === undefined ? "" : `${clock(query.start)} - ${clock(query.end)}` };
+  row.picture = `${panel.source.address}/thumbnail${row.time === null ? "" : `?time=${row.time.toFixed(1)}`}`;
+  localStorage.setItem(RECENT, JSON.stringify([row, ...recent().filter(({ address }) => address !== row.address)].slice(0, MAX_RECENT)));
+}
+
+function showRecent() {
+  const rows = recent();
+  find("recent").hidden = rows.length === 0;
+  find("recent").querySelector("ul").replaceChildren(...rows.map(({ address, name, part, picture }) =>
+    make("li", { class: "card" }, make("a", { href: address },
+      make("span", { class: "picture" }, make("img", { src: picture, alt: "", loading: "lazy", width: 240, height: 135 })),
+      make("span", { class: "name" }, ...breakable(name))), part ? make("span", { class: "facts" }, part) : "")));
+}
+
+/** What a search is made with, in words. */
+function describe(how = "Search") {
   const query = panel.describe();
-  if (query.box) find("what").textContent = `Searching with the rectangle at ${clock(query.time)}.`;
-  else if (query.start !== undefined) find("what").textContent = `Searching with ${clock(query.start)} - ${clock(query.end)}.`;
-  else find("what").textContent = panel.source.still ? "Searching with the whole picture." : "Searching with the whole video.";
+  let part = panel.source.still ? "the whole picture" : "the whole video";
+  if (query.box) part = `the rectangle at ${clock(query.time)}`;
+  else if (query.start !== undefined) part = `${clock(query.start)} - ${clock(query.end)}`;
+  find("what").textContent = `${how} with ${part}${how === "Search" ? "." : "..."}`;
 }
 
 async function search({ push = true } = {}) {
@@ -39,6 +70,8 @@ async function search({ push = true } = {}) {
   const query = panel.describe();
   if (push) history.pushState(null, "", searchAddress(query));
   clear();
+  remember(query);
+  describe("Searching");
   find("searching").hidden = false;
   find("summary").textContent = "Searching...";
   const mine = running;
@@ -48,7 +81,7 @@ async function search({ push = true } = {}) {
     const result = await api("/api/search", { method: "POST", body, signal: running.signal, onWait: (position) => (find("summary").textContent = waiting(position)) });
     const count = result.matches.length;
     find("summary").textContent = count
-      ? `${count} ${count === 1 ? "video matches" : "videos match"}, best first (${result.seconds.toFixed(1)} s)`
+      ? `${count} ${count === 1 ? "match" : "matches"}, best first (${result.seconds.toFixed(1)} s)`
       : `Nothing has a score of at least ${threshold} (${result.seconds.toFixed(1)} s).`;
     find("matches").replaceChildren(...result.matches.map((match) => showMatch(match, query)));
     found = query.box ? [] : result.matches.slice(0, MOST_LINES);
@@ -61,6 +94,7 @@ async function search({ push = true } = {}) {
     if (mine === running) {
       running = null;
       find("searching").hidden = true;
+      if (panel !== null) describe();
     }
   }
 }
@@ -106,7 +140,7 @@ async function offerRectangles(query) {
 function kindsOf(segment) {
   const { speed } = segment;
   return [
-    Math.abs(speed - 1) > 0.02 && (speed < 1 ? `${(1 / speed).toFixed(2)}x as fast as the query` : `${speed.toFixed(2)}x as slow as the query`),
+    Math.abs(speed - 1) > 0.02 && `plays at ${(1 / speed).toFixed(2)}x`,
     segment.mirrored && "mirrored",
     segment.turned && `turned ${segment.turned} degrees`,
   ].filter(Boolean);
@@ -279,10 +313,16 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
+// A picture from the clipboard is searched for as one that is dropped.
+document.addEventListener("paste", (event) => {
+  const [file] = event.clipboardData.files;
+  if (file) send(file);
+});
+
 function begin() {
   const query = readQuery(location.href);
   const given = find("query").dataset.source;
-  if (!given) return;
+  if (!given) return showRecent();
   showQuery(JSON.parse(given));
   if (query.start !== undefined && panel.timeline) panel.timeline.mark(query.start, query.end ?? panel.source.duration);
   if (query.box) {

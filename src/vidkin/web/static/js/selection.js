@@ -99,7 +99,9 @@ export function selectStep(from, to) {
 find("select-none").addEventListener("click", clear);
 find("select-all").addEventListener("click", async () => {
   try {
-    for (const id of await api(`/api/videos/numbers${location.search}`)) selected.add(id);
+    const filter = new URLSearchParams(location.search);
+    filter.delete("page");
+    for (const id of await api(`/api/videos/numbers?${filter}`)) selected.add(id);
     showSelection();
   } catch (error) {
     say(error.message);
@@ -228,5 +230,3 @@ document.addEventListener("click", async (event) => {
 for (const [kind, show] of [["copies", showCopies], ["shots", showShots], ["clips", showFiles]]) {
   jobs.join(kind, (job) => job.video === null).then((ended) => ended && show(ended.result)).catch((error) => say(error.message));
 }
-// Messages stay above the bar, however many lines it has.
-new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.offsetHeight}px`)).observe(bar);

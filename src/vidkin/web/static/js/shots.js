@@ -14,6 +14,11 @@ playerKeys(player.element, player);
 const jobs = new Follower(follow);
 let shown = null;
 let cuts = [];
+// Parts that a person marked as critical, each {start, end}; `begun` is where one begins that is marked by keys.
+let marks = [];
+let begun = null;
+// Whether the click that follows ends such a drag, and neither seeks nor takes a mark away.
+let dragged = false;
 let chosen = null;
 let changed = false;
 const picked = new Set();
@@ -32,6 +37,8 @@ async function load() {
 function accept(list) {
   shown = list;
   cuts = list.cuts.map((cut) => ({ ...cut }));
+  marks = list.critical.map(([start, end]) => ({ start, end }));
+  begun = null;
   changed = false;
   chosen = null;
   picked.clear();
@@ -44,21 +51,27 @@ function accept(list) {
 function draw() {
   const whose = changed ? "not saved yet" : shown.corrected ? "as you corrected them" : shown.detector === "default" ? "found by the default detector" : `found by detector ${shown.detector}`;
   const shots = shotsNow();
-  byId("facts").textContent = `${cuts.length ? `${count(shots.length, "shot")}, ${count(cuts.length, "cut")}` : "One shot, no cut"} (${whose}), ${clock(shown.duration)}, ${Number(shown.frame_rate.toFixed(3))} frames a second`;
+  // Fades at an end, and cuts to black before a fade from it, open no shot.
+  const others = cuts.length - (shots.length - 1);
+  const between = `${count(shots.length, "shot")}, ${count(shots.length - 1, "cut")} between them${others > 0 ? `, ${others} other transition${others === 1 ? "" : "s"}` : ""}`;
+  byId("facts").textContent = `${cuts.length ? between : "One shot, no cut"} (${whose}), ${clock(shown.duration)}, ${Number(shown.frame_rate.toFixed(3))} frames a second`;
   byId("bands").replaceChildren(
     ...shots.map(({ start, end, critical }) => band(start, end, critical && "critical")),
+    ...shown.black.map((one) => band(one.start, one.end, "black")),
     ...cuts.map(original).filter((one) => one && one.end > one.start).map((one) => band(one.start, one.end, `extent ${one.kind}`)),
+    ...marks.map(markBand),
   );
   byId("cuts").replaceChildren(...cuts.map(handle));
   fitHandles();
   // Only what is there; the curve always is.
-  const kinds = new Set([...cuts.map((cut) => cut.kind), byId("bands").querySelector(".critical") && "critical", shown.curve.length && "curve"]);
+  const kinds = new Set([...cuts.map((cut) => cut.kind), byId("bands").querySelector(".critical") && "critical", shown.black.length && "black", shown.curve.length && "curve"]);
   for (const entry of document.querySelectorAll(".legend li")) entry.hidden = !kinds.has(entry.className);
   byId("list").replaceChildren(...shots.map(item));
   if (editable) {
     byId("save").disabled = !changed;
     byId("reset").disabled = !changed && !shown.corrected;
     byId("remove").disabled = chosen === null;
+    byId("mark").lastChild.textContent = begun === null ? " Critical from here" : " Critical up to here";
   }
   drawCurve();
 }
@@ -124,6 +137,82 @@ function band(start, end, kind) {
   return element;
 }
 
+/** A part that is marked as critical: a click or Enter takes the mark away. */
+function markBand(mark) {
+  const words = `critical from ${clock(mark.start)} to ${clock(mark.end)}`;
+  const element = band(mark.start, mark.end, "");
+  const button = make("button", {
+    type: "button", class: "critical mark", title: editable ? `${words}: click to remove` : words, "aria-label": editable ? `Remove mark: ${words}` : words,
+    onclick: () => editable && !dragged && unmark(mark),
+  });
+  button.style.left = element.style.left;
+  button.style.width = element.style.width;
+  return button;
+}
+
+function unmark(mark) {
+  marks = marks.filter((one) => one !== mark);
+  changed = true;
+  draw();
+}
+
+/** Mark a part as critical, to whole frames; parts that touch become one. */
+function markCritical(one, other) {
+  const snap = (time) => Math.min(Math.max(Math.round(time / frame()) * frame(), 0), shown.duration);
+  const part = { start: snap(Math.min(one, other)), end: snap(Math.max(one, other)) };
+  if (part.end - part.start < frame() / 2) return;
+  const touching = marks.filter((mark) => mark.start <= part.end + SAME_TIME && mark.end >= part.start - SAME_TIME);
+  part.start = Math.min(part.start, ...touching.map((mark) => mark.start));
+  part.end = Math.max(part.end, ...touching.map((mark) => mark.end));
+  marks = [...marks.filter((mark) => !touching.includes(mark)), part].sort((a, b) => a.start - b.start);
+  changed = true;
+  draw();
+}
+
+/** Without a mouse: the first press begins a critical part at the player's time, the second one ends it. */
+function markHere() {
+  if (begun === null) {
+    begun = player.time;
+    say("Go to its end, and press it again.");
+    draw();
+  } else {
+    const from = begun;
+    begun = null;
+    draw();
+    markCritical(from, player.time + frame());
+  }
+}
+
+/** Dragging over the lower part of the timeline, beside cuts, marks what is dragged over as critical. */
+function dragMark(event) {
+  dragged = false;
+  if (!editable || shown === null || event.button !== 0 || event.pointerType === "touch") return;
+  const box = timeline.getBoundingClientRect();
+  if (event.target.closest("#cuts button") || event.clientY < byId("bands").getBoundingClientRect().top) return;
+  const timeAt = (move) => Math.min(Math.max(((move.clientX - box.left) / box.width) * shown.duration, 0), shown.duration);
+  const from = event.clientX;
+  let ghost = null;
+  const move = (step) => {
+    if (ghost === null && Math.abs(step.clientX - from) < 3) return;
+    ghost ??= byId("bands").appendChild(make("span", { class: "critical" }));
+    const [start, end] = [timeAt(event), timeAt(step)].sort((a, b) => a - b);
+    ghost.style.left = percent(start);
+    ghost.style.width = percent(end - start);
+  };
+  const stop = (up) => {
+    window.removeEventListener("pointermove", move);
+    window.removeEventListener("pointerup", stop);
+    window.removeEventListener("pointercancel", stop);
+    if (ghost === null) return;
+    ghost.remove();
+    dragged = true;
+    if (up.type === "pointerup") markCritical(timeAt(event), timeAt(up));
+  };
+  window.addEventListener("pointermove", move);
+  window.addEventListener("pointerup", stop);
+  window.addEventListener("pointercancel", stop);
+}
+
 /** The cut that the server gave, as long as nobody moved it. */
 const original = (cut) => shown.cuts.find((one) => one.kind === cut.kind && Math.abs(one.time - cut.time) < frame() / 2);
 
@@ -174,7 +263,10 @@ function handle(cut) {
 }
 
 function item({ start, end, kind, critical, opening }, index) {
-  const picture = make("img", { alt: "", loading: "lazy", width: 240, height: 135, src: shown.shots[0].thumbnail.replace(/time=[\d.]+/, `time=${((start + end) / 2).toFixed(2)}`) });
+  // The server knows what is seen of its own shots; of others it is their middle.
+  const known = shown.shots.find((shot) => Math.abs(shot.start - start) < SAME_TIME && Math.abs(shot.end - end) < SAME_TIME);
+  const address = known?.thumbnail ?? shown.shots[0].thumbnail.replace(/time=[\d.]+/, `time=${((start + end) / 2).toFixed(2)}`);
+  const picture = make("img", { alt: "", loading: "lazy", width: 240, height: 135, src: address });
   const words = [kind];
   // Of a cut between two frames there is no more to say than where it is.
   if (opening && opening.end - opening.start > 1.5 * frame()) words[0] += ` from ${clock(opening.start)} to ${clock(opening.end)}`;
@@ -246,7 +338,7 @@ async function split() {
   await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
   if (dialog.returnValue !== "split") return;
   const made = await makeClips(dialog.querySelector("input").value);
-  if (made) say(`${count(made.files.length, "file")} in ${made.folder}.`, { seconds: 12 });
+  if (made) say(`${count(made.files, "file")} in ${made.folder}.`, { seconds: 12 });
 }
 
 // What is at a moment of the timeline is shown above it.
@@ -348,7 +440,7 @@ function remove() {
 
 async function store(method) {
   try {
-    const body = method === "PUT" ? { cuts: cuts.map(({ time, kind }) => ({ time, kind })) } : undefined;
+    const body = method === "PUT" ? { cuts: cuts.map(({ time, kind }) => ({ time, kind })), critical: marks.map(({ start, end }) => [start, end]) } : undefined;
     accept(await api(address, { method, body }));
     say(method === "PUT" ? "Saved." : "These are the cuts that were detected.");
   } catch (error) {
@@ -386,10 +478,11 @@ async function begin() {
 
 byId("find").querySelector("button").addEventListener("click", find);
 timeline.addEventListener("click", (event) => {
-  if (event.target.closest("#cuts button")) return;
+  if (dragged || event.target.closest("button")) return;
   const box = timeline.getBoundingClientRect();
   seek(((event.clientX - box.left) / box.width) * shown.duration);
 });
+timeline.addEventListener("pointerdown", dragMark);
 timeline.addEventListener("pointermove", (event) => shown !== null && event.pointerType === "mouse" && peek(event));
 timeline.addEventListener("pointerleave", () => (byId("peek").hidden = true));
 byId("pick-all").addEventListener("click", pickAll);
@@ -406,6 +499,7 @@ byId("zoom").addEventListener("input", (event) => {
 if (editable) {
   byId("add").addEventListener("click", add);
   byId("remove").addEventListener("click", remove);
+  byId("mark").addEventListener("click", markHere);
   byId("save").addEventListener("click", () => store("PUT"));
   byId("reset").addEventListener("click", () => (shown.corrected ? store("DELETE") : accept(shown)));
 }
@@ -439,6 +533,7 @@ document.addEventListener("keydown", (event) => {
   } else if (editable && (key === "Delete" || key === "Backspace") && onCut) remove();
   else if (key === "x" && event.target.closest("#list li")) event.target.closest("li").querySelector("input").click();
   else if (editable && key === "a") add();
+  else if (editable && key === "m") markHere();
   else if (editable && key === "s" && changed) store("PUT");
   else return;
   event.preventDefault();

@@ -1,6 +1,15 @@
 // A timeline below a player: where it is, matching segments, and a stretch that can be marked.
 import { clock, make } from "./base.js";
 
+const FRAMES = 10;
+const HINT = "Drag over the frames to mark a stretch.";
+
+/** Frames of a source at equal distances between two times. */
+export function filmstrip(source, from, to) {
+  const image = (_, index) => make("img", { src: `${source.address}/thumbnail?time=${(from + ((index + 0.5) / FRAMES) * (to - from)).toFixed(1)}`, alt: "", loading: "lazy", decoding: "async", draggable: "false" });
+  return make("div", { class: "film", "aria-hidden": "true" }, ...Array.from({ length: FRAMES }, image));
+}
+
 /** Events: "seek" when somebody chose a moment, "mark" when the stretch changed. */
 export class Timeline extends EventTarget {
   constructor(player, { markable = false } = {}) {
@@ -21,8 +30,9 @@ export class Timeline extends EventTarget {
       title: "Arrow keys: a second; with Shift: five; comma and period: a frame",
     }, this.marked, this.head);
     this.segments = make("div", { class: "segments" });
-    this.element = make("div", { class: "timeline" }, this.track, this.segments);
-    this.track.addEventListener("pointerdown", (event) => this.#drag(event, (time) => this.#seek(time)));
+    this.film = filmstrip(player.source, 0, this.duration);
+    this.element = make("div", { class: "timeline" }, this.track, this.film, this.segments);
+    for (const part of markable ? [this.track] : [this.track, this.film]) part.addEventListener("pointerdown", (event) => this.#drag(event, (time) => this.#seek(time)));
     this.track.addEventListener("keydown", (event) => {
       if (event.key === "Home") this.#seek(0);
       else if (event.key === "End") this.#seek(this.duration);
@@ -35,19 +45,19 @@ export class Timeline extends EventTarget {
   }
 
   #addMarking() {
-    this.strip = make("div", { class: "strip", title: "Drag to mark a stretch" });
-    this.strip.append(make("span", { class: "hint" }, "drag here to mark a stretch"));
+    this.strip = make("div", { class: "strip", title: "Drag to mark a stretch" }, this.film, (this.markedFrames = make("div", { class: "marked", hidden: true })));
     let first = 0;
     this.strip.addEventListener("pointerdown", (event) => {
       first = null;
       this.#drag(event, (time) => {
         first ??= time;
         this.mark(Math.min(first, time), Math.max(first, time));
+        this.#seek(time); // the frame at this end is on the screen
       });
     });
     const button = (label, key, action) =>
       make("button", { type: "button", onclick: action, "aria-keyshortcuts": key, title: `Key ${key}` }, label);
-    this.range = make("span", { class: "range", role: "status" });
+    this.range = make("span", { class: "range", role: "status" }, HINT);
     this.clear = button("Clear", "Escape", () => this.mark(null, null));
     this.marking = make(
       "div",
@@ -58,7 +68,8 @@ export class Timeline extends EventTarget {
       this.range,
     );
     this.clear.hidden = true;
-    this.element.append(this.strip, this.marking);
+    this.track.after(this.strip);
+    this.element.append(this.marking);
   }
 
   markStart() {
@@ -75,12 +86,15 @@ export class Timeline extends EventTarget {
   mark(start, end) {
     const valid = start !== null && end !== null && end - start >= 0.1;
     [this.start, this.end] = valid ? [start, end] : [null, null];
-    this.marked.hidden = !valid;
+    for (const part of [this.marked, this.markedFrames]) {
+      if (!part) continue;
+      part.hidden = !valid;
+      if (valid) this.#place(part, start, end);
+    }
     if (this.clear) {
       this.clear.hidden = !valid;
-      this.range.textContent = valid ? `${clock(start)} - ${clock(end)}` : "";
+      this.range.textContent = valid ? `${clock(start)} - ${clock(end)}` : HINT;
     }
-    if (valid) this.#place(this.marked, start, end);
     this.dispatchEvent(new Event("mark"));
   }
 

@@ -1,0 +1,74 @@
+"""What a training on labeled shots would read: videos, shots, cuts and critical clips, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vidkin._base.values import Result
+from vidkin.errors import MediaError
+from vidkin.media import probe
+from vidkin.shots import VideoAnnotation
+
+# Frames by which the number that a file's duration suggests can be too small.
+_UNSURE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabeledVideo(Result):
+    """A labeled video.
+
+    Attributes:
+        video: The file.
+        shots: Number of labeled shots.
+        hard: Number of hard cuts between them.
+        gradual: Number of gradual transitions between them.
+        critical: Number of critical shots.
+        is_held_out: Whether it is held out to fit thresholds on.
+        problem: Why it cannot be trained on; "" if it can.
+    """
+
+    video: str
+    shots: int
+    hard: int
+    gradual: int
+    critical: int
+    is_held_out: bool
+    problem: str = ""
+
+
+def check_labels(annotations: Sequence[VideoAnnotation], *, fit_every: int | None) -> list[LabeledVideo]:
+    """Look at every labeled video; the first frame of each is decoded.
+
+    Args:
+        annotations: The labels.
+        fit_every: Every video of this number is held out; None: none.
+    """
+    found = []
+    for place, annotation in enumerate(annotations, start=1):
+        cuts = annotation.cuts
+        gradual = sum(isinstance(cut, tuple) for cut in cuts)
+        found.append(
+            LabeledVideo(
+                video=str(annotation.video),
+                shots=len(annotation.shots),
+                hard=len(cuts) - gradual,
+                gradual=gradual,
+                critical=sum(shot.critical is not None for shot in annotation.shots),
+                is_held_out=fit_every is not None and place % fit_every == 0,
+                problem=_find_problem(annotation),
+            )
+        )
+    return found
+
+
+def _find_problem(annotation: VideoAnnotation) -> str:
+    try:
+        info = probe(annotation.video)
+    except MediaError as error:
+        return error.cause
+    end = annotation.shots[-1].end if annotation.shots else 0
+    frames = round(info.duration * info.frame_rate)
+    if end > frames + _UNSURE:
+        return f"a shot ends at frame {end}, but the video has about {frames} frames"
+    return ""

@@ -1,0 +1,234 @@
+"""Quadlets and triplets of clips from videos whose shots and critical moments are labeled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+
+from vidkin._base.values import check_not_negative
+from vidkin.errors import InvalidArgumentError
+from vidkin.metric.sampling.tuples import generator_of, uniform_below
+from vidkin.shots import check_shot
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedShot:
+    """One shot of a video, in frames.
+
+    Attributes:
+        video: Number of the video in the caller's list.
+        start: First frame.
+        end: One past the last frame.
+        critical: [start, end) of the critical frames inside the shot; None for a shot that is not critical.
+    """
+
+    video: int
+    start: int
+    end: int
+    critical: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        check_shot(self.start, self.end, self.critical)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ClipWindow:
+    """Consecutive frames [start, end) of a video."""
+
+    video: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClipQuadlet:
+    """Query and positive from the non-critical frames of a shot, intermediate from its critical ones,
+    negative from the next shot."""
+
+    query: ClipWindow
+    positive: ClipWindow
+    intermediate: ClipWindow
+    negative: ClipWindow
+
+
+@dataclass(frozen=True, slots=True)
+class ClipTriplet:
+    """Query and positive from a shot that is not critical, negative from the next shot."""
+
+    query: ClipWindow
+    positive: ClipWindow
+    negative: ClipWindow
+
+
+def sample_critical_quadlets(
+    shots: Sequence[AnnotatedShot],
+    count: int,
+    *,
+    seed: int | torch.Generator,
+    clip_frames: int = 40,
+    minimum_frames: int | None = None,
+) -> list[ClipQuadlet]:
+    """Draw critical-clip quadlets (Radial loss, ICIP, section 3), with replacement.
+
+    The shot is drawn uniformly among the eligible ones; q uniformly among the windows of its non-critical
+    frames and p among the others; i among the windows of its critical frames; n among the windows of the
+    next shot of the same video. A shot is eligible when it is critical, its non-critical frames hold two
+    different windows, its critical frames one, and the next shot one.
+
+    Args:
+        shots: Shots of any number of videos, in any order.
+        count: Number of quadlets.
+        seed: A seed gives the same quadlets every time; a generator continues from its state.
+        clip_frames: Length of a window; the paper takes 40 at 20 fps.
+        minimum_frames: A stretch shorter than ``clip_frames`` but at least this long is one window by itself;
+            default ``clip_frames``, so that every window has that length. Lower it where critical moments are
+            short and the encoder takes clips of any length.
+
+    Raises:
+        InvalidArgumentError: No shot is eligible, or lengths are invalid; the message counts the reasons.
+    """
+    lengths = _checked_lengths(clip_frames, minimum_frames, count)
+    candidates: list[tuple[str, tuple[_Windows, _Windows, _Windows]]] = []
+    for shot, following in _with_next(shots):
+        if shot.critical is None:
+            continue
+        around = _Windows.of(shot.video, [(shot.start, shot.critical[0]), (shot.critical[1], shot.end)], lengths)
+        event = _Windows.of(shot.video, [shot.critical], lengths)
+        after = _windows_of(following, lengths)
+        reason = (
+            "fewer than two windows of non-critical frames"
+            if around.total < 2
+            else "no window of critical frames"
+            if event.total < 1
+            else "no window in a next shot"
+            if after.total < 1
+            else ""
+        )
+        candidates.append((reason, (around, event, after)))
+    generator = generator_of(seed)
+    drawn = []
+    for around, event, after in _draw_shots(candidates, count, generator, "critical", clip_frames):
+        query, positive = around.draw_two(generator)
+        drawn.append(ClipQuadlet(query, positive, event.draw(generator), after.draw(generator)))
+    return drawn
+
+
+def sample_shot_triplets(
+    shots: Sequence[AnnotatedShot],
+    count: int,
+    *,
+    seed: int | torch.Generator,
+    clip_frames: int = 40,
+    minimum_frames: int | None = None,
+) -> list[ClipTriplet]:
+    """Draw triplets from shots that are not critical: q and p two windows of a shot, n one of the next shot.
+
+    Arguments and errors as for `sample_critical_quadlets`; the loss for them has margin .7.
+    """
+    lengths = _checked_lengths(clip_frames, minimum_frames, count)
+    candidates: list[tuple[str, tuple[_Windows, _Windows]]] = []
+    for shot, following in _with_next(shots):
+        if shot.critical is not None:
+            continue
+        own, after = _windows_of(shot, lengths), _windows_of(following, lengths)
+        reason = "fewer than two windows" if own.total < 2 else "no window in a next shot" if after.total < 1 else ""
+        candidates.append((reason, (own, after)))
+    generator = generator_of(seed)
+    drawn = []
+    for own, after in _draw_shots(candidates, count, generator, "non-critical", clip_frames):
+        query, positive = own.draw_two(generator)
+        drawn.append(ClipTriplet(query, positive, after.draw(generator)))
+    return drawn
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """All windows of some stretches of a video: (first start, number of starts, length) a stretch."""
+
+    video: int
+    stretches: tuple[tuple[int, int, int], ...]
+    total: int
+
+    @classmethod
+    def of(cls, video: int, stretches: Sequence[tuple[int, int]], lengths: tuple[int, int]) -> _Windows:
+        clip, minimum = lengths
+        kept = []
+        for start, end in stretches:
+            length = min(clip, end - start)
+            if length >= minimum:
+                kept.append((start, end - start - length + 1, length))
+        return cls(video, tuple(kept), sum(starts for _, starts, _ in kept))
+
+    def window(self, number: int) -> ClipWindow:
+        for first, starts, length in self.stretches:
+            if number < starts:
+                return ClipWindow(self.video, first + number, first + number + length)
+            number -= starts
+        raise IndexError(number)
+
+    def draw(self, generator: torch.Generator) -> ClipWindow:
+        return self.window(_choices(self.total, 1, generator)[0])
+
+    def draw_two(self, generator: torch.Generator) -> tuple[ClipWindow, ClipWindow]:
+        """Two different windows, every ordered pair as likely."""
+        first = _choices(self.total, 1, generator)[0]
+        second = _choices(self.total - 1, 1, generator)[0]
+        return self.window(first), self.window(second + (second >= first))
+
+
+def _choices(limit: int, count: int, generator: torch.Generator) -> list[int]:
+    return [int(number) for number in uniform_below(torch.full((count,), limit), generator).tolist()]
+
+
+def _windows_of(shot: AnnotatedShot | None, lengths: tuple[int, int]) -> _Windows:
+    return _Windows(0, (), 0) if shot is None else _Windows.of(shot.video, [(shot.start, shot.end)], lengths)
+
+
+def _with_next(shots: Sequence[AnnotatedShot]) -> list[tuple[AnnotatedShot, AnnotatedShot | None]]:
+    ordered = sorted(shots, key=lambda shot: (shot.video, shot.start))
+    pairs: list[tuple[AnnotatedShot, AnnotatedShot | None]] = []
+    for number, shot in enumerate(ordered):
+        following = ordered[number + 1] if number + 1 < len(ordered) else None
+        if following is not None and following.video != shot.video:
+            following = None
+        if following is not None and following.start < shot.end:
+            raise InvalidArgumentError(
+                f"shots must not overlap, got [{shot.start}, {shot.end}) and [{following.start}, {following.end}) "
+                f"of video {shot.video}"
+            )
+        pairs.append((shot, following))
+    return pairs
+
+
+def _checked_lengths(clip_frames: int, minimum_frames: int | None, count: int) -> tuple[int, int]:
+    minimum = clip_frames if minimum_frames is None else minimum_frames
+    if not 1 <= minimum <= clip_frames:
+        raise InvalidArgumentError(
+            "clip_frames and minimum_frames must be 1 <= minimum_frames <= clip_frames, "
+            f"got {clip_frames} and {minimum}"
+        )
+    check_not_negative(count=count)
+    return clip_frames, minimum
+
+
+def _draw_shots(
+    candidates: Sequence[tuple[str, P]], count: int, generator: torch.Generator, kind: str, clip_frames: int
+) -> list[P]:
+    """The windows of ``count`` shots without a reason against them, drawn with replacement."""
+    eligible = [windows for reason, windows in candidates if not reason]
+    if not eligible:
+        if not candidates:
+            raise InvalidArgumentError(f"there is no {kind} shot to draw from")
+        reasons = Counter(reason for reason, _ in candidates)
+        why = ", ".join(f"{reason} ({number} shots)" for reason, number in sorted(reasons.items()))
+        raise InvalidArgumentError(
+            f"no {kind} shot is eligible at {clip_frames} frames a clip: {why}; shorten the clips (clip_frames or "
+            "minimum_frames; in a recipe, window)"
+        )
+    return [eligible[number] for number in _choices(len(eligible), count, generator)]

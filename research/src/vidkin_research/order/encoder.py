@@ -1,0 +1,160 @@
+"""Training of a small encoder on frozen features, by each loss, and how well it orders frames it never saw."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from vidkin._base.values import check_choice
+from vidkin.metric.losses import quadlet_loss, radial_loss, triplet_loss
+from vidkin.metric.measures import quadlet_precision
+from vidkin_research.frame_encoder.objective import order_by_average_precision, quadlets_in
+from vidkin_research.order.frames import Features, FrameSet
+
+__all__ = ["EncoderLoss", "Whitening", "encode", "measure_order", "train_encoder", "unit_vectors"]
+
+EncoderLoss = Literal["triplet", "quadlet", "radial", "radial, detached", "quad_linear", "logistic"]
+
+# Components of the features, and numbers of a vector.
+_COMPONENTS, _DIMENSION = 256, 128
+_STEPS, _RATE, _DECAY = 1500, 3e-3, 1e-2
+# Moments of a batch, two views each; half of them come in pairs of one place.
+_MOMENTS = 32
+# A logistic loss needs a scale for cosines: 0 and 1 stand for chances of 1 in 150 and 150 in 1.
+_SLOPE = 10.0
+
+
+class Whitening:
+    """Principal components of features, each of unit variance: what every encoder sees, and starts from.
+
+    Args:
+        features: [N, F] to fit on.
+        dimension: Number of components.
+    """
+
+    def __init__(self, features: Features, dimension: int = _COMPONENTS) -> None:
+        self.mean = features.mean(axis=0)
+        centered = (features - self.mean).astype(np.float64)
+        values, vectors = np.linalg.eigh(centered.T @ centered / len(features))
+        chosen = np.argsort(values)[::-1][:dimension]
+        self.weights = (vectors[:, chosen] / np.sqrt(np.maximum(values[chosen], 1e-9))).T.astype(np.float32)
+
+    def __call__(self, features: Features) -> Features:
+        """The components [N, D]."""
+        components: Features = ((features - self.mean) @ self.weights.T).astype(np.float32)
+        return components
+
+
+def train_encoder(
+    frames: FrameSet, whitening: Whitening, loss: EncoderLoss, seed: int, *, steps: int = _STEPS
+) -> Tensor:
+    """The weights [D, C] of a linear layer on components, which starts with the first ones as they are.
+
+    Args:
+        frames: To train on.
+        whitening: Of their features.
+        loss: ``triplet``, ``quadlet`` and ``radial`` as published, on the quadlets of a batch, whose negative is the
+            nearest view of another place; ``radial, detached`` without the gradient through the radius;
+            ``quad_linear``: QuadLinear-AP of the same moment before all else, and of the same place before other
+            places; ``logistic``: the same moment or not, for every pair of a batch, both kinds weighing alike.
+        seed: Source of everything random.
+        steps: Of AdamW, with a cosine schedule.
+    """
+    check_choice("loss", loss, get_args(EncoderLoss))
+    random = np.random.default_rng(seed)
+    features = torch.from_numpy(whitening(frames.features))
+    weights = nn.Parameter(torch.eye(min(_DIMENSION, features.shape[1]), features.shape[1]))
+    optimizer = torch.optim.AdamW([weights], _RATE, weight_decay=_DECAY)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    draw = _Draw(frames)
+    for _ in range(steps):
+        chosen = draw(random)
+        vectors = functional.normalize(features[chosen] @ weights.T, dim=1)
+        value = _loss(vectors, torch.from_numpy(frames.moments[chosen]), torch.from_numpy(frames.places[chosen]), loss)
+        optimizer.zero_grad()
+        value.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+    return weights.detach()
+
+
+def encode(frames: FrameSet, whitening: Whitening, weights: Tensor) -> Features:
+    """Unit vectors [N, D] of frames by trained weights."""
+    return unit_vectors(whitening(frames.features) @ weights.numpy().T)
+
+
+class _Draw:
+    """Draws two views each of some moments, half of which come in pairs of one place."""
+
+    def __init__(self, frames: FrameSet) -> None:
+        views: dict[int, list[int]] = {}
+        for row, moment in enumerate(frames.moments):
+            views.setdefault(int(moment), []).append(row)
+        self._views = {moment: np.array(rows) for moment, rows in views.items() if len(rows) > 1}
+        self._moments = np.array(sorted(self._views))
+        by_place: dict[int, list[int]] = {}
+        for moment, rows in self._views.items():
+            by_place.setdefault(int(frames.places[rows[0]]), []).append(moment)
+        self._pairs = [np.array(moments) for moments in by_place.values() if len(moments) > 1]
+
+    def __call__(self, random: np.random.Generator) -> NDArray[np.intp]:
+        chosen: list[int] = []
+        for _ in range(_MOMENTS // 4 if self._pairs else 0):
+            chosen += random.choice(self._pairs[int(random.integers(len(self._pairs)))], 2, replace=False).tolist()
+        others = self._moments[~np.isin(self._moments, chosen)]
+        chosen += random.choice(others, min(_MOMENTS - len(set(chosen)), len(others)), replace=False).tolist()
+        return np.concatenate([random.choice(self._views[each], 2, replace=False) for each in dict.fromkeys(chosen)])
+
+
+def _loss(vectors: Tensor, moments: Tensor, places: Tensor, loss: EncoderLoss) -> Tensor:
+    if loss == "quad_linear":
+        return order_by_average_precision(vectors, moments, places)
+    if loss == "logistic":
+        same = moments[:, None] == moments
+        apart = ~torch.eye(len(moments), dtype=torch.bool)
+        costs = functional.binary_cross_entropy_with_logits(
+            _SLOPE * (vectors @ vectors.T - 0.5), same.float(), reduction="none"
+        )
+        return costs[same & apart].mean() + costs[~same].mean()
+    query, positive, intermediate, negative = quadlets_in(vectors, moments, places)
+    if not len(query):
+        return vectors.sum() * 0.0
+    if loss == "triplet":
+        return triplet_loss(query, positive, negative)
+    if loss == "quadlet":
+        return quadlet_loss(query, positive, intermediate, negative)
+    return radial_loss(query, positive, intermediate, negative, detach_radius=loss == "radial, detached")
+
+
+def measure_order(frames: FrameSet, vectors: Features) -> dict[str, float]:
+    """How well vectors order the frames of the gallery for each frame of a query.
+
+    Returns:
+        ``moment``: micro-AP of the same moment before everything else; ``place``: micro-AP of the same place before
+        other places, the same moment left out; ``quadlets``: the share of quadlets in their order (QP).
+    """
+    queries, gallery, levels = frames.relevance()
+    scores = vectors[queries] @ vectors[gallery].T
+    others = levels < 2
+    return {
+        "moment": _micro_ap(scores, levels == 2),
+        "place": _micro_ap(scores[others], levels[others] == 1),
+        "quadlets": float(quadlet_precision(torch.from_numpy(scores), torch.from_numpy(levels))),
+    }
+
+
+def _micro_ap(scores: NDArray[np.float32], right: NDArray[np.bool_]) -> float:
+    ranked = right.ravel()[np.argsort(-scores.ravel(), kind="stable")]
+    hits = np.flatnonzero(ranked)
+    return float((np.arange(1, len(hits) + 1) / (hits + 1)).mean())
+
+
+def unit_vectors(vectors: Features) -> Features:
+    """Vectors [N, D] divided by their lengths."""
+    unit: Features = (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)).astype(np.float32)
+    return unit

@@ -1,0 +1,102 @@
+"""Frames of copies in three levels: the same moment under edits, another moment of the same place, other places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin_research.copies.material import CopyMaterial, GalleryVideo
+
+__all__ = ["FrameSet", "gather_frames"]
+
+Features = NDArray[np.float32]
+
+# A frame is of a whole second of its source, or it is left out: others lie between two moments.
+_NEAR = 0.3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameSet:
+    """Frames of queries and of the gallery.
+
+    Attributes:
+        features: [N, F] of the frozen network.
+        moments: [N] number of the moment that a frame shows; a frame of a video that is not a copy is its own moment.
+        places: [N] number of the scene.
+        is_query: [N] whether it is an unedited frame of a query.
+    """
+
+    features: Features
+    moments: NDArray[np.int64]
+    places: NDArray[np.int64]
+    is_query: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def relevance(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
+        """Frames of queries, all other frames, and [Q, G] levels: 2 the same moment, 1 the same place, 0 neither."""
+        queries, gallery = np.flatnonzero(self.is_query), np.flatnonzero(~self.is_query)
+        levels = (self.places[queries][:, None] == self.places[gallery]).astype(np.int64)
+        levels += self.moments[queries][:, None] == self.moments[gallery]
+        return queries, gallery, levels
+
+
+def gather_frames(
+    material: CopyMaterial, features: Callable[[Sequence[Path]], list[Features]], rate: float
+) -> FrameSet:
+    """The frames of a material that show a whole second of a query, and all frames of the videos that are no copies.
+
+    Args:
+        material: Queries and gallery, made at ``rate`` frames a second.
+        features: Function from files to the features [T, F] of all their frames.
+        rate: Frames a second of the files.
+    """
+    names: dict[str, int] = {}
+    numbers = {query.name: number for number, query in enumerate(material.queries)}
+    rows: list[Features] = []
+    moments: list[int] = []
+    places: list[int] = []
+    is_query: list[bool] = []
+
+    def keep(values: Features, moment: int, scene: str, *, of_query: bool) -> None:
+        rows.append(values)
+        moments.append(moment)
+        places.append(names.setdefault(scene, len(names)))
+        is_query.append(of_query)
+
+    # Moments of queries come first, a thousand for each; others count on from there.
+    free = 1000 * len(numbers)
+    for query, values in zip(material.queries, features([query.path for query in material.queries]), strict=True):
+        for place, row in enumerate(values):
+            second = _second(place / rate)
+            if second is not None:
+                keep(row, 1000 * numbers[query.name] + second, query.recording.scene, of_query=True)
+    for video, values in zip(material.gallery, features([video.path for video in material.gallery]), strict=True):
+        for place, row in enumerate(values):
+            if video.source is None:
+                keep(row, free, video.scene, of_query=False)
+                free += 1
+            elif (second := _second(_source_time(video, place / rate))) is not None:
+                keep(row, 1000 * numbers[video.source.name] + second, video.scene, of_query=False)
+    return FrameSet(np.stack(rows), np.array(moments), np.array(places), np.array(is_query))
+
+
+def _source_time(video: GalleryVideo, time: float) -> float | None:
+    """The time in the query that a copy shows at a time of its own; None for footage of something else."""
+    for segment in video.segments:
+        if segment.edited_start <= time < segment.edited_end:
+            share = (time - segment.edited_start) / (segment.edited_end - segment.edited_start)
+            return segment.source_start + share * (segment.source_end - segment.source_start)
+    return None
+
+
+def _second(time: float | None) -> int | None:
+    """The whole second that a time is near; None if it lies between two."""
+    if time is None or abs(time - round(time)) > _NEAR:
+        return None
+    return round(time)

@@ -1,0 +1,1 @@
+"""The learned verifier of matches: material in three levels, training with order-preserving losses, calibration."""

@@ -1,0 +1,221 @@
+"""Training of the verifier: an order-preserving loss on three levels or a logistic one, and a monotone calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.isotonic import IsotonicRegression
+from torch import Tensor, nn
+
+from vidkin._base.values import check_choice
+from vidkin.errors import InvalidArgumentError
+from vidkin.match import NUMBERS, Verifier
+from vidkin.metric.losses import quad_linear_ap_loss, quadlet_loss, radial_loss, triplet_loss
+from vidkin_research.verifier.pairs import COPY, SCENE, STRANGER, Pairs
+
+__all__ = ["Loss", "VerifierSettings", "calibrate", "train_verifier", "tuple_loss"]
+
+Loss = Literal["quad_linear", "triplet", "quadlet", "radial", "logistic"]
+
+# Scores at which calibrated scores keep their meaning: the highest of strangers but few, and copies.
+_FEW = 2e-4
+_UNRELATED, _SURE = 0.2, 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifierSettings:
+    """A training of the verifier.
+
+    Attributes:
+        loss: ``quad_linear``: QuadLinear-AP of copies before all else and of the same place before strangers, within
+            the list of each query and over all lists of a batch; ``triplet``, ``quadlet``, ``radial``: the losses on
+            tuples, see :func:`tuple_loss`; ``logistic``: copy or not, the baseline.
+        units: Of the hidden layer.
+        steps, rate, decay: Of AdamW, with a cosine schedule.
+        queries: In a batch.
+        copies, scenes, strangers: Videos of each level for each query in a batch; half of the strangers are those that
+            look most like it.
+        seed: Source of everything random.
+    """
+
+    loss: Loss = "quad_linear"
+    units: int = 16
+    steps: int = 3000
+    rate: float = 3e-3
+    decay: float = 1e-2
+    queries: int = 8
+    copies: int = 16
+    scenes: int = 8
+    strangers: int = 48
+    seed: int = 58
+
+    def __post_init__(self) -> None:
+        check_choice("loss", self.loss, get_args(Loss))
+
+
+def train_verifier(
+    pairs: Pairs, settings: VerifierSettings, *, on_step: Callable[[int, float], None] | None = None
+) -> tuple[Verifier, dict[str, Any]]:
+    """Train on pairs in three levels; returns the verifier and what it was trained with.
+
+    Args:
+        pairs: The material.
+        settings: How.
+        on_step: Callback that receives the number of each step and its loss.
+
+    Raises:
+        InvalidArgumentError: There are no copies or no strangers.
+    """
+    known = pairs.numbers[pairs.levels >= STRANGER]
+    if not (pairs.levels == COPY).any() or not (pairs.levels == STRANGER).any():
+        raise InvalidArgumentError("pairs must have copies and strangers")
+    mean, deviation = known.mean(axis=0), known.std(axis=0) + 1e-3
+    scaled = torch.from_numpy(np.clip((pairs.numbers - mean) / deviation, -6, 6).astype(np.float32))
+    torch.manual_seed(settings.seed)
+    network = nn.Sequential(nn.Linear(len(NUMBERS), settings.units), nn.Tanh(), nn.Linear(settings.units, 1))
+    optimizer = torch.optim.AdamW(network.parameters(), settings.rate, weight_decay=settings.decay)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, settings.steps)
+    random = np.random.default_rng(settings.seed)
+    draw = _Draw(pairs, settings)
+    curve = []
+    for step in range(settings.steps):
+        rows, columns = draw(random)
+        outputs = network(scaled[rows, columns])[..., 0]
+        loss = _loss(outputs, torch.from_numpy(pairs.levels[rows, columns].astype(np.int64)), settings.loss)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+        if step % 100 == 0 or step == settings.steps - 1:
+            curve.append({"step": step, "loss": round(float(loss.detach()), 5)})
+        if on_step is not None:
+            on_step(step, float(loss.detach()))
+    first, last = network[0], network[2]
+    assert isinstance(first, nn.Linear)
+    assert isinstance(last, nn.Linear)
+    plain = Verifier(
+        mean.astype(np.float32),
+        deviation.astype(np.float32),
+        first.weight.detach().numpy().copy(),
+        first.bias.detach().numpy().copy(),
+        last.weight.detach().numpy()[0].copy(),
+        float(last.bias.detach()),
+        np.array([[0, 0], [1, 1]], np.float32),
+    )
+    calibrated = calibrate(plain, pairs)
+    counts = {name: int((pairs.levels == level).sum()) for name, level in _NAMES.items()}
+    return calibrated, {"settings": asdict(settings), "pairs": counts, "curve": curve}
+
+
+_NAMES = {"copies": COPY, "same place": SCENE, "strangers": STRANGER}
+
+
+class _Draw:
+    """Draws batches: for each query some copies, some of the same place, and strangers, half of them hard."""
+
+    def __init__(self, pairs: Pairs, settings: VerifierSettings) -> None:
+        self._settings = settings
+        self._queries = [row for row, kinds in enumerate(pairs.levels) if (kinds == COPY).any()]
+        self._of = [[np.flatnonzero(kinds == level) for level in range(3)] for kinds in pairs.levels]
+        # What looks like a copy is drawn more often, by the similarity that knows no rule.
+        self._weights = []
+        for kinds, similar in zip(self._of, pairs.mean_of_best, strict=True):
+            weight = np.exp(6 * (similar[kinds[STRANGER]] - similar.max()))
+            self._weights.append(weight / weight.sum())
+
+    def __call__(self, random: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        settings = self._settings
+        chosen = random.choice(self._queries, min(settings.queries, len(self._queries)), replace=False)
+        columns = []
+        for query in chosen:
+            strangers, scenes, copies = self._of[query]
+            half = settings.strangers // 2
+            middle = scenes if len(scenes) else strangers
+            columns.append(
+                np.concatenate([
+                    random.choice(copies, settings.copies),
+                    random.choice(middle, settings.scenes),
+                    random.choice(strangers, half, p=self._weights[query]),
+                    random.choice(strangers, settings.strangers - half),
+                ])
+            )  # fmt: skip
+        return chosen[:, None], np.stack(columns)
+
+
+def _loss(outputs: Tensor, kinds: Tensor, loss: Loss) -> Tensor:
+    """The loss of the lists of some queries, [Q, N] outputs and levels."""
+    is_copy = (kinds == COPY).float()
+    logistic = nn.functional.binary_cross_entropy_with_logits(outputs, is_copy)
+    if loss == "logistic":
+        return logistic
+    # Scores in [-1, 1], as the margins of the losses are meant for cosines and unit vectors.
+    scores = torch.tanh(outputs / 4)
+    if loss != "quad_linear":
+        return tuple_loss(scores, kinds, loss) + 0.3 * logistic
+    relevant = (kinds >= SCENE).float().masked_fill(kinds == COPY, -1.0)
+    together = scores.reshape(1, -1)
+    return (
+        quad_linear_ap_loss(scores, is_copy)
+        + quad_linear_ap_loss(together, is_copy.reshape(1, -1))
+        + quad_linear_ap_loss(scores, relevant)
+        # Ranks say nothing about zero: without it, nothing ties the scores of two batches together.
+        + 0.3 * logistic
+    )
+
+
+def tuple_loss(scores: Tensor, kinds: Tensor, loss: Literal["triplet", "quadlet", "radial"]) -> Tensor:
+    """A loss on the tuples of a query (q), a copy (p), the same place (i) and a stranger (n), of scores [Q, N].
+
+    A verifier has no vectors: its members lie on a line, the query at 0 and the others at their distances 1 - s, so
+    that d(p, i) is the squared difference of two distances. Copies are met with strangers and with the same place in
+    the order in which they were drawn, each list repeated to the length of the longest one.
+    """
+    members = [[], [], []]  # type: list[list[Tensor]]
+    for row, levels in zip(1.0 - scores, kinds, strict=True):
+        lists = [row[levels == level] for level in (COPY, SCENE, STRANGER)]
+        if all(len(each) for each in lists):
+            longest = max(map(len, lists))
+            for collected, each in zip(members, lists, strict=True):
+                collected.append(each[torch.arange(longest) % len(each)])
+    if not members[0]:
+        return scores.sum() * 0.0
+    positive, intermediate, negative = (torch.cat(each)[:, None] for each in members)
+    query = torch.zeros_like(positive)
+    if loss == "triplet":
+        return triplet_loss(query, positive, negative)
+    if loss == "quadlet":
+        return quadlet_loss(query, positive, intermediate, negative)
+    return radial_loss(query, positive, intermediate, negative)
+
+
+def calibrate(verifier: Verifier, pairs: Pairs) -> Verifier:
+    """Give the scores their meaning: all but few strangers below .2, and .7 where nine of ten are copies.
+
+    The curve between is isotonic: it never changes an order.
+    """
+    raw = verifier.score(pairs.numbers)
+    copies, others = raw[pairs.levels == COPY], raw[(pairs.levels == STRANGER) | (pairs.levels == SCENE)]
+    low = float(np.quantile(others, 1 - _FEW))
+    outputs = np.concatenate([copies, others])
+    is_copy = np.concatenate([np.ones(len(copies)), np.zeros(len(others))])
+    # Copies and others count alike, however many there are of each.
+    weights = np.where(is_copy == 1, 1 / len(copies), 1 / len(others))
+    regression = IsotonicRegression(out_of_bounds="clip").fit(outputs, is_copy, sample_weight=weights)
+    grid = np.linspace(0, 1, 2001)
+    sure = grid[np.flatnonzero(regression.predict(grid) >= 0.9)[:1]]
+    high = max(float(sure[0]) if len(sure) else 1.0, low + 1e-3)
+    knots = [(0.0, 0.0), (min(low, 1 - 2e-3), _UNRELATED), (min(high, 1 - 1e-3), _SURE), (1.0, 1.0)]
+    return Verifier(
+        verifier.mean,
+        verifier.deviation,
+        verifier.hidden,
+        verifier.hidden_bias,
+        verifier.out,
+        verifier.out_bias,
+        np.array(knots, np.float32),
+    )

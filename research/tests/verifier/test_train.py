@@ -1,0 +1,65 @@
+"""A verifier is trained on three levels, keeps its order through calibration, and follows from its seed."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.match import NUMBERS
+from vidkin_research.verifier.pairs import COPY, SCENE, STRANGER, Pairs
+from vidkin_research.verifier.train import Loss, VerifierSettings, calibrate, train_verifier
+
+
+def made_pairs(seed: int = 0, queries: int = 6, videos: int = 90) -> Pairs:
+    """Two numbers tell the levels apart, with overlap; the others are noise."""
+    random = np.random.default_rng(seed)
+    levels = random.choice([STRANGER, SCENE, COPY], (queries, videos), p=[0.6, 0.2, 0.2]).astype(np.int8)
+    numbers = random.standard_normal((queries, videos, len(NUMBERS))).astype(np.float32)
+    numbers[..., 0] += 2.0 * levels
+    numbers[..., 5] += 3.0 * (levels == COPY)
+    return Pairs(numbers, levels, numbers[..., 0] / 8)
+
+
+@pytest.mark.parametrize("loss", get_args(Loss))
+def test_copies_get_higher_scores_than_everything_else(loss: Loss) -> None:
+    verifier, provenance = train_verifier(made_pairs(), VerifierSettings(loss=loss, steps=200))
+    fresh = made_pairs(seed=1)
+    scores = verifier.score(fresh.numbers)
+    copies, others = scores[fresh.levels == COPY], scores[fresh.levels != COPY]
+    assert (copies[:, None] > others).mean() > 0.97
+    assert provenance["pairs"] == {
+        name: int((made_pairs().levels == level).sum())
+        for name, level in (("copies", COPY), ("same place", SCENE), ("strangers", STRANGER))
+    }
+
+
+def test_calibration_keeps_the_order_and_puts_strangers_below_a_fifth() -> None:
+    pairs = made_pairs()
+    verifier, _ = train_verifier(pairs, VerifierSettings(loss="logistic", steps=200))
+    again = calibrate(verifier, pairs)
+    first, second = (one.score(pairs.numbers).ravel() for one in (verifier, again))
+    assert (np.diff(second[np.argsort(first, kind="stable")]) >= -1e-9).all()
+    assert (verifier.score(pairs.numbers)[pairs.levels != COPY] <= 0.2 + 1e-6).mean() > 0.99
+
+
+def test_the_same_seed_trains_the_same_verifier() -> None:
+    settings = VerifierSettings(steps=30)
+    (one, _), (other, _), (another, _) = (
+        train_verifier(made_pairs(), each) for each in (settings, settings, VerifierSettings(steps=30, seed=1))
+    )
+    assert one.to_dict() == other.to_dict()
+    assert one.to_dict() != another.to_dict()
+
+
+def test_material_without_copies_is_refused() -> None:
+    pairs = made_pairs()
+    with pytest.raises(InvalidArgumentError, match="pairs must have copies and strangers"):
+        train_verifier(Pairs(pairs.numbers, np.zeros_like(pairs.levels), pairs.mean_of_best), VerifierSettings())
+
+
+def test_another_loss_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="loss must be one of"):
+        VerifierSettings(loss="square")  # type: ignore[arg-type]

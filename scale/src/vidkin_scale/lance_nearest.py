@@ -1,0 +1,413 @@
+"""Nearest windows in a Lance table: exact in memory while there are few, by an approximate index beyond."""
+
+from __future__ import annotations
+
+import logging
+import math
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.index.storage.contract import NearestWindows, WindowMatrix, check_dimension, no_windows
+from vidkin.index.storage.records import unit_vectors
+from vidkin_scale.lance_rows import WINDOW_COLUMNS, vector_column, window_matrix
+from vidkin_scale.lance_table import LanceTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_logger = logging.getLogger(__name__)
+
+INDEX_NAME = "window_vectors"
+
+# Partitions of about this many windows. Of 60,000 windows in 64 partitions the quantized index with
+# refinement found 99.95 % of the true 50 nearest.
+_WINDOWS_A_PARTITION = 1024
+
+# Of a shard fewer: each vector is compared with the middles of all of them, which takes .7 ms for 4,096 where a
+# processor has no instructions for half precision.
+_MOST_PARTITIONS, _MOST_PARTITIONS_OF_A_SHARD = 4096, 1024
+
+# Vectors a partition that k-means sees, and how often it looks at them.
+_SAMPLES_A_PARTITION, _ROUNDS = 64, 20
+
+# Partitions beyond so many are found by groups: k-means of all, then of each group. A window is compared with the
+# partitions of the nearest groups only.
+_MOST_WITHOUT_GROUPS, _GROUPS_LOOKED_AT = 256, 4
+
+# Windows that are assigned to partitions at a time.
+_ASSIGNED_AT_ONCE = 1 << 16
+
+# Where fewer than this share of the windows are new, they are added to the index as it is.
+_FEW_NEW = 1 / 16
+
+# Partitions that are read for each vector. Where three million windows lie as narrowly as those of real videos, Lance's
+# own number finds two thirds of what comparing all vectors finds; this one finds all of it in the same time. Of a shard
+# fewer are enough, with so many windows in all: among 10,000 videos of real footage 32 of 1,024 windows find one of 50
+# more than 8 do, among a million (18,000 windows) 4 find as many as 8.
+_PARTITIONS_READ, _LEAST_READ_OF_A_SHARD, _WINDOWS_READ_OF_A_SHARD = 256, 4, 1 << 15
+
+# Of the windows that are wanted a shard looks for twice its share, about what it has of them in the end.
+_SHARES = 2
+
+# Where codes are no estimates of cosines, so many times as many windows are looked for, and their vectors are read.
+_REFINE_FACTOR = 4
+
+# Codes of five bits for each number tell a cosine of real vectors to within .003 (one deviation; .007 in 98 of 100). To
+# read the vectors as well took as long as all the rest of the first stage. What Lance calls a distance is 2 - 2 cos in
+# an index and 1 - cos where rows were added to it since, which is not documented: the exact cosines of so many
+# windows of so many queries tell which one, and whether they are near (largest mean deviation).
+_CHECKED, _CHECKED_OF_EACH, _CODE_ERROR = 4, 64, 0.015
+
+# Rows whose owners are read at a time, and how far ahead all rows are read: by default that takes a gigabyte.
+_ROWS_AT_ONCE = 1 << 19
+_AHEAD = {"batch_readahead": 2, "fragment_readahead": 1}
+
+# Candidates of several queries that are looked up at a time, and compared with theirs.
+_MOST_ROWS, _PAIRS_AT_ONCE = 500_000, 1 << 15
+
+# Requested in addition, as windows of videos that are not in this snapshot (yet) are dropped.
+_SPARE = 16
+
+
+class WindowSearch:
+    """Nearest windows at one version of the table.
+
+    Args:
+        table: The table of windows.
+        known: [V] int64, sorted ids of the videos that exist; windows of others are ignored.
+        parts: Number of stores that share the videos, see :class:`~vidkin_scale.lance_store.LanceStore`.
+
+    Attributes:
+        is_indexed: Whether the approximate index is used.
+    """
+
+    def __init__(self, table: LanceTable, known: NDArray[np.int64], parts: int = 1) -> None:
+        self._table = table
+        self._share = 1.0 if parts == 1 else _SHARES / parts
+        self._scale: float | None = None
+        self._dataset = table.dataset
+        self._known = known
+        self._matrix: WindowMatrix | None = None
+        with table.reading():
+            partitions = 0 if self._dataset is None else _index_partitions(self._dataset)
+        self.is_indexed = partitions > 0
+        self._partitions_read = _PARTITIONS_READ
+        if parts > 1 and partitions:
+            enough = _WINDOWS_READ_OF_A_SHARD * partitions // max(1, table.row_count())
+            self._partitions_read = max(_LEAST_READ_OF_A_SHARD, enough)
+
+    def nearest(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
+        """The ``limit`` windows nearest to each of ``queries`` [Q, E] float32."""
+        if self._dataset is None or len(queries) == 0:
+            return no_windows(len(queries), limit)
+        dimension = self._dataset.schema.field("vector").type.list_size
+        check_dimension(queries, dimension)
+        if self.is_indexed:
+            return self._approximate(queries, limit)
+        if self._matrix is None:
+            with self._table.reading():
+                rows = self._dataset.to_table(columns=list(WINDOW_COLUMNS))
+            matrix = window_matrix(rows)
+            self._matrix = matrix.of_known(np.isin(matrix.video_ids, self._known))
+        return self._matrix.nearest(queries, limit)
+
+    def rows_of(self, video_ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """These columns of all rows of some videos, where a filter would read the ids of all rows of the table."""
+        rows = self._owners.rows_of(np.array(video_ids, np.int64))
+        with self._table.reading():
+            # Not public in Lance, whose `take` wants places in the table, which deleted rows shift.
+            return self._dataset._take_rows(rows.tolist(), columns=list(columns))
+
+    @cached_property
+    def _owners(self) -> WindowOwners:
+        with self._table.reading():
+            return WindowOwners.of_table(self._dataset)
+
+    def _approximate(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
+        result = no_windows(len(queries), limit)
+        limit = math.ceil(self._share * limit)
+        wanted = limit + _SPARE
+        block = max(1, _MOST_ROWS // wanted)
+        for first in range(0, len(queries), block):
+            part, count = queries[first : first + block], wanted
+            while True:
+                of_query, videos, windows, scores = self._candidates(part, count)
+                known = np.isin(videos, self._known)
+                returned = np.bincount(of_query, minlength=len(part))
+                usable = np.bincount(of_query[known], minlength=len(part))
+                # Too few are left although the table has more: request more.
+                if not bool(np.any((usable < limit) & (returned >= count))):
+                    break
+                count *= 4
+            order = np.flatnonzero(known)[np.lexsort((-scores[known], of_query[known]))]
+            of_query = of_query[order]
+            place = np.arange(len(order)) - np.searchsorted(of_query, of_query)
+            best = place < limit
+            chosen = order[best]
+            cells = first + of_query[best], place[best]
+            result.put(cells, videos[chosen], windows[chosen], scores[chosen].clip(-1.0, 1.0))
+        return result
+
+    def _candidates(
+        self, queries: NDArray[np.float32], count: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+        """The ``count`` windows of each query whose codes are nearest: queries, videos, windows and scores [C]."""
+        scale = self._scale_of_distances(queries)
+        nearest = {
+            "column": "vector",
+            "q": queries,
+            "k": count if scale else _REFINE_FACTOR * count,
+            "metric": "cosine",
+            "nprobes": self._partitions_read,
+        }
+        with self._table.reading():
+            codes = self._dataset.to_table(columns=["_distance"], nearest=nearest, with_row_id=True)
+        of_query, rows = codes["query_index"].to_numpy().astype(np.int64), codes["_rowid"].to_numpy()
+        if scale:
+            scores = 1 - codes["_distance"].to_numpy() / np.float32(scale)
+        else:
+            scores = self._exact_scores(queries, of_query, rows)
+        return of_query, *self._owners.of(rows), scores
+
+    def _exact_scores(
+        self, queries: NDArray[np.float32], of_query: NDArray[np.int64], rows: NDArray[np.uint64]
+    ) -> NDArray[np.float32]:
+        """The cosines [C] of queries and rows of the table.
+
+        Frames of one query have many candidates in common. Each is read once, where Lance's own refinement reads it
+        for every frame: with 200 frames that took ten times as long.
+        """
+        ids, places = np.unique(rows, return_inverse=True)
+        with self._table.reading():
+            # Not public in Lance, whose `take` wants places in the table, which deleted rows shift.
+            vectors = vector_column(self._dataset._take_rows(ids.tolist(), columns=["vector"])).astype(np.float32)
+        scores = np.empty(len(rows), np.float32)
+        for at in range(0, len(rows), _PAIRS_AT_ONCE):
+            pairs = slice(at, at + _PAIRS_AT_ONCE)
+            scores[pairs] = np.vecdot(vectors[places[pairs]], queries[of_query[pairs]])
+        return scores
+
+    def _scale_of_distances(self, queries: NDArray[np.float32]) -> float:
+        """What 1 - cos is multiplied by in the distances of this version; 0 if they tell no cosines."""
+        if self._scale is None:
+            nearest = {
+                "column": "vector", "q": queries[:_CHECKED], "k": _CHECKED_OF_EACH, "metric": "cosine",
+                "nprobes": self._partitions_read,
+            }  # fmt: skip
+            with self._table.reading():
+                rows = self._dataset.to_table(columns=["vector", "_distance"], nearest=nearest)
+            distances, asked = rows["_distance"].to_numpy(), queries[rows["query_index"].to_numpy()]
+            exact = 1 - np.vecdot(vector_column(rows).astype(np.float32), asked)
+            if exact.max(initial=0.0) < 8 * _CODE_ERROR:
+                return 0.0  # these are so near that either would fit; others may tell
+            errors = {scale: float(np.sqrt(((distances / scale - exact) ** 2).mean())) for scale in (1.0, 2.0)}
+            best = min(errors, key=errors.__getitem__)
+            self._scale = best if errors[best] < _CODE_ERROR else 0.0
+        return self._scale
+
+
+@dataclass(frozen=True)
+class WindowOwners:
+    """Which window of which video each row of a version of the table is.
+
+    The rows of a video lie one after the other, so a row for each run of them says it. Reading these columns from the
+    table takes 60 microseconds for each window of a large one.
+
+    Attributes:
+        rows: [N] ids of the first rows of the runs, rising.
+        videos: [N] their videos.
+        windows: [N] the numbers of these windows.
+        lengths: [N] rows of each run.
+    """
+
+    rows: NDArray[np.uint64]
+    videos: NDArray[np.int64]
+    windows: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def of_table(cls, dataset: Any) -> WindowOwners:
+        """The runs of all rows."""
+        nothing = np.zeros(0, np.int64)
+        parts = [(nothing.astype(np.uint64), nothing, nothing, nothing)]
+        columns = {"columns": ["video_id", "window"], "with_row_id": True, "batch_size": _ROWS_AT_ONCE}
+        for batch in dataset.to_batches(**columns, **_AHEAD):
+            rows, videos = batch["_rowid"].to_numpy(), batch["video_id"].to_numpy()
+            windows = batch["window"].to_numpy().astype(np.int64)
+            # A run ends with a video, and where rows were deleted or another file begins.
+            goes_on = (np.diff(videos) == 0) & (np.diff(windows) == 1) & (np.diff(rows) == 1)
+            first = np.flatnonzero(np.concatenate([[True], ~goes_on])[: len(rows)])  # a batch may be empty
+            lengths = np.diff(np.append(first, len(rows)))
+            parts.append((rows[first], videos[first], windows[first], lengths))
+        columns_of_all = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        order = np.argsort(columns_of_all[0])
+        return cls(*(column[order] for column in columns_of_all))
+
+    def of(self, rows: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The videos and windows [C] of these rows, all of which are in the table."""
+        runs = np.searchsorted(self.rows, rows, side="right") - 1
+        return self.videos[runs], self.windows[runs] + (rows - self.rows[runs]).astype(np.int64)
+
+    def rows_of(self, videos: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Ids of all rows of these videos, rising."""
+        runs = np.flatnonzero(np.isin(self.videos, videos))
+        lengths = self.lengths[runs]
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return np.repeat(self.rows[runs], lengths) + within.astype(np.uint64)
+
+
+def build_window_index(table: LanceTable, *, exact_below: int, parts: int = 1) -> None:
+    """Bring the approximate index up to date once there are enough windows to need one.
+
+    Centroids and partitions are computed here: Lance would compare each window with all partitions in half precision,
+    which takes seven times as long as in single precision and ten times as long as all other steps together.
+
+    Args:
+        table: The table of windows.
+        exact_below: Fewer windows need none.
+        parts: Number of stores that share the videos, see :class:`~vidkin_scale.lance_store.LanceStore`.
+    """
+    dataset, rows = table.dataset, table.row_count()
+    if dataset is None or rows < exact_below:
+        return
+    with table.writing():
+        most = _MOST_PARTITIONS if parts == 1 else _MOST_PARTITIONS_OF_A_SHARD
+        wanted = max(1, min(most, rows // _WINDOWS_A_PARTITION))
+        present = _index_partitions(dataset)
+        is_new = present == 0 or wanted >= 4 * present
+        new = 0 if is_new else int(dataset.stats.index_stats(INDEX_NAME)["num_unindexed_rows"])
+        if not is_new and new < _FEW_NEW * rows:
+            dataset.optimize.optimize_indices()
+        else:
+            dimension = dataset.schema.field("vector").type.list_size
+            # The binary quantizer packs eight dimensions to a byte.
+            kind = "IVF_RQ" if dimension % 8 == 0 else "IVF_FLAT"
+            _logger.info("indexing %d windows: %s, %d partitions", rows, kind, wanted)
+            _create_index(dataset, kind, Partitions.of_sample(_sample(dataset, wanted), wanted))
+    table.refresh()
+
+
+class Partitions:
+    """Centroids [P, E] of partitions, those of a group one after the other.
+
+    Args:
+        groups: For each group, at least one, its centroids [N, E] float32.
+    """
+
+    def __init__(self, groups: list[NDArray[np.float32]]) -> None:
+        self.centroids: NDArray[np.float32] = np.concatenate(groups)
+        self._groups = groups
+        self._middles: NDArray[np.float32] = np.stack([group.mean(axis=0) for group in groups])
+        self._first = np.cumsum([0, *map(len, groups)])
+
+    @classmethod
+    def of_sample(cls, sample: NDArray[np.float32], count: int) -> Partitions:
+        """About ``count`` partitions, at most as many as vectors of the sample [N, E]."""
+        count = min(count, len(sample))
+        if count <= _MOST_WITHOUT_GROUPS:
+            return cls([_cluster(sample, count)])
+        middles = _cluster(sample, math.isqrt(count))
+        owners = cls([middles]).of(sample)
+        members = [sample[owners == group] for group in range(len(middles))]
+        shares = [max(1, round(count * len(each) / len(sample))) for each in members]
+        return cls([_cluster(each, share) for each, share in zip(members, shares, strict=True) if len(each)])
+
+    def of(self, vectors: NDArray[np.float32]) -> NDArray[np.int64]:
+        """The partition [N] of each vector [N, E]: the nearest one, of those of the nearest groups."""
+        if len(self._groups) == 1:
+            nearest_of_all: NDArray[np.int64] = _closeness(vectors, self.centroids).argmax(axis=1)
+            return nearest_of_all
+        looked = min(_GROUPS_LOOKED_AT, len(self._groups))
+        groups = np.argpartition(-_closeness(vectors, self._middles), looked - 1, axis=1)[:, :looked]
+        best = np.full(len(vectors), -np.inf, np.float32)
+        found = np.zeros(len(vectors), np.int64)
+        for number, centroids in enumerate(self._groups):
+            rows = np.flatnonzero((groups == number).any(axis=1))
+            if not len(rows):
+                continue
+            close = _closeness(vectors[rows], centroids)
+            nearest = close.argmax(axis=1)
+            value = close[np.arange(len(rows)), nearest]
+            better = value > best[rows]
+            best[rows[better]] = value[better]
+            found[rows[better]] = self._first[number] + nearest[better]
+        return found
+
+
+def _closeness(vectors: NDArray[np.float32], centroids: NDArray[np.float32]) -> NDArray[np.float32]:
+    """[N, P], the larger the smaller the distance."""
+    close: NDArray[np.float32] = vectors @ centroids.T
+    close -= np.vecdot(centroids, centroids) / np.float32(2)
+    return close
+
+
+def _cluster(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
+    """Centroids [P, E] of at most ``count`` clusters."""
+    from lance.util import KMeans
+
+    distinct: NDArray[np.float32] = np.unique(vectors, axis=0)
+    if len(distinct) <= count:
+        return distinct
+    means: Any = KMeans(count, max_iters=_ROUNDS)
+    try:
+        means.fit(np.ascontiguousarray(vectors))
+    except RuntimeError:  # it wants no cluster to be empty, which many vectors that are nearly the same prevent
+        return distinct[np.linspace(0, len(distinct) - 1, count).astype(np.int64)]
+    centroids: NDArray[np.float32] = np.stack(means.centroids.to_numpy(zero_copy_only=False)).astype(np.float32)
+    return centroids[np.isfinite(centroids).all(axis=1)]
+
+
+def _sample(dataset: Any, partitions: int) -> NDArray[np.float32]:
+    """Unit vectors [N, E] of so many windows for each partition, whole blocks of the table spread evenly."""
+    rows, wanted = dataset.count_rows(), _SAMPLES_A_PARTITION * partitions
+    if rows <= wanted:
+        return unit_vectors(vector_column(dataset.to_table(columns=["vector"])))
+    block = min(64, wanted)
+    firsts = np.linspace(0, rows - block, wanted // block).astype(np.int64)
+    places = np.unique(firsts[:, None] + np.arange(block))
+    return unit_vectors(vector_column(dataset.take(places.tolist(), columns=["vector"])))
+
+
+def _create_index(dataset: Any, kind: str, partitions: Partitions) -> None:
+    """Replace the index of a table by one with these partitions."""
+    import lance
+    import pyarrow as pa
+
+    schema = pa.schema([pa.field("row_id", pa.uint64()), pa.field("partition", pa.uint32())])
+    with tempfile.TemporaryDirectory(prefix="vidkin-partitions-") as folder:
+        assigned = str(Path(folder) / "partitions.lance")
+        batches = pa.RecordBatchReader.from_batches(schema, _assigned(dataset, partitions, schema))
+        lance.write_dataset(batches, assigned, schema=schema, max_rows_per_file=dataset.count_rows())
+        dataset.create_index(
+            "vector",
+            kind,
+            metric="cosine",
+            name=INDEX_NAME,
+            replace=True,
+            num_partitions=len(partitions.centroids),
+            ivf_centroids=partitions.centroids,
+            precomputed_partition_dataset=assigned,
+        )
+
+
+def _assigned(dataset: Any, partitions: Partitions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The ids of all rows with their partitions."""
+    import pyarrow as pa
+
+    for batch in dataset.to_batches(columns=["vector"], with_row_id=True, batch_size=_ASSIGNED_AT_ONCE, **_AHEAD):
+        vectors = unit_vectors(vector_column(pa.table(batch)))
+        columns = [batch["_rowid"], pa.array(partitions.of(vectors).astype(np.uint32))]
+        yield pa.record_batch(columns, schema=schema)
+
+
+def _index_partitions(dataset: Any) -> int:
+    if not any(index.name == INDEX_NAME for index in dataset.describe_indices()):
+        return 0
+    return int(dataset.stats.index_stats(INDEX_NAME)["indices"][0]["num_partitions"])

@@ -1,0 +1,184 @@
+"""A copy of the tables of an index in one file, from which searches and lists of videos read without loading Lance.
+
+Loading Lance and PyArrow takes longer than most searches, and more memory than most indexes. So the last step of an
+update writes the rows of both tables into one file, with the state of the files of the tables at that moment. Readers
+take the copy if the files are still the same, and the tables in any other case: nothing depends on the copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.values import parse_json
+from vidkin.errors import CollectionError, InvalidArgumentError
+from vidkin.index.storage.contract import WindowMatrix
+from vidkin.index.storage.place import Place
+from vidkin.index.storage.records import (
+    VideoRecord,
+    WindowVectors,
+)
+
+SNAPSHOT_FILE = "tables.snapshot"
+
+_CHECKSUM = struct.Struct("!I")
+
+# Part of what identifies the tables, so that a copy of another layout is not read.
+_LAYOUT = "1"
+
+_WINDOW_TYPES = {
+    "vectors": np.float16,
+    "video_ids": np.int64,
+    "windows": np.int64,
+    "starts": np.float64,
+    "ends": np.float64,
+    "first_frames": np.int64,
+    "last_frames": np.int64,
+}
+
+
+@dataclass(frozen=True)
+class SnapshotWindows:
+    """All windows of an index, in the order of the table.
+
+    Attributes:
+        vectors: [N, E] float16.
+        video_ids, windows: [N] int64, as in :class:`~vidkin.index.storage.contract.WindowMatrix`.
+        starts, ends, first_frames, last_frames: [N], as in :class:`~vidkin.index.storage.records.WindowVectors`.
+    """
+
+    vectors: NDArray[np.float16]
+    video_ids: NDArray[np.int64]
+    windows: NDArray[np.int64]
+    starts: NDArray[np.float64]
+    ends: NDArray[np.float64]
+    first_frames: NDArray[np.int64]
+    last_frames: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name, kind in _WINDOW_TYPES.items():
+            column = getattr(self, name)
+            shape = column.shape if name != "vectors" else column.shape[:-1]
+            if column.dtype != kind or shape != (len(self.vectors),):
+                raise InvalidArgumentError(
+                    f"{name} must be of {len(self.vectors)} windows and {np.dtype(kind)}, got {list(column.shape)} "
+                    f"{column.dtype}"
+                )
+
+    @cached_property
+    def matrix(self) -> WindowMatrix:
+        """The window vectors as one matrix in float32, made when it is first asked for."""
+        return WindowMatrix(self.vectors.astype(np.float32), self.video_ids, self.windows)
+
+    def of_videos(self, video_ids: Sequence[int]) -> list[WindowVectors]:
+        """The windows of each of these videos, vectors as float16."""
+        rows = np.flatnonzero(np.isin(self.video_ids, video_ids))
+        rows = rows[np.lexsort((self.windows[rows], self.video_ids[rows]))]
+        owners = self.video_ids[rows]
+        firsts, ends = (np.searchsorted(owners, video_ids, side) for side in ("left", "right"))
+        return [self._of_rows(rows[first:end]) for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)]
+
+    def _of_rows(self, rows: NDArray[np.int64]) -> WindowVectors:
+        return WindowVectors(
+            self.vectors[rows], self.starts[rows], self.ends[rows], self.first_frames[rows], self.last_frames[rows]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What the tables held when it was written.
+
+    Attributes:
+        state: Identifies the files of the tables, from :func:`state_of_tables`.
+        records: Records of all videos.
+        windows: All windows; None if there are so many that Lance searches them.
+    """
+
+    state: str
+    records: Sequence[VideoRecord]
+    windows: SnapshotWindows | None
+
+
+def state_of_tables(place: Place, tables: Iterable[str]) -> str | None:
+    """Identify the files of tables as they are now: another commit, another text.
+
+    None on object storage, where asking takes as long as opening the tables.
+    """
+    if place.folder is None:
+        return None
+    found = []
+    for table in tables:
+        root = place.address(table)
+        for folder, _, files in os.walk(root):
+            name = table + folder[len(root) :]
+            for file in files:
+                try:
+                    status = os.lstat(f"{folder}{os.sep}{file}")
+                except FileNotFoundError:  # a writer has just removed it
+                    continue
+                found.append((f"{name}{os.sep}{file}", status.st_size, status.st_mtime_ns))
+    return hashlib.blake2b(repr((_LAYOUT, sorted(found))).encode(), digest_size=16).hexdigest()
+
+
+def read_snapshot(place: Place, tables: Iterable[str]) -> Snapshot | None:
+    """Read the copy of the tables; None if there is none, if they have changed since, or if it is damaged."""
+    state = state_of_tables(place, tables)
+    if state is None:
+        return None
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        content = place.read(SNAPSHOT_FILE)
+        if content is None or _CHECKSUM.unpack_from(content)[0] != zlib.crc32(content[_CHECKSUM.size :]):
+            return None
+        arrays = load(content[_CHECKSUM.size :])
+        if arrays["state"].tobytes().decode() != state:
+            return None
+        names, *rows = parse_json(arrays["records"].tobytes())
+        at = names.index("path")
+        for row in rows:
+            # The bytes of a name are kept, as in the tables: another process may have another encoding for them.
+            row[at] = os.fsdecode(row[at].encode("utf-8", "surrogateescape"))
+        records = [VideoRecord(**dict(zip(names, row, strict=True))) for row in rows]
+        windows = SnapshotWindows(**{name: arrays[name] for name in _WINDOW_TYPES}) if "vectors" in arrays else None
+        return Snapshot(state, records, windows)
+    except (
+        *(OSError, CollectionError, struct.error, SafetensorError),
+        *(ValueError, LookupError, TypeError, AttributeError, RecursionError),
+    ):
+        return None
+
+
+def write_snapshot(place: Place, snapshot: Snapshot) -> None:
+    """Write the copy that :func:`read_snapshot` reads; whoever cannot has none."""
+    from safetensors.numpy import save
+
+    names = [field.name for field in fields(VideoRecord)]
+    rows = [[getattr(record, name) for name in names] for record in snapshot.records]
+    at = names.index("path")
+    for row in rows:
+        row[at] = os.fsencode(row[at]).decode("utf-8", "surrogateescape")
+    records = json.dumps([names, *rows], separators=(",", ":"))
+    arrays: dict[str, NDArray[Any]] = {"state": _bytes(snapshot.state), "records": _bytes(records)}
+    if snapshot.windows is not None:
+        arrays |= {name: np.ascontiguousarray(getattr(snapshot.windows, name)) for name in _WINDOW_TYPES}
+    content = save(arrays)
+    try:
+        place.write(SNAPSHOT_FILE, _CHECKSUM.pack(zlib.crc32(content)) + content, sync=False)
+    except (OSError, CollectionError):
+        return  # the tables hold all of it
+
+
+def _bytes(text: str) -> NDArray[np.uint8]:
+    return np.frombuffer(text.encode(), np.uint8)

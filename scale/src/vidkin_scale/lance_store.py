@@ -1,0 +1,533 @@
+"""The store on disk: two Lance tables and the files of features, in one folder."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError
+from vidkin.index.storage.contract import (
+    Catalog,
+    NearestWindows,
+    WindowMatrix,
+    check_dimension,
+    check_entries,
+    check_path_is_free,
+    check_vectors,
+)
+from vidkin.index.storage.feature_files import FeatureFiles
+from vidkin.index.storage.files import REMEDY, writing
+from vidkin.index.storage.manifest import Manifest
+from vidkin.index.storage.missing_parts import find_missing_parts, rebuild_parts
+from vidkin.index.storage.place import Place
+from vidkin.index.storage.records import (
+    Entry,
+    VideoRecord,
+    WindowVectors,
+    WindowWhitening,
+    distinct_windows,
+    window_vectors,
+)
+from vidkin.index.storage.stores import StoreKind, window_whitening
+from vidkin.similarity import FrameFeatures
+from vidkin_scale.lance_nearest import WindowSearch, build_window_index
+from vidkin_scale.lance_rows import (
+    VIDEO_COLUMNS,
+    VIDEO_WINDOW_COLUMNS,
+    all_windows,
+    record_rows,
+    records_from_rows,
+    video_schema,
+    window_rows,
+)
+from vidkin_scale.lance_snapshot import Snapshot, read_snapshot, state_of_tables, write_snapshot
+from vidkin_scale.lance_table import LanceTable, new_session
+
+_Result = TypeVar("_Result")
+
+# Small files are merged after this many commits; otherwise commits and reads get slower and slower.
+_COMMITS_UNTIL_COMPACTION = 256
+
+# Time that a reader has to finish if it began before a compaction; after that it starts again by itself.
+_KEEP_VERSIONS = timedelta(minutes=2)
+
+_NEXT_ID = "vidkin.next_id"
+
+# Number of ids skipped after a fence: a writer that lost its lock may still write files for them.
+_IDS_TO_SKIP = 1000
+
+VIDEOS_TABLE, WINDOWS_TABLE = TABLES = "videos.lance", "windows.lance"
+
+# Attempts of a reader that a busy writer keeps overtaking.
+_MOST_READINGS = 10
+
+# The list of videos cannot be rebuilt from anything else in the index.
+REMEDY_OF_VIDEOS = (
+    "restore it from a backup, or delete videos.lance, windows.lance and features there (not decisions.json) and run "
+    "`vidkin index` to read all videos again"
+)
+
+
+class LanceStore:
+    """A :class:`~vidkin.index.storage.contract.VectorStore` in a folder, on disk or on object storage.
+
+    * ``videos.lance``: one row a video. Written last and removed first: a video without a row here does not exist.
+    * ``windows.lance``: one row a window, searched exactly in memory while there are fewer than
+      ``exact_below``, and by an approximate index (IVF with binary quantization, true distances for the
+      best) beyond.
+    * ``features``: one file a video.
+
+    Each commit is atomic, so a killed writer leaves at worst features without a video, which
+    :meth:`recover` removes. Readers hold on to their versions and are never blocked; so that this is true
+    of files as well, those of removed videos are deleted by the next :meth:`recover` only. A killed process
+    loses nothing that was committed; a power cut may lose what the file system has not yet written. What is
+    missing or damaged is a :class:`CollectionDamagedError` to whoever needs it, never an incomplete result;
+    :meth:`recover` rebuilds windows from the features, and marks videos without features as stale.
+
+    As long as the tables are as the last :meth:`optimize` or :meth:`remove` left them, reading needs only its copy
+    (:mod:`vidkin_scale.lance_snapshot`); they are opened when something else is asked for, in the newest version.
+
+    Args:
+        place: Where the store is, from :func:`vidkin.index.open_place`.
+        exact_below: Number of windows from which :meth:`optimize` builds the approximate index.
+        keep_versions: How long superseded versions stay readable.
+        whitening: Says how windows are whitened while they are stored and compared, once that is needed; None: not at
+            all. Whoever reads windows gets them as they were.
+        distinct: Cosine from which on windows of parts are not stored, see
+            :func:`~vidkin.index.storage.records.distinct_windows`. Whoever reads windows gets all of them, made again
+            from the features.
+        parts: Number of stores that share the videos of the index. Each is asked for all nearest windows that are
+            wanted and has a share of them: once its index is approximate it looks for somewhat more than its share.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        exact_below: int = 50_000,
+        keep_versions: timedelta = _KEEP_VERSIONS,
+        whitening: Callable[[], WindowWhitening] | None = None,
+        distinct: float = 1.0,
+        parts: int = 1,
+    ) -> None:
+        self._place = place
+        self._parts = parts
+        self._features = FeatureFiles(self._place)
+        self._exact_below = exact_below
+        self._keep_versions = keep_versions
+        self._whitening = None if whitening is None else cache(whitening)
+        self._distinct = distinct
+        self._lock = threading.RLock()
+        self._commits = 0
+        self._next_id: int | None = None
+        self._search: WindowSearch | WindowMatrix | None = None
+        self._tables: tuple[LanceTable, LanceTable] | None = None
+        self._snapshot = read_snapshot(self._place, TABLES)
+        if self._snapshot is None:
+            self._open_tables()
+        else:
+            self._catalog = Catalog(self._snapshot.records)
+
+    @property
+    def is_whitened(self) -> bool:
+        return self._whitening is not None
+
+    def refresh(self) -> bool:
+        with self._lock:
+            if self._snapshot is not None and self._snapshot.state == state_of_tables(self._place, TABLES):
+                return False
+            if self._tables is None:
+                self._open_tables()
+                return True
+            before = self._versions()
+            self._open_together()
+            if self._versions() == before:
+                return False
+            self._load()
+            return True
+
+    def videos(self) -> list[VideoRecord]:
+        with self._lock:
+            return self._catalog.by_path()
+
+    def select(self, wanted: Callable[[VideoRecord], bool]) -> list[VideoRecord]:
+        with self._lock:
+            return self._catalog.select(wanted)
+
+    def count(self) -> int:
+        return len(self._catalog)
+
+    def get(self, video_id: int) -> VideoRecord:
+        return self._catalog.get(video_id)
+
+    def find(self, path: str) -> VideoRecord | None:
+        with self._lock:
+            return self._catalog.find(path)
+
+    def append(
+        self,
+        record: VideoRecord,
+        features: FrameFeatures | None = None,
+        windows: WindowVectors | None = None,
+    ) -> VideoRecord:
+        return self.append_many([Entry(record, features, windows)])[0]
+
+    def append_many(self, entries: Sequence[Entry]) -> list[VideoRecord]:
+        check_entries(entries)
+        if not entries:
+            return []
+        with self._lock:
+            self._videos.check_present()
+            first = self._first_free_id()
+            if self._videos.dataset is None:
+                # Check first: features without a list of videos mean that the list was lost.
+                self._videos.append(record_rows([]))
+            records = [replace(entry.record, id=first + at) for at, entry in enumerate(entries)]
+            described = [
+                (record.id, entry.features, entry.windows)
+                for record, entry in zip(records, entries, strict=True)
+                if entry.features is not None and entry.windows is not None
+            ]
+            self._features.write_many([(video_id, features) for video_id, features, _ in described])
+            windows = [(video_id, self._as_stored(windows)) for video_id, _, windows in described]
+            counts = {video_id: len(stored) for video_id, stored in windows}
+            records = [replace(record, windows=counts.get(record.id, 0)) for record in records]
+            if (rows := window_rows(windows)) is not None:
+                self._windows.append(rows)
+            replaced = [self._catalog.ids[r.path] for r in records if r.path in self._catalog.ids]
+            if replaced:
+                self._videos.upsert(record_rows(records), key="path")
+                self._forget(replaced)
+            else:
+                self._videos.append(record_rows(records))
+            self._next_id = first + len(records)
+            for record in records:
+                self._catalog.put(record)
+            self._note_commit()
+        return records
+
+    def update(self, records: Sequence[VideoRecord]) -> None:
+        with self._lock:
+            for record in records:
+                self._catalog.get(record.id)
+                check_path_is_free(record, self._catalog.ids)
+            if not records:
+                return
+            self._videos.check_present()
+            self._videos.upsert(record_rows(records), key="id")
+            for record in records:
+                self._catalog.put(record)
+            self._note_commit()
+
+    def read(self, video_id: int) -> FrameFeatures:
+        return self.read_many([video_id])[0]
+
+    def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
+        def read() -> list[FrameFeatures]:
+            for video_id in video_ids:
+                self._catalog.get_described(video_id, "features")
+            return self._features.read_many(video_ids)
+
+        return self._again_if_pruned(read)
+
+    def read_windows(self, video_id: int) -> WindowVectors:
+        return self.read_windows_many([video_id])[0]
+
+    def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
+        if self._distinct < 1:
+            # One after the other: the features of a film take a hundred times what its windows do.
+            made = (window_vectors(self.read(video_id)) for video_id in video_ids)
+            return [replace(windows, vectors=windows.vectors.astype(np.float16)) for windows in made]
+        found = self._again_if_pruned(lambda: self._read_windows(video_ids))
+        if self._whitening is None or not any(map(len, found)):
+            return found
+        # All at once; rounded as stores of windows that are not whitened round them.
+        vectors = np.concatenate([each.vectors for each in found if len(each)])
+        restored = self._whitening().restore(vectors).astype(np.float16)
+        parts = np.split(restored, np.cumsum([len(each) for each in found])[:-1])
+        return [replace(each, vectors=part) if len(each) else each for each, part in zip(found, parts, strict=True)]
+
+    def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
+        queries = check_vectors(vectors, limit)
+        if self._whitening is not None:
+            whitening = self._whitening()
+            check_dimension(queries, len(whitening.mean))
+            queries = whitening.apply(queries)
+        return self._again_if_pruned(lambda: self._window_search().nearest(queries, limit))
+
+    def window_count(self) -> int:
+        with self._lock:
+            return sum(record.windows for record in self._catalog)
+
+    def remove(self, video_ids: Iterable[int]) -> None:
+        with self._lock:
+            present = [video_id for video_id in set(video_ids) if video_id in self._catalog]
+            if not present:
+                return
+            if max(present) == max(self._catalog.by_id):
+                # An id identifies one video forever, also in notes that users keep elsewhere.
+                self._videos.note(_NEXT_ID, str(self._first_free_id()))
+            self._videos.delete("id", present)
+            self._forget(present)
+            self._note_commit()
+            # Usually nothing follows, and readers would open the tables until videos are added.
+            self._write_snapshot()
+
+    def recover(self) -> int:
+        with self._lock:
+            self.refresh()
+            if self._place.needs_fence():
+                self._fence()
+            self._videos.add_columns(video_schema())
+            self._features.remove_unfinished()
+            self._next_id = None
+            files, counts = self._features.sizes(), self._window_counts()
+            orphans = (files.keys() | counts.keys()) - self._catalog.by_id.keys()
+            if orphans:
+                self._windows.delete("video_id", orphans)
+                self._features.remove(orphans)
+                self._note_commit()
+            missing = find_missing_parts(self._catalog, files, counts)
+            if missing:
+                changed = rebuild_parts(missing, self._catalog.by_id, self._features, self._replace_windows)
+                self._windows.delete("video_id", [record.id for record in changed])
+                self.update(changed)
+            return len(orphans)
+
+    def missing(self) -> dict[int, str]:
+        with self._lock:
+            parts = find_missing_parts(self._catalog, self._features.sizes(), self._window_counts())
+            return {part.video_id: part.cause for part in parts}
+
+    def discard_features(self, video_ids: Iterable[int]) -> None:
+        """Delete the features of videos, so that :meth:`recover` marks them as stale."""
+        with self._lock:
+            self._features.remove(video_ids)
+
+    def check_videos(self) -> None:
+        """Read the list of videos whole; :class:`CollectionDamagedError` if it is damaged."""
+        LanceTable(self._place, VIDEOS_TABLE, session=new_session, remedy=REMEDY_OF_VIDEOS).read_through()
+
+    def remove_damaged_windows(self, cause: str = "") -> dict[str, str]:
+        """Read all windows; if that fails, or for a cause, delete them, so that :meth:`recover` rebuilds them.
+
+        Returns:
+            The cause by the path of what was deleted.
+        """
+        address = self._place.address(WINDOWS_TABLE)
+        with self._lock:
+            try:
+                if cause:
+                    raise CollectionDamagedError(f"{address} {cause}")
+                LanceTable(self._place, WINDOWS_TABLE, session=new_session).read_through()
+            except CollectionDamagedError as error:
+                with writing(self._place.uri):
+                    self._place.delete_folder(WINDOWS_TABLE)
+                self._tables = self._search = self._snapshot = None
+                return {address: str(error)}
+            return {}
+
+    def optimize(self) -> None:
+        with self._lock:
+            self._compact()
+            build_window_index(self._windows, exact_below=self._exact_below, parts=self._parts)
+            self._search = None
+            self._write_snapshot()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._tables is not None:
+                self._videos.dataset = self._windows.dataset = None
+            self._snapshot = None
+            self._catalog.clear()
+            self._search = None
+
+    @property
+    def _videos(self) -> LanceTable:
+        return self._open_tables()[0]
+
+    @property
+    def _windows(self) -> LanceTable:
+        return self._open_tables()[1]
+
+    def _open_tables(self) -> tuple[LanceTable, LanceTable]:
+        """The tables; opened, with what they hold now, if a copy of them was enough so far."""
+        with self._lock:
+            if self._tables is None:
+                session = cache(new_session)
+                self._tables = (
+                    LanceTable(self._place, VIDEOS_TABLE, session=session, remedy=REMEDY_OF_VIDEOS),
+                    LanceTable(self._place, WINDOWS_TABLE, session=session),
+                )
+                self._open_together()
+                self._load()
+            return self._tables
+
+    def _as_stored(self, windows: WindowVectors) -> WindowVectors:
+        """The windows of a video that are stored, as they are compared."""
+        if not len(windows):
+            return windows
+        vectors = windows.vectors.astype(np.float32, copy=False)
+        if self._whitening is not None:
+            vectors = self._whitening().apply(vectors)
+        return replace(windows, vectors=vectors).of_rows(distinct_windows(windows, vectors, self._distinct))
+
+    def _write_snapshot(self) -> None:
+        """Write what readers need of the tables, so that they need not open them."""
+        before, tables = state_of_tables(self._place, TABLES), self._open_tables()
+        if before is None or any(table.dataset is None or not table.is_newest() for table in tables):
+            return
+        known, windows = self._known_ids(), None
+        if not WindowSearch(self._windows, known).is_indexed:
+            windows = all_windows(self._windows.read(VIDEO_WINDOW_COLUMNS))
+            if len(windows.vectors) != self.window_count() or not np.isin(windows.video_ids, known).all():
+                return  # left behind by a killed writer, or incomplete
+        if state_of_tables(self._place, TABLES) == before:
+            self._snapshot = Snapshot(before, self._catalog.by_path(), windows)
+            write_snapshot(self._place, self._snapshot)
+
+    def _known_ids(self) -> NDArray[np.int64]:
+        return np.sort(np.fromiter(self._catalog.by_id, np.int64, len(self._catalog)))
+
+    def _fence(self) -> None:
+        """Make sure that a writer that has lost its lock without knowing can change nothing any more.
+
+        Its commits fail from now on, and files that it may still write or delete belong to unused ids.
+        """
+        self._videos.fence()
+        self._windows.fence()
+        self._next_id = None
+        self._videos.note(_NEXT_ID, str(self._first_free_id() + _IDS_TO_SKIP))
+        self._place.note_fence()
+
+    def _versions(self) -> tuple[int, int]:
+        return self._videos.version, self._windows.version
+
+    def _open_together(self) -> None:
+        """Move both tables to their newest versions, as far as possible to versions that belong together."""
+        # A removal deletes the record first, then the windows: if no record changed while the other
+        # table was opened, it holds everything that the records promise.
+        for _ in range(5):
+            self._videos.refresh()
+            self._windows.refresh()
+            if self._videos.is_newest():
+                break
+        if self._videos.version == 0 and (self._windows.version > 0 or self._features.any()):
+            self._videos.refresh()  # A writer may have just started.
+            if self._videos.version == 0:
+                raise CollectionDamagedError(f"{self._videos.uri} is missing; {self._videos.remedy}")
+            self._windows.refresh()
+
+    def _load(self) -> None:
+        rows = self._videos.read(list(VIDEO_COLUMNS))
+        self._catalog = Catalog([] if rows is None else records_from_rows(rows))
+        self._search = self._snapshot = None
+
+    def _note_commit(self) -> None:
+        self._search = self._snapshot = None
+        self._commits += 1
+        if self._commits % _COMMITS_UNTIL_COMPACTION == 0:
+            self._compact()
+
+    def _compact(self) -> None:
+        self._videos.compact(keep=self._keep_versions)
+        self._windows.compact(keep=self._keep_versions)
+        self._search = None
+
+    def _forget(self, video_ids: Sequence[int]) -> None:
+        """Remove what belongs to records that are no longer in the table of videos, except files."""
+        self._windows.delete("video_id", video_ids)
+        self._catalog.drop(video_ids)
+
+    def _first_free_id(self) -> int:
+        if self._next_id is None:
+            noted = int(self._videos.noted(_NEXT_ID) or 1)
+            used = self._features.sizes().keys() | self._window_counts().keys() | self._catalog.by_id.keys()
+            self._next_id = max([noted, *(number + 1 for number in used)])
+        return self._next_id
+
+    def _replace_windows(self, rebuilt: Mapping[int, WindowVectors]) -> None:
+        """Store windows of videos in place of those that are left."""
+        stored = [(video_id, self._as_stored(windows)) for video_id, windows in rebuilt.items()]
+        self._windows.delete("video_id", rebuilt)
+        if (rows := window_rows(stored)) is not None:
+            self._windows.append(rows)
+        self.update([replace(self._catalog.get(video_id), windows=len(windows)) for video_id, windows in stored])
+
+    def _window_counts(self) -> dict[int, int]:
+        """Number of windows of each video that has any."""
+        rows = self._windows.read(["video_id"])
+        if rows is None:
+            return {}
+        ids, counts = np.unique(rows["video_id"].to_numpy(), return_counts=True)
+        return dict(zip(ids.tolist(), counts.tolist(), strict=True))
+
+    def _again_if_pruned(self, action: Callable[[], _Result]) -> _Result:
+        """Run a read, and again at the newest version if files of this version are gone by now."""
+        for _ in range(_MOST_READINGS):
+            try:
+                return action()
+            except CollectionDamagedError:
+                # Nobody has written since: this is the newest version, so the data is really missing.
+                if not self.refresh():
+                    raise
+        return action()
+
+    def _read_windows(self, video_ids: Sequence[int]) -> list[WindowVectors]:
+        counts = [self._catalog.get_described(video_id, "windows").windows for video_id in video_ids]
+        some = [video_id for video_id, count in zip(video_ids, counts, strict=True) if count]
+        if not some:
+            return [WindowVectors.empty() for _ in video_ids]
+        windows = None if self._snapshot is None else self._snapshot.windows
+        if windows is None:
+            search = self._window_search()
+            if isinstance(search, WindowSearch) and search.is_indexed:
+                rows = search.rows_of(some, VIDEO_WINDOW_COLUMNS)
+            else:
+                wanted = f"video_id in ({', '.join(map(str, some))})"
+                rows = self._windows.read(VIDEO_WINDOW_COLUMNS, filter=wanted)
+            if rows is None:
+                raise self._incomplete()
+            windows = all_windows(rows)
+        found = windows.of_videos(video_ids)
+        if [len(each) for each in found] != counts:
+            raise self._incomplete()
+        return found
+
+    def _window_search(self) -> WindowSearch | WindowMatrix:
+        with self._lock:
+            if self._snapshot is not None and self._snapshot.windows is not None:
+                return self._snapshot.windows.matrix
+            if self._search is None:
+                # Cheap and sufficient: there may be windows without a record, never a record without windows.
+                if self._windows.row_count() < self.window_count():
+                    raise self._incomplete()
+                self._search = WindowSearch(self._windows, self._known_ids(), self._parts)
+            return self._search
+
+    def _incomplete(self) -> CollectionDamagedError:
+        return CollectionDamagedError(
+            f"{self._windows.uri} is damaged: it has {self._windows.row_count()} of the {self.window_count()} windows "
+            f"of the videos; {REMEDY}"
+        )
+
+
+def _open_lance(place: Place, manifest: Manifest) -> LanceStore:
+    return LanceStore(place, whitening=window_whitening(place, manifest), distinct=manifest.distinct)
+
+
+def _lance_places(place: Place, address: str | None) -> list[Place]:
+    if address is not None:
+        raise InvalidArgumentError(f"the store lance has no address, got {address!r}")
+    return [place]
+
+
+LANCE = StoreKind(open=_open_lance, places=_lance_places)
+"""The kind of store that indexes on object storage have, of tables that Lance and LanceDB read."""

@@ -1,0 +1,56 @@
+"""Temporary folders of processes that may be killed: the next one clears what is left of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from vidkin._base.locks import open_lock
+
+_PREFIX, _LOCK, _CONTENT = "vidkin-run-", "lock", "files"
+
+
+class TemporaryFolder:
+    """A new folder that only this account can read; a lock beside it ends with this process, however that ends.
+
+    Attributes:
+        path: The folder.
+
+    Raises:
+        OSError: The system refuses to make it.
+    """
+
+    def __init__(self) -> None:
+        self._root = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock = open_lock(self._root / _LOCK)
+        self.path = self._root / _CONTENT
+        try:
+            self._lock.acquire(timeout=0)
+            self.path.mkdir()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Delete the folder and all that is in it."""
+        self._lock.release()
+        shutil.rmtree(self._root, ignore_errors=True)
+
+
+def remove_abandoned_folders() -> None:
+    """Delete the folders of processes of this account that have ended without doing so."""
+    own = os.geteuid() if hasattr(os, "geteuid") else None
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError, TimeoutError):  # removed meanwhile, or still in use
+            state = path.lstat()
+            # One without a lock is just being made.
+            if not stat.S_ISDIR(state.st_mode) or own not in (None, state.st_uid) or not (path / _LOCK).is_file():
+                continue
+            lock = open_lock(path / _LOCK)
+            lock.acquire(timeout=0)
+            lock.release()
+            shutil.rmtree(path, ignore_errors=True)

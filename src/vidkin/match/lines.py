@@ -1,0 +1,241 @@
+"""Straight lines in a map of frame similarities: stretches of one video that run through another at one speed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["AlignedLine", "find_lines"]
+
+Map = NDArray[np.float32]
+Times = NDArray[np.float64]
+
+SPEEDS = (1.0, 0.5, 0.57, 0.66, 0.76, 0.87, 1.15, 1.32, 1.52, 1.74, 2.0, 2.4)
+"""Speeds that are tried, seconds of target per second of query; the speed of a line found is then fitted."""
+SPEED_LIMITS = (0.45, 2.6)
+# Evidence of a line at another speed must exceed that of the line at speed 1 by this share: sampling alone moves it.
+_OTHER_SPEED = 1.08
+# Speeds other than 1 whose best line is fitted.
+_FITTED_SPEEDS = 2
+# Seconds without evidence that end a line: nothing is bridged that does not match.
+_MAX_GAP = 1.6
+# A fit is repeated until it no longer finds more evidence, at most this many times.
+_MAX_FITS = 4
+# Lines with a smaller share of the evidence of the strongest one are not looked for.
+_MIN_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedLine:
+    """A stretch of the query in the target: target time = offset + speed * query time.
+
+    Attributes:
+        speed: Seconds of target per second of query.
+        offset: Seconds of target at the start of the query.
+        rows: [N] frames of the query on the line, without gaps.
+        columns: [N] the frame of the target that each of these shows.
+        evidence: Sum of the map along the line, in seconds of a perfect match.
+    """
+
+    speed: float
+    offset: float
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    evidence: float
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_lines: int = 8) -> list[AlignedLine]:
+    """The lines with the most evidence, strongest first, each without the cells of those before it.
+
+    A run on a line is the stretch whose sum of evidence, weighted by the seconds that a query frame stays, is largest.
+
+    Args:
+        evidence: [Tq, Tt] similarity of frames above what speaks for a match; negative where it speaks against one.
+        query_times: [Tq] seconds, increasing.
+        target_times: [Tt] seconds, increasing.
+        max_lines: Lines to return at most.
+    """
+    if not evidence.size or evidence.max() <= 0:
+        return []
+    search = _Search(evidence.copy(), query_times, target_times)
+    found: list[AlignedLine] = []
+    for _ in range(max_lines):
+        line = search.find()
+        if line is None or (found and line.evidence < _MIN_SHARE * found[0].evidence):
+            break
+        found.append(line)
+        search.clear(line)
+    return found
+
+
+class _Search:
+    """The search for lines in one map, cells of which are taken out by the lines that were found.
+
+    Args:
+        left: [Tq, Tt] the map; changed.
+        query_times, target_times: Seconds.
+    """
+
+    def __init__(self, left: Map, query_times: Times, target_times: Times) -> None:
+        self._left, self._query_times, self._target_times = left, query_times, target_times
+        self._stays = _stays(query_times)
+        self._period = float(np.median(np.diff(target_times))) if len(target_times) > 1 else 1.0
+        speeds = SPEEDS if len(query_times) > 2 else SPEEDS[:1]
+        offsets = [self._offsets(speed) for speed in speeds]
+        self._firsts = np.cumsum([0, *(len(part) for part in offsets)])[:-1]
+        self._speeds = np.repeat(speeds, [len(part) for part in offsets])
+        self._all_offsets = np.concatenate(offsets)
+        lines = self._all_offsets[:, None] + self._speeds[:, None] * query_times[None]
+        self._columns = self._nearest(lines)
+
+    def _offsets(self, speed: float) -> Times:
+        reach = speed * self._query_times
+        first, last = self._target_times[0] - reach[-1], self._target_times[-1] - reach[0] + self._period
+        return np.arange(first, last, self._period / 2)
+
+    def find(self) -> AlignedLine | None:
+        """The best line of what is left."""
+        sums = np.cumsum(self._along(self._columns) * self._stays, axis=1)
+        lowest = np.minimum(np.minimum.accumulate(sums, axis=1)[:, :-1], 0.0)
+        before = np.concatenate([np.zeros((len(sums), 1), np.float32), lowest], axis=1)
+        gains = (sums - before).max(axis=1)
+        of_speeds = np.maximum.reduceat(gains, self._firsts)
+        best: AlignedLine | None = None
+        for number in [0, *(1 + np.argsort(-of_speeds[1:])[:_FITTED_SPEEDS]).tolist()]:
+            if of_speeds[number] <= 0:
+                continue
+            last = self._firsts[number + 1] if number + 1 < len(self._firsts) else len(gains)
+            at = self._firsts[number] + int(np.argmax(gains[self._firsts[number] : last]))
+            start = float(self._speeds[at]), float(self._all_offsets[at])
+            for is_free in (False, True) if number == 0 else (True,):
+                line = self._fitted(*start, is_free)
+                bar = 0.0 if best is None else best.evidence * (_OTHER_SPEED if best.speed == 1.0 else 1.0)
+                if line is not None and line.evidence > bar:
+                    best = line
+        return best
+
+    def clear(self, line: AlignedLine) -> None:
+        """Take the cells of a line out of the map, and those beside them."""
+        for step in (-1, 0, 1):
+            columns = line.columns + step
+            inside = (columns >= 0) & (columns < len(self._target_times))
+            self._left[line.rows[inside], columns[inside]] = -1.0
+
+    def _nearest(self, times: Times) -> NDArray[np.intp]:
+        """Position of the target frame nearest to each time; -1 beyond the ends."""
+        target = self._target_times
+        if len(target) > 1:
+            columns = np.clip(np.searchsorted(target, times), 1, len(target) - 1)
+            columns -= times - target[columns - 1] < target[columns] - times
+        else:
+            columns = np.zeros(times.shape, np.intp)
+        beyond = (times < target[0] - 0.75 * self._period) | (times > target[-1] + 0.75 * self._period)
+        columns[beyond] = -1
+        return columns
+
+    def _along(self, columns: NDArray[np.intp]) -> Map:
+        """[..., Tq] the map along lines; a frame beyond the end of the target is a mismatch that ends a run."""
+        rows = np.arange(columns.shape[-1])
+        return np.where(columns >= 0, self._left[rows, columns], np.float32(-1.0))
+
+    def _run(self, columns: NDArray[np.intp]) -> tuple[int, int, float]:
+        """First row, one past the last row, and evidence of the best run on one line without gaps."""
+        values = self._along(columns) * self._stays
+        first, last, total = _best_sum(values)
+        # Rows with evidence; a gap between two of them that is too long divides the run.
+        positive = first + np.flatnonzero(values[first:last] > 0)
+        if len(positive) < 2:
+            return first, last, total
+        limit = max(_MAX_GAP, 2.5 * float(np.median(np.diff(self._query_times))))
+        wide = np.flatnonzero(np.diff(self._query_times[positive]) > limit)
+        if not len(wide):
+            return first, last, total
+        parts = np.split(positive, wide + 1)
+        sums = [float(values[part[0] : part[-1] + 1].sum()) for part in parts]
+        chosen = parts[int(np.argmax(sums))]
+        return int(chosen[0]), int(chosen[-1]) + 1, max(sums)
+
+    def _fitted(self, speed: float, offset: float, is_free: bool) -> AlignedLine | None:
+        """A line moved to where the map is highest, as long as that loses no evidence.
+
+        Args:
+            speed, offset: Of the line at first.
+            is_free: Whether the speed is fitted, too.
+        """
+        best: AlignedLine | None = None
+        for _ in range(_MAX_FITS):
+            columns = self._nearest(offset + speed * self._query_times)
+            first, last, total = self._run(columns)
+            if last <= first or total <= 0 or (best is not None and total < best.evidence - 1e-6):
+                break
+            is_better = best is None or total > best.evidence + 1e-6
+            best = AlignedLine(speed, offset, np.arange(first, last), columns[first:last], total)
+            if not is_better:
+                break
+            inside = best.columns >= 0
+            rows = best.rows[inside]
+            peaks, weights = _peaks(self._left, rows, best.columns[inside], self._target_times)
+            moved = _regress(self._query_times[rows], peaks, weights, speed, is_free)
+            if moved is None:
+                break
+            speed, offset = moved
+        return best
+
+
+def _stays(times: Times) -> NDArray[np.float32]:
+    """[T] seconds that each frame stays; a frame that stays for long, as in a slide, counts as two."""
+    if len(times) < 2:
+        return np.ones(1, np.float32)
+    steps = np.diff(times)
+    usual = float(np.median(steps))
+    return np.asarray(np.minimum(np.append(steps, usual), 2 * usual), np.float32)
+
+
+def _best_sum(values: NDArray[np.float32]) -> tuple[int, int, float]:
+    sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+    lowest = np.minimum.accumulate(sums)
+    last = int(np.argmax(sums - lowest))
+    first = int(np.argmin(sums[: last + 1]))
+    return first, last, float(sums[last] - sums[first])
+
+
+def _peaks(
+    left: Map, rows: NDArray[np.intp], columns: NDArray[np.intp], target_times: Times
+) -> tuple[Times, NDArray[np.float64]]:
+    """[N] time of the target at which the map is highest near a line in each row, and how distinct the peak is."""
+    near = np.clip(columns[:, None] + np.arange(-2, 3), 0, left.shape[1] - 1)
+    values = left[rows[:, None], near].astype(np.float64)
+    highest = np.argmax(values, axis=1)
+    every = np.arange(len(rows))
+    center = np.clip(near[every, highest], 1, max(1, left.shape[1] - 2))
+    times = target_times[np.minimum(near[every, highest], left.shape[1] - 1)].astype(np.float64)
+    if left.shape[1] > 2:
+        one, two, three = (left[rows, center + step].astype(np.float64) for step in (-1, 0, 1))
+        bend = one - 2 * two + three
+        shift = np.where(bend < -1e-3, np.clip(0.5 * (one - three) / np.minimum(bend, -1e-3), -0.5, 0.5), 0.0)
+        step = (target_times[center + 1] - target_times[center - 1]) / 2
+        inner = center == near[every, highest]
+        times = np.where(inner, target_times[center] + shift * step, times)
+    distinct = np.maximum(values.max(axis=1) - values.mean(axis=1), 0.0)
+    return times, np.where(values.max(axis=1) > 0, distinct, 0.0)
+
+
+def _regress(
+    times: Times, peaks: Times, weights: NDArray[np.float64], speed: float, is_free: bool
+) -> tuple[float, float] | None:
+    """Speed and offset by weighted least squares; the speed stays where frames say too little about it."""
+    total = weights.sum()
+    if total < 1e-3:
+        return None
+    middle, goal = (weights * times).sum() / total, (weights * peaks).sum() / total
+    if is_free and len(times) >= 6:
+        spread = (weights * (times - middle) ** 2).sum()
+        if spread > 1e-6:
+            slope = (weights * (times - middle) * (peaks - goal)).sum() / spread
+            speed = float(np.clip(slope, *SPEED_LIMITS))
+    return speed, float(goal - speed * middle)

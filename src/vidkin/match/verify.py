@@ -1,0 +1,116 @@
+"""The verifier: a small trained network that turns the numbers of a comparison into the probability of a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.values import read_json
+from vidkin.errors import InvalidArgumentError
+from vidkin.match.measure import NUMBERS
+
+__all__ = ["Verifier", "read_verifier"]
+
+Floats = NDArray[np.float32]
+
+# A network of another size is no verifier of ours: files of strangers are bounded.
+_MAX_UNITS, _MAX_KNOTS = 256, 64
+# Numbers far outside of what training saw say no more than its edge.
+_MAX_DEVIATIONS = 6.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verifier:
+    """A network with one hidden layer over `NUMBERS`, and a monotone calibration of its output.
+
+    ``score = calibrate(sigmoid(out . tanh(hidden @ ((x - mean) / deviation) + hidden_bias) + out_bias))``
+
+    Attributes:
+        mean, deviation: [F] of the numbers in training.
+        hidden: [U, F] weights; hidden_bias: [U].
+        out: [U] weights; out_bias: a number.
+        knots: [K, 2] outputs and the scores that they stand for, both increasing from 0 to 1.
+    """
+
+    mean: Floats
+    deviation: Floats
+    hidden: Floats
+    hidden_bias: Floats
+    out: Floats
+    out_bias: float
+    knots: Floats
+
+    def __post_init__(self) -> None:
+        count, units = len(NUMBERS), len(self.out)
+        for name, shape in (
+            ("mean", (count,)),
+            ("deviation", (count,)),
+            ("hidden", (units, count)),
+            ("hidden_bias", (units,)),
+            ("out", (units,)),
+        ):
+            values = getattr(self, name)
+            if values.shape != shape or not np.isfinite(values).all():
+                raise InvalidArgumentError(f"{name} must be {list(shape)} finite numbers, got {list(values.shape)}")
+        if not 1 <= units <= _MAX_UNITS or (self.deviation <= 0).any():
+            raise InvalidArgumentError(f"a verifier has 1 to {_MAX_UNITS} units and deviations above 0")
+        knots = self.knots
+        is_curve = knots.ndim == 2 and knots.shape[1:] == (2,) and 2 <= len(knots) <= _MAX_KNOTS
+        if not is_curve or (np.diff(knots, axis=0) < 0).any() or knots[0].tolist() != [0, 0]:
+            raise InvalidArgumentError("knots must be 2 to 64 pairs that increase from 0, 0 to 1, 1")
+        if knots[-1].tolist() != [1, 1]:
+            raise InvalidArgumentError("knots must end at 1, 1")
+
+    def score(self, numbers: Floats) -> NDArray[np.float64]:
+        """[...] scores in [0, 1] of numbers [..., F]: .7 and more is a copy, below .2 nothing in common."""
+        scaled = np.clip((numbers - self.mean) / self.deviation, -_MAX_DEVIATIONS, _MAX_DEVIATIONS)
+        units = np.tanh(scaled @ self.hidden.T + self.hidden_bias)
+        raw = 1.0 / (1.0 + np.exp(-np.clip((units @ self.out + self.out_bias).astype(np.float64), -40, 40)))
+        return np.asarray(np.interp(raw, self.knots[:, 0], self.knots[:, 1]), np.float64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The network as JSON has it."""
+        return {
+            "numbers": list(NUMBERS),
+            "mean": _listed(self.mean),
+            "deviation": _listed(self.deviation),
+            "hidden": _listed(self.hidden),
+            "hidden_bias": _listed(self.hidden_bias),
+            "out": _listed(self.out),
+            "out_bias": self.out_bias,
+            "knots": _listed(self.knots),
+        }
+
+
+def read_verifier(path: Path) -> Verifier:
+    """Read the network of a JSON file; what it was trained on stands beside it.
+
+    Raises:
+        InvalidArgumentError: The file is no verifier, or one of other numbers.
+    """
+    try:
+        document = read_json(path)
+    except ValueError as error:
+        raise InvalidArgumentError(f"{path} is no verifier: {error}") from error
+    if not isinstance(document, Mapping) or document.get("numbers") != list(NUMBERS):
+        raise InvalidArgumentError(f"{path} is no verifier of the numbers that this version measures")
+    try:
+        arrays = {
+            name: np.array(document[name], np.float32)
+            for name in ("mean", "deviation", "hidden", "hidden_bias", "out", "knots")
+        }
+        return Verifier(**arrays, out_bias=float(document["out_bias"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{path} is no verifier: {error}") from error
+
+
+def _listed(values: Floats) -> Any:
+    """Numbers with as many digits as single precision has, in lists."""
+    if values.ndim > 1:
+        return [_listed(row) for row in values]
+    return [float(f"{value:.7g}") for value in values]

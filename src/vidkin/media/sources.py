@@ -1,0 +1,204 @@
+"""Whatever holds a video or a picture as a file: paths, bytes, open files, and frames in memory."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.stopping import check_wanted
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media.encode import write_video
+from vidkin.media.frames import Frames
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    Picture: TypeAlias = Image.Image | NDArray[np.uint8]
+    Source: TypeAlias = (
+        str
+        | os.PathLike[str]
+        | bytes
+        | bytearray
+        | memoryview
+        | IO[bytes]
+        | Image.Image
+        | NDArray[np.uint8]
+        | Frames
+        | Iterable[Image.Image | NDArray[np.uint8] | Frames]
+    )
+else:
+    Source = Any
+    """What every function that takes a video takes: a path, ``bytes``, an open binary file, a PIL image, an array
+    [H, W, 3] or [T, H, W, 3] of uint8 RGB, `Frames`, or an iterator of such frames."""
+
+ACCEPTED = (
+    "a path, bytes, an open binary file, a PIL image, Frames, an array [H, W, 3] or [T, H, W, 3] of uint8 RGB, "
+    "or an iterator of such frames"
+)
+
+_CHUNK = 1 << 20
+
+
+@contextmanager
+def open_source(
+    source: Source, frame_rate: float | None = None, *, name: str = "source"
+) -> Iterator[str | os.PathLike[str]]:
+    """Yield a file for a source: its own, or a temporary one that loses nothing.
+
+    What is in memory is thus read, sampled and described exactly as a file with it would be.
+
+    Args:
+        source: A video or a picture, see :data:`Source`. A picture is turned as its EXIF data say. Times of `Frames`
+            count from the first one.
+        frame_rate: Frames per second of an array or an iterator of several frames without times.
+        name: Name of the argument, for messages.
+
+    Raises:
+        InvalidArgumentError: It is none of these, or several frames have no rate; the message lists what is accepted.
+        MediaError: Raised in the block about the file; one about a temporary file names the kind of source instead.
+    """
+    if frame_rate is not None and not 0 < frame_rate < math.inf:
+        raise InvalidArgumentError(f"frame_rate must be above 0 frames per second, got {frame_rate}")
+    path = _own_path(source)
+    if path is not None:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
+        kind, written = _write(source, Path(folder), frame_rate, name)
+        try:
+            yield written
+        except MediaError as error:
+            if Path(error.path) != written:
+                raise
+            raise MediaError(kind, error.cause, error.temporary) from None
+
+
+def source_name(source: Source) -> str:
+    """The path of a source; empty for one that has none, such as frames in memory."""
+    path = _own_path(source)
+    return "" if path is None else os.fspath(path)
+
+
+def _own_path(source: Source) -> str | os.PathLike[str] | None:
+    """The path of a file, also of one that was opened by its name and not read yet."""
+    if isinstance(source, str | os.PathLike):
+        return source
+    file: Any = source
+    name = getattr(file, "name", None)
+    if not isinstance(name, str) or not hasattr(file, "fileno"):
+        return None
+    try:
+        is_same = os.path.samestat(os.fstat(file.fileno()), os.stat(name))
+        return os.path.abspath(name) if is_same and file.tell() == 0 else None
+    except (OSError, ValueError):  # closed, or no file of the system
+        return None
+
+
+def _write(source: Any, folder: Path, frame_rate: float | None, name: str) -> tuple[str, Path]:
+    """What the source is, in a word, and a new file with it."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        path = folder / "bytes"
+        path.write_bytes(source)
+        return "bytes", path
+    if hasattr(source, "read"):
+        path = folder / "file"
+        _copy(source, path, name)
+        return "open file", path
+    frames = _frames(source, name)
+    start = list(islice(frames, 2))
+    if not start:
+        raise InvalidArgumentError(f"{name} must have at least one frame, got none; accepted is {ACCEPTED}")
+    if len(start) == 1:
+        from PIL import Image
+
+        path = folder / "picture.png"
+        Image.fromarray(start[0][0]).save(path, compress_level=1)
+        return "picture", path
+    has_times = start[0][1] is not None
+    if not has_times and frame_rate is None:
+        raise InvalidArgumentError(
+            f"{name} has several frames, so frame_rate must be their number per second, above 0, got {frame_rate}"
+        )
+    path, times = folder / "frames.mkv", list[float]()
+    write_video(
+        path,
+        _noted(chain(start, frames), times, name),
+        rate=frame_rate or 25,
+        times=_clock(times) if has_times else None,
+        codec="ffv1",
+        crf=None,
+        preset=None,
+        pixel_format="bgr0",
+    )
+    return "frames", path
+
+
+def _copy(file: Any, path: Path, name: str) -> None:
+    try:
+        with path.open("wb") as copy:
+            while chunk := file.read(_CHUNK):
+                check_wanted()
+                if not isinstance(chunk, bytes | bytearray | memoryview):
+                    raise InvalidArgumentError(f"{name} must be opened as a binary file (mode 'rb'), got {file!r}")
+                copy.write(chunk)
+    except (OSError, ValueError, TypeError) as error:
+        if isinstance(error, InvalidArgumentError):
+            raise
+        raise InvalidArgumentError(f"{name} cannot be read as a file ({error}); accepted is {ACCEPTED}") from error
+
+
+def _frames(source: Any, name: str) -> Iterator[tuple[NDArray[np.uint8], float | None]]:
+    """Pictures [H, W, 3], each with its time if it has one."""
+    from PIL import Image, ImageOps
+
+    if isinstance(source, Frames):
+        yield from zip(source.images, source.timestamps.tolist(), strict=True)
+    elif isinstance(source, Image.Image):
+        try:
+            yield np.asarray(ImageOps.exif_transpose(source).convert("RGB")), None
+        except (OSError, ValueError) as error:
+            raise MediaError("picture", f"the picture cannot be decoded ({error})") from error
+    elif isinstance(source, np.ndarray):
+        if source.dtype != np.uint8 or source.ndim not in (3, 4) or source.shape[-1] != 3 or 0 in source.shape[1:]:
+            raise _refused(name, f"an array {list(source.shape)} {source.dtype}")
+        yield from ((image, None) for image in (source[None] if source.ndim == 3 else source))
+    elif isinstance(source, Iterable) and not isinstance(source, dict | set | frozenset):
+        for part in source:
+            check_wanted()
+            if not isinstance(part, Frames | Image.Image | np.ndarray):
+                raise _refused(f"each frame of {name}", type(part).__name__)
+            yield from _frames(part, name)
+    else:
+        raise _refused(name, type(source).__name__)
+
+
+def _refused(name: str, given: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"{name} must be {ACCEPTED}, got {given}")
+
+
+def _noted(
+    frames: Iterable[tuple[NDArray[np.uint8], float | None]], times: list[float], name: str
+) -> Iterator[NDArray[np.uint8]]:
+    """The pictures; the time of each from the first one on, if it has one, is put into a list before."""
+    first: float | None = None
+    for number, (image, time) in enumerate(frames):
+        if number and (first is None) != (time is None):
+            raise InvalidArgumentError(f"{name} must have times for all of its frames, or for none")
+        if time is not None:
+            first = time if first is None else first
+            times.append(time - first)
+        yield image
+
+
+def _clock(times: list[float]) -> Iterator[float]:
+    while True:
+        yield times.pop(0)

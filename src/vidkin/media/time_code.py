@@ -1,0 +1,209 @@
+"""Time code as used by editing systems: written, read, and found in files; and its frame rate."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.values import check_not_negative
+from vidkin.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.video.stream import VideoStream
+
+STANDARD_RATES = (
+    *(Fraction(rate) for rate in (12, 15, 24, 25, 30, 48, 50, 60, 100, 120)),
+    *(Fraction(rate * 1000, 1001) for rate in (24, 30, 48, 60, 120)),
+)
+"""Frame rates known to editing systems, integer rates first."""
+
+_SMPTE_RATES = (
+    *(Fraction(rate) for rate in (24, 25, 30, 48, 50, 60)),
+    *(Fraction(rate * 1000, 1001) for rate in (24, 30, 48, 60)),
+)
+# Hours, minutes, seconds, the mark of drop-frame, frames.
+_WRITTEN = re.compile(r"(\d{1,2}):([0-5]\d):([0-5]\d)([:;.,])(\d{1,3})")
+
+# A file with a frame farther than this many frames from those of a rate does not run at that rate.
+_OFF = 0.2
+# A rate is tried if the median distance of two frames differs from its period by at most this share.
+_NEAR = 0.05
+# Frames by which a later rate must be closer: 24 fits a whole second as well as 48.
+_CLOSER = 1e-6
+
+
+def timeline_rate(times: NDArray[np.float64]) -> Fraction:
+    """The frame rate at which a timeline shows this video.
+
+    It is the standard rate (24, 25, 30000/1001...) whose frames k / rate are closest to all times, where k increases
+    by one or, if frames are missing, by more; no time can be off by more than 0.2 frames. A video with another
+    constant rate or a variable rate gets its average rate, rounded to a whole number of at least 1: positions are then
+    rounded to the frames of that timeline.
+
+    Args:
+        times: [T] times of all frames in seconds, increasing.
+    """
+    if len(times) < 2:
+        return Fraction(24)
+    relative = times - times[0]
+    median = 1.0 / float(np.median(np.diff(relative)))
+    best: tuple[float, Fraction] | None = None
+    for rate in STANDARD_RATES:
+        if abs(median / float(rate) - 1.0) > _NEAR:
+            continue
+        places = relative * float(rate)
+        off = float(np.abs(places - np.round(places)).max())
+        if off <= _OFF and (best is None or off < best[0] - _CLOSER):
+            best = off, rate
+    if best is not None:
+        return best[1]
+    return Fraction(max(1, round(float((len(times) - 1) / relative[-1]))))
+
+
+def frame_at(time: float, rate: Fraction) -> int:
+    """The frame of a timeline nearest to a time in seconds."""
+    return round(time * float(rate))
+
+
+def timecode(frame: int, rate: Fraction, *, drop_frame: bool = False) -> str:
+    """Hours, minutes, seconds and frames: ``01:02:03:04``, with drop-frame ``01:02:03;04``.
+
+    Plain (non-drop) time code counts frames, with the rounded rate as the number per second: at 30000/1001 an hour of
+    time code takes 3.6 s longer than an hour. Drop-frame time code follows the clock instead: it skips the *numbers*
+    00 and 01 (at 59.94: 00 to 03) at the start of every minute that is not a multiple of ten. Neither drops a frame of
+    the video. After 24 hours it starts again at zero.
+
+    >>> timecode(1800, Fraction(30000, 1001)), timecode(1800, Fraction(30000, 1001), drop_frame=True)
+    ('00:01:00:00', '00:01:00;02')
+
+    Args:
+        frame: Number of the frame, counting from 0.
+        rate: Frames per second.
+        drop_frame: Whether to follow the clock; only for 30000/1001 and 60000/1001.
+
+    Raises:
+        InvalidArgumentError: The frame is negative, or drop-frame time code does not exist at this rate.
+    """
+    check_not_negative(frame=frame)
+    base = max(1, round(rate))
+    if drop_frame:
+        require_drop_frame(rate)
+        dropped = base // 15
+        minute = base * 60 - dropped
+        tens, rest = divmod(frame, minute * 10 + dropped)
+        frame += dropped * 9 * tens
+        if rest >= dropped:
+            frame += dropped * ((rest - dropped) // minute)
+    seconds, frames = divmod(frame, base)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    width = max(2, len(str(base - 1)))
+    return f"{hours % 24:02d}:{minutes:02d}:{seconds:02d}{';' if drop_frame else ':'}{frames:0{width}d}"
+
+
+def has_drop_frame(rate: Fraction) -> bool:
+    """Whether drop-frame time code exists for this rate."""
+    return rate in (Fraction(30000, 1001), Fraction(60000, 1001))
+
+
+def require_drop_frame(rate: Fraction) -> None:
+    """Raise InvalidArgumentError unless drop-frame time code exists for this rate."""
+    if not has_drop_frame(rate):
+        raise InvalidArgumentError(
+            f"rate must be 29.97 or 59.94 frames a second for drop-frame time code, got {float(rate):g}; "
+            "omit drop-frame"
+        )
+
+
+def smpte_rate(rate: Fraction) -> Fraction:
+    """The rate of the time code for a timeline of this rate: the same one if the standard (SMPTE ST 12) has it, or the
+    lowest that is a multiple of it, so that every frame has a number of its own, or else the next higher one.
+
+    >>> smpte_rate(Fraction(15)), smpte_rate(Fraction(25)), smpte_rate(Fraction(120))
+    (Fraction(30, 1), Fraction(25, 1), Fraction(60, 1))
+    """
+    multiples = [known for known in _SMPTE_RATES if (known / rate).denominator == 1]
+    whole = [known for known in _SMPTE_RATES if known.denominator == 1]
+    return min(multiples or [known for known in whole if known >= rate] or whole[-1:])
+
+
+def count_frames(text: str, rate: Fraction) -> int | None:
+    """Number of the frame that a time code names, the opposite of `timecode`; None if the text is none at this rate."""
+    match = _WRITTEN.fullmatch(text.strip())
+    if match is None:
+        return None
+    hours, minutes, seconds = (int(part) for part in match.group(1, 2, 3))
+    frames, base = int(match[5]), max(1, round(rate))
+    if hours >= 24 or frames >= base:
+        return None
+    minute = 60 * hours + minutes
+    number = (60 * minute + seconds) * base + frames
+    return number - base // 15 * (minute - minute // 10) if is_drop_frame(text) else number
+
+
+def is_drop_frame(text: str) -> bool:
+    """Whether a time code follows the clock: it has another mark than a colon before its frames."""
+    match = _WRITTEN.fullmatch(text.strip())
+    return match is not None and match[4] != ":"
+
+
+def read_time_code(container: InputContainer, video: VideoStream) -> str:
+    """The time code that a file states for the first frame of its video, in a track of time code (``tmcd``), in the
+    header of MXF or AVI, or as a tag ``timecode``; "" if it states none that can be read."""
+    others = [stream for stream in container.streams if stream.type == "data"]
+    for tags in (video.metadata, *(stream.metadata for stream in others), container.metadata):
+        for name, text in tags.items():
+            if name.lower() == "timecode" and (match := _WRITTEN.fullmatch(text.strip())) is not None:
+                return f"{match[1]:0>2}:{match[2]}:{match[3]}{match[4]}{match[5]:0>2}"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceClock:
+    """The times of a video as editing systems count them: frames of a timeline from the start of the file, or from the
+    time code of its first frame.
+
+    Attributes:
+        rate: Frames per second of the timeline.
+        first: Number of the first frame.
+        begin: Number that the start of the file has: that of the first frame, or 0 without time code.
+        drop_frame: Whether time code is written as drop-frame.
+    """
+
+    rate: Fraction
+    first: int = 0
+    begin: int = 0
+    drop_frame: bool = False
+
+    @classmethod
+    def of(cls, rate: Fraction, *, time_code: str = "", offset: float = 0.0) -> Self:
+        """The clock of a video.
+
+        Args:
+            rate: Frames per second of the timeline.
+            time_code: Time code of the first frame; "" counts from the start of the file.
+            offset: Seconds from the start of the file to its first frame.
+        """
+        first = count_frames(time_code, rate) if time_code else None
+        if first is None:
+            return cls(rate, frame_at(offset, rate))
+        return cls(rate, first, first, is_drop_frame(time_code) and has_drop_frame(rate))
+
+    def at(self, rate: Fraction) -> Self:
+        """The same clock on a timeline of another rate."""
+        first, begin = (count * round(rate) // max(1, round(self.rate)) for count in (self.first, self.begin))
+        return replace(self, rate=rate, first=first, begin=begin)
+
+    def frame(self, seconds: float) -> int:
+        """Number of the frame at this time, in seconds from the first frame."""
+        return self.first + frame_at(seconds, self.rate)
+
+    def code(self, frame: int) -> str:
+        """Time code of a frame."""
+        return timecode(frame, self.rate, drop_frame=self.drop_frame)

@@ -1,0 +1,94 @@
+"""Reports: one file of all duplicates, or of all that recurs, in a format of ours or of another package.
+
+Another package lists a `FileFormat`, whose function gets the groups and an open text file, in the entry point group
+``vidkin.duplicate_reports`` or ``vidkin.recurring_reports``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, TypeVar
+
+from vidkin._base.outputs import describe_source
+from vidkin._base.registry import Registry
+from vidkin._base.values import write_csv_rows
+from vidkin.rendering.duplicates import duplicate_cells, duplicate_page
+from vidkin.rendering.recurring import RECURRING_FORMATS, GroupsToWrite
+from vidkin.rendering.text import FileFormat, find_format, json_text, write_format
+
+if TYPE_CHECKING:
+    from vidkin.index import DuplicateGroup, RecurringGroup
+
+_Group = TypeVar("_Group")
+
+
+def _write_csv(groups: Sequence[DuplicateGroup], file: IO[str]) -> None:
+    write_csv_rows(file, duplicate_cells(groups))
+
+
+def _write_json(groups: Sequence[DuplicateGroup], file: IO[str]) -> None:
+    file.write(json_text({"groups": groups}))
+
+
+def _write_page(groups: Sequence[DuplicateGroup], file: IO[str]) -> None:
+    file.writelines(duplicate_page(groups))
+
+
+_DUPLICATES: Registry[FileFormat[Sequence[DuplicateGroup]]] = Registry(
+    "report of duplicates",
+    {
+        "csv": FileFormat(".csv", "Table (CSV)", _write_csv, "text/csv"),
+        "json": FileFormat(".json", "JSON", _write_json, "application/json"),
+        "html": FileFormat(".html", "Pictures of all copies", _write_page, "text/html", reads_video=True),
+    },
+    group="vidkin.duplicate_reports",
+)
+_RECURRING: Registry[FileFormat[Sequence[RecurringGroup]]] = Registry(
+    "report of what recurs",
+    {
+        name: FileFormat(
+            form.suffix,
+            form.label,
+            lambda groups, file, form=form: form.write(GroupsToWrite(groups), file),  # type: ignore[misc]
+            form.media_type,
+            form.reads_video,
+        )
+        for name, form in RECURRING_FORMATS.items()
+    },
+    group="vidkin.recurring_reports",
+)
+
+
+def write_duplicate_report(groups: Sequence[DuplicateGroup], path: str | os.PathLike[str]) -> None:
+    """Write the groups of :meth:`vidkin.Index.duplicates` as a file whose ending chooses the format.
+
+    Raises:
+        InvalidArgumentError: No format has this ending; the message lists them.
+        MediaError: The file cannot be written.
+    """
+    _write(_DUPLICATES, groups, path, "duplicates")
+
+
+def write_recurring_report(groups: Sequence[RecurringGroup], path: str | os.PathLike[str]) -> None:
+    """Write the groups of :meth:`vidkin.Index.recurring` as a file whose ending chooses the format.
+
+    Raises:
+        InvalidArgumentError: No format has this ending; the message lists them.
+        MediaError: The file cannot be written.
+    """
+    _write(_RECURRING, groups, path, "recurring segments")
+
+
+def available_reports() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of the reports of duplicates and of what recurs, those of installed packages included."""
+    return _DUPLICATES.usages(), _RECURRING.usages()
+
+
+def _write(
+    formats: Registry[FileFormat[Sequence[_Group]]], groups: Sequence[_Group], path: str | os.PathLike[str], what: str
+) -> None:
+    known = {name: form for name in formats.usages() if (form := formats.find(name)) is not None}
+    source = describe_source(what, Path(path).parent)
+    write_format(find_format(known, path), groups, path, source=source)

@@ -1,0 +1,252 @@
+"""Labels of shots and critical moments: their JSON format, and those of a detection."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vidkin._base.files import PathLike
+from vidkin._base.outputs import describe_source, open_output
+from vidkin._base.values import read_json
+from vidkin.errors import InvalidArgumentError
+from vidkin.media.frames import first_at
+from vidkin.shots.contract import ShotDetection
+
+_FORMAT = "vidkin-shots-1"
+
+
+def check_shot(start: int, end: int, critical: tuple[int, int] | None) -> None:
+    """:class:`InvalidArgumentError` unless [start, end) are frames of a shot, and the critical ones are inside it."""
+    if not 0 <= start < end:
+        raise InvalidArgumentError(f"a shot must have 0 <= start < end, got [{start}, {end})")
+    if critical is not None and not start <= critical[0] < critical[1] <= end:
+        raise InvalidArgumentError(
+            f"critical frames must be inside their shot [{start}, {end}), got [{critical[0]}, {critical[1]})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ShotAnnotation:
+    """One labeled shot, in frames from 0 in the order of presentation.
+
+    Attributes:
+        start: First frame.
+        end: One past the last frame.
+        critical: [start, end) of the critical frames, inside the shot; None if there are none.
+    """
+
+    start: int
+    end: int
+    critical: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        check_shot(self.start, self.end, self.critical)
+
+
+@dataclass(frozen=True, slots=True)
+class VideoAnnotation:
+    """The labeled shots of one video.
+
+    Frames between two shots belong to a gradual transition; adjacent shots have a hard cut between them.
+
+    Attributes:
+        video: The file.
+        fps: Frames per second, only for times; labels are defined by frame numbers.
+        shots: Shots in order of time, without overlap.
+    """
+
+    video: Path
+    fps: float
+    shots: tuple[ShotAnnotation, ...]
+
+    def __post_init__(self) -> None:
+        if not (self.fps > 0 and math.isfinite(self.fps)):
+            raise InvalidArgumentError(f"fps must be above 0, got {self.fps} for {self.video}")
+        for before, after in pairwise(self.shots):
+            if after.start < before.end:
+                raise InvalidArgumentError(
+                    f"shots of {self.video} must be in order and not overlap, got [{before.start}, {before.end}) and "
+                    f"[{after.start}, {after.end})"
+                )
+
+    @property
+    def cuts(self) -> tuple[int | tuple[int, int], ...]:
+        """Boundaries as `metric.measures.boundary_scores` takes them: the first frame of the new shot, or the
+        (first, last) frame of a gradual transition."""
+        return tuple(
+            after.start if after.start == before.end else (before.end, after.start - 1)
+            for before, after in pairwise(self.shots)
+        )
+
+
+def write_shot_annotations(
+    path: PathLike, annotations: Sequence[VideoAnnotation], *, source: str | None = None
+) -> None:
+    """Write labels as JSON. Videos in the same folder or below are named relative to the file.
+
+    The format: ``{"format": "vidkin-shots-1", "videos": [{"video": "a.mp4", "fps": 25.0, "shots": [{"start": 0,
+    "end": 90, "critical": [60, 90]}, {"start": 90, "end": 200, "critical": null}]}]}``; every interval is
+    [start, end) in frames.
+
+    Raises:
+        MediaError: The file cannot be written, or there are other labels than these videos had before.
+    """
+    target = Path(path)
+    folder = target.absolute().parent
+    document = {
+        "format": _FORMAT,
+        "videos": [
+            {
+                "video": (video.relative_to(folder) if video.is_relative_to(folder) else video).as_posix(),
+                "fps": annotation.fps,
+                "shots": [
+                    {
+                        "start": shot.start,
+                        "end": shot.end,
+                        "critical": None if shot.critical is None else list(shot.critical),
+                    }
+                    for shot in annotation.shots
+                ],
+            }
+            for annotation in annotations
+            for video in (annotation.video.absolute(),)
+        ],
+    }
+    made_of = source or describe_source("labels", *(annotation.video for annotation in annotations))
+    with open_output(target, source=made_of) as partial:
+        partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def read_shot_annotations(path: PathLike) -> list[VideoAnnotation]:
+    """Read labels that `write_shot_annotations` or a person wrote.
+
+    A relative name of a video is relative to the file. The file can also hold a single video: an object with
+    ``video``, ``fps`` and ``shots``.
+
+    Raises:
+        InvalidArgumentError: The file cannot be read, is not such JSON, or its labels contradict each other; the
+            message names the video and the shot.
+    """
+    source = Path(path)
+    document = read_json_object(source)
+    videos = [document] if "shots" in document else document.get("videos")
+    if not isinstance(videos, list) or document.get("format", _FORMAT) != _FORMAT:
+        raise InvalidArgumentError(
+            f"{source}: must hold an object with 'format': {_FORMAT!r} and 'videos', got the keys {sorted(document)}"
+        )
+    return [_video(item, number, source) for number, item in enumerate(videos)]
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """The object of a JSON file.
+
+    Raises:
+        InvalidArgumentError: The file cannot be read, or contains something else.
+    """
+    try:
+        document = read_json(path)
+    except OSError as error:
+        raise InvalidArgumentError(f"{path}: cannot be read, {error.strerror}") from error
+    except ValueError as error:
+        raise InvalidArgumentError(f"{path}: is not JSON, {error}") from error
+    if not isinstance(document, dict):
+        raise InvalidArgumentError(f"{path}: must hold a JSON object, got a {type(document).__name__}")
+    return document
+
+
+def _video(item: Any, number: int, source: Path) -> VideoAnnotation:
+    try:
+        shots = tuple(_shot(shot) for shot in item["shots"])
+        if not isinstance(item["video"], str) or not item["video"]:
+            raise InvalidArgumentError(f"'video' must be the name of a file, got {item['video']!r}")
+        return VideoAnnotation(source.parent / item["video"], float(item["fps"]), shots)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{source}, video {number}: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise InvalidArgumentError(
+            f"{source}, video {number}: expected 'video', 'fps' and 'shots' with 'start', 'end' and 'critical' "
+            f"([start, end) or null); {type(error).__name__}: {error}"
+        ) from None
+
+
+def _shot(entry: Mapping[str, Any]) -> ShotAnnotation:
+    # A misspelled "critical" would silently make every shot uncritical.
+    unknown = sorted(set(entry) - {"start", "end", "critical"})
+    if unknown:
+        raise InvalidArgumentError(f"a shot must have 'start', 'end' and 'critical' only, got {unknown[0]!r}")
+    critical = entry.get("critical")
+    part = None
+    if critical is not None:
+        start, end = critical
+        part = (_frame(start), _frame(end))
+    return ShotAnnotation(_frame(entry["start"]), _frame(entry["end"]), part)
+
+
+def _frame(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        raise InvalidArgumentError(f"frames must be whole numbers, got {value!r}")
+    return int(value)
+
+
+def annotate_shots(detection: ShotDetection) -> VideoAnnotation:
+    """A detection as labels, to be corrected or compared with others.
+
+    Frames of a gradual transition belong to no shot, except those of a fade at an end of the video. A shot is critical
+    in the frames that a person marked; without marks, one that the detector judges critical is so as a whole.
+    """
+    times = np.asarray(detection.frame_times)
+    shots: list[ShotAnnotation] = []
+    spans = [[shot.start_frame, shot.end_frame] for shot in detection.shots]
+    for place, shot in enumerate(detection.shots[1:], start=1):
+        first, last = (int(first_at(times, time)) for time in (shot.transition_start, shot.transition_end))
+        is_adjacent = spans[place - 1][1] == spans[place][0]
+        if last > first and is_adjacent:
+            # Each shot keeps a frame of its own.
+            spans[place - 1][1] = max(first, spans[place - 1][0] + 1)
+            spans[place][0] = min(last + 1, spans[place][1] - 1)
+    for shot, (start, end) in zip(detection.shots, spans, strict=True):
+        marked = [(max(first, start), min(last, end)) for first, last in detection.critical]
+        inside = [(first, last) for first, last in marked if first < last]
+        judged = (start, end) if shot.is_critical and not detection.critical else None
+        longest = max(inside, key=lambda part: part[1] - part[0], default=judged)
+        shots.append(ShotAnnotation(start, end, longest))
+    return VideoAnnotation(Path(detection.path), float(detection.clock().rate), tuple(shots))
+
+
+class LabelTable:
+    """Labels of several videos, gathered one after the other, for one file."""
+
+    def __init__(self) -> None:
+        self._annotations: list[VideoAnnotation] = []
+
+    def __len__(self) -> int:
+        """Number of videos added."""
+        return len(self._annotations)
+
+    def add(self, detection: ShotDetection) -> None:
+        """Add the shots of a video."""
+        self._annotations.append(annotate_shots(detection))
+
+    def write(self, path: PathLike, *, source: str) -> None:
+        """Write the labels; ``source`` is what they are of, see :func:`vidkin._base.outputs.describe_source`.
+
+        Raises:
+            MediaError: The file cannot be written, or it has other labels.
+        """
+        write_shot_annotations(path, self._annotations, source=source)
+
+
+def is_shot_labels(path: PathLike) -> bool:
+    """Whether a file holds labels of shots rather than anything else."""
+    try:
+        document = read_json(path)
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and (document.get("format") == _FORMAT or "shots" in document)

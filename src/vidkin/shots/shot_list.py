@@ -1,0 +1,98 @@
+"""The shots of a video as a list that can be saved as images, cut into pieces and exported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from vidkin._base.files import PathLike
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.media.notebook import Results
+from vidkin.shots.contract import Curve, Cut, Shot, ShotDetection
+from vidkin.shots.exporter import ShotExporter, copy_shots, split_shots
+from vidkin.shots.formats import match_shot_format
+from vidkin.shots.images import write_thumbnails
+
+if TYPE_CHECKING:
+    from vidkin.media import SplitReport
+
+
+class Shots(Results[Shot]):
+    """Shots of one video: a list, also after it was sliced, sorted or filtered, whose methods write files of them.
+
+    Attributes:
+        detection: All that was found in the video.
+    """
+
+    detection: ShotDetection
+
+    @classmethod
+    def of(cls, detection: ShotDetection) -> Shots:
+        """The shots of a detection."""
+        shots = cls.of_video(detection.path, detection.shots)
+        shots.detection = detection
+        return shots
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """The transitions of the whole video, in order of time."""
+        return self.detection.cuts
+
+    @property
+    def curve(self) -> Curve | None:
+        """A value for each frame of the video, from which cuts were read; None if the detector has none."""
+        return self.detection.curve
+
+    def save_images(self, folder: PathLike, *, count: int = 1, short_side: int | None = None) -> tuple[Path, ...]:
+        """Save images of these shots as JPEG, see `vidkin.shots.write_thumbnails`.
+
+        Args:
+            folder: Where to write; created if it does not exist.
+            count: Number of images of each shot.
+            short_side: Length in pixels of the shorter side; None is that of the video.
+
+        Raises:
+            InvalidArgumentError: The shots are of frames in memory.
+            MediaError: The video cannot be read, or an image cannot be written.
+        """
+        return write_thumbnails(self._in_file("save_images"), folder, short_side=short_side, count=count)
+
+    def split(self, folder: PathLike, *, at_key_frames: bool = False) -> SplitReport:
+        """Write each of these shots as a video, see `vidkin.shots.split_shots`.
+
+        Args:
+            folder: Where to write; created if it does not exist.
+            at_key_frames: Encode nothing; pieces then begin at key frames, see `vidkin.shots.copy_shots`.
+
+        Raises:
+            InvalidArgumentError: The shots are of frames in memory.
+            MediaError: The video cannot be read, or a piece cannot be written.
+        """
+        write = copy_shots if at_key_frames else split_shots
+        return write(self._in_file("split"), folder)
+
+    def export(self, path: PathLike) -> None:
+        """Write these shots as a file whose ending names the format: ``film.edl``, ``shots.csv``, ``sheet.html``.
+
+        Raises:
+            InvalidArgumentError: No format has this ending; the message lists them.
+            MediaError: The video cannot be read, or the file cannot be written.
+        """
+        detection = self._in_file("export")
+        name = match_shot_format(path)
+        exporter = ShotExporter({name: Path(path)}, [detection.path])
+        for failed, cause in (*exporter.export(detection).failures, *exporter.export_tables()[1]):
+            raise MediaError(failed, cause)
+
+    def _alike(self, items: Iterable[Shot]) -> Self:
+        shots = super()._alike(items)
+        shots.detection = self.detection
+        return shots
+
+    def _in_file(self, method: str) -> ShotDetection:
+        """The detection with these shots alone, in the order of time."""
+        if not self.path:
+            raise InvalidArgumentError(f"{method} needs shots of a file, got those of frames in memory")
+        return replace(self.detection, shots=tuple(sorted(self, key=lambda shot: shot.start_frame)))

@@ -1,0 +1,262 @@
+"""The processes of one training: joined and synchronized; only the first one writes.
+
+Every process computes the loss of the whole batch from the rows of all processes: its own rows, all rows with
+gradients, batch norms over all rows, one shared gradient. The gradient of a row comes only from the process that
+computed it, so the sum over processes is the gradient of one process with the whole batch. It is computed as a mean in
+which each row counts as often as there are processes, so that weights used whole by every process, such as class
+directions, need no special rule.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from datetime import timedelta
+from itertools import count, pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.overrides import TorchFunctionMode
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.training.engine import B, M, Objective
+
+# The first process can take long to read a large collection, or to validate, while the others wait.
+_PATIENCE = timedelta(hours=24)
+
+_trainings = count()
+
+
+@contextmanager
+def join_processes(device: str) -> Iterator[None]:
+    """Inside the block, this process belongs to those that ``torchrun`` started; without torchrun it is the only one.
+
+    An existing group (Ray Train makes one) is used and left unchanged.
+
+    Args:
+        device: ``schedule.device`` of the recipe. Every process of a machine uses its own GPU, if GPUs are used.
+
+    Raises:
+        InvalidArgumentError: There are fewer GPUs than processes on this machine.
+    """
+    if not distributed.is_available() or distributed.is_initialized() or not _is_launched():
+        yield
+        return
+    from torch.distributed import PrefixStore  # type: ignore[attr-defined]
+    from torch.distributed.rendezvous import rendezvous
+
+    on_gpu = device != "cpu" and torch.cuda.is_available()
+    if on_gpu:
+        local, gpus = int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()
+        if local > gpus:
+            raise InvalidArgumentError(
+                f"--nproc-per-node must be at most {gpus}, the number of GPUs of this machine, got {local}; "
+                "schedule.device=cpu uses none of them"
+            )
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    store, rank, size = next(rendezvous("env://", timeout=_PATIENCE))
+    distributed.init_process_group(
+        "cpu:gloo,cuda:nccl" if on_gpu else "gloo",
+        timeout=_PATIENCE,
+        # Values left in the store by the group of an earlier training would be mistaken for this group's.
+        store=PrefixStore(f"training {next(_trainings)}", store),
+        rank=rank,
+        world_size=size,
+    )
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()
+
+
+def _is_launched() -> bool:
+    return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def process_count() -> int:
+    """Number of processes in the training."""
+    return distributed.get_world_size() if _is_joined() else 1
+
+
+def is_first() -> bool:
+    """Whether this process writes, validates and reports."""
+    return not _is_joined() or distributed.get_rank() == 0
+
+
+def first_value(value: float) -> float:
+    """The first process's number; all processes must call this together."""
+    if not _is_joined():
+        return value
+    shared = torch.tensor(value, dtype=torch.float64, device=_control_device())
+    distributed.broadcast(shared, 0)
+    return float(shared)
+
+
+def any_process(condition: bool) -> bool:
+    """Whether the condition holds in any process; all processes must call this together."""
+    if not _is_joined():
+        return condition
+    shared = torch.tensor(int(condition), device=_control_device())
+    distributed.all_reduce(shared, distributed.ReduceOp.MAX)
+    return bool(shared)
+
+
+@contextmanager
+def read_in_turn() -> Iterator[None]:
+    """Let the first process run the block alone and store what it reads; then all others, which find it stored."""
+    if not is_first():
+        any_process(False)
+    yield
+    if is_first():
+        any_process(False)
+
+
+def _is_joined() -> bool:
+    return distributed.is_available() and distributed.is_initialized()
+
+
+def _control_device() -> str:
+    """Device for exchanging single numbers: the CPU, unless the group supports only GPUs."""
+    return "cpu" if "cpu:" in str(distributed.get_backend_config()) else "cuda"
+
+
+def compute_in_shares(compute: Callable[[slice], Tensor], count: int) -> Tensor:
+    """The result of ``compute`` for all rows [count, ...], of which this process computes only its own.
+
+    Args:
+        compute: Function from a range of rows to one result per row.
+        count: Number of rows, the same in every process.
+
+    Raises:
+        InvalidArgumentError: There are fewer rows than processes.
+    """
+    processes = process_count()
+    if processes == 1:
+        return compute(slice(None))
+    if count < processes:
+        raise InvalidArgumentError(
+            f"a step must have at least one item for each of the {processes} processes, got {count}"
+        )
+    bounds = [count * position // processes for position in range(processes + 1)]
+    position = distributed.get_rank()
+    own = compute(slice(bounds[position], bounds[position + 1]))
+    gathered: Tensor = _GatherShares.apply(own, bounds, position)  # type: ignore[no-untyped-call]
+    return gathered
+
+
+class _GatherShares(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, bounds: Sequence[int], position: int) -> Tensor:
+        ctx.bounds, ctx.position = bounds, position
+        sizes = [stop - start for start, stop in pairwise(bounds)]
+        # All parts are sent with the same size: shares differ by at most one row.
+        padded = own.new_zeros(max(sizes), *own.shape[1:])
+        padded[: len(own)] = own
+        parts = [torch.empty_like(padded) for _ in sizes]
+        distributed.all_gather(parts, padded)
+        return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        start, stop = ctx.bounds[ctx.position : ctx.position + 2]
+        return gradients[0][start:stop] * (len(ctx.bounds) - 1), None, None
+
+
+def average_gradients(weights: Sequence[Tensor]) -> None:
+    """Replace the gradients by their mean over all processes."""
+    processes = process_count()
+    gradients = [weight.grad for weight in weights if weight.grad is not None]
+    if processes == 1 or not gradients:
+        return
+    joined = torch.cat([gradient.flatten() for gradient in gradients])
+    distributed.all_reduce(joined)
+    joined /= processes
+    parts = torch.split(joined, [gradient.numel() for gradient in gradients])
+    for gradient, part in zip(gradients, parts, strict=True):
+        gradient.copy_(part.view_as(gradient))
+
+
+def seed_step(seed: int, step: int) -> None:
+    """Give dropout its own random numbers in every process and step; a single process continues with its generator."""
+    if process_count() > 1:
+        torch.manual_seed((seed * 1_000_003 + step) * process_count() + distributed.get_rank())
+
+
+def share_steps(objective: Objective[M, B], seed: int, first: int) -> Objective[M, B]:
+    """The objective of the steps from ``first`` on, for a model that computes its rows by :func:`compute_in_shares`.
+
+    Args:
+        objective: A function from (model, batch) to terms, called once a step.
+        seed: Seed of the training.
+        first: Number of steps taken before.
+    """
+    numbers = count(first)
+
+    def compute_terms(model: M, batch: B) -> Mapping[str, Tensor]:
+        seed_step(seed, next(numbers))
+        # Batch norms in training mode use mean and variance over the rows of all processes.
+        with _GlobalBatchNorm() if process_count() > 1 else nullcontext():
+            return objective(model, batch)
+
+    return compute_terms
+
+
+class _GlobalBatchNorm(TorchFunctionMode):
+    """Unlike ``nn.SyncBatchNorm``, this works on the CPU and with layers that call ``batch_norm`` themselves."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        return (_batch_norm if func is nn.functional.batch_norm else func)(*args, **kwargs)
+
+
+class _Sum(torch.autograd.Function):
+    """The sum over the processes; what one process does with it affects the rows of all."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor) -> Tensor:
+        total = own.clone()
+        distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        total = gradients[0].contiguous().clone()
+        distributed.all_reduce(total)
+        return total
+
+
+def _batch_norm(
+    values: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    if not training:
+        return nn.functional.batch_norm(values, running_mean, running_var, weight, bias, False, momentum, eps)
+    others = [axis for axis in range(values.ndim) if axis != 1]
+    shape = [1, -1, *[1] * (values.ndim - 2)]
+    numbers = values.float()
+    own = numbers.new_full((1,), values.numel() / values.shape[1])
+    total: Tensor = _Sum.apply(torch.cat([numbers.sum(others), own]))  # type: ignore[no-untyped-call]
+    count = total[-1].detach()
+    mean = total[:-1] / count
+    centered = numbers - mean.view(shape)
+    squares: Tensor = _Sum.apply(centered.square().sum(others))  # type: ignore[no-untyped-call]
+    variance = squares / count
+    if running_mean is not None and running_var is not None:
+        running_mean.lerp_(mean.detach().to(running_mean.dtype), momentum)
+        running_var.lerp_((variance.detach() * count / (count - 1)).to(running_var.dtype), momentum)
+    normalized = centered * (variance + eps).rsqrt().view(shape)
+    if weight is not None:
+        normalized = normalized * weight.view(shape)
+    if bias is not None:
+        normalized = normalized + bias.view(shape)
+    return normalized.to(values.dtype)

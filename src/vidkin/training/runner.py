@@ -1,0 +1,389 @@
+"""The runner of every training: checkpoints from which it continues exactly, Ctrl-C between two steps, and its
+folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from filelock import Timeout
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn, optim
+
+from vidkin._base import disk
+from vidkin._base.files import check_regular_file, replace_file
+from vidkin._base.locks import open_lock
+from vidkin._base.values import parse_json
+from vidkin.errors import InvalidArgumentError
+from vidkin.models.randomness import random_state, restore_random_state
+from vidkin.training.engine import Step, check_finite, read_terms
+from vidkin.training.processes import any_process, is_first
+
+CHECKPOINT_FILE = "checkpoint.safetensors"
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """The state of a run after a step.
+
+    Attributes:
+        step: Number of steps taken.
+        tensors: Weights, optimizer state and states of the random generators, by name.
+        values: Everything else, as JSON values.
+    """
+
+    step: int
+    tensors: dict[str, Tensor]
+    values: dict[str, Any]
+
+    def write(self, path: Path) -> None:
+        """Replace the file as a whole once its content has reached the disk: a kill leaves either the old file or the
+        new one.
+
+        Raises:
+            InvalidArgumentError: The file cannot be written.
+        """
+        # Clones: parts that share memory cannot be written.
+        tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in self.tensors.items()}
+        metadata = {"format": str(_FORMAT), "step": str(self.step), "noted": json.dumps(self.values)}
+        try:
+            with replace_file(path) as temporary:
+                save_file(tensors, temporary, metadata=metadata)
+        except (OSError, SafetensorError) as error:
+            raise InvalidArgumentError(f"{path}: the checkpoint cannot be written: {error}") from error
+
+    @classmethod
+    def read(cls, path: Path) -> Checkpoint:
+        """Read a checkpoint written by :meth:`write`.
+
+        Raises:
+            InvalidArgumentError: The file is damaged, or was written by a newer vidkin.
+        """
+        try:
+            check_regular_file(path)
+            with safe_open(os.fspath(path), framework="pt") as file:
+                metadata = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if int(metadata["format"]) > _FORMAT:
+                raise InvalidArgumentError(f"{path}: was written by a newer vidkin; upgrade, or start over")
+            return cls(int(metadata["step"]), tensors, parse_json(metadata["noted"]))
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            raise InvalidArgumentError(
+                f"{path}: the checkpoint is damaged ({error}); start over without resuming (--restart)"
+            ) from error
+
+    def below(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors whose names start with the prefix; the prefix is removed from the names."""
+        return {name[len(prefix) :]: tensor for name, tensor in self.tensors.items() if name.startswith(prefix)}
+
+
+def learned_state(model: nn.Module) -> dict[str, Tensor]:
+    """State of a model by name, without a backbone of which nothing learns, as that is loaded from elsewhere."""
+    learns = any(weight.requires_grad for name, weight in model.named_parameters() if name.startswith("backbone."))
+    return {name: tensor for name, tensor in model.state_dict().items() if learns or not name.startswith("backbone.")}
+
+
+def load_learned(model: nn.Module, state: dict[str, Tensor]) -> None:
+    """Restore what :func:`learned_state` returned.
+
+    Raises:
+        RuntimeError: Weights are missing, unknown or of another shape.
+    """
+    model.load_state_dict({**model.state_dict(), **state})
+
+
+def optimizer_tensors(optimizer: optim.Optimizer) -> dict[str, Tensor]:
+    """The state of an optimizer as ``<number of the parameter>.<name>`` -> tensor."""
+    state = optimizer.state_dict()["state"]
+    return {
+        f"{number}.{name}": value
+        for number, values in state.items()
+        for name, value in values.items()
+        if isinstance(value, Tensor)
+    }
+
+
+def load_optimizer(optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Restore the state from :func:`optimizer_tensors`; the optimizer keeps its groups and learning rates."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        number, _, name = key.partition(".")
+        # A copy, because an optimizer keeps the tensors it receives and changes them in place.
+        state.setdefault(int(number), {})[name] = tensor.clone()
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+class Interrupt:
+    """Truthy once Ctrl-C has been pressed."""
+
+    def __init__(self) -> None:
+        self.pressed = False
+
+    def __bool__(self) -> bool:
+        return self.pressed
+
+
+@contextmanager
+def deferred_interrupt() -> Iterator[Interrupt]:
+    """Inside the block, a first SIGINT is only recorded, so that no half step is stored; a second one interrupts at
+    once.
+
+    Outside the main thread, where Python allows no handlers, nothing changes.
+    """
+    interrupt = Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if interrupt.pressed:
+            raise KeyboardInterrupt
+        interrupt.pressed = True
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+_EVERY = 50
+
+# Before the names of its tensors in a checkpoint.
+_OPTIMIZER = "optimizer."
+
+
+def follow_steps(
+    steps: Iterable[Step],
+    interrupt: Interrupt,
+    *,
+    record: Callable[[Step, dict[str, float]], None],
+    store: Callable[[int], None],
+    every: int,
+    is_read: Callable[[int], bool] = lambda number: True,
+    ends_after: Callable[[int], bool] = lambda number: False,
+) -> bool:
+    """Take all steps and do what is due after each; True if Ctrl-C ended them, after a whole step that is stored.
+
+    Args:
+        steps: The steps, as from :func:`vidkin.training.engine.take_steps`.
+        interrupt: Whether Ctrl-C has been pressed; that of one process ends all.
+        record: Callback that receives each step with its terms, in order, before anything of it is stored.
+        store: Stores the state after the step with this number.
+        every: Steps between two stored states.
+        is_read: Whether terms are read after a step. Reading waits for the device; unread steps are recorded later.
+        ends_after: Called after each step, which is recorded if it was read; True ends the training.
+
+    Raises:
+        TrainingError: The loss is no longer finite.
+    """
+    unread: list[Step] = []
+
+    def read() -> None:
+        for step, terms in zip(unread, read_terms(unread), strict=True):
+            check_finite(step.number, terms)
+            record(step, terms)
+        unread.clear()
+
+    for step in steps:
+        unread.append(step)
+        is_due = step.number % every == 0
+        if is_due or interrupt or is_read(step.number):
+            read()
+        is_last = ends_after(step.number)
+        interrupted = any_process(bool(interrupt))
+        if is_last or interrupted:
+            read()
+        if interrupted or (is_due and not is_last):
+            store(step.number)
+        if is_last or interrupted:
+            return interrupted
+    read()
+    return False
+
+
+@dataclass(eq=False)
+class StepStore:
+    """The checkpoint of a training, which resumes from it; of several processes the first one writes it.
+
+    Attributes:
+        folder: Folder of the checkpoint; None stores nothing.
+        fingerprint: Hash of everything that decides the weights: a checkpoint with another one belongs to another
+            training.
+        every: Steps between two checkpoints.
+        terms: The terms of every step that :meth:`follow` has taken, including those before a restart.
+        describe_other: What differs in a checkpoint of another training, from its values, for the message.
+    """
+
+    folder: Path | None = None
+    fingerprint: str = ""
+    every: int = _EVERY
+    terms: list[dict[str, float]] = field(default_factory=list)
+    describe_other: Callable[[Mapping[str, Any]], str] = field(
+        default=lambda values: "an unfinished training with another recipe, other labels or other weights"
+    )
+
+    def restore(self, model: nn.Module, optimizer: optim.Optimizer, generator: torch.Generator | None = None) -> int:
+        """Restore model, optimizer and random generators; return the number of steps taken, 0 without a checkpoint.
+
+        Raises:
+            InvalidArgumentError: The checkpoint is damaged, or belongs to another training.
+        """
+        stored = self.read(model, optimizer, generator)
+        # All processes have read the checkpoint before the first one replaces it.
+        any_process(False)
+        if stored is None:
+            return 0
+        self.terms = list(stored.values["terms"])
+        return stored.step
+
+    def read(
+        self,
+        model: nn.Module,
+        optimizer: optim.Optimizer,
+        generator: torch.Generator | None = None,
+        *,
+        modules: Mapping[str, nn.Module] | None = None,
+    ) -> Checkpoint | None:
+        """Load the checkpoint into what :meth:`write` stored, and return it; None if there is none.
+
+        Raises:
+            InvalidArgumentError: The checkpoint is damaged, or belongs to another training.
+        """
+        path = self._path()
+        if path is None or not path.is_file():
+            return None
+        stored = Checkpoint.read(path)
+        if stored.values.get("fingerprint") != self.fingerprint:
+            raise InvalidArgumentError(
+                f"{path.parent}: holds {self.describe_other(stored.values)}; choose another output folder, or start "
+                "over without resuming (--restart)"
+            )
+        load_learned(model, stored.below("model."))
+        for name, module in (modules or {}).items():
+            module.load_state_dict(stored.below(f"{name}."))
+        load_optimizer(optimizer, stored.below(_OPTIMIZER))
+        if generator is not None:
+            generator.set_state(stored.tensors["generator"])
+        restore_random_state(stored.tensors, stored.values["random"])
+        return stored
+
+    def write(
+        self,
+        step: int,
+        model: nn.Module,
+        optimizer: optim.Optimizer,
+        generator: torch.Generator | None = None,
+        *,
+        modules: Mapping[str, nn.Module] | None = None,
+        tensors: Mapping[str, Tensor] | None = None,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Store everything that the training needs to continue exactly.
+
+        Args:
+            step: Number of steps taken.
+            model: The model; a backbone that does not learn is left out.
+            optimizer: The optimizer.
+            generator: A generator that the batches are drawn with.
+            modules: More modules with a state, by prefix.
+            tensors: More tensors by name.
+            values: More values for JSON by name.
+        """
+        path = self._path()
+        if path is None or not is_first():
+            return
+        generators, random = random_state()
+        stored = {
+            **{f"model.{name}": tensor for name, tensor in learned_state(model).items()},
+            **{
+                f"{prefix}.{name}": tensor
+                for prefix, module in (modules or {}).items()
+                for name, tensor in module.state_dict().items()
+            },
+            **{f"{_OPTIMIZER}{name}": tensor for name, tensor in optimizer_tensors(optimizer).items()},
+            **(tensors or {}),
+            **generators,
+        }
+        if generator is not None:
+            stored["generator"] = generator.get_state()
+        state = {"fingerprint": self.fingerprint, "random": random, **(values or {})}
+        Checkpoint(step, stored, state).write(path)
+
+    def follow(
+        self,
+        steps: Iterable[Step],
+        model: nn.Module,
+        optimizer: optim.Optimizer,
+        generator: torch.Generator | None = None,
+        *,
+        on_step: Callable[[int, Mapping[str, float]], None] | None = None,
+    ) -> None:
+        """Take all steps; store the state at intervals and when Ctrl-C is pressed, which then interrupts.
+
+        Raises:
+            TrainingError: The loss is no longer finite.
+        """
+
+        def record(step: Step, terms: dict[str, float]) -> None:
+            self.terms.append(terms)
+            if on_step is not None:
+                on_step(step.number, terms)
+
+        def store(number: int) -> None:
+            self.write(number, model, optimizer, generator, values={"terms": self.terms})
+
+        with deferred_interrupt() as interrupt:
+            if follow_steps(steps, interrupt, record=record, store=store, every=self.every):
+                raise KeyboardInterrupt
+
+    def finish(self) -> None:
+        """Remove the checkpoint: the training is complete."""
+        path = self._path()
+        if path is not None and is_first() and path.exists():
+            disk.unlink(path)
+
+    def _path(self) -> Path | None:
+        return None if self.folder is None else self.folder / CHECKPOINT_FILE
+
+
+LOCK_FILE = ".training.lock"
+
+# Seconds to wait for the folder's lock: the experiments page takes it for an instant to check whether it is free.
+_WAIT = 0.5
+
+
+@contextmanager
+def hold_training_folder(folder: Path) -> Iterator[None]:
+    """Allow one training at a time in a folder; the system releases the lock when the process ends, however it ends.
+
+    Raises:
+        InvalidArgumentError: Another training uses the folder, or it cannot be written to.
+    """
+    try:
+        lock = open_lock(folder / LOCK_FILE)
+        lock.acquire(timeout=_WAIT)
+    except Timeout:
+        raise InvalidArgumentError(
+            f"{folder}: another training is writing here; wait until it has finished, or choose another output folder"
+        ) from None
+    except OSError as error:
+        raise InvalidArgumentError(
+            f"{folder}: {error.strerror or error}; choose an output folder that can be written"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,108 @@
+"""A comparator with the network of its extractor, both of which learn, on edited frames instead of descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.features import BackboneExtractor, FrameExtractor, Views, frame_information
+from vidkin.media import Frames
+from vidkin.models.comparator import ClipComparison, Comparator
+from vidkin.models.config import ComparatorConfig
+from vidkin.similarity import FrameFeatures, length_mask
+
+# Frames whose activations are held at a time; those of the others are computed again in the backward pass.
+_FRAMES_A_PASS = 32
+
+
+class PreparedFrames:
+    """Gives the prepared input of a network [T, 1, 3 * S * S] in place of descriptors.
+
+    Args:
+        extractor: The extractor that takes this input.
+
+    Raises:
+        InvalidArgumentError: The extractor has no network that can be trained.
+    """
+
+    scorer = "copies"
+    views: Views = "none"
+
+    def __init__(self, extractor: FrameExtractor) -> None:
+        if not isinstance(extractor, BackboneExtractor):
+            raise InvalidArgumentError(
+                f"model.trainable 'all' needs an extractor timm:<model> or torchvision:<model>, got {extractor.name!r}"
+            )
+        self.source = extractor
+        self.name = extractor.name
+        self.fingerprint = f"input-{extractor.fingerprint}"
+        self.short_side = extractor.short_side
+
+    def extract(
+        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.floating] | None = None
+    ) -> FrameFeatures:
+        """The prepared input of frames [T, H, W, 3]."""
+        values = self.source.prepare(frames.images, mirror=mirror).flatten(1)[:, None].numpy()
+        return FrameFeatures.of_whole(
+            values, frames.timestamps.copy(), frame_information(frames.images), self.fingerprint
+        )
+
+
+class TrainedDescriptors(nn.Module):
+    """A comparator on the descriptors of a network that learns as well; its batch norms stay as they are.
+
+    Args:
+        comparator: The comparator.
+        extractor: The extractor whose network is trained, on the device of training.
+    """
+
+    def __init__(self, comparator: Comparator, extractor: BackboneExtractor) -> None:
+        super().__init__()
+        self.comparator = comparator
+        self.backbone = extractor.network.requires_grad_(True)
+        self._extractor = extractor
+
+    @property
+    def config(self) -> ComparatorConfig:
+        """Settings of the comparator."""
+        return self.comparator.config
+
+    def train(self, mode: bool = True) -> Self:
+        """Switch to training or eval mode; the network stays in eval mode."""
+        super().train(mode)
+        self.backbone.eval()
+        return self
+
+    def forward(
+        self, videos: torch.Tensor, lengths: torch.Tensor | None = None, rows: slice | None = None
+    ) -> ClipComparison:
+        """Compare clips of prepared frames [N, T, 1, 3 * S * S], as :meth:`Comparator.forward` compares descriptors."""
+        count, frames = videos.shape[:2]
+        lengths = torch.full((count,), frames, device=videos.device) if lengths is None else lengths
+        inside = length_mask(lengths, frames)
+        side = round((videos.shape[-1] / 3) ** 0.5)
+        pictures = videos[inside].view(-1, 3, side, side)
+        parts = [self._describe(part) for part in torch.split(pictures, _FRAMES_A_PASS)]
+        described = torch.cat(parts)
+        values = described.new_zeros(count, frames, *described.shape[1:])
+        values = values.masked_scatter(inside[:, :, None, None], described)
+        comparison: ClipComparison = self.comparator(values, lengths, rows)
+        return comparison
+
+    def weights(self) -> Mapping[str, torch.Tensor]:
+        """The weights of the network on the CPU, as the extractor reads them from a file."""
+        return {name: tensor.detach().cpu().contiguous() for name, tensor in self.backbone.state_dict().items()}
+
+    def _describe(self, pictures: torch.Tensor) -> torch.Tensor:
+        describe = self._extractor.describe_prepared
+        if torch.is_grad_enabled():
+            described: torch.Tensor = checkpoint(describe, pictures, use_reentrant=False)
+            return described
+        return describe(pictures)

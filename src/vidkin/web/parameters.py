@@ -1,0 +1,92 @@
+"""What requests may carry: bodies and parameters, none of which is unknown, and numbers that every client can read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Header, Query, Request
+from fastapi import Path as PathPart
+from fastapi.dependencies.models import Dependant
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from vidkin.similarity import Box
+from vidkin.web.problems import RefusedError
+
+MAX_NUMBER = 2**53 - 1
+"""The largest whole number that every JSON reader keeps exactly."""
+
+
+def _as_whole(value: Any) -> Any:
+    """Numbers that are whole, as such: to JSON 2.0 and 2 are one number."""
+    if isinstance(value, list):
+        return [_as_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+class Body(BaseModel):
+    """A JSON body; a field that it does not know is refused, and so is a number that is written as text."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_whole_numbers(cls, values: Any) -> Any:
+        return {name: _as_whole(value) for name, value in values.items()} if isinstance(values, dict) else values
+
+
+VideoId = Annotated[int, Field(ge=0, le=MAX_NUMBER, examples=[1])]
+"""Number of a video, in a body."""
+
+VideoNumber = Annotated[int, PathPart(ge=0, le=MAX_NUMBER, description="Number of the video.", examples=[1])]
+
+OptionalVideo = Annotated[
+    int | None, Query(ge=0, le=MAX_NUMBER, description="Number of a video of the index.", examples=[1])
+]
+
+OptionalUpload = Annotated[
+    str | None, Query(max_length=100, description="Id of an uploaded file.", examples=["q3VtYm9sZSBpZA"])
+]
+
+# JSON has lists only.
+BodyBox = Annotated[Box, Field(strict=False, examples=[[0.1, 0.1, 0.6, 0.5]])]
+"""A rectangle in a body: left, top, right, bottom, as shares of the frame."""
+
+Offset = Annotated[
+    int, Query(ge=0, le=MAX_NUMBER, description="Skip this many before the first one shown.", examples=[0])
+]
+
+Prefer = Annotated[
+    str,
+    Header(
+        alias="Prefer",
+        max_length=200,
+        description="`respond-async`: answer at once, with 202 and a job, instead of when the work is done.",
+        examples=["respond-async"],
+    ),
+]
+
+
+def wants_job(prefer: str) -> bool:
+    """Whether a header ``Prefer`` (RFC 7240) asks for a job instead of the result."""
+    return any(part.partition(";")[0].strip().lower() == "respond-async" for part in prefer.split(","))
+
+
+async def refuse_unknown_parameters(request: Request) -> None:
+    """Refuse query parameters that the function of an address of the API does not have.
+
+    Raises:
+        RefusedError: There is such a parameter.
+    """
+    route = request.scope["route"]
+    if not route.include_in_schema:  # a page; its scripts read parameters of their own
+        return
+    known = _names_of(route.dependant)
+    for name in request.query_params:
+        if name not in known:
+            accepted = f"accepted are {', '.join(known)}" if known else "this address has none"
+            raise RefusedError(422, "invalid-request", f"{name}: there is no such parameter; {accepted}", field=name)
+
+
+def _names_of(dependant: Dependant) -> tuple[str, ...]:
+    own = {field.alias for field in dependant.query_params}
+    return tuple(sorted(own.union(*map(_names_of, dependant.dependencies))))

@@ -1,0 +1,195 @@
+"""Errors as answers of the API: one shape for all of them (RFC 9457), with codes that stay the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Literal
+
+from fastapi import HTTPException
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException as RoutingError
+from starlette.responses import Response
+
+from vidkin.errors import (
+    CollectionDamagedError,
+    CollectionError,
+    CollectionLockedError,
+    CollectionMismatchError,
+    CollectionNotFoundError,
+    InvalidArgumentError,
+    MediaError,
+    NotIndexedError,
+    VidkinError,
+)
+from vidkin.rendering.text import json_text
+from vidkin.web.jobs import JobRunningError, describe_failure, is_disk_full
+from vidkin.web.lanes import BusyError, StuckError
+
+PROBLEM_TYPE = "application/problem+json"
+
+ProblemCode = Literal[
+    "bad-request",
+    "busy",
+    "conflict",
+    "disk-full",
+    "forbidden",
+    "index-damaged",
+    "index-gone",
+    "index-locked",
+    "index-mismatch",
+    "internal-error",
+    "invalid-argument",
+    "invalid-request",
+    "job-running",
+    "method-not-allowed",
+    "not-found",
+    "not-indexed",
+    "range-not-satisfiable",
+    "read-only",
+    "request-timeout",
+    "system-error",
+    "timeout",
+    "too-large",
+    "unauthorized",
+    "unreadable-file",
+    "unsupported-media-type",
+]
+
+# Status and code of each error; the first that fits.
+_ERRORS: tuple[tuple[type[Exception], int, ProblemCode], ...] = (
+    (NotIndexedError, 404, "not-indexed"),
+    (CollectionNotFoundError, 410, "index-gone"),
+    (MediaError, 422, "unreadable-file"),
+    (InvalidArgumentError, 422, "invalid-argument"),
+    (CollectionLockedError, 409, "index-locked"),
+    (CollectionDamagedError, 409, "index-damaged"),
+    (CollectionMismatchError, 409, "index-mismatch"),
+    (CollectionError, 503, "system-error"),
+    (JobRunningError, 409, "job-running"),
+    (VidkinError, 500, "internal-error"),
+    (OSError, 503, "system-error"),
+    (BusyError, 503, "busy"),
+    (StuckError, 504, "timeout"),
+)
+HANDLED: tuple[type[Exception], ...] = (
+    *(kind for kind, _, _ in _ERRORS),
+    RoutingError,
+    RequestValidationError,
+    Exception,
+)
+"""The errors that become problems; the last kind is a bug, whose traceback the server logs."""
+
+CODES: dict[int, ProblemCode] = {
+    400: "bad-request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not-found",
+    405: "method-not-allowed",
+    408: "request-timeout",
+    409: "conflict",
+    410: "index-gone",
+    413: "too-large",
+    415: "unsupported-media-type",
+    416: "range-not-satisfiable",
+    422: "invalid-argument",
+    500: "internal-error",
+    503: "busy",
+    504: "timeout",
+    507: "disk-full",
+}
+"""The usual code of each status: of errors of the router, and of functions that raise HTTPException."""
+
+STATUSES = tuple(sorted(CODES))
+"""Every status of a problem."""
+
+
+class Problem(BaseModel):
+    """Why a request was refused or could not be answered, as RFC 9457 has it; `code` and `field` are for programs."""
+
+    type: str = Field("about:blank", description="Always `about:blank`: `code` says what it is.")
+    title: str = Field(description="Name of the status.")
+    status: int = Field(ge=400, le=599, description="Status of the answer.")
+    detail: str = Field(description="What is wrong, what is accepted and what to do, for people.")
+    code: ProblemCode = Field(
+        description="What is wrong, for programs; these words do not change. `invalid-request`: it does not fit this "
+        "description; `invalid-argument`: it fits, and cannot be done."
+    )
+    field: str | None = Field(
+        description="Parameter or field of the body that is wrong, such as `videos.0`; null if it is not a single one."
+    )
+
+
+class RefusedError(HTTPException):
+    """A request that is refused with a code of its own.
+
+    Args:
+        status: Status of the answer.
+        code: Code of the problem.
+        detail: Message for people.
+        field: Parameter or field that is wrong.
+        headers: Further headers of the answer.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: ProblemCode,
+        detail: str,
+        *,
+        field: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, detail, dict(headers) if headers else None)
+        self.code, self.field = code, field
+
+
+class ProblemResponse(Response):
+    """A problem as an answer.
+
+    Args:
+        problem: The problem.
+        headers: Further headers.
+    """
+
+    media_type = PROBLEM_TYPE
+
+    def __init__(self, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(json_text(problem.model_dump()).encode("ascii"), problem.status, headers)
+
+
+def make_problem(status: int, code: ProblemCode, detail: str, field: str | None = None) -> Problem:
+    """The problem of a status and a code."""
+    return Problem(
+        type="about:blank", title=HTTPStatus(status).phrase, status=status, detail=detail, code=code, field=field
+    )
+
+
+def problem_of(error: Exception) -> Problem:
+    """What is said of an error that ended a request."""
+    if isinstance(error, RefusedError):
+        return make_problem(error.status_code, error.code, str(error.detail), error.field)
+    if isinstance(error, RoutingError):
+        code = CODES.get(error.status_code, "bad-request" if error.status_code < 500 else "internal-error")
+        return make_problem(error.status_code, code, str(error.detail))
+    if isinstance(error, RequestValidationError):
+        first = error.errors()[0]
+        # A position in a document that is not JSON is no field.
+        field = None if first["type"] == "json_invalid" else ".".join(str(part) for part in first["loc"][1:]) or None
+        detail = _describe(first)
+        return make_problem(422, "invalid-request", f"{field}: {detail}" if field else detail, field)
+    if is_disk_full(error):
+        return make_problem(507, "disk-full", describe_failure(error))
+    for kind, status, code in _ERRORS:
+        if isinstance(error, kind):
+            return make_problem(status, code, describe_failure(error))
+    return make_problem(500, "internal-error", "an internal error; the log of the server has its cause")
+
+
+def _describe(error: Mapping[str, object]) -> str:
+    if error["type"] == "extra_forbidden":
+        return "there is no such field; see /api for those that there are"
+    if error["type"] == "json_invalid":
+        return "the body is not JSON"
+    return str(error["msg"])

@@ -1,0 +1,308 @@
+"""The OpenAPI description of the API: what FastAPI derives from the functions, made complete and true.
+
+Every answer that is an error is a problem; every field and parameter says what it is, with an example; whole numbers
+stay within what every reader of JSON keeps; what has the same values is one enumeration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, get_args, get_type_hints
+
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from vidkin._base.values import describe_settings
+from vidkin.web.descriptions import EXAMPLES, TEXTS
+from vidkin.web.parameters import MAX_NUMBER
+from vidkin.web.problems import CODES, PROBLEM_TYPE, STATUSES, Problem
+
+_REFERENCE = "#/components/schemas/"
+_TOKEN = "token"
+# Statuses that only some requests can have: those with a body, and those of files.
+_OF_BODIES, _OF_FILES = frozenset({408, 413, 415}), frozenset({416})
+_RANGE = {
+    "name": "Range",
+    "in": "header",
+    "description": "Bytes that are wanted; one range, others are answered with the whole.",
+    "schema": {"type": "string", "examples": ["bytes=0-1023"]},
+}
+# Names of enumerations; what has these values is one thing.
+_ENUMERATIONS = {
+    "FileFilter": ("all", "ok", "broken", "stale", "damaged"),
+    "GroupFilter": ("all", "spare", "doubtful", "other"),
+    "GroupSort": ("path", "savings", "copies"),
+    "JobStatus": ("running", "done", "failed", "stopped"),
+    "KnownFilter": ("", "yes", "no"),
+    "MapMethod": ("auto", "pca", "pacmap", "umap"),
+    "MapPoints": ("videos", "shots"),
+    "Preference": ("best", "age", "newest", "size", "longest"),
+    "ScoreBasis": ("picture", "sound", "either", "both"),
+    "Trained": ("measure", "cuts"),
+    "VideoSort": ("name", "path", "duration", "shortest", "size", "smallest", "newest", "oldest"),
+}
+
+
+class DescribedApp(FastAPI):
+    """An app whose description is made by :func:`describe`.
+
+    Attributes:
+        functions: The functions of all its addresses.
+
+    Args:
+        routers: The parts of the app.
+        settings: Those of FastAPI.
+    """
+
+    def __init__(self, routers: Iterable[APIRouter], **settings: Any) -> None:
+        super().__init__(**settings)
+        self.functions: list[APIRoute] = []
+        for router in routers:
+            self.include_router(router)
+            self.functions += [route for route in router.routes if isinstance(route, APIRoute)]
+
+    def openapi(self) -> dict[str, Any]:
+        """The description, made when it is first asked for."""
+        if self.openapi_schema is None:
+            self.openapi_schema = describe(super().openapi(), self.functions)
+        return self.openapi_schema
+
+
+def describe(document: dict[str, Any], routes: Sequence[APIRoute]) -> dict[str, Any]:
+    """The description of FastAPI, made complete.
+
+    Args:
+        document: What FastAPI derives; changed.
+        routes: The functions, whose types say what fields are.
+    """
+    components = document["components"]
+    schemas: dict[str, Any] = components["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    problem = Problem.model_json_schema(ref_template=_REFERENCE + "{model}")
+    schemas.update(problem.pop("$defs", {}), Problem=problem)
+    components["responses"] = {_name_of(status): _answer(status) for status in STATUSES}
+    components["securitySchemes"] = {
+        _TOKEN: {"type": "http", "scheme": "bearer", "description": "The token that `vidkin serve` prints."}
+    }
+    document["security"] = [{_TOKEN: []}]
+    parts = [part.call for route in routes for part in route.dependant.dependencies]
+    groups = {part for part in parts if dataclasses.is_dataclass(part) and isinstance(part, type)}
+    of_parameters = {name: text for group in groups for name, text in describe_settings(group).items()}
+    for operation in _operations(document):
+        _complete(operation, of_parameters)
+    texts = {kind.__name__: describe_settings(kind) for kind in _dataclasses_of(routes)}
+    for name, schema in schemas.items():
+        for field, about in schema.get("properties", {}).items():
+            if not about.get("description"):
+                text = texts.get(name, {}).get(field) or TEXTS.get(f"{name}.{field}") or TEXTS.get(field)
+                if text:
+                    about["description"] = text
+    _bound_numbers(document)
+    _simplify_tuples(document)
+    _name_enumerations(document, schemas)
+    _add_examples(document, schemas)
+    document["components"] = {**components, "schemas": dict(sorted(schemas.items()))}
+    return document
+
+
+def _name_of(status: int) -> str:
+    """The name of the response of a status in the components; phrases differ between versions of Python."""
+    return "".join(word.title() for word in CODES[status].split("-"))
+
+
+def _answer(status: int) -> dict[str, Any]:
+    """The response of a status, in the components."""
+    answer: dict[str, Any] = {
+        "description": HTTPStatus(status).phrase,
+        "content": {PROBLEM_TYPE: {"schema": {"$ref": f"{_REFERENCE}Problem"}}},
+    }
+    if status == 401:
+        answer["headers"] = {"WWW-Authenticate": _header("`Bearer`", "Bearer")}
+    if status == 503:
+        answer["headers"] = {"Retry-After": _header("Seconds after which to try again.", "2")}
+    return answer
+
+
+def _header(text: str, example: str) -> dict[str, Any]:
+    return {"description": text, "schema": {"type": "string", "examples": [example]}}
+
+
+def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for methods in document["paths"].values():
+        yield from methods.values()
+
+
+def _complete(operation: dict[str, Any], texts: Mapping[str, str]) -> None:
+    """Declare the problems of an operation, and where a job is; its parameters are absent or not null."""
+    answers: dict[str, Any] = operation["responses"]
+    answers.pop("422", None)
+    for status in STATUSES:
+        if (status in _OF_BODIES and "requestBody" not in operation) or (status in _OF_FILES and "206" not in answers):
+            continue
+        if status == 405:  # never of an operation that there is
+            continue
+        answers[str(status)] = {"$ref": f"#/components/responses/{_name_of(status)}"}
+    if "202" in answers:
+        answers["202"]["headers"] = {"Location": _header("Address of the job.", "/api/jobs/1764412800123")}
+    if "206" in answers:
+        answers["206"]["content"] = answers["200"]["content"]
+        operation.setdefault("parameters", []).append(dict(_RANGE))
+    for parameter in operation.get("parameters", ()):
+        schema = parameter["schema"]
+        kinds = [kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"]
+        if len(kinds) == 1:
+            del schema["anyOf"]
+            schema.update(kinds[0])
+        elif kinds:
+            schema["anyOf"] = kinds
+        schema.pop("title", None)
+        own = parameter.get("description") or schema.get("description")
+        parameter["description"] = own or texts.get(parameter["name"], "")
+
+
+def _dataclasses_of(routes: Iterable[APIRoute]) -> set[type]:
+    """The dataclasses in the answers and bodies of functions: their documentation says what their fields are."""
+    found: set[Any] = set()
+    waiting: list[Any] = [route.response_model for route in routes]
+    waiting += [body.field_info.annotation for route in routes for body in route.dependant.body_params]
+    while waiting:
+        kind = waiting.pop()
+        waiting += get_args(kind)
+        if not isinstance(kind, type) or kind in found:
+            continue
+        found.add(kind)
+        if issubclass(kind, BaseModel):
+            waiting += [field.annotation for field in kind.model_fields.values()]
+        elif dataclasses.is_dataclass(kind):
+            waiting += get_type_hints(kind).values()
+    kinds: set[type] = {kind for kind in found if not issubclass(kind, BaseModel)}
+    return {kind for kind in kinds if dataclasses.is_dataclass(kind)}
+
+
+def _schemas_in(node: Any) -> Iterator[dict[str, Any]]:
+    """Everything in a document that has a type or values, innermost first."""
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _schemas_in(child)
+    if isinstance(node, dict) and isinstance(node.get("type", node.get("enum")), str | list):
+        yield node
+
+
+def _bound_numbers(document: dict[str, Any]) -> None:
+    for schema in _schemas_in(document):
+        if schema.get("type") == "integer" and "enum" not in schema and "const" not in schema:
+            if "exclusiveMinimum" not in schema:
+                schema.setdefault("minimum", -MAX_NUMBER)
+            schema.setdefault("maximum", MAX_NUMBER)
+
+
+def _simplify_tuples(document: dict[str, Any]) -> None:
+    """Describe tuples as arrays of a fixed length: many generators of clients know no other ones."""
+    for schema in _schemas_in(document):
+        kinds: list[Any] = schema.pop("prefixItems", [])
+        if kinds:
+            different = [kind for position, kind in enumerate(kinds) if kind not in kinds[:position]]
+            schema["items"] = different[0] if len(different) == 1 else {"anyOf": different}
+
+
+def _name_enumerations(document: dict[str, Any], schemas: dict[str, Any]) -> None:
+    """Replace values that are listed in several places by a reference to one list."""
+    names = {values: name for name, values in _ENUMERATIONS.items()}
+    used: dict[str, Any] = {}
+    for schema in list(_schemas_in(document)):
+        name = names.get(tuple(schema.get("enum", ())))
+        if name is not None:
+            used[name] = {"type": "string", "enum": schema.pop("enum"), "title": name}
+            schema.pop("type", None)
+            schema["$ref"] = _REFERENCE + name
+    schemas.update(used)
+
+
+def _add_examples(document: dict[str, Any], schemas: dict[str, Any]) -> None:
+    maker = _Examples(schemas)
+    for operation in _operations(document):
+        for parameter in operation.get("parameters", ()):
+            maker.give(parameter["schema"], "", parameter["name"])
+    for name, schema in schemas.items():
+        for field, about in schema.get("properties", {}).items():
+            maker.give(about, name, field)
+
+
+class _Examples:
+    """Examples of schemas: by name where one fits, otherwise the simplest value of the type."""
+
+    def __init__(self, schemas: Mapping[str, Any]) -> None:
+        self._schemas = schemas
+
+    def give(self, schema: dict[str, Any], model: str, name: str) -> None:
+        """Add an example to a schema that has none."""
+        if "examples" not in schema:
+            schema["examples"] = [self.make(schema, model, name)]
+
+    def make(self, schema: Mapping[str, Any], model: str = "", name: str = "", depth: int = 0) -> Any:
+        """An example that fits a schema."""
+        if "examples" in schema:
+            return schema["examples"][0]
+        for key in (f"{model}.{name}", name):
+            if key in EXAMPLES and self._fits(EXAMPLES[key], schema):
+                return EXAMPLES[key]
+        if "default" in schema and schema["default"] is not None:
+            return schema["default"]
+        if "const" in schema:
+            return schema["const"]
+        if "enum" in schema:
+            return next(value for value in schema["enum"] if value or len(schema["enum"]) == 1)
+        if "$ref" in schema:
+            target = schema["$ref"].removeprefix(_REFERENCE)
+            return self._object(target, self._schemas[target], depth)
+        for word in ("anyOf", "oneOf", "allOf"):
+            if word in schema:
+                return self.make(schema[word][0], model, name, depth)
+        return self._of_type(schema, name, depth)
+
+    def _object(self, model: str, schema: Mapping[str, Any], depth: int) -> Any:
+        if "properties" not in schema:
+            return self.make(schema, model, "", depth + 1)
+        required = schema.get("required", ())
+        return {
+            field: self.make(about, model, field, depth + 1)
+            for field, about in schema["properties"].items()
+            if field in required
+        }
+
+    def _of_type(self, schema: Mapping[str, Any], name: str, depth: int) -> Any:
+        kind = schema.get("type")
+        if kind == "array":
+            if depth > 3 and not schema.get("minItems"):  # a folder of folders
+                return []
+            return [self.make(schema.get("items", {}), "", "", depth + 1)] * max(schema.get("minItems", 1), 1)
+        if kind in ("integer", "number"):
+            least = schema.get("minimum", schema.get("exclusiveMinimum", 0))
+            value = max(least, 0) + ("exclusiveMinimum" in schema)
+            value = min(max(value, 1), schema.get("maximum", value + 1))
+            return value if kind == "integer" else float(value)
+        return {"boolean": True, "string": "text", "object": {}, "null": None}.get(str(kind))
+
+    def _fits(self, value: Any, schema: Mapping[str, Any]) -> bool:
+        """Whether an example is of a type and among the values of a schema."""
+        if "$ref" in schema:
+            return self._fits(value, self._schemas[schema["$ref"].removeprefix(_REFERENCE)])
+        if "anyOf" in schema:
+            return any(self._fits(value, kind) for kind in schema["anyOf"])
+        if "enum" in schema:
+            return value in schema["enum"]
+        if "const" in schema:
+            return bool(value == schema["const"])
+        kind = schema.get("type")
+        if kind in ("integer", "number") and not isinstance(value, bool):
+            whole = isinstance(value, int)
+            in_range = (whole or isinstance(value, float)) and (
+                schema.get("minimum", value) <= value <= schema.get("maximum", value)
+            )
+            return in_range and (whole or kind == "number")
+        if kind == "array":
+            return isinstance(value, list) and all(self._fits(each, schema.get("items", {})) for each in value)
+        return isinstance(value, str) and kind == "string"

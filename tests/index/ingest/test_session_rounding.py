@@ -1,0 +1,144 @@
+"""Descriptors are rounded once on the way from a worker to a score, and every station keeps these numbers."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.index.helpers import Boxes, outcomes_of, units, write_videos
+from vidkin.features import register_extractor
+from vidkin.index import (
+    Described,
+    DiskStore,
+    Index,
+    MemoryStore,
+    ProcessExecutor,
+    VectorStore,
+    WorkerSpec,
+    open_place,
+    scan,
+)
+from vidkin.index.ingest.session import ingest
+from vidkin.media import Frames, read_frames
+from vidkin.similarity import FrameFeatures
+
+# Half precision has neither number.
+THREE_FOUR = np.array([0.6, 0.8, 0.0, 0.0], np.float32)
+ROUNDED = [0.60009765625, 0.7998046875, 0.0, 0.0]
+WHOLE = np.array([[0.0, 0.0, 1.0, 1.0]], np.float32)
+
+
+class InParts:
+    """The whole picture as (.6, .8, 0, 0) in every frame, and each part of it as (.8, .6, 0, 0)."""
+
+    name = "parts"
+    fingerprint = "parts-1"
+    scorer = "copies"
+    views = "both"
+    short_side = 64
+
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: Boxes | None = None) -> FrameFeatures:
+        boxes = WHOLE if boxes is None else boxes
+        values = np.tile(THREE_FOUR[[1, 0, 2, 3]], (len(boxes), 1, 1))
+        values[0] = THREE_FOUR
+        return FrameFeatures(
+            np.tile(values, (len(frames), 1, 1, 1)),
+            frames.timestamps,
+            np.ones(len(frames), np.float32),
+            self.fingerprint,
+            boxes=np.tile(boxes, (len(frames), 1, 1)),
+        )
+
+
+class Exact(InParts):
+    """A unit vector for each frame, of 28 numbers in float32; a hash of the frame decides the signs of the last eight.
+
+    Any two have a cosine of 12 / 28 or more. All numbers have the size 1 / sqrt(28), which half precision makes .00009
+    of itself smaller and bfloat16 .0025 larger: a rounding shows in every score, whatever pictures an encoder made.
+    """
+
+    fingerprint = "exact-1"
+    scorer = "kinds"
+    views = "none"
+
+    def extract(self, frames: Frames, *, mirror: bool = False, boxes: Boxes | None = None) -> FrameFeatures:
+        return FrameFeatures.of_whole(
+            vectors_of(frames)[:, None],
+            frames.timestamps,
+            fingerprint=self.fingerprint,
+        )
+
+
+def vectors_of(frames: Frames) -> NDArray[np.floating]:
+    hashes = np.array([list(hashlib.sha256(image.tobytes()).digest()[:1]) for image in frames.images], np.uint8)
+    signs = np.unpackbits(hashes, axis=1) - 0.5
+    return units(np.hstack([np.full((len(frames), 20), 0.5), signs]))
+
+
+def open_in_parts(name: str, **_: object) -> InParts:
+    return InParts()
+
+
+def open_exact(name: str, **_: object) -> Exact:
+    return Exact()
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_videos(tmp_path_factory.mktemp("videos"), 3)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("kind", ["memory", "disk"])
+def test_what_a_worker_sends_is_what_a_store_gives_back(kind: str, videos: list[str], tmp_path: Path) -> None:
+    """Whole frames as the nearest numbers of half precision, parts as sevenths of their largest number."""
+    executor = ProcessExecutor(WorkerSpec("parts", open_extractor=open_in_parts), workers=1)
+    sent = outcomes_of(executor.run(videos[:1]))[videos[0]]
+    assert isinstance(sent, Described)
+    assert sent.features.values.dtype == np.float16
+    assert np.unique(sent.features.values[:, 0, 0], axis=0).tolist() == [ROUNDED]
+    # .8 and .6 are 7 and 5.25 sevenths of .8: (7, 5, 0, 0), of the length 1 again.
+    part = (np.array([7.0, 5.0, 0.0, 0.0]) / 74**0.5).astype(np.float16)
+    assert np.unique(sent.features.values[:, 1:23, 0].reshape(-1, 4), axis=0).tolist() == [part.tolist()]
+    store: VectorStore = MemoryStore() if kind == "memory" else DiskStore(open_place(tmp_path / "store"))
+    ingest(store, scan(videos[:1]), executor)
+    (record,) = store.videos()
+    assert np.array_equal(store.read(record.id).values, sent.features.values)
+
+
+@pytest.mark.process
+def test_scores_are_those_of_vectors_that_were_rounded_once(
+    videos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(1 + cosine) / 2 of the nearest frames, in double precision, from vectors in half precision."""
+    register_extractor("exact", open_exact)
+    with Index.open(tmp_path / "index", extractor="exact", create=True) as index:
+        index.add(videos, executor=ProcessExecutor(WorkerSpec("exact", open_extractor=open_exact), workers=1))
+        scores = {match.path: match.score for match in index.search(videos[0])}
+        rate = index.videos()[0].sampling_rate
+    vectors = {path: vectors_of(read_frames(path, rate=rate, short_side=64)) for path in videos}
+    rounded = {
+        path: score_of(vectors[videos[0]].astype(np.float16), vectors[path].astype(np.float16)) for path in videos
+    }
+    assert scores[videos[0]] == 1.0
+    for path in videos[1:]:
+        assert scores[path] == pytest.approx(rounded[path], abs=3e-7)
+        # Without rounding it would be higher, and from vectors in bfloat16 on the way higher again.
+        assert scores[path] < score_of(vectors[videos[0]], vectors[path]) - 3e-6
+        coarse = (in_eight_bits(vectors[each]).astype(np.float16) for each in (videos[0], path))
+        assert scores[path] < score_of(*coarse) - 3e-5
+
+
+def in_eight_bits(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The nearest numbers of bfloat16."""
+    bits = values.view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
+
+
+def score_of(query: NDArray[np.floating], target: NDArray[np.floating]) -> float:
+    frame_map = (1 + query.astype(np.float64) @ target.astype(np.float64).T) / 2
+    return float(frame_map.max(axis=0).mean() + frame_map.max(axis=1).mean()) / 2

@@ -1,0 +1,69 @@
+"""Folders of comparators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from tests.support.comparators import passing
+from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.models import (
+    ComparatorConfig,
+    build_comparator,
+    comparator_digest,
+    load_comparator,
+    load_model,
+    read_comparator_info,
+    save_comparator,
+)
+
+
+def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:
+    config = ComparatorConfig(
+        dimension=16, weighting="attention", spatial_share=0.35, temporal_span=28, unrelated=(-0.5, 0.25)
+    )
+    comparator = build_comparator(config, weights="random", seed=4)
+    weights = tmp_path / "network.safetensors"
+    save_file({"a": torch.ones(2)}, weights)
+    folder = save_comparator(comparator, tmp_path / "model", weights=weights, metrics={"map": 0.5}, notes={"seed": 4})
+    info = read_comparator_info(folder)
+    assert info.config == config
+    assert info.weights == folder / "extractor.safetensors"
+    assert info.whitening is None
+    assert (info.metrics, info.notes) == ({"map": 0.5}, {"seed": 4})
+    loaded = load_comparator(folder)
+    assert not loaded.training
+    assert comparator_digest(loaded) == comparator_digest(comparator)
+    # Saved again onto itself with its own file, and then without.
+    save_comparator(loaded, folder, weights=info.weights)
+    assert read_comparator_info(folder).weights is not None
+    save_comparator(loaded, folder)
+    assert read_comparator_info(folder).weights is None
+
+
+def test_other_models_and_damaged_comparators_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownExtractorError, match="holds no model"):
+        load_comparator(tmp_path)
+    folder = save_comparator(passing(), tmp_path / "model")
+    with pytest.raises(InvalidArgumentError, match="holds a comparator of videos, not an encoder"):
+        load_model(folder)
+    state = load_file(folder / "model.safetensors")
+    save_file(
+        {name: value for name, value in state.items() if name != "visil_head.fconv.bias"},
+        folder / "model.safetensors",
+    )
+    with pytest.raises(InvalidArgumentError, match=r"missing 1 \(visil_head.fconv.bias\)"):
+        load_comparator(folder)
+    (folder / "config.toml").write_text('format = 1\n[model]\nkind = "clip"\n')
+    with pytest.raises(InvalidArgumentError, match="must hold a comparator, got a model of kind 'clip'"):
+        load_comparator(folder)
+
+
+def test_without_its_weights_nothing_is_made_up(tmp_path: Path) -> None:
+    folder = save_comparator(passing(), tmp_path / "model")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InvalidArgumentError, match="cannot be read as weights"):
+        load_comparator(folder)

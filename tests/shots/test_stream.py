@@ -1,0 +1,84 @@
+"""Shots of frames that are pushed are those of their file, and come as soon as nothing can change them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.support.videos import encode, pan
+from vidkin.errors import InvalidArgumentError
+from vidkin.media import Frames, iter_frames
+from vidkin.shots import DetectedCut, KnownCutsDetector, RgbFrame, ShotStream, detect
+
+NAMES = ("coffee", "rocket", "chelsea", "astronaut", "brick", "grass")
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """48 shots of two seconds, with a fade to black after every sixth."""
+
+    def frames() -> Iterator[NDArray[np.uint8]]:
+        for number in range(48):
+            shot = list(pan(NAMES[number % 6], 50, width=96, height=64))
+            for place, image in enumerate(shot):
+                is_fading = number % 6 == 5 and place >= 38
+                yield (image * (max(0, 47 - place) / 10)).clip(0, 255).astype(np.uint8) if is_fading else image
+
+    return encode(tmp_path_factory.mktemp("stream") / "film.mkv", frames(), rate=25)
+
+
+def batches(film: Path) -> Iterator[Frames]:
+    return iter_frames(film, rate=None, batch=50)
+
+
+def test_what_is_told_meanwhile_is_what_is_told_at_the_end_each_once(film: Path) -> None:
+    stream, told = ShotStream(), []
+    for batch in batches(film):
+        told += stream.push(batch)
+    found, expected = stream.finish(), detect(film)
+    assert len(told) > 20
+    assert list(found.cuts[: len(told)]) == told
+    sudden, same = ({cut.frame for cut in each.cuts if not cut.is_gradual} for each in (found, expected))
+    assert sudden == same
+    assert len(sudden) == 47
+    assert len(found.black) == len(expected.black)
+    assert found.curve is not None
+    assert len(found.curve.values) == len(found.frame_times) == 48 * 50
+
+
+def test_a_detector_of_pictures_gets_them_in_its_size_and_tells_at_the_end(film: Path) -> None:
+    sizes = set()
+
+    class Sizes(KnownCutsDetector):
+        def push(self, frame: RgbFrame) -> None:
+            sizes.add(frame.image.shape)
+            super().push(frame)
+
+    stream = ShotStream(Sizes([DetectedCut(7)], short_side=32), frame_rate=25)
+    assert [stream.push(image) for batch in [next(batches(film))] for image in batch.images[:10]] == [()] * 10
+    found = stream.finish()
+    assert sizes == {(32, 48, 3)}
+    assert [cut.time for cut in found.cuts] == [0.28]
+    assert [shot.end for shot in found.shots] == pytest.approx([0.28, 0.4])
+
+
+def test_what_cannot_be_pushed_is_refused() -> None:
+    images = np.zeros((3, 32, 48, 3), np.uint8)
+    with pytest.raises(InvalidArgumentError, match="with frame_rate an array"):
+        ShotStream().push(images)
+    with pytest.raises(InvalidArgumentError, match="at least one frame"):
+        ShotStream().finish()
+    stream = ShotStream(frame_rate=10)
+    assert stream.push(images[:0]) == ()
+    stream.push(images)
+    with pytest.raises(InvalidArgumentError, match="after those before"):
+        stream.push(Frames(images, np.arange(3.0)))
+    stream.finish()
+    with pytest.raises(InvalidArgumentError, match="for one video"):
+        stream.push(images)
+    with pytest.raises(InvalidArgumentError, match="threshold must be above 0"):
+        ShotStream(threshold=3)

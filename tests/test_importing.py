@@ -1,0 +1,28 @@
+"""What ``import vidkin`` leaves as it was."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import vidkin
+
+CODE = """
+import json, os, sys
+before = dict(os.environ)
+import vidkin
+for name in vidkin.__all__:
+    getattr(vidkin, name)
+import vidkin.index, vidkin.shots, vidkin.media, vidkin.features, vidkin.rendering
+for room in (vidkin.index, vidkin.shots, vidkin.media, vidkin.features):
+    for name in room.__all__:
+        getattr(room, name)
+print(json.dumps([name for name in {**os.environ, **before} if os.environ.get(name) != before.get(name)]))
+"""
+
+
+def test_importing_sets_no_environment_variable_of_the_process() -> None:
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+    assert "stopping_when" in vidkin.__all__

@@ -1,0 +1,73 @@
+"""A plain training that is stored between two steps and resumes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from vidkin.errors import InvalidArgumentError, TrainingError
+from vidkin.training import take_steps
+from vidkin.training.runner import StepStore
+
+
+def trained(
+    folder: Path | None, *, press_at: int = 0, fingerprint: str = "a", every: int = 50, factor: float = 1.0
+) -> tuple[nn.Linear, list[dict[str, float]]]:
+    """A linear layer after six steps on random batches from one generator; Ctrl-C in the step ``press_at``."""
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    generator = torch.Generator().manual_seed(1)
+    store = StepStore(folder, fingerprint, every=every)
+    first = store.restore(model, optimizer, generator)
+
+    def batches() -> Iterator[Tensor]:
+        for _ in range(first, 6):
+            yield torch.rand(4, 3, generator=generator) * factor
+
+    def objective(layer: nn.Linear, batch: Tensor) -> dict[str, Tensor]:
+        return {"loss": layer(batch).square().mean()}
+
+    def on_step(number: int, terms: object) -> None:
+        if number == press_at:
+            signal.raise_signal(signal.SIGINT)
+
+    steps = take_steps(model, objective, optimizer, batches(), first=first)
+    store.follow(steps, model, optimizer, generator, on_step=on_step)
+    return model, store.terms
+
+
+def test_a_training_resumes_with_the_same_weights_and_terms(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        trained(tmp_path, press_at=4)
+    resumed, terms = trained(tmp_path)
+    whole, all_terms = trained(None)
+    assert torch.equal(resumed.weight, whole.weight)
+    assert terms == all_terms
+    assert len(terms) == 6
+
+
+def test_the_state_is_stored_now_and_then(tmp_path: Path) -> None:
+    trained(tmp_path, every=2)
+    resumed, terms = trained(tmp_path, every=2)
+    assert len(terms) == 6  # nothing was left to do
+    assert torch.equal(resumed.weight, trained(None)[0].weight)
+    StepStore(tmp_path).finish()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
+    trained(tmp_path, every=2)
+    with pytest.raises(InvalidArgumentError, match=r"unfinished training with another recipe, .*--restart"):
+        trained(tmp_path, fingerprint="b")
+
+
+def test_a_loss_that_is_not_finite_stores_no_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="step 1: the loss is"):
+        trained(tmp_path, every=1, factor=float("nan"))
+    assert list(tmp_path.iterdir()) == []
