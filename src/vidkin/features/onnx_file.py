@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from vidkin._base.files import PathLike, read_regular_file
+from vidkin._base.files import PathLike, open_regular_file, read_regular_file
 from vidkin.errors import InvalidArgumentError
 
 _MOST_BYTES = (1 << 31) - 1  # a protocol buffer is not larger
@@ -36,6 +36,10 @@ def read_onnx(path: PathLike) -> bytes:
             whatever file it names, and its digest would not cover them.
     """
     try:
+        # Two gigabytes of zeros take seconds to read, and are no network by their first byte.
+        with open_regular_file(path, follow_links=True) as file:
+            if file.read(1) == b"\0":
+                raise ValueError("it begins with zeros")
         content = read_regular_file(path, _MOST_BYTES, follow_links=True)
         names_others = _names_other_files(content)
     except ValueError as error:
