@@ -54,6 +54,10 @@ _MIN_TIMES_MEAN, _MAX_TIMES_MEAN = 2.0, 0.5
 # less of it than the blocks with detail have.
 _NOISE_SHARE = 0.7
 
+# A moment with less than this share of the fine detail that the best moment has in common shows different frames: where
+# a camera stands still, only what moves tells the time of a frame.
+_MIN_SHARE_OF_BEST = 0.7
+
 # Less of the fine detail is common in frames that are not aligned or do not show the same.
 _MIN_COMMON, _MIN_COMMON_OF_ENLARGED = 0.3, 0.6
 
@@ -113,7 +117,7 @@ def judge_detail(large: Sequence[NDArray[np.uint8]], small: Sequence[NDArray[np.
         large: T frames [H, W] or [H, W, 3] of the copy with more pixels, upright and cropped to the area that both
             copies show. Six to twelve moments spread over the video are enough.
         small: T frames [h, w] or [h, w, 3] of the other copy at the same moments. Frames may be shifted by about a
-            pixel against each other.
+            pixel against each other. Moments at which the copies show different frames are left out.
 
     Raises:
         InvalidArgumentError: There are no frames, their numbers differ, or the first copy is not the larger one.
@@ -131,6 +135,8 @@ def judge_detail(large: Sequence[NDArray[np.uint8]], small: Sequence[NDArray[np.
     moments = np.unique(np.linspace(0, len(large) - 1, min(len(large), _MAX_MOMENTS)).round().astype(int))
     window = _CenterWindow.of_center((low, narrow), (height, width))
     pairs = [(_gray(large[moment]), window.cut(_gray(small[moment]))) for moment in moments]
+    common = [_common(_sum_up(_measure_blocks(one, other, window), ratio)) for one, other in pairs]
+    pairs = [pair for pair, share in zip(pairs, common, strict=True) if share >= _MIN_SHARE_OF_BEST * max(common)]
     window = window.register(pairs)
     blocks = np.concatenate([_measure_blocks(one, other, window) for one, other in pairs], axis=1)
     return _weigh(_sum_up(blocks, ratio), ratio)
@@ -145,7 +151,7 @@ def _weigh(measured: tuple[float, float, float, float], ratio: float) -> DetailV
         + _SHARPENED_WEIGHT * min(max(gain, 0.0), _MAX_SHARPENED)
         + _CONSTANT
     )
-    common = float(np.exp(kept + gain))
+    common = _common(measured)
     verdict: EnlargementVerdict = "unsure"
     if ratio >= MIN_RATIO and detail >= _MIN_DETAIL:
         if score >= _MIN_SCORE and common >= _MIN_COMMON:
@@ -154,6 +160,12 @@ def _weigh(measured: tuple[float, float, float, float], ratio: float) -> DetailV
             verdict = "enlarged"
     certainty = 1.0 / (1.0 + float(np.exp(-min(abs(score), 30.0))))
     return DetailVerdict(verdict, certainty, ratio, beyond, kept, gain, detail)
+
+
+def _common(measured: tuple[float, float, float, float]) -> float:
+    """Share of the fine detail, 0 to 1, that both copies have in common: the square of its correlation."""
+    _, kept, gain, _ = measured
+    return float(np.exp(kept + gain))
 
 
 @dataclass(frozen=True, slots=True)
