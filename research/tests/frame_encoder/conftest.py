@@ -1,4 +1,4 @@
-"""A work folder with pictures, crops and vectors of a teacher that the tests make up."""
+"""A work folder with pictures and vectors of a teacher that the tests make up."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image as PILImage
 
-from vidkin_research.frame_encoder.crops import plan_shards, write_shard
 from vidkin_research.frame_encoder.drawn import draw_page
-from vidkin_research.frame_encoder.pictures import Picture, close_round, read_rounds
+from vidkin_research.frame_encoder.pictures import Picture
 from vidkin_research.frame_encoder.teacher import teach
-
-SEED = 1
 
 
 def means_of_cells(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """A teacher: the mean colors of eight by eight cells, as unit vectors."""
-    count, side = len(images), images.shape[1] // 8
-    cells = images[:, : 8 * side, : 8 * side].reshape(count, 8, side, 8, side, 3).mean(axis=(2, 4))
+    """A teacher of 512 numbers: the mean gray of 16 by 32 cells, as unit vectors."""
+    count, side = images.shape[:2]
+    cells = images.mean(axis=3).reshape(count, 16, side // 16, 32, side // 32).mean(axis=(2, 4))
     flat = cells.reshape(count, -1).astype(np.float32) - 128
     vectors: NDArray[np.float32] = flat / np.linalg.norm(flat, axis=1, keepdims=True)
     return vectors
@@ -44,12 +41,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
             moved[20 + 60 * moment : 70 + 60 * moment, 30:90] = (255, 0, 60 * scene)
             rows.append(_stored(folder, f"scene-{scene}-{moment}", moved, f"videos/{scene}", 2.0 * moment))
     (folder / "lists" / "made.json").write_text(json.dumps([asdict(row) for row in rows]))
-    close_round(folder)
-    rounds = read_rounds(folder)
-    for shard, (numbers, known) in enumerate(plan_shards(rounds, SEED)):
-        write_shard(folder, shard, numbers, rounds[0][:known], SEED)
-    while teach(folder, means_of_cells):
-        pass
+    teach(folder, means_of_cells, side=64)
     return folder
 
 

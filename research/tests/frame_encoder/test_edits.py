@@ -1,4 +1,4 @@
-"""Edits of training crops."""
+"""Edits of training pictures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from vidkin_research.copies.edits import EDITS
 from vidkin_research.frame_encoder.drawn import draw_page
-from vidkin_research.frame_encoder.edits import KINDS, EditKind, edit_crop
+from vidkin_research.frame_encoder.edits import KINDS, EditKind, edit_picture
 from vidkin_research.frame_encoder.held_back import (
     HELD_BACK_EDITS,
     is_held_back_clip,
@@ -43,11 +43,11 @@ def test_every_kind_changes_the_picture_and_returns_one(kind: EditKind, shape: t
 
 
 def test_the_same_generator_gives_the_same_edit_and_another_seed_another() -> None:
-    first, kinds = edit_crop(page(), np.random.default_rng(5), other)
-    again, same_kinds = edit_crop(page(), np.random.default_rng(5), other)
+    first, kinds = edit_picture(page(), np.random.default_rng(5), other)
+    again, same_kinds = edit_picture(page(), np.random.default_rng(5), other)
     assert kinds == same_kinds
     assert np.array_equal(first, again)
-    other_kinds = {edit_crop(page(), np.random.default_rng(seed), other)[1] for seed in range(12)}
+    other_kinds = {edit_picture(page(), np.random.default_rng(seed), other)[1] for seed in range(12)}
     assert len(other_kinds) > 6
 
 
@@ -55,7 +55,7 @@ def test_kinds_are_mixed_in_the_order_of_real_life() -> None:
     stages = {kind.name: kind.stage for kind in KINDS}
     counts = set()
     for seed in range(40):
-        _, kinds = edit_crop(page(), np.random.default_rng(seed), other)
+        _, kinds = edit_picture(page(), np.random.default_rng(seed), other)
         assert [stages[name] for name in kinds] == sorted(stages[name] for name in kinds)
         assert len(set(kinds)) == len(kinds)
         counts.add(len(kinds))

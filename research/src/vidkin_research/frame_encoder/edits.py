@@ -1,6 +1,6 @@
-"""Edits of training crops: everything that is done to pictures before they are shown again, mixed, all strengths drawn.
+"""Edits of training pictures: all that is done to pictures before they are shown again, mixed, all strengths drawn.
 
-An edit is a function of a picture, a generator and a supply of other pictures. `edit_crop` draws one to four kinds
+An edit is a function of a picture, a generator and a supply of other pictures. `edit_picture` draws one to four kinds
 and applies them in the order of real life: the content is cut or turned, its colors are changed, something is laid
 over it, it is put somewhere, and the whole is encoded.
 """
@@ -22,7 +22,7 @@ from vidkin.media.picture_edits import gray, mirrored, scaled, sepia
 from vidkin_research.copies.transforms import covering
 from vidkin_research.frame_encoder.drawn import draw_page, draw_text_line, random_color, random_words
 
-__all__ = ["KINDS", "EditKind", "edit_crop"]
+__all__ = ["KINDS", "EditKind", "edit_picture"]
 
 Image = NDArray[np.uint8]
 Random = np.random.Generator
@@ -53,7 +53,7 @@ class EditKind:
     change: Change
 
 
-def edit_crop(image: Image, random: Random, others: Others) -> tuple[Image, tuple[str, ...]]:
+def edit_picture(image: Image, random: Random, others: Others) -> tuple[Image, tuple[str, ...]]:
     """An edited picture and the names of the kinds that made it, in their order.
 
     Args:

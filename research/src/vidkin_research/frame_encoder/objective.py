@@ -31,8 +31,7 @@ class ObjectiveSettings:
 
     Attributes:
         order: Which order-preserving loss keeps the three levels apart.
-        plain: Weight of the cosine to the teacher's vector of the plain crop.
-        own: Weight of the cosine to its vector of the same edited crop, where that is known.
+        plain: Weight of the cosine to the teacher's vector of the picture as it is.
         contrast: Weight of InfoNCE against the teacher's vectors of other pictures.
         entropy: Weight of the term that spreads the vectors.
         ordered: Weight of the order-preserving loss.
@@ -41,7 +40,6 @@ class ObjectiveSettings:
 
     order: Order = "quad_linear"
     plain: float = 1.0
-    own: float = 0.5
     contrast: float = 0.25
     entropy: float = 0.05
     ordered: float = 0.5
@@ -67,11 +65,8 @@ def objective_terms(
         settings: Weights and constants.
     """
     plain = 1.0 - (vectors * batch.plain).sum(dim=1).mean()
-    agreement = (vectors * batch.own).sum(dim=1)
-    own = ((1.0 - agreement) * batch.known).sum() / batch.known.sum().clamp(min=1)
     terms = {
         "plain": settings.plain * plain,
-        "own": settings.own * own,
         "contrast": settings.contrast * _contrast(vectors, batch, bank, bank_groups, settings.temperature),
         "entropy": settings.entropy * spread(vectors, batch.moments),
     }

@@ -21,15 +21,16 @@ from PIL import Image as PILImage
 from vidkin._base.files import VIDEO_EXTENSIONS
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_frames
+from vidkin.media.frames import fit_to_square
 from vidkin_research.frame_encoder.drawn import draw_page
 from vidkin_research.frame_encoder.held_back import is_held_back_clip, is_held_back_photo, is_held_back_video
 from vidkin_research.frame_encoder.sources import FOLDERS, PACKAGES, Folder, Package
 
-__all__ = ["Picture", "close_round", "fetch_packages", "gather", "read_rounds"]
+__all__ = ["Picture", "fetch_packages", "gather", "read_pictures", "read_sources", "squared"]
 
 logger = logging.getLogger(__name__)
 
-# Stored pictures have at most these sides; crops of 224 pixels are made of them.
+# Stored pictures have at most these sides.
 _SHORT, _LONG = 320, 720
 # Pixels of a side of a tile of a large picture, at least.
 _TILE = 360
@@ -54,6 +55,11 @@ class Picture:
     source: str
     group: str
     time: float = 0.0
+
+    def read(self, work: Path) -> NDArray[np.uint8]:
+        """The picture, [H, W, 3]."""
+        with PILImage.open(work / self.file) as file:
+            return np.asarray(file.convert("RGB"))
 
 
 def fetch_packages(work: Path) -> None:
@@ -86,35 +92,22 @@ def gather(work: Path, data: Path) -> int:
     for folder in FOLDERS:
         _gather_source(work, folder.name, partial(_folder_pictures, data, folder))
     _gather_source(work, "drawn", _drawn_pictures)
-    close_round(work)
-    return sum(len(pictures) for pictures in read_rounds(work))
+    return sum(len(read_pictures(work, source)) for source in read_sources(work))
 
 
-def close_round(work: Path) -> None:
-    """Put the sources that came since the last call into a round of their own.
-
-    Crops are made round by round, so that sources can be added later without a change to the crops that are there.
-    """
-    file = work / "rounds.json"
-    rounds: list[list[str]] = json.loads(file.read_text()) if file.exists() else []
-    known = {name for names in rounds for name in names}
-    added = sorted(found.name for found in (work / "lists").glob("*.json") if found.name not in known)
-    if added:
-        rounds.append(added)
-        partial_file = file.with_suffix(".partial")
-        partial_file.write_text(json.dumps(rounds, indent=1))
-        partial_file.rename(file)
+def read_sources(work: Path) -> list[str]:
+    """Names of the sources that have been gathered, in alphabetical order."""
+    return sorted(file.stem for file in (work / "lists").glob("*.json"))
 
 
-def read_rounds(work: Path) -> list[list[Picture]]:
-    """The pictures of each round, in a fixed order."""
-    file = work / "rounds.json"
-    if not file.exists():
-        raise InvalidArgumentError(f"{work} has no pictures; run `pictures` first")
-    return [
-        [Picture(**row) for name in names for row in json.loads((work / "lists" / name).read_text())]
-        for names in json.loads(file.read_text())
-    ]
+def read_pictures(work: Path, source: str) -> list[Picture]:
+    """The pictures of a source."""
+    return [Picture(**row) for row in json.loads((work / "lists" / f"{source}.json").read_text())]
+
+
+def squared(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    """A picture stretched to [side, side, 3], as frames are for an encoder."""
+    return fit_to_square(image, side, "stretch")
 
 
 _Found = Iterator[tuple[str, float, PILImage.Image]]  # group, seconds, picture

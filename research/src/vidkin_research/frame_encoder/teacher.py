@@ -1,24 +1,22 @@
-"""The teacher's vectors of the stored crops: computed once, a file for each shard, plain crops before edited ones."""
+"""The teacher's vectors of the pictures as they are: computed once, a file for each source."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin_research.frame_encoder.crops import CropRow, decode_crop, read_shard
+from vidkin_research.frame_encoder.pictures import Picture, read_pictures, read_sources, squared
 
-__all__ = ["Part", "PixelEncoder", "missing_files", "open_pixel_encoder", "rows_of_part", "teach", "vectors_file"]
+__all__ = ["PixelEncoder", "open_pixel_encoder", "teach", "vectors_file"]
 
 logger = logging.getLogger(__name__)
 
-Part = Literal["plain", "edited"]
 PixelEncoder = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
 """From frames [N, side, side, 3] in RGB to unit vectors [N, D]."""
 
@@ -48,43 +46,34 @@ def open_pixel_encoder(teacher: str, *, threads: int = 1) -> PixelEncoder:
     return encode
 
 
-def vectors_file(work: Path, shard: int, part: Part) -> Path:
-    """The file of vectors, float16 [rows of this part, D], of a shard."""
-    return work / "vectors" / f"{shard:04d}.{part}.npy"
+def vectors_file(work: Path, source: str) -> Path:
+    """The file of the teacher's vectors, float16 [pictures, D], of a source."""
+    return work / "vectors" / f"{source}.npy"
 
 
-def rows_of_part(rows: list[CropRow], part: Part) -> list[CropRow]:
-    """The rows of a shard that a file of vectors holds, in its order."""
-    return [row for row in rows if (row.edit == 0) == (part == "plain")]
+def teach(work: Path, encode: PixelEncoder, *, side: int) -> None:
+    """Compute the vectors of every source that has none yet; a file is written as a whole or not at all.
 
-
-def missing_files(work: Path) -> list[tuple[int, Part]]:
-    """The files of vectors that the shards that are there still lack, in the order in which they are computed."""
-    shards = sorted(int(file.stem) for file in (work / "crops").glob("*.json"))
-    parts: tuple[Part, ...] = ("plain", "edited")
-    return [(shard, part) for part in parts for shard in shards if not vectors_file(work, shard, part).exists()]
-
-
-def teach(work: Path, encode: PixelEncoder) -> bool:
-    """Compute one file of vectors that is missing, and return whether there was one.
-
-    Shards are looked for anew at every call, because crops are written meanwhile.
+    Args:
+        work: The work folder.
+        encode: The teacher.
+        side: Side of the squares that it gets, pixels.
     """
-    missing = missing_files(work)
-    if not missing:
-        return False
-    shard, part = missing[0]
-    rows, content = read_shard(work, shard)
-    chosen = rows_of_part(rows, part)
-    vectors = []
-    for first in range(0, len(chosen), _BATCH):
-        images = [decode_crop(content[row.offset : row.offset + row.length]) for row in chosen[first : first + _BATCH]]
-        vectors.append(encode(np.stack(images)).astype(np.float16))
-    target = vectors_file(work, shard, part)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_suffix(".partial")
-    with partial.open("wb") as file:
-        np.save(file, np.concatenate(vectors))
-    partial.rename(target)
-    logger.info("vectors of shard %d, %s: %d", shard, part, len(chosen))
-    return True
+    for source in read_sources(work):
+        target = vectors_file(work, source)
+        if target.exists():
+            continue
+        pictures = read_pictures(work, source)
+        vectors = [
+            _encode(work, pictures[first : first + _BATCH], encode, side) for first in range(0, len(pictures), _BATCH)
+        ]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_suffix(".partial")
+        with partial.open("wb") as file:
+            np.save(file, np.concatenate(vectors))
+        partial.rename(target)
+        logger.info("%s: vectors of %d pictures", source, len(pictures))
+
+
+def _encode(work: Path, pictures: Sequence[Picture], encode: PixelEncoder, side: int) -> NDArray[np.float16]:
+    return encode(np.stack([squared(each.read(work), side) for each in pictures])).astype(np.float16)

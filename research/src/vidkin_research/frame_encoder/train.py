@@ -8,19 +8,21 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from vidkin._base.toml import from_table, read_toml
 from vidkin.errors import InvalidArgumentError
-from vidkin_research.frame_encoder.material import Material, Moment, open_material, taught_shards, to_input
-from vidkin_research.frame_encoder.network import Student, StudentSettings, load_pretrained
+from vidkin_research.frame_encoder.material import Batch, Material, to_input
+from vidkin_research.frame_encoder.network import Student, StudentSettings, load_teacher
 from vidkin_research.frame_encoder.objective import ObjectiveSettings, objective_terms
 
 __all__ = ["Run", "TrainSettings", "open_run", "read_recipe", "train"]
@@ -43,11 +45,10 @@ class TrainSettings:
         paired: Share of them that are pairs of moments of one scene.
         bank: Vectors of other pictures for InfoNCE.
         learning_rate: Of the backbone, at its highest; it rises for ``warm_up`` steps and falls as a cosine.
-        head_rate: Of the last layer and the pooling.
+        head_rate: Of the last layer.
         warm_up: Steps.
         weight_decay: Of AdamW.
         average: Decay of the running mean of the weights, which is what is measured and exported.
-        refresh: Steps after which shards that came since are taken in.
         validate: Steps between validations.
         bfloat16: Whether to compute in bfloat16.
     """
@@ -59,12 +60,11 @@ class TrainSettings:
     moments: int = 24
     paired: float = 0.34
     bank: int = 2048
-    learning_rate: float = 4e-4
-    head_rate: float = 2e-3
+    learning_rate: float = 2e-4
+    head_rate: float = 6e-4
     warm_up: int = 200
     weight_decay: float = 0.02
     average: float = 0.998
-    refresh: int = 200
     validate: int = 400
     bfloat16: bool = False
 
@@ -89,8 +89,6 @@ class Run:
         optimizer: AdamW.
         step: Steps taken.
         seconds: Seconds that they took.
-        shards: Shards that it trains on; refreshed at fixed steps.
-        edited: Those of them whose edited crops have the teacher's vectors, too.
         curve: A row for each ten steps and each validation.
     """
 
@@ -100,8 +98,6 @@ class Run:
     optimizer: torch.optim.Optimizer
     step: int = 0
     seconds: float = 0.0
-    shards: list[int] = field(default_factory=list)
-    edited: list[int] = field(default_factory=list)
     curve: list[dict[str, float]] = field(default_factory=list)
 
     def save(self, folder: Path) -> None:
@@ -114,8 +110,6 @@ class Run:
             "optimizer": self.optimizer.state_dict(),
             "step": self.step,
             "seconds": self.seconds,
-            "shards": self.shards,
-            "edited": self.edited,
             "curve": self.curve,
         }
         partial = folder / f"{STATE_FILE}.partial"
@@ -124,8 +118,8 @@ class Run:
         (folder / CURVE_FILE).write_text(json.dumps(self.curve, indent=0))
 
 
-def open_run(folder: Path, settings: TrainSettings, *, weights: Path | None = None) -> Run:
-    """The run of a folder as it was stopped, or a new one, which starts from these ImageNet weights if given.
+def open_run(folder: Path, settings: TrainSettings, *, teacher: Path | None = None) -> Run:
+    """The run of a folder as it was stopped, or a new one, which starts from this teacher's own layers if given.
 
     Raises:
         InvalidArgumentError: The folder has a run with other settings; only its length may change.
@@ -133,14 +127,16 @@ def open_run(folder: Path, settings: TrainSettings, *, weights: Path | None = No
     torch.manual_seed(settings.seed)
     student = Student(settings.student).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     fresh = not (folder / STATE_FILE).exists()
-    if fresh and weights is not None:
-        load_pretrained(student, weights)
-    ends = {id(parameter) for parameter in (*student.head.parameters(), student.power)}
+    if fresh and teacher is not None:
+        load_teacher(student, teacher)
+    student.requires_grad_(False)
     groups = [
-        {"params": [each for each in student.parameters() if id(each) not in ends], "base": settings.learning_rate},
+        {"params": list(student.trained()), "base": settings.learning_rate},
         {"params": list(student.head.parameters()), "base": settings.head_rate},
-        {"params": [student.power], "base": settings.head_rate, "weight_decay": 0.0},
     ]
+    for group in groups:
+        for parameter in group["params"]:  # type: ignore[attr-defined]
+            parameter.requires_grad_(True)
     optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)
     averaged = copy.deepcopy(student).requires_grad_(False)
     run = Run(settings, student, averaged, optimizer)
@@ -157,14 +153,13 @@ def open_run(folder: Path, settings: TrainSettings, *, weights: Path | None = No
     averaged.load_state_dict(state["averaged"])
     optimizer.load_state_dict(state["optimizer"])
     run.step, run.seconds, run.curve = state["step"], state["seconds"], state["curve"]
-    run.shards, run.edited = state["shards"], state["edited"]
     return run
 
 
 def train(
     run: Run,
     folder: Path,
-    work: Path,
+    material: Material,
     *,
     until: int | None = None,
     save_every: float = 180.0,
@@ -175,29 +170,23 @@ def train(
     Args:
         run: The run.
         folder: Its folder.
-        work: The work folder with pictures, crops and vectors, to which others may be added meanwhile.
+        material: What it trains on.
         until: Step at which to stop; None is the end of the schedule.
         save_every: Seconds between two checkpoints.
         on_step: Callback that receives each step and its terms.
     """
     settings = run.settings
-    material: Material | None = None
     last = min(settings.steps, settings.steps if until is None else until)
     saved = begun = time.monotonic()
-    while run.step < last:
-        if not run.shards or run.step % settings.refresh == 0:
-            found = taught_shards(work), taught_shards(work, "edited")
-            if found != (run.shards, run.edited):
-                (run.shards, run.edited), material = found, None
-        if material is None:
-            material = open_material(work, run.shards, run.edited)
-        terms = _take_step(run, material)
+    for batch in _batches(material, settings, run.step, last):
+        random = np.random.default_rng([settings.seed, 5, run.step])
+        terms = _take_step(run, batch, *material.draw_bank(random, settings.bank))
         run.step += 1
         if on_step is not None:
             on_step(run.step, terms)
         _note(run, terms)
         if run.step % settings.validate == 0 or run.step == last:
-            row = validate(run.averaged, material.validation)
+            row = validate(run.averaged, material, settings)
             run.curve.append({"step": run.step, "training moments": len(material.training), **row})
             logger.info("step %d: %s", run.step, row)
         now = time.monotonic()
@@ -207,16 +196,29 @@ def train(
             run.save(folder)
 
 
-def _take_step(run: Run, material: Material) -> dict[str, float]:
+def _batches(material: Material, settings: TrainSettings, first: int, last: int) -> Iterator[Batch]:
+    """The batches of these steps; the next one is drawn by another thread meanwhile."""
+
+    def draw(step: int) -> Batch:
+        random = np.random.default_rng([settings.seed, 4, step])
+        return material.draw(random, moments=settings.moments, paired=settings.paired, side=settings.student.side)
+
+    with ThreadPoolExecutor(1) as pool:
+        drawn = pool.submit(draw, first)
+        for step in range(first, last):
+            batch = drawn.result()
+            if step + 1 < last:
+                drawn = pool.submit(draw, step + 1)
+            yield batch
+
+
+def _take_step(run: Run, batch: Batch, bank: torch.Tensor, bank_groups: torch.Tensor) -> dict[str, float]:
     settings = run.settings
-    random = np.random.default_rng([settings.seed, 4, run.step])
-    batch = material.draw(random, moments=settings.moments, paired=settings.paired, side=settings.student.side)
-    bank, bank_groups = material.draw_bank(random, settings.bank)
     for group in run.optimizer.param_groups:
         group["lr"] = group["base"] * _rate(run.step, settings)
     run.student.train()
     with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
-        vectors = run.student(batch.images)
+        vectors = run.student(to_input(batch.images))
     terms = objective_terms(vectors.float(), batch, bank, bank_groups, settings.objective)
     total = torch.stack(list(terms.values())).sum()
     run.optimizer.zero_grad(set_to_none=True)
@@ -250,32 +252,38 @@ def _note(run: Run, terms: dict[str, float]) -> None:
 
 
 @torch.no_grad()
-def validate(student: Student, moments: Sequence[Moment], *, most: int = 120) -> dict[str, float]:
-    """How well edited crops of moments that were not trained on find their plain crops among all of them.
+def validate(student: Student, material: Material, settings: TrainSettings, *, most: int = 120) -> dict[str, float]:
+    """How well edited views of pictures that were not trained on find those pictures among all of them.
 
     Returns:
-        Share whose best plain crop is the right one, of crops whose kinds of edits are any and of the second edits;
-        and the mean cosine to the teacher's vectors of plain crops, for plain and for edited crops.
+        Share of edited views whose best picture is the right one; and the mean cosine to the teacher's vectors of the
+        pictures, for pictures as they are and for edited views.
     """
-    chosen = moments[:most]
+    chosen = material.validation[:: max(1, len(material.validation) // most)][:most]
     if len(chosen) < 2:
         return {}
     student.eval()
-    rows = [_encode(student, chosen, row) for row in (0, 1, 2)]
-    teacher = torch.nn.functional.normalize(torch.from_numpy(np.stack([each.plain for each in chosen])).float(), dim=1)
+    teacher = torch.from_numpy(material.vectors[chosen].astype(np.float32))
+    plain, *edited = (_encode(student, material, chosen, settings, views) for views in range(3))
     own = torch.arange(len(chosen))
-    found = [(edited @ rows[0].T).argmax(dim=1) == own for edited in rows[1:]]
+    found = [(vectors @ plain.T).argmax(dim=1) == own for vectors in edited]
     return {
         "recall": float(torch.cat(found).float().mean()),
-        "cosine plain": float((rows[0] * teacher).sum(dim=1).mean()),
-        "cosine edited": float((torch.cat(rows[1:]) * teacher.repeat(2, 1)).sum(dim=1).mean()),
+        "cosine plain": float((plain * teacher).sum(dim=1).mean()),
+        "cosine edited": float((torch.cat(edited) * teacher.repeat(2, 1)).sum(dim=1).mean()),
     }
 
 
-def _encode(student: Student, moments: Sequence[Moment], row: int) -> torch.Tensor:
-    side = student.settings.side
-    pieces = []
-    for first in range(0, len(moments), 40):
-        images = np.stack([moment.image(row, side) for moment in moments[first : first + 40]])
-        pieces.append(student(to_input(images)))
+def _encode(
+    student: Student, material: Material, chosen: NDArray[np.int64], settings: TrainSettings, views: int
+) -> torch.Tensor:
+    """Vectors of these pictures as they are (0), or of their edited views with this number."""
+    random = np.random.default_rng([settings.seed, 6, views])
+    side, pieces = settings.student.side, []
+    for first in range(0, len(chosen), 40):
+        images = [
+            material.view(int(number), random, side=side, edited=views > 0) for number in chosen[first : first + 40]
+        ]
+        with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
+            pieces.append(student(to_input(np.stack(images))).float())
     return torch.cat(pieces)

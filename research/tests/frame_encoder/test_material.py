@@ -1,0 +1,88 @@
+"""Pictures with their teacher's vectors, and the draw of batches from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from vidkin.errors import InvalidArgumentError
+from vidkin_research.frame_encoder.material import open_material
+from vidkin_research.frame_encoder.pictures import read_pictures, read_sources
+from vidkin_research.frame_encoder.teacher import open_pixel_encoder, teach, vectors_file
+
+
+def test_each_source_has_the_teachers_vectors_of_its_pictures(work: Path) -> None:
+    assert read_sources(work) == ["made"]
+    vectors = np.load(vectors_file(work, "made"))
+    assert vectors.shape == (15, 512)
+    assert np.allclose(np.linalg.norm(vectors.astype(np.float32), axis=1), 1, atol=1e-2)
+
+
+def test_vectors_that_are_there_are_not_computed_again(work: Path) -> None:
+    def never(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        raise AssertionError("asked again")
+
+    teach(work, never, side=96)
+
+
+def test_without_pictures_the_message_says_which_steps_are_missing(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="no picture with a teacher's vector; run `pictures` and `teach`"):
+        open_material(tmp_path)
+
+
+def test_the_teacher_must_be_a_file(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="teacher must be onnx:FILE with an existing file"):
+        open_pixel_encoder(f"onnx:{tmp_path / 'none.onnx'}")
+
+
+def test_a_batch_has_three_levels(work: Path) -> None:
+    material = open_material(work)
+    batch = material.draw(np.random.default_rng(0), moments=8, paired=0.5, side=48)
+    assert batch.images.shape == (16, 48, 48, 3)
+    assert batch.images.dtype == np.uint8
+    same_moment = batch.moments[:, None] == batch.moments
+    same_place = batch.groups[:, None] == batch.groups
+    # Two views of each moment; and for the pairs another moment of the place.
+    assert (same_moment.sum(dim=1) >= 2).all()
+    assert (same_moment <= same_place).all()
+    paired = (same_place & ~same_moment).any(dim=1)
+    assert paired[:8].all()
+    assert not same_place.all(dim=1).any()
+    for one, other in zip(batch.moments[0:8:4].tolist(), batch.moments[2:8:4].tolist(), strict=True):
+        assert abs(material.pictures[one].time - material.pictures[other].time) >= 1.0
+
+
+def test_a_batch_carries_the_teachers_vectors_of_the_pictures_as_they_are(work: Path) -> None:
+    material = open_material(work)
+    batch = material.draw(np.random.default_rng(3), moments=6, paired=0.0, side=48)
+    pictures = read_pictures(work, "made")
+    expected = np.load(vectors_file(work, "made"))[batch.moments.numpy()].astype(np.float32)
+    assert torch.equal(batch.plain, torch.from_numpy(expected))
+    assert len(pictures) == len(material.pictures)
+    bank, groups = material.draw_bank(np.random.default_rng(0), 5)
+    assert bank.shape == (5, 512)
+    assert groups.shape == (5,)
+
+
+def test_of_the_two_views_of_a_moment_one_is_always_edited_and_the_other_in_half_of_the_cases(work: Path) -> None:
+    material = open_material(work)
+    batch = material.draw(np.random.default_rng(5), moments=40, paired=0.0, side=48)
+    plain = np.stack(
+        [material.view(int(each), np.random.default_rng(0), side=48, edited=False) for each in batch.moments]
+    )
+    unedited = (batch.images == plain).all(axis=(1, 2, 3))
+    assert unedited[1::2].sum() <= 2  # an edit may change nothing
+    assert 10 <= unedited[::2].sum() <= 30
+
+
+def test_views_of_one_seed_are_the_same(work: Path) -> None:
+    material = open_material(work)
+    one, other = (material.draw(np.random.default_rng(7), moments=4, paired=0.5, side=48) for _ in range(2))
+    assert np.array_equal(one.images, other.images)
+    assert not np.array_equal(
+        one.images, material.draw(np.random.default_rng(8), moments=4, paired=0.5, side=48).images
+    )
