@@ -113,6 +113,17 @@ def test_gray_frames_are_judged_as_frames_in_color_are(source: Frames, tmp_path:
     assert judge(gray(source), gray(small)).beyond == pytest.approx(judge(source, small).beyond, abs=0.1)
 
 
+def test_moments_at_which_the_copies_show_different_frames_say_nothing(source: Frames, tmp_path: Path) -> None:
+    small = store(tmp_path / "small.mp4", resize(source, 192, 128), 23)
+    large = store(tmp_path / "large.mp4", sharpen(resize(small, 384, 256), 1.0), 20)
+    together = judge(large, small)
+    # As by a camera that stands still, where nothing but what moves tells the time: two of five moments are others.
+    apart = judge_detail(large[::4], [*small[:12:4], *small[2:10:6]])
+    assert apart.verdict == together.verdict != "more"
+    assert apart.gain == pytest.approx(together.gain, abs=0.05)
+    assert apart.kept == pytest.approx(together.kept, abs=0.05)
+
+
 def test_no_verdict_without_detail() -> None:
     blank = [np.full((256, 384, 3), 90, np.uint8)] * 3
     verdict = judge_detail(blank, resize(blank, 192, 128))

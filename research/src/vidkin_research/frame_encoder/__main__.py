@@ -14,14 +14,14 @@ import argparse
 import json
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.machine import describe_machine
-from vidkin_research.copies.halves import SMALL, find_divided_recordings
+from vidkin_research.copies.halves import SMALL, Half, find_divided_recordings
 from vidkin_research.copies.material import make_copies
 from vidkin_research.copies.recordings import QUICK, ClipSize, find_recordings
 from vidkin_research.frame_encoder import export, material, pictures, raw_vectors, teacher, train
@@ -61,6 +61,7 @@ def main() -> None:
     measuring = steps.add_parser("measure")
     measuring.add_argument("--videos", type=Path, required=True, help="the collection that copy_halves.HALVES divides")
     measuring.add_argument("--distractors", type=Path, nargs="*", default=[], help="folders of other videos")
+    measuring.add_argument("--half", choices=get_args(Half), default="held-back", help="of the collection")
     measuring.add_argument("--size", choices=_SIZES, default="small")
     measuring.add_argument("--network", action="append", required=True, metavar="NAME=FILE@SIDE", help="repeatable")
     measuring.add_argument("--threads", type=int, default=1)
@@ -104,10 +105,10 @@ def _network_of(text: str) -> raw_vectors.Network:
 def _measure(given: argparse.Namespace) -> dict[str, Any]:
     networks = [_network_of(text) for text in given.network]
     folder = given.work / "measure"
-    recordings = find_divided_recordings(given.videos, "held-back")
+    recordings = find_divided_recordings(given.videos, given.half)
     copies = make_copies(
         recordings,
-        folder / given.size,
+        folder / f"{given.half} {given.size}",
         _SIZES[given.size],
         distractors=[found for place in given.distractors for found in find_recordings(place)],
         on_progress=lambda done, total, name: logging.info("copy %d of %d: %s", done, total, name),
@@ -131,6 +132,7 @@ def _measure(given: argparse.Namespace) -> dict[str, Any]:
         "material": {
             "queries": len(copies.queries),
             "gallery": len(copies.gallery),
+            "half": given.half,
             "size": given.size,
             "protocol": "whole frame, one a second, mean of each query frame's best; map and micro_ap count other "
             "moments of a recording as wrong, the neutral ones leave them out",

@@ -112,14 +112,17 @@ class Student(nn.Module):
         for part in (*([] if frozen else [self.stem]), *self.stages[frozen:]):
             yield from part.parameters()
 
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Vectors of unit length, [N, 512], of images [N, 3, side, side] with values from 0 to 255."""
+    def pooled(self, images: torch.Tensor) -> torch.Tensor:
+        """The generalized mean of the last maps, [N, outside], from which the head makes vectors."""
         maps = functional.relu(self.stem((images - self.mean) / self.deviation))
         maps = functional.max_pool2d(maps, 3, 2, 1)
         for stage in self.stages:
             maps = stage(maps)
-        pooled = maps.float().clamp(min=_LEAST).pow(_POWER).mean(dim=(2, 3)).pow(1.0 / _POWER)
-        return functional.normalize(self.head(pooled), dim=1)
+        return maps.float().clamp(min=_LEAST).pow(_POWER).mean(dim=(2, 3)).pow(1.0 / _POWER)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Vectors of unit length, [N, 512], of images [N, 3, side, side] with values from 0 to 255."""
+        return functional.normalize(self.head(self.pooled(images)), dim=1)
 
 
 def load_teacher(student: Student, file: Path) -> None:

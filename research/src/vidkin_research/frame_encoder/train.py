@@ -25,11 +25,13 @@ from vidkin_research.frame_encoder.material import Batch, Material, to_input
 from vidkin_research.frame_encoder.network import Student, StudentSettings, load_teacher
 from vidkin_research.frame_encoder.objective import ObjectiveSettings, objective_terms
 
-__all__ = ["Run", "TrainSettings", "open_run", "read_recipe", "train"]
+__all__ = ["Run", "TrainSettings", "fit_head", "open_run", "read_recipe", "train"]
 
 logger = logging.getLogger(__name__)
 
 STATE_FILE, CURVE_FILE = "state.pt", "curve.json"
+# Ridge of the first head, as a share of the mean square of a pooled value.
+_RIDGE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,7 @@ class TrainSettings:
         student: Architecture.
         objective: Weights of the terms.
         seed: Source of everything random.
+        fitted: Pictures that the first head is fitted on, by least squares.
         steps: Length of the schedule; a run can be stopped and resumed anywhere.
         moments: Moments in a batch, with two views each.
         paired: Share of them that are pairs of moments of one scene.
@@ -56,6 +59,7 @@ class TrainSettings:
     student: StudentSettings = field(default_factory=StudentSettings)
     objective: ObjectiveSettings = field(default_factory=ObjectiveSettings)
     seed: int = 57
+    fitted: int = 3000
     steps: int = 60_000
     moments: int = 24
     paired: float = 0.34
@@ -176,6 +180,9 @@ def train(
         on_step: Callback that receives each step and its terms.
     """
     settings = run.settings
+    if run.step == 0 and settings.fitted:
+        fit_head(run, material)
+        logger.info("first: %s", validate(run.averaged, material, settings))
     last = min(settings.steps, settings.steps if until is None else until)
     saved = begun = time.monotonic()
     for batch in _batches(material, settings, run.step, last):
@@ -194,6 +201,37 @@ def train(
             run.seconds += now - begun
             begun = saved = now
             run.save(folder)
+
+
+@torch.no_grad()
+def fit_head(run: Run, material: Material) -> None:
+    """Fit the head of a new run, whose teacher's layers were cut, to the teacher's vectors by ridge regression.
+
+    On pictures as they are and on an edited view of each. The layers that are left still hold most of what the teacher
+    sees; its own head no longer fits them.
+    """
+    settings = run.settings
+    random = np.random.default_rng([settings.seed, 7])
+    chosen = random.choice(material.training, size=settings.fitted)
+    normal, right = 0.0, 0.0
+    for first in range(0, len(chosen), settings.moments):
+        numbers = chosen[first : first + settings.moments]
+        images = [
+            material.view(int(number), random, side=settings.student.side, edited=edited)
+            for edited in (False, True)
+            for number in numbers
+        ]
+        with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
+            pooled = run.student.pooled(to_input(np.stack(images))).double()
+        design = torch.cat([pooled, torch.ones(len(pooled), 1, dtype=torch.float64)], dim=1)
+        targets = torch.from_numpy(material.vectors[numbers].astype(np.float64)).repeat(2, 1)
+        normal, right = normal + design.T @ design, right + design.T @ targets
+    ridge = _RIDGE * normal.diagonal()[:-1].mean() * torch.eye(len(normal), dtype=torch.float64)
+    ridge[-1, -1] = 0.0
+    solved = torch.linalg.solve(normal + ridge, right).float()
+    for student in (run.student, run.averaged):
+        student.head.weight.copy_(solved[:-1].T)
+        student.head.bias.copy_(solved[-1])
 
 
 def _batches(material: Material, settings: TrainSettings, first: int, last: int) -> Iterator[Batch]:
