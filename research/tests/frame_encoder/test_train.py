@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.frame_encoder.export import export_student
-from vidkin_research.frame_encoder.material import open_material, to_input
-from vidkin_research.frame_encoder.network import Student, StudentSettings, load_teacher
+from vidkin_research.frame_encoder.material import Material, open_material, to_input
+from vidkin_research.frame_encoder.network import Student, StudentSettings, load_student, load_teacher
 from vidkin_research.frame_encoder.objective import ObjectiveSettings
 from vidkin_research.frame_encoder.raw_vectors import (
     Network,
@@ -23,11 +24,12 @@ from vidkin_research.frame_encoder.raw_vectors import (
     mean_of_best,
     nearest_within,
 )
-from vidkin_research.frame_encoder.train import TrainSettings, open_run, read_recipe, train
+from vidkin_research.frame_encoder.train import TrainSettings, fit_head, open_run, read_recipe, train
 
 SMALL = TrainSettings(
     student=StudentSettings(side=32, blocks=((0,), (0,), (0,), (0,)), inside=(8, 8, 8, 8), outside=16),
     objective=ObjectiveSettings(),
+    fitted=0,
     steps=4,
     moments=4,
     paired=0.5,
@@ -91,6 +93,39 @@ def test_an_exported_student_gives_nearly_the_same_vectors_for_bytes(work: Path,
     # Weights are stored in one byte each.
     assert file.stat().st_size < 1.3 * told["parameters"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["student.json", "student.onnx"]
+
+
+def test_a_run_goes_on_from_an_exported_student(work: Path, tmp_path: Path) -> None:
+    run = open_run(tmp_path / "run", SMALL)
+    file = export_student(run, open_material(work), tmp_path / "student.onnx", teacher="made up")
+    again = open_run(tmp_path / "again", SMALL, student=file)
+    for one, other in zip(run.averaged.parameters(), again.student.parameters(), strict=True):
+        assert torch.allclose(one, other, atol=float(one.abs().max()) / 100)
+    before = again.student.head.weight.clone()
+    train(again, tmp_path / "again", open_material(work), until=1)
+    # The head is as it was stored but for one step, not fitted anew.
+    assert torch.allclose(before, again.student.head.weight, atol=2 * SMALL.head_rate)
+    wider = StudentSettings(side=32, blocks=SMALL.student.blocks, inside=SMALL.student.inside, outside=24)
+    with pytest.raises(InvalidArgumentError, match=r"must be \(24, 8, 1, 1\), got \(16, 8, 1, 1\); give the recipe"):
+        load_student(Student(wider), file)
+
+
+def test_the_first_head_is_the_best_for_what_the_layers_see(work: Path, tmp_path: Path) -> None:
+    material, settings = open_material(work), replace(SMALL, fitted=24)
+    run = open_run(tmp_path, settings)
+    before = validate_all(run.student, material)
+    strength = run.student.head.weight.square().mean()
+    fit_head(run, material)
+    assert validate_all(run.student, material) > before + 0.2
+    assert torch.allclose(run.student.head.weight.square().mean(), strength, rtol=1e-3)
+
+
+def validate_all(student: Student, material: Material) -> float:
+    """Mean cosine to the teacher's vectors of all pictures."""
+    images = np.stack([material.view(each, np.random.default_rng(0), side=32, edited=False) for each in range(15)])
+    with torch.no_grad():
+        vectors = student(to_input(images)).numpy()
+    return float((vectors * material.vectors.astype(np.float32)).sum(axis=1).mean())
 
 
 def test_students_take_any_side() -> None:

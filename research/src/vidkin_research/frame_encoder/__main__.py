@@ -51,6 +51,7 @@ def main() -> None:
     training.add_argument("--run", type=Path, required=True, help="folder of the run")
     training.add_argument("--recipe", type=Path, default=_RECIPE, help="TOML file; default: the one beside this file")
     training.add_argument("--teacher", type=Path, help="ONNX file of the teacher, whose layers a new run starts from")
+    training.add_argument("--student", type=Path, help="exported student that a new run goes on from instead")
     training.add_argument("--until", type=int, help="stop at this step")
     training.add_argument("--threads", type=int, default=1)
     shipping = steps.add_parser("export")
@@ -78,7 +79,7 @@ def main() -> None:
         check_at_least(1, threads=given.threads)
         torch.set_num_threads(given.threads)
         recipe = train.read_recipe(given.recipe)
-        run = train.open_run(given.run, recipe, teacher=given.teacher)
+        run = train.open_run(given.run, recipe, teacher=given.teacher, student=given.student)
         logging.info("from step %d", run.step)
         train.train(run, given.run, material.open_material(given.work), until=given.until, on_step=_log_step)
     elif given.step == "export":

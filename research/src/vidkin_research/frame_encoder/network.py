@@ -7,7 +7,7 @@ side what the whole network says at its own. Batch norms are folded into the con
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from torch.nn import functional
 from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["Student", "StudentSettings", "load_teacher"]
+__all__ = ["Student", "StudentSettings", "load_student", "load_teacher"]
 
 # Of each stage of a ResNet-50: channels inside of a block, channels that leave it, blocks, stride.
 _STAGES = ((64, 256, 3, 1), (128, 512, 4, 2), (256, 1024, 6, 2), (512, 2048, 3, 2))
@@ -173,6 +173,34 @@ def load_teacher(student: Student, file: Path) -> None:
     _put(student.head, head[0][:, kept_outside], head[1])
 
 
+def load_student(student: Student, file: Path) -> None:
+    """Fill a student from an exported one of the same architecture, to go on where only that file is left.
+
+    Args:
+        student: The network to fill.
+        file: An ONNX file that `vidkin_research.frame_encoder.export.export_student` wrote.
+
+    Raises:
+        InvalidArgumentError: The file holds another network.
+        MissingPartError: onnx is not installed.
+    """
+    _, values = _open(file)
+    with torch.no_grad():
+        for name, parameter in student.named_parameters():
+            try:
+                stored = torch.tensor(values(f"student.{name}"))
+            except KeyError:
+                raise InvalidArgumentError(
+                    f"{file} must be an exported student, got a network without {name}"
+                ) from None
+            if stored.shape != parameter.shape:
+                raise InvalidArgumentError(
+                    f"{name} of {file} must be {tuple(parameter.shape)}, got {tuple(stored.shape)}; give the recipe "
+                    "that it was trained with"
+                )
+            parameter.copy_(stored)
+
+
 _Layer = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
@@ -195,6 +223,16 @@ def _largest(strength: NDArray[np.float32], count: int) -> NDArray[np.intp]:
 
 def _read(file: Path) -> tuple[list[_Layer], _Layer]:
     """Weights and biases of the convolutions, in their order, and of the linear layer."""
+    nodes, values = _open(file)
+    layers = [(values(node.input[1]), values(node.input[2])) for node in nodes if node.op_type == "Conv"]
+    heads = [(values(node.input[1]), values(node.input[2])) for node in nodes if node.op_type == "Gemm"]
+    if len(heads) != 1:
+        raise InvalidArgumentError(f"{file} must have one linear layer, got {len(heads)}")
+    return layers, heads[0]
+
+
+def _open(file: Path) -> tuple[list[Any], Callable[[str], NDArray[np.float32]]]:
+    """The nodes of a network, and a function that gives the values of a tensor by its name; KeyError if it has none."""
     onnx = import_part("onnx", extra="export")
     graph = onnx.load(str(file)).graph
     stored = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
@@ -203,14 +241,10 @@ def _read(file: Path) -> tuple[list[_Layer], _Layer]:
     def values(name: str) -> NDArray[np.float32]:
         if name in stored:
             return np.asarray(stored[name], dtype=np.float32)
-        parts: Sequence[str] = undone[name]
+        parts: Sequence[str] = undone[name if name in undone else f"{name}_DequantizeLinear_Output"]
         whole, scale = (np.asarray(stored[part], dtype=np.float32) for part in parts[:2])
         zero = np.asarray(stored[parts[2]], dtype=np.float32) if len(parts) > 2 else np.zeros_like(scale)
         shape = (-1, *(1,) * (whole.ndim - 1)) if scale.size > 1 else ()
-        return (whole - zero.reshape(shape)) * scale.reshape(shape)
+        return np.asarray((whole - zero.reshape(shape)) * scale.reshape(shape), np.float32)
 
-    layers = [(values(node.input[1]), values(node.input[2])) for node in graph.node if node.op_type == "Conv"]
-    heads = [(values(node.input[1]), values(node.input[2])) for node in graph.node if node.op_type == "Gemm"]
-    if len(heads) != 1:
-        raise InvalidArgumentError(f"{file} must have one linear layer, got {len(heads)}")
-    return layers, heads[0]
+    return list(graph.node), values

@@ -22,7 +22,7 @@ from torch import nn
 from vidkin._base.toml import from_table, read_toml
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.frame_encoder.material import Batch, Material, to_input
-from vidkin_research.frame_encoder.network import Student, StudentSettings, load_teacher
+from vidkin_research.frame_encoder.network import Student, StudentSettings, load_student, load_teacher
 from vidkin_research.frame_encoder.objective import ObjectiveSettings, objective_terms
 
 __all__ = ["Run", "TrainSettings", "fit_head", "open_run", "read_recipe", "train"]
@@ -91,6 +91,7 @@ class Run:
         student: The network.
         averaged: The running mean of its weights.
         optimizer: AdamW.
+        starts_anew: Whether its head is fitted before the first step.
         step: Steps taken.
         seconds: Seconds that they took.
         curve: A row for each ten steps and each validation.
@@ -100,6 +101,7 @@ class Run:
     student: Student
     averaged: Student
     optimizer: torch.optim.Optimizer
+    starts_anew: bool = True
     step: int = 0
     seconds: float = 0.0
     curve: list[dict[str, float]] = field(default_factory=list)
@@ -122,28 +124,36 @@ class Run:
         (folder / CURVE_FILE).write_text(json.dumps(self.curve, indent=0))
 
 
-def open_run(folder: Path, settings: TrainSettings, *, teacher: Path | None = None) -> Run:
-    """The run of a folder as it was stopped, or a new one, which starts from this teacher's own layers if given.
+def open_run(folder: Path, settings: TrainSettings, *, teacher: Path | None = None, student: Path | None = None) -> Run:
+    """The run of a folder as it was stopped, or a new one.
+
+    Args:
+        folder: The folder.
+        settings: Recipe of the run.
+        teacher: File of a teacher, whose own layers a new run starts from; its head is fitted before the first step.
+        student: File of an exported student that a new run starts from instead, with the head that it has.
 
     Raises:
         InvalidArgumentError: The folder has a run with other settings; only its length may change.
     """
     torch.manual_seed(settings.seed)
-    student = Student(settings.student).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    network = Student(settings.student).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     fresh = not (folder / STATE_FILE).exists()
-    if fresh and teacher is not None:
-        load_teacher(student, teacher)
-    student.requires_grad_(False)
+    if fresh and student is not None:
+        load_student(network, student)
+    elif fresh and teacher is not None:
+        load_teacher(network, teacher)
+    network.requires_grad_(False)
     groups = [
-        {"params": list(student.trained()), "base": settings.learning_rate},
-        {"params": list(student.head.parameters()), "base": settings.head_rate},
+        {"params": list(network.trained()), "base": settings.learning_rate},
+        {"params": list(network.head.parameters()), "base": settings.head_rate},
     ]
     for group in groups:
         for parameter in group["params"]:  # type: ignore[attr-defined]
             parameter.requires_grad_(True)
     optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)
-    averaged = copy.deepcopy(student).requires_grad_(False)
-    run = Run(settings, student, averaged, optimizer)
+    averaged = copy.deepcopy(network).requires_grad_(False)
+    run = Run(settings, network, averaged, optimizer, starts_anew=student is None)
     if fresh:
         return run
     state: dict[str, Any] = torch.load(folder / STATE_FILE, map_location="cpu", weights_only=True)
@@ -153,7 +163,7 @@ def open_run(folder: Path, settings: TrainSettings, *, teacher: Path | None = No
         raise InvalidArgumentError(
             f"{folder} has a run with other settings ({', '.join(changed)}); give another folder or its settings"
         )
-    student.load_state_dict(state["student"])
+    network.load_state_dict(state["student"])
     averaged.load_state_dict(state["averaged"])
     optimizer.load_state_dict(state["optimizer"])
     run.step, run.seconds, run.curve = state["step"], state["seconds"], state["curve"]
@@ -180,7 +190,7 @@ def train(
         on_step: Callback that receives each step and its terms.
     """
     settings = run.settings
-    if run.step == 0 and settings.fitted:
+    if run.step == 0 and run.starts_anew and settings.fitted:
         fit_head(run, material)
         logger.info("first: %s", validate(run.averaged, material, settings))
     last = min(settings.steps, settings.steps if until is None else until)
@@ -229,6 +239,8 @@ def fit_head(run: Run, material: Material) -> None:
     ridge = _RIDGE * normal.diagonal()[:-1].mean() * torch.eye(len(normal), dtype=torch.float64)
     ridge[-1, -1] = 0.0
     solved = torch.linalg.solve(normal + ridge, right).float()
+    # Vectors do not depend on the scale of the head, but steps do: they are made for weights as large as the teacher's.
+    solved *= run.student.head.weight.square().mean().sqrt() / solved[:-1].square().mean().sqrt()
     for student in (run.student, run.averaged):
         student.head.weight.copy_(solved[:-1].T)
         student.head.bias.copy_(solved[-1])
