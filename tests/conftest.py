@@ -133,12 +133,12 @@ def worker_processes() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _quiet_threads() -> None:
-    """Tests run two at a time on two cores: more threads than that only fight."""
+    """Networks of tests are so small that a second thread costs more than it brings, above all on a busy machine."""
     if FIND_SPEC("torch") is None:  # the product's tests run without it
         return
     import torch
 
-    torch.set_num_threads(1 if os.environ.get("PYTEST_XDIST_WORKER") else 2)
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

@@ -29,14 +29,6 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(autouse=True)
-def _one_thread(_quiet_threads: None) -> None:
-    """The networks are so small that a second thread costs more than it brings."""
-    import torch
-
-    torch.set_num_threads(1)
-
-
 class TestTrain:
     def test_without_a_recipe_those_of_the_package_are_listed(self) -> None:
         out = run("train").out

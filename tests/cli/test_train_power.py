@@ -33,13 +33,6 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "shades.toml"
 
 
-@pytest.fixture(autouse=True)
-def _one_thread(_quiet_threads: None) -> None:
-    import torch
-
-    torch.set_num_threads(1)
-
-
 def train(recipe: Path, folder: Path, *options: str, status: int = 0) -> str:
     return run("train", recipe, "--output", folder, *options, status=status).err
 

@@ -10,15 +10,6 @@ import pytest
 
 from tests.support.videos import encode, pan
 
-
-@pytest.fixture(autouse=True)
-def _one_thread(_quiet_threads: None) -> None:
-    """Networks of tests are so small that a second thread costs more than it brings."""
-    import torch
-
-    torch.set_num_threads(1)
-
-
 NAMES = ("coffee", "rocket", "chelsea", "astronaut", "camera", "page")
 
 
