@@ -21,11 +21,14 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: $(STAMP)
 	$(BIN)/vidkin demo $(if $(VIDEOS),--videos "$(VIDEOS)")
 
-# Less than five minutes on two idle cores: what is in no lane (tests/support/lanes.py). On a fresh machine pytest rewrites
-# all tests, half a minute of a core: once, beside mypy, and not in each of its two processes.
+# Less than four minutes on two idle cores: what is in no lane (tests/support/lanes.py). On a fresh machine pytest rewrites
+# all tests, a quarter of a minute of a core: once, and not in each of its two processes. mypy, which has one, works
+# beside both. All tests of research/ and scale/ are in lanes.
 test: $(DEV_STAMP)
-	$(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1 & $(MAKE) --no-print-directory lint && wait
-	$(BIN)/python -m pytest -m "not lane and not bench" -n 2 --dist worksteal
+	$(MAKE) --no-print-directory lint & lint=$$!; \
+	$(BIN)/python -m pytest tests --collect-only -qq > /dev/null 2>&1; \
+	$(BIN)/python -m pytest tests -m "not lane and not bench" -n 2 --dist worksteal; tests=$$?; \
+	wait $$lint || { echo "lint failed: see above, or run make lint" >&2; exit 1; }; exit $$tests
 
 # Everything but what takes minutes by itself: browsers, clusters, servers, programs that are killed, documents, research.
 test-lanes: $(DEV_STAMP)
