@@ -11,6 +11,8 @@ import pytest
 from tests.support.videos import encode, pan
 from vidkin import Index
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -24,7 +24,10 @@ from vidkin.errors import VidkinError
 from vidkin.index import Index
 from vidkin.web import Settings, create_app
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes among the files of Windows")
+pytestmark = [
+    pytest.mark.hostile,
+    pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes among the files of Windows"),
+]
 
 # On a machine that does nothing else a third of it is enough; a command that waits for a pipe never ends.
 SECONDS = 60.0

@@ -26,6 +26,9 @@ from vidkin.index import (
 )
 from vidkin.index.duplicates import trash
 
+# Files are made and removed up to a hundred times a test.
+pytestmark = pytest.mark.kill
+
 CONTENTS = {
     "best.mp4": b"the best" * 900,
     "spare.mp4": b"a copy" * 700,
