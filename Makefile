@@ -22,11 +22,11 @@ demo: $(STAMP)
 	$(BIN)/vidkin demo $(if $(VIDEOS),--videos "$(VIDEOS)")
 
 # Less than four minutes on two idle cores: what is in no lane (tests/support/lanes.py). On a fresh machine pytest rewrites
-# all tests, a quarter of a minute of a core: once, and not in each of its two processes. mypy, which has one, works
-# beside both. All tests of research/ and scale/ are in lanes.
+# all tests, half a minute of a core: once, and not in each of its two processes. mypy, which has one, works beside both.
+# All tests of research/ and scale/ are in lanes.
 test: $(DEV_STAMP)
 	$(MAKE) --no-print-directory lint & lint=$$!; \
-	$(BIN)/python -m pytest tests --collect-only -qq > /dev/null 2>&1; \
+	[ -d tests/__pycache__ ] || $(BIN)/python -m pytest tests --collect-only -qq > /dev/null 2>&1; \
 	$(BIN)/python -m pytest tests -m "not lane and not bench" -n 2 --dist worksteal; tests=$$?; \
 	wait $$lint || { echo "lint failed: see above, or run make lint" >&2; exit 1; }; exit $$tests
 
