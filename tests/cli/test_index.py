@@ -228,8 +228,7 @@ def test_damage_is_in_the_report_and_in_info(library: Library, tmp_path: Path) -
     folder, index = tmp_path / "some", tmp_path / "index"
     folder.mkdir()
     path = folder / "half.webm"
-    options = {"deadline": "realtime", "cpu-used": "8"}
-    encode(path, pan("coffee", 100, width=96, height=64), codec="libvpx", options=options)
+    encode(path, pan("coffee", 100, width=96, height=64), codec="libvpx")
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     shutil.copy(library.folder / "rocket.mp4", folder)
     first = run("index", folder, "--index", index, "--workers", "1", "-f", "json")

@@ -55,7 +55,7 @@ def encode_with(
         stream: VideoStream | None = None
         for index, image in enumerate(images):
             if stream is None:
-                stream = container.add_stream(codec, rate=rate, options=options or {})
+                stream = container.add_stream(codec, rate=rate, options={"threads": "1", **(options or {})})
                 stream.height, stream.width = image.shape[:2]
                 stream.pix_fmt = pixel_format
                 if stream_setup is not None:

@@ -14,7 +14,7 @@ from av.container import InputContainer
 from PIL import Image as PILImage
 
 from tests.media.makers import encode_with, flat
-from tests.support.videos import broken_off, pan
+from tests.support.videos import QUICK, broken_off, pan
 from vidkin.errors import MediaError
 from vidkin.media import Frames, iter_frames, open_probed, probe, read_frames, reader, time_in, write_video
 
@@ -165,7 +165,7 @@ def with_a_tone(
 ) -> Path:
     """Ten frames a second from the first one on, and a tone of 48 kHz."""
     with av.open(str(path), "w") as container:
-        video = container.add_stream(codec, rate=10, options={"g": "10"})
+        video = container.add_stream(codec, rate=10, options={**QUICK.get(codec, {}), "g": "10"})
         video.width, video.height = 96, 64
         video.pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
         audio = None if sound is None else container.add_stream(sound, rate=48000, layout="mono")

@@ -57,7 +57,7 @@ def write_sounds(
     with av.open(str(path), "w") as container:
         video = None
         if pictures is not None:
-            video = container.add_stream("libx264", rate=10, options={"preset": "ultrafast"})
+            video = container.add_stream("libx264", rate=10, options={"preset": "ultrafast", "threads": "1"})
             video.width, video.height, video.pix_fmt = 192, 128, "yuv420p"
         layouts = ["mono" if samples.ndim == 1 else "stereo" for samples in tracks]
         streams = [container.add_stream(codec, rate=rate, layout=layout) for layout in layouts]

@@ -32,7 +32,7 @@ def write_streams(
         str(path), "w", options={"movflags": "use_metadata_tags"} if path.suffix == ".mov" else {}
     ) as container:
         container.metadata.update(tags or {})
-        videos = [container.add_stream("libx264", rate=10) for _ in range(1 + second_video)]
+        videos = [container.add_stream("libx264", rate=10, options={"threads": "1"}) for _ in range(1 + second_video)]
         for video in videos:
             video.width, video.height, video.pix_fmt = 96, 64, "yuv420p"
         videos[0].metadata.update(video_tags or {})
