@@ -35,6 +35,7 @@ def test_two_videos_compared(clip_and_film: Sequence[str | Path]) -> None:
     assert line.endswith("coffee.mp4")
 
 
+@pytest.mark.thorough
 def test_groups_of_duplicates(library: Library, tmp_path: Path) -> None:
     words = ("duplicates", "--index", library.index)
     found = run(*words, "--format", "json").json["groups"]

@@ -48,6 +48,7 @@ def test_an_extra_that_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyP
     assert found["detail"] == f"`vidkin serve`; not installed: betamax-web; install with: {install_command('web')}"
 
 
+@pytest.mark.thorough
 def test_missing_and_damaged_parts_of_an_index_are_listed_and_repaired(library: Library, tmp_path: Path) -> None:
     index = tmp_path / "my index"
     shutil.copytree(library.index, index)

@@ -178,6 +178,7 @@ def test_a_reader_of_a_table_that_stops_early_causes_no_error(own: Library) -> N
     assert "cannot be written" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_plan_that_somebody_wrote_needs_a_word(own: Library, tmp_path: Path) -> None:
     plan, away = tmp_path / "plan.json", tmp_path / "away"
     run("duplicates", "--index", own.index, "--plan", plan)
@@ -227,6 +228,7 @@ def test_wrong_uses_of_apply(tmp_path: Path) -> None:
     assert "there is no such log: nothing was done with this plan" in outcome.err
 
 
+@pytest.mark.thorough
 def test_parts_and_wrong_preferences(own: Library) -> None:
     whole = run("duplicates", "--index", own.index, "-f", "json").json["groups"]
     assert [len(group["members"]) for group in whole] == [2]
@@ -253,6 +255,7 @@ def test_what_may_be_lost_is_said_with_a_plan_and_by_kind(own: Library, tmp_path
     assert not (tmp_path / "plan.json").exists()
 
 
+@pytest.mark.thorough
 def test_a_plan_is_made_with_proofs(own: Library, tmp_path: Path) -> None:
     """The source, with more data for as many pixels, goes for a small copy only if that is preferred and accepted."""
     index = without_proofs(own, tmp_path)

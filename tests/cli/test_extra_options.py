@@ -23,6 +23,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return noted
 
 
+@pytest.mark.thorough
 def test_an_option_of_another_package_has_a_cluster_describe_and_search(
     library: Library, tmp_path: Path, asked: list[str]
 ) -> None:

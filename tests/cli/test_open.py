@@ -36,6 +36,7 @@ def test_a_match_is_opened_at_its_time(library: Library, mpv: Path) -> None:
     assert run("open", library.clip, "--at", "1", "-f", "json").json["shown"] is True
 
 
+@pytest.mark.thorough
 def test_other_matches_and_files(library: Library, mpv: Path) -> None:
     found = run("open", library.clip, "--rank", "2", "--index", library.index, "--dry-run", "-f", "json").json
     assert Path(found["path"]).stem.endswith("coffee")

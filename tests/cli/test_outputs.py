@@ -87,6 +87,7 @@ def test_a_second_run_replaces_the_first_and_another_index_does_not(library: Lib
     assert table.read_text().endswith("a remark of mine\n")
 
 
+@pytest.mark.thorough
 def test_a_plan_that_removed_files_stays_until_they_are_back(library: Library, tmp_path: Path) -> None:
     folder, index, plan = tmp_path / "videos", tmp_path / "c.vidkin", tmp_path / "plan.json"
     shutil.copytree(library.folder, folder)
@@ -157,6 +158,7 @@ def test_the_next_card_of_a_camera_is_another_source(tmp_path: Path) -> None:
     assert "made it from something else" in run("shots", film, "-o", f"split={tmp_path / 'clips'}", status=1).err
 
 
+@pytest.mark.thorough
 def test_a_table_of_the_same_folder_may_grow(tmp_path: Path) -> None:
     folder, table = tmp_path / "films", tmp_path / "shots.csv"
     folder.mkdir()

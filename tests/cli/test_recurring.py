@@ -83,6 +83,7 @@ def test_files_are_looked_at_without_an_index_and_split(season: Path, tmp_path: 
     assert [piece["start"] for piece in result["pieces"]] == pytest.approx([0.0, 4.5, 11.0, 0.0, 2.8, 9.3])
 
 
+@pytest.mark.thorough
 def test_each_file_is_written_without_what_recurs_exact_to_the_frame(season: Path, tmp_path: Path) -> None:
     words = ("recurring", season, "-o", f"rest={tmp_path / 'rest'}")
     assert f"Wrote {tmp_path / 'rest'}: 2 videos\n" in run(*words).err
@@ -107,6 +108,7 @@ def _placed(folder: Path, season: Path, *names: str) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_episodes_named_alike_get_files_of_their_own(season: Path, tmp_path: Path) -> None:
     videos = _placed(tmp_path / "videos", season, "s1/e1.mp4", "s2/e1.mp4")
     run(
@@ -123,6 +125,7 @@ def test_episodes_named_alike_get_files_of_their_own(season: Path, tmp_path: Pat
     assert names == ["e1 (2).mp4.chapters.xml", "e1.mp4.chapters.xml"]
 
 
+@pytest.mark.thorough
 def test_two_videos_that_would_share_a_skip_list_get_none(season: Path, tmp_path: Path) -> None:
     """It has the name of the video but for the ending, and their openings begin elsewhere."""
     outcome = run("recurring", _placed(tmp_path, season, "e1.mp4", "e1.mkv"), "--write-edl", status=1)
@@ -142,6 +145,7 @@ def test_one_video_in_which_nothing_recurs_is_told_to_be_one(tmp_path: Path) -> 
     assert run("recurring", tmp_path, "--inside").out == "Nothing recurs in 1 video.\n"
 
 
+@pytest.mark.thorough
 def test_within_looks_at_the_videos_of_one_folder(season: Path, tmp_path: Path) -> None:
     """Another season of the index has the opening, too."""
     videos = _placed(tmp_path / "videos", season, "s1/e1.mp4", "s1/e2.mp4")
@@ -156,6 +160,7 @@ def test_within_looks_at_the_videos_of_one_folder(season: Path, tmp_path: Path) 
     assert run(*words, "--only", videos / "s2").out.startswith("There is only one video;")
 
 
+@pytest.mark.thorough
 def test_a_recap_is_told_as_footage_of_an_earlier_file(tmp_path: Path) -> None:
     pieces = ("coffee", 1, 22), ("rocket", 2, 45)
     earlier = shots(("astronaut", 0, 73), pieces[0], ("astronaut", 3, 60), pieces[1], ("chelsea", 0, 30))

@@ -45,6 +45,7 @@ def test_search_with_a_stretch(library: Library) -> None:
     assert segment["target_start"] == pytest.approx(segment["query_start"], abs=0.5)  # the query's own time
 
 
+@pytest.mark.thorough
 def test_a_stretch_can_be_named_by_frame_numbers(library: Library) -> None:
     words = ("search", library.folder / "coffee.mp4", "--index", library.index, "-f", "json", "--start")
     found, same = run(*words, "60f").json, run(*words, "6").json
@@ -93,6 +94,7 @@ def test_formats(library: Library) -> None:
     assert outcome.json["error"]["kind"] == "MediaError"
 
 
+@pytest.mark.thorough
 def test_the_best_matches_can_be_left_out(library: Library) -> None:
     words = ("search", library.clip, "--index", library.index, "-f", "json")
     every, rest = run(*words).json["matches"], run(*words, "--offset", "1").json["matches"]
@@ -102,6 +104,7 @@ def test_the_best_matches_can_be_left_out(library: Library) -> None:
     assert outcome.out.strip().endswith("no more matches")
 
 
+@pytest.mark.thorough
 def test_a_picture_is_shown_without_times_of_its_own(library: Library, tmp_path: Path) -> None:
     picture = tmp_path / "photo.jpg"
     Image.fromarray(list(pan("coffee", 60))[57]).save(picture)
@@ -114,6 +117,7 @@ def test_a_picture_is_shown_without_times_of_its_own(library: Library, tmp_path:
     assert segment["target_start"] == pytest.approx(5.7, abs=0.3)
 
 
+@pytest.mark.thorough
 def test_a_search_without_matches_says_so_and_succeeds(library: Library, tmp_path: Path) -> None:
     stranger = encode(tmp_path / "stranger.mp4", pan("gravel", 50))
     outcome = run("search", stranger, "--index", library.index, "--threshold", "0.9")
@@ -124,6 +128,7 @@ def test_a_search_without_matches_says_so_and_succeeds(library: Library, tmp_pat
     assert run("search", stranger, "--index", library.index, "--threshold", "0.9", "-f", "json").json["matches"] == []
 
 
+@pytest.mark.thorough
 def test_an_index_of_classical_features_suggests_the_whole_command_for_better_ones(
     library: Library, tmp_path: Path
 ) -> None:
@@ -210,6 +215,7 @@ def test_match_needs_no_index(library: Library, tmp_path: Path) -> None:
     assert (tmp_path / "pairs.png").exists() != ("no matching frames to draw" in outcome.err)
 
 
+@pytest.mark.thorough
 def test_match_takes_files_that_the_index_does_not_know(library: Library) -> None:
     found = run("match", library.folder / "coffee.mp4", library.clip, "--index", library.index, "-f", "json").json
     assert found["score"] >= 0.7

@@ -68,6 +68,7 @@ def test_black_is_listed_with_both_ends(tmp_path: Path) -> None:
     assert run("shots", film, "--detector", "shotdetect", "-f", "json").json["videos"][0]["black"][0]["end_frame"] == 15
 
 
+@pytest.mark.thorough
 def test_labels_that_shots_writes_measure_a_detector(tmp_path: Path) -> None:
     films = tmp_path / "films"
     films.mkdir()

@@ -45,6 +45,7 @@ def test_a_second_of_sound_that_is_not_found_is_said_to_be_short(sounds: Path) -
     assert "Its sound lasts 1.0 s; from 3 s on, a recording is found surely." in " ".join(outcome.err.split())
 
 
+@pytest.mark.thorough
 def test_the_list_of_videos_says_what_sound_a_file_has(tmp_path: Path) -> None:
     """Two tracks of which a player plays the first, silence, too little of it, none at all, and nothing to say."""
     write_sounds(
@@ -79,6 +80,7 @@ def test_the_list_of_videos_says_what_sound_a_file_has(tmp_path: Path) -> None:
         assert re.fullmatch(r"\d\.\d\d  0:0\d\.\d - 0:0\d\.\d +\S.*a two\.mkv", line), line
 
 
+@pytest.mark.thorough
 def test_a_file_with_damaged_sound_says_so_and_its_pictures_are_searched_as_usual(tmp_path: Path) -> None:
     whole = write_sounds(tmp_path / "whole.mkv", [tune(6, seed=1)], pictures="rocket", codec="libmp3lame")
     content = whole.read_bytes()

@@ -56,6 +56,7 @@ class TestTrain:
             "category": "blue", "subcategory": "dark", "train": 4, "validation": 2, "test": 2
         }  # fmt: skip
 
+    @pytest.mark.thorough
     def test_a_folder_of_three_clips_each_works_with_the_recipe_as_it_is_shown(self, tmp_path: Path) -> None:
         source = write_pictures(tmp_path / "pictures", each=3)
         (tmp_path / "my.toml").write_text(run("train", "--show", "clips").out)
@@ -75,6 +76,7 @@ class TestTrain:
         assert "vidkin evaluate" in found.err
         assert (work / "another" / "quadlets.png").is_file()
 
+    @pytest.mark.thorough
     def test_ends_with_the_figures_of_the_test_split_that_evaluate_prints(self, work: Path) -> None:
         found = run("train", work / "shades.toml", "--output", work / "measured", "--no-picture")
         evaluated = run("evaluate", work / "measured")
@@ -134,6 +136,7 @@ class TestTrain:
         assert message in found.err
         assert found.err.count("\n") == 1
 
+    @pytest.mark.thorough
     def test_another_recipe_in_the_folder_is_refused_until_it_is_started_over(self, work: Path) -> None:
         words = ("train", work / "shades.toml", "-o", work / "third", "--no-picture")
         run(*words)
@@ -141,6 +144,7 @@ class TestTrain:
         assert "holds a run with another recipe" in found.err
         run(*words, "--set", "schedule.seed=3", "--restart")
 
+    @pytest.mark.thorough
     def test_broken_items_give_status_1(self, tmp_path: Path) -> None:
         source = write_pictures(tmp_path / "pictures", each=4)
         (source / "red" / "dark" / "9.png").write_bytes(b"no picture")
@@ -180,6 +184,7 @@ class TestEvaluate:
         assert "the data has no split; it is divided by group, 30 % for the test" in found.err
         assert found.json["queries"] + found.json["gallery"] == 24
 
+    @pytest.mark.thorough
     def test_a_written_split_and_a_picture(self, work: Path) -> None:
         picture = work / "drawn.png"
         words = ("-o", f"split={work / 'model' / 'split.json'}", "--queries", "validation", "-o", picture)

@@ -78,6 +78,7 @@ def test_an_add_that_is_canceled_keeps_what_was_complete(tmp_path: Path, clips: 
         assert len(index) == 4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "options"),
     [

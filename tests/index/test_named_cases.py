@@ -160,6 +160,7 @@ def test_a_stretch_of_a_file_is_found_where_it_is(photographs: Index) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_trim_between_two_samples_is_still_a_copy(
     collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
 ) -> None:

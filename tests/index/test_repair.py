@@ -155,6 +155,7 @@ def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path) -
     assert "it has features of 7 frames instead of 8" in part.cause
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["windows-1.vectors", "windows-1.spans"])
 @pytest.mark.parametrize("how", ["cut", "flipped", "zeros"])
 def test_damaged_windows_are_reported_and_rebuilt(folder: Path, made: Path, name: str, how: str) -> None:
@@ -178,6 +179,7 @@ def damage(path: Path, how: str) -> None:
     path.write_bytes({"cut": content[: middle + 1], "flipped": flipped, "zeros": bytes(len(content))}[how])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["cut", "zeros"])
 def test_a_damaged_list_of_videos_is_reported_and_left_as_it_is(folder: Path, made: Path, how: str) -> None:
     path = folder / "videos.sqlite"
@@ -238,6 +240,7 @@ def test_a_list_that_another_program_changed_is_not_read(folder: Path, change: s
         Index.open(folder, read_only=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes and links of this kind")
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
 @pytest.mark.parametrize("name", ["videos.sqlite", "windows-1.vectors", "windows-1.spans"])

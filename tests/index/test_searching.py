@@ -31,6 +31,7 @@ def path_of(index: Index, name: str) -> Path:
     return next(Path(record.path) for record in index.videos() if Path(record.path).stem == name)
 
 
+@pytest.mark.thorough
 def test_match_reads_the_target_again_as_finely_as_the_query(index: Index) -> None:
     comparison = index.match(path_of(index, "coffee low"), path_of(index, "coffee"))
     assert comparison.score > 0.9
@@ -53,6 +54,7 @@ def test_match_uses_what_is_stored_of_a_file_that_is_gone(tmp_path: Path) -> Non
     assert comparison.score > 0.98
 
 
+@pytest.mark.thorough
 def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None:
     """A video of 3.1 s is sampled at 0, .4, .8, ... 2.7 and so on; the period after its last frame is not all there."""
     short = encode(tmp_path / "short.mp4", pan("chelsea", 31, width=160, height=120), rate=10)

@@ -23,6 +23,7 @@ LANES = {
     "s3": "talks to a server of object storage",
     "scale": "is a test of vidkin-scale, given to every one of them",
     "slow": "takes minutes, not seconds",
+    "thorough": "covers a rarer case of what a quick test covers, with videos, an index or a training of its own",
 }
 FIXTURES = {
     "bare": "install",

@@ -154,6 +154,7 @@ def test_nearest_first() -> None:
     assert (distances.tolist(), places.tolist()) == ([[1.0, 9.0]], [[1, 0]])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loss", ["batch_hard", "center", "triplet_center", "magnet", "mined_triplet"])
 def test_every_metric_loss_resumes_bit_for_bit(data: Path, tmp_path: Path, loss: str) -> None:
     settings = color_recipe(data, loss, steps=6, checkpoint_every=1)

@@ -144,6 +144,7 @@ def test_the_network_of_the_extractor_can_be_trained_along(
         train(clip_recipe(model={"trainable": "all"}), output=tmp_path / "vidkin")
 
 
+@pytest.mark.thorough
 def test_missing_weights_name_settings_that_a_recipe_has(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
     for part, settings in (
         (

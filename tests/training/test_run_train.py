@@ -80,6 +80,7 @@ class TestAWholeRun:
         train(recipe_for(pictures, schedule={"steps": 1}), output=tmp_path)
         assert torch.equal(torch.rand(3), expected)
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         "schedule",
         [
@@ -118,6 +119,7 @@ class TestAWholeRun:
         found = [event.value for event in events.Scalars("step/loss")]
         assert found == pytest.approx([line["loss"] for line in lines(tmp_path)])
 
+    @pytest.mark.thorough
     def test_a_frozen_backbone_is_run_once_an_item_and_does_not_change(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures, model={"trainable": "head"}, validation={"every": 4})
         train(recipe, output=tmp_path / "a")
@@ -230,6 +232,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         with pytest.raises(TrainingInterrupted, match="step 0 of 12"):
             train(recipe_for(pictures), output=tmp_path, on_progress=press)
 
+    @pytest.mark.thorough
     def test_a_complete_run_is_only_reported(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures)
         train(recipe, output=tmp_path)
@@ -239,6 +242,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         assert weights(tmp_path) == before
         assert len(lines(tmp_path)) == 12
 
+    @pytest.mark.thorough
     def test_another_recipe_in_the_same_folder_is_refused(self, pictures: Path, tmp_path: Path) -> None:
         train(recipe_for(pictures), output=tmp_path)
         with pytest.raises(InvalidArgumentError, match="holds a run with another recipe; choose another output"):
@@ -266,6 +270,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         # The split above all: with another one the model would be tested on what it learned.
         assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
+    @pytest.mark.thorough
     def test_a_second_training_in_the_folder_is_refused_while_one_goes_on(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures)
         refused: list[str] = []
@@ -287,6 +292,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         with pytest.raises(InvalidArgumentError, match=r"Is a directory; choose an output folder that can be written"):
             train(recipe_for(pictures), output=tmp_path)
 
+    @pytest.mark.thorough
     def test_how_often_it_is_logged_does_not_make_another_run(self, pictures: Path, tmp_path: Path) -> None:
         train(recipe_for(pictures), output=tmp_path)
         report = train(recipe_for(pictures, schedule={"log_every": 5}), output=tmp_path)
@@ -313,6 +319,7 @@ class TestValidation:
         again = train(recipe, output=tmp_path)
         assert (again.steps, again.stopped_early) == (8, True)
 
+    @pytest.mark.thorough
     def test_keep_last_and_keep_best_differ_in_what_is_saved(self, pictures: Path, tmp_path: Path) -> None:
         rules = {"every": 1, "measure": "map"}
         schedule = {"steps": 6, "learning_rate": 0.05}

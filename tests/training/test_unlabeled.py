@@ -192,6 +192,7 @@ class TestNeighbors:
         }
         assert len(identities) == 3
 
+    @pytest.mark.thorough
     def test_a_run_on_videos_that_was_cut_short_ends_with_the_same_weights(self, tmp_path: Path) -> None:
         random = np.random.default_rng(1)
         for number in range(2):
@@ -376,6 +377,7 @@ def test_one_image_of_a_scene_at_a_time_is_a_plain_random_order() -> None:
         UnlabeledData(image_set(), None, PairSettings(side=8), ScheduleRecipe(pairs=2), CPU, scene_images=0)
 
 
+@pytest.mark.thorough
 def test_the_edits_of_the_large_recipe_train_and_a_run_that_was_cut_off_ends_with_the_same_weights(
     folder: Path, tmp_path: Path
 ) -> None:

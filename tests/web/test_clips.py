@@ -76,6 +76,7 @@ def test_shots_that_are_not_there_are_refused(film: tuple[TestClient, int, Path]
     assert client.get(f"/videos/{number}/clip?shot=2").status_code == 404
 
 
+@pytest.mark.thorough
 def test_all_shots_of_several_videos_become_files_in_a_folder_of_each(
     film: tuple[TestClient, int, Path], tmp_path: Path
 ) -> None:

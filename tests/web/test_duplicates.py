@@ -163,6 +163,7 @@ def test_many_groups_have_pages_filters_and_an_order(library: Library) -> None:
         assert first["savings"] == group.savings
 
 
+@pytest.mark.thorough
 def test_groups_that_a_command_found_are_there_at_once(
     compared_library: Library, tmp_path: Path, connect: Connect
 ) -> None:
@@ -202,6 +203,7 @@ def test_a_preview_groups_what_was_compared_and_promises_nothing(own_library: Li
         assert stored.read_bytes() == before
 
 
+@pytest.mark.thorough
 def test_the_file_to_keep_follows_what_is_preferred(own_library: Library, connect: Connect) -> None:
     client = connect(own_library.index)
     kept = {}
@@ -219,6 +221,7 @@ def test_the_file_to_keep_follows_what_is_preferred(own_library: Library, connec
     assert client.post("/api/duplicates", json={"prefer": "smallest"}).status_code == 422
 
 
+@pytest.mark.thorough
 def test_a_member_says_in_which_traits_it_differs(own_library: Library, connect: Connect) -> None:
     encode(own_library.folder / "half rate.mp4", list(pan("coffee", 120, width=144, height=96))[::2], rate=5)
     with Index.open(own_library.index) as index:
@@ -235,6 +238,7 @@ def test_a_member_says_in_which_traits_it_differs(own_library: Library, connect:
     assert "5 frames a second" in client.get("/duplicates").text
 
 
+@pytest.mark.thorough
 def test_columns_sort_the_groups_and_rules_choose_spare_files(compared_library: Library, connect: Connect) -> None:
     library = compared_library
     for name, count in (("cat.mp4", 60), ("dog.mp4", 100)):

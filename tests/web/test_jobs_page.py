@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 from starlette.testclient import TestClient
 
 from tests.web.conftest import Connect, Library, finish_job, number_of
@@ -58,6 +59,7 @@ def test_a_finished_job_can_be_read_after_the_server_was_started_again(own_libra
     assert later["id"] > job["id"]
 
 
+@pytest.mark.thorough
 def test_a_search_is_a_job_for_those_who_prefer_that(client: TestClient) -> None:
     video, other = number_of(client, "coffee.mp4"), number_of(client, "copy.mp4")
     preferring = {"Prefer": "wait=1, respond-async"}

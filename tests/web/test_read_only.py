@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.web.conftest import Connect, Library, number_of
 
 
@@ -21,6 +23,7 @@ def files_of(folder: Path) -> dict[str, tuple[int, str]]:
     return found
 
 
+@pytest.mark.thorough
 def test_nothing_of_the_index_changes(own_library: Library, connect: Connect) -> None:
     writing = connect(own_library.index)
     number = number_of(writing, "coffee.mp4")

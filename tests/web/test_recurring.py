@@ -84,6 +84,7 @@ def test_ends_and_a_name_are_kept_by_the_index_and_are_in_every_export(index: Pa
     assert client.get("/api/recurring/export/exe").status_code == 422
 
 
+@pytest.mark.thorough
 def test_a_rejected_group_is_left_out_until_that_is_taken_back(index: Path, connect: Connect) -> None:
     client = connect(index)
     (group,) = find(client)
@@ -100,6 +101,7 @@ def test_a_rejected_group_is_left_out_until_that_is_taken_back(index: Path, conn
     assert (answer.status_code, answer.json()["detail"]) == (422, "there is no decision on this group")
 
 
+@pytest.mark.thorough
 def test_a_new_episode_joins_what_was_confirmed(index: Path, connect: Connect, tmp_path: Path) -> None:
     client = connect(index)
     (group,) = find(client)
@@ -120,6 +122,7 @@ def test_a_new_episode_joins_what_was_confirmed(index: Path, connect: Connect, t
     assert ends(without) == [(4.0, 11.0), (2.8, 9.3)]
 
 
+@pytest.mark.thorough
 def test_what_cannot_be_is_refused_in_words(index: Path, connect: Connect) -> None:
     client = connect(index)
     (group,) = find(client)
@@ -156,6 +159,7 @@ def make_song_season(root: Path) -> Path:
     return root / "songs.vidkin"
 
 
+@pytest.mark.thorough
 def test_a_song_over_other_pictures_is_found_by_its_sound_and_decided(connect: Connect, tmp_path: Path) -> None:
     client = connect(make_song_season(tmp_path))
     assert '<select name="by"' in client.get("/recurring").text
@@ -179,6 +183,7 @@ def test_a_song_over_other_pictures_is_found_by_its_sound_and_decided(connect: C
     assert client.post("/api/recurring", json={"by": "smell"}).status_code == 422
 
 
+@pytest.mark.thorough
 def test_an_index_without_sound_offers_no_rule(connect: Connect, index: Path) -> None:
     with Index.open(index) as opened:
         opened.use_sound(False)

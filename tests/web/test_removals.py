@@ -80,6 +80,7 @@ def test_a_copy_goes_to_the_trash_and_comes_back(mine: Library, connect: Connect
     assert (removal["can_undo"], removal["files"][0]["fate"]) == (False, "restored")
 
 
+@pytest.mark.thorough
 def test_the_command_undoes_what_the_page_moved_with_the_same_plan(mine: Library, connect: Connect) -> None:
     before = contents(mine.folder)
     client = connect(mine.index)
@@ -94,6 +95,7 @@ def test_the_command_undoes_what_the_page_moved_with_the_same_plan(mine: Library
     assert client.get("/api/duplicates/removals").json()[0]["files"][0]["fate"] == "restored"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["copy.mp4", "coffee.mp4"])
 def test_a_file_that_is_another_one_by_now_stays(mine: Library, connect: Connect, name: str) -> None:
     """Somebody saved something else under its name after the index had read it, or over the file to keep."""
@@ -114,6 +116,7 @@ def test_a_file_that_is_another_one_by_now_stays(mine: Library, connect: Connect
     assert client.get("/api/duplicates/plan.json").json()["groups"] == []
 
 
+@pytest.mark.thorough
 def test_a_file_that_was_only_touched_is_still_the_duplicate(mine: Library, connect: Connect) -> None:
     client = connect(mine.index)
     os.utime(mine.folder / "copy.mp4", (1, 1))
@@ -133,6 +136,7 @@ def cut(mine: Library) -> Path:
     return path
 
 
+@pytest.mark.thorough
 def test_a_file_with_footage_of_its_own_stays_and_a_proven_one_moves(
     mine: Library, cut: Path, connect: Connect
 ) -> None:
@@ -156,6 +160,7 @@ def test_a_file_with_footage_of_its_own_stays_and_a_proven_one_moves(
     assert 'aria-label="Remove cut.mp4"' not in page
 
 
+@pytest.mark.thorough
 def test_what_was_proven_is_not_decoded_again(
     mine: Library, cut: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +178,7 @@ def test_what_was_proven_is_not_decoded_again(
     assert (again["state"], again["result"]["done"]) == ("done", 1)
 
 
+@pytest.mark.thorough
 def test_a_proof_that_is_stopped_moves_nothing(
     mine: Library, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +282,7 @@ def test_a_copy_whose_kept_file_went_away_stays(mine: Library, connect: Connect)
     assert (mine.folder / "copy.mp4").exists()
 
 
+@pytest.mark.thorough
 def test_what_apply_moved_is_in_the_history_and_either_takes_it_back(
     mine: Library, connect: Connect, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
@@ -58,6 +59,7 @@ def test_a_record_is_the_same_for_programs_and_pages(library: Library, client: T
         assert answered[record["id"]]["modified_at"] == modified
 
 
+@pytest.mark.thorough
 def test_a_group_of_duplicates_is_the_same_for_programs_and_pages(library: Library, client: TestClient) -> None:
     (told,) = printed("duplicates", "-i", library.index)["groups"]
     assert finish_job(client, client.post("/api/duplicates", json={}).json())["state"] == "done"
@@ -71,6 +73,7 @@ def test_a_group_of_duplicates_is_the_same_for_programs_and_pages(library: Libra
         check_same(client, "DuplicateMember", one, other, of_page=extra)
 
 
+@pytest.mark.thorough
 def test_a_shot_and_a_cut_are_the_same_for_programs_and_pages(library: Library, client: TestClient) -> None:
     (told,) = printed("shots", library.folder / "coffee.mp4")["videos"]
     address = f"/api/videos/{number_of(client, 'coffee.mp4')}/shots"

@@ -169,6 +169,7 @@ def test_the_page_of_an_index_without_sound_offers_no_rule(tmp_path: Path, conne
     assert '<select id="by">' not in connect(tmp_path / "silent.vidkin").get("/search").text
 
 
+@pytest.mark.thorough
 def test_two_searches_at_a_time_have_handles_of_their_own(library: Library, connect: Connect) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
@@ -184,6 +185,7 @@ def test_two_searches_at_a_time_have_handles_of_their_own(library: Library, conn
     assert rounded(first["matches"]) == rounded(second["matches"])
 
 
+@pytest.mark.thorough
 def test_fifty_readers_at_once_wait_for_their_turn_and_all_are_answered(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

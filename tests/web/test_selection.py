@@ -50,6 +50,7 @@ def test_a_list_is_filled_filtered_by_renamed_exported_and_dropped(own: Library,
     assert client.get("/api/lists.csv", params={"name": "cut/later"}).status_code == 404
 
 
+@pytest.mark.thorough
 def test_copies_of_a_selection_are_found_and_shots_of_it(own: Library, connect: Connect) -> None:
     client = connect(own.index)
     coffee, rocket, broken = (number_of(client, name) for name in ("coffee.mp4", "rocket & <b>.mp4", "broken.mp4"))
@@ -66,6 +67,7 @@ def test_copies_of_a_selection_are_found_and_shots_of_it(own: Library, connect: 
     assert "coffee.mp4" in names(client, shots="no")
 
 
+@pytest.mark.thorough
 def test_records_are_removed_and_their_files_stay(tmp_path: Path, connect: Connect) -> None:
     own = make_library(tmp_path)
     client = connect(own.index)

@@ -106,6 +106,7 @@ def test_the_page_and_the_api_have_every_format_of_the_table(index: Path, connec
     assert answer.content.startswith(b"\x89PNG")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("content", ["", "[1, 2", "[]", '{"cuts": [{"frame": "x"}]}', '{"cuts": []}'])
 def test_a_damaged_detection_in_the_cache_is_made_again(index: Path, connect: Connect, content: str) -> None:
     client = connect(index)

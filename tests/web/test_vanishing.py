@@ -48,6 +48,7 @@ def test_an_index_that_was_moved_away_is_missed_and_found_again(own_library: Lib
     assert client.get(f"/videos/{number}/thumbnail?time=2").status_code == 200
 
 
+@pytest.mark.thorough
 def test_a_full_disk_is_named_and_nothing_partial_remains(
     own_library: Library, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -203,6 +203,7 @@ def test_the_frames_of_a_video_are_read_once_for_all_its_copies(
     assert read == [gray, source, small]
 
 
+@pytest.mark.thorough
 def test_what_shows_something_else_is_given_no_words(source: Path, tmp_path: Path) -> None:
     other = encode(tmp_path / "other.mp4", pan("brick", FRAMES, **SIZE), rate=RATE)
     assert differences(other, source) == ()

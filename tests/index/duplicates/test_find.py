@@ -61,6 +61,7 @@ def member(groups: list[DuplicateGroup], stem: str) -> DuplicateMember:
     return next(item for group in groups for item in group.members if Path(item.path).stem == stem)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "pair",
     [
@@ -217,6 +218,7 @@ def test_missing_files_are_left_out_of_groups_of_duplicates(
     assert "1 videos are left out because their files are gone, the first is" in caplog.text
 
 
+@pytest.mark.thorough
 def test_ctrl_c_keeps_what_was_compared(videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Index.open(tmp_path / "i", create=True) as index:
         index.add(videos, executor=SerialExecutor(index.worker_spec))
@@ -263,6 +265,7 @@ def shifted(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     ]
 
 
+@pytest.mark.thorough
 def test_a_second_run_reads_no_file(
     videos: Path, shifted: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def test_the_rule_decides_which_videos_are_a_group(library: Path, by: By, expect
     assert names_by(library, by) == [expected]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by", ["sound", "either"])
 def test_a_sound_alone_makes_no_file_removable(library: Path, tmp_path: Path, by: By) -> None:
     for name in ("rocket.mkv", "coffee with its sound.mkv"):
@@ -68,6 +69,7 @@ def test_a_sound_alone_makes_no_file_removable(library: Path, tmp_path: Path, by
         assert plan_removal([group], records=index.videos()).groups == ()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by", ["sound", "either", "both"])
 def test_a_copy_by_the_picture_is_removable_whatever_the_rule(library: Path, tmp_path: Path, by: By) -> None:
     shutil.copy(library / "rocket.mkv", tmp_path / "one.mkv")
@@ -141,7 +143,7 @@ def real_samples(path: Path, first: float, seconds: float) -> Samples:
 def write_take(path: Path, camera: Path, first: float, sound: Samples, *, bit_rate: int = 400_000) -> None:
     """Twelve seconds of a camera from this second on, with a sound."""
     with av.open(str(camera)) as source, av.open(str(path), "w") as target:
-        video = target.add_stream("libx264", rate=10, options={"preset": "ultrafast"})
+        video = target.add_stream("libx264", rate=10, options={"preset": "ultrafast", "threads": "1"})
         video.width, video.height, video.pix_fmt, video.bit_rate = 256, 144, "yuv420p", bit_rate
         audio = target.add_stream("aac", rate=SOUND_RATE, layout="mono")
         assert isinstance(audio, av.AudioStream)

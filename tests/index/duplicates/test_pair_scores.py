@@ -79,6 +79,7 @@ def test_what_is_computed_ahead_gives_the_groups_of_one_process(copies: Copies) 
     assert all(task.home == task.arguments[1].id for task in compared)
 
 
+@pytest.mark.thorough
 def test_pairs_in_doubt_are_read_ahead(copies: Copies) -> None:
     here, there = copies.find("one", threshold=0.9), copies.find("one", width=2, threshold=0.9)
     assert there[:2] == here[:2]
@@ -91,6 +92,7 @@ def test_so_do_other_searches(copies: Copies, options: dict[str, Any]) -> None:
     assert copies.find("one", width=3, **options)[:2] == copies.find("one", **options)[:2]
 
 
+@pytest.mark.thorough
 def test_neighbors_of_many_videos_are_found_ahead(copies: Copies, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairing, "_FEWEST_JOINED", 2)
     monkeypatch.setattr(pairing, "_FEWEST_ASKING", 1)
@@ -124,6 +126,7 @@ def job(fingerprint: str = "plain-1") -> PairJob:
     return PairJob(CommonFrames(), CopyScorer(), Calibration.of_extractor(PLAIN.open()), PLAIN, fingerprint, 1.0)
 
 
+@pytest.mark.thorough
 def test_a_machine_without_the_file_refuses_instead_of_answering_otherwise(copies: Copies) -> None:
     with Index.open(copies.folder / "one", read_only=True) as index:
         scores = job().start(index.place, index.store)

@@ -122,6 +122,7 @@ def planned(groups: Sequence[DuplicateGroup]) -> dict[str, str]:
     }
 
 
+@pytest.mark.thorough
 def test_without_a_proof_nothing_is_planned_whatever_the_scores(index: Index) -> None:
     groups = [group for group in index.duplicates() if not any(each.proof for each in group.members)]
     assert plan_removal(groups).groups == ()
@@ -196,6 +197,7 @@ def test_a_file_that_changed_is_proven_again(tmp_path: Path, monkeypatch: pytest
         assert ("film", "copy") in proven
 
 
+@pytest.mark.thorough
 def test_a_person_may_accept_what_is_missing_but_no_lost_footage(index: Index) -> None:
     words = {"prove": True, "prefer": "bit-rate"}
     refused, accepted = index.duplicates(**words), index.duplicates(**words, accept=["metadata", "sound"])
@@ -223,6 +225,7 @@ def test_a_pair_that_somebody_called_copies_may_lose_what_differs_in_the_frames(
     assert "chelsea, captioned" not in planned(index.duplicates(prove=True))
 
 
+@pytest.mark.thorough
 def test_the_choice_of_a_person_stays_whatever_holds_more(index: Index, folder: Path) -> None:
     chosen = folder / "rocket, neither.mp4"
     index.prefer(chosen)
@@ -235,6 +238,7 @@ def test_the_choice_of_a_person_stays_whatever_holds_more(index: Index, folder: 
     assert not {name for name in planned(groups) if "rocket" in name}
 
 
+@pytest.mark.thorough
 def test_new_files_go_for_the_library_and_never_the_other_way_round(tmp_path: Path, folder: Path) -> None:
     for name, source in (
         ("library/film.mp4", "rocket, neither.mp4"),

@@ -117,6 +117,7 @@ def test_a_folder_alone_is_as_an_index_of_that_folder(forgotten: Index, root: Pa
     assert forgotten.duplicates(only=[root / "library/masters"]) == []
 
 
+@pytest.mark.thorough
 def test_what_a_scope_compared_counts_for_the_next_and_hides_nothing_from_it(
     forgotten: Index, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,7 @@ def test_what_is_not_turned_is_not_read_again(index: vidkin.Index, folder: Path)
     assert [(Path(match.path).stem, match.turned) for match in found] == [("rocket", 0)]
 
 
+@pytest.mark.thorough
 def test_frames_that_show_something_are_turned_not_the_empty_ones_before(tmp_path: Path) -> None:
     """Of 40 s the first 32 are black: at most eight frames after that, and none before."""
     clip = [*[np.zeros((128, 192, 3), np.uint8)] * 160, *pan("coffee", 40, width=192, height=128)]
@@ -90,6 +91,7 @@ def test_frames_that_show_something_are_turned_not_the_empty_ones_before(tmp_pat
         assert features.information.min() > 0.3
 
 
+@pytest.mark.thorough
 def test_two_files_are_compared_in_both_directions(folder: Path) -> None:
     there = vidkin.compare(folder / "clip.mp4", folder / "turned 90.mp4", mirrored=False)
     back = vidkin.compare(folder / "turned 90.mp4", folder / "clip.mp4", mirrored=False)
@@ -97,6 +99,7 @@ def test_two_files_are_compared_in_both_directions(folder: Path) -> None:
     assert (there.segments[0].turned, back.segments[0].turned) == (90, 270)
 
 
+@pytest.mark.thorough
 def test_a_turned_copy_beside_other_footage_is_placed(folder: Path, tmp_path: Path) -> None:
     pairs = zip(pan("coffee", COUNT, width=192, height=128), pan("rocket", COUNT, width=128, height=192), strict=True)
     split = encode(tmp_path / "split.mp4", (np.hstack([turned(one, 1), other]) for one, other in pairs), rate=RATE)
@@ -106,6 +109,7 @@ def test_a_turned_copy_beside_other_footage_is_placed(folder: Path, tmp_path: Pa
     assert comparison.segments[0].target_box == pytest.approx((0, 0, 0.5, 1), abs=0.05)
 
 
+@pytest.mark.thorough
 def test_exact_times_of_a_turned_copy(folder: Path) -> None:
     (segment,) = vidkin.compare(folder / "clip.mp4", folder / "turned 270.mp4", mirrored=False).segments
     wrong = replace(segment, target_start=segment.target_start + 0.4, target_end=segment.target_end + 0.4)

@@ -58,6 +58,7 @@ def test_a_search_by_the_picture_reads_no_sound(library: Path, monkeypatch: pyte
     assert all(sound is None for _, sound, _ in found.values())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("by", "expected"), [("sound", 1.0), ("either", 1.0), ("both", 0.0)])
 def test_the_rule_decides_about_the_same_sound_over_another_picture(library: Path, by: str, expected: float) -> None:
     with Index.open(library / "library.vidkin") as index:
@@ -102,6 +103,7 @@ def test_a_video_without_sound_is_compared_by_its_picture_alone(library: Path) -
     assert all(match.sound is None and match.witnesses == "" for match in found)
 
 
+@pytest.mark.thorough
 def test_an_index_without_sound_is_as_it_was_until_sound_is_asked_for(library: Path, tmp_path: Path) -> None:
     for name in ("rocket.mp4", "quiet.mp4"):
         shutil.copy(library / name, tmp_path / name)
@@ -130,6 +132,7 @@ def test_a_rule_that_does_not_exist_is_refused(library: Path) -> None:
         index.search(library / "rocket.mp4", by="smell")  # type: ignore[arg-type]
 
 
+@pytest.mark.thorough
 def test_landmarks_of_removed_videos_are_deleted_and_those_of_copies_stay(library: Path, tmp_path: Path) -> None:
     shutil.copy(library / "rocket.mp4", tmp_path / "one.mp4")
     shutil.copy(library / "rocket.mp4", tmp_path / "two.mp4")
@@ -143,6 +146,7 @@ def test_landmarks_of_removed_videos_are_deleted_and_those_of_copies_stay(librar
         assert SoundFiles(index.place).contents() == set()
 
 
+@pytest.mark.thorough
 def test_damaged_landmarks_are_noticed_removed_and_made_again(library: Path, tmp_path: Path) -> None:
     shutil.copy(library / "rocket.mp4", tmp_path / "rocket.mp4")
     with Index.open(tmp_path / "library.vidkin", create=True) as index:
@@ -164,6 +168,7 @@ def test_damaged_landmarks_are_noticed_removed_and_made_again(library: Path, tmp
         assert index.search(tmp_path / "rocket.mp4")[0].sound == pytest.approx(1.0, abs=0.01)
 
 
+@pytest.mark.thorough
 def test_a_cut_off_table_is_noticed_and_made_again(library: Path, tmp_path: Path) -> None:
     shutil.copytree(library / "library.vidkin", tmp_path / "library.vidkin")
     (table,) = (tmp_path / "library.vidkin").rglob("*.pairs")
@@ -186,6 +191,7 @@ def test_match_and_compare_say_what_the_sound_says(library: Path) -> None:
     assert compare(first, library / "quiet.mp4").sound is None
 
 
+@pytest.mark.thorough
 def test_two_recordings_of_one_event_are_placed_to_a_fiftieth_of_a_second(tmp_path: Path) -> None:
     event = tune(14, seed=3)
     first = write_sounds(tmp_path / "first.mkv", [event[: 10 * 16_000]], pictures="rocket")
@@ -203,6 +209,7 @@ def test_scores_of_rules_are_the_higher_the_lower_or_one_of_two() -> None:
     assert [score_by(rule, 0.3, None) for rule in ("picture", "sound", "either", "both")] == [0.3, 0.0, 0.3, 0.0]
 
 
+@pytest.mark.thorough
 def test_sound_tells_two_takes_apart_that_look_alike(tmp_path: Path) -> None:
     """The pictures of a still card are the same; a different sound says that the videos are not."""
     for name, seed in (("one.mkv", 1), ("two.mkv", 2)):

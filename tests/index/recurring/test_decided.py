@@ -81,6 +81,7 @@ def index(tmp_path: Path) -> Path:
     return tmp_path / "i.vidkin"
 
 
+@pytest.mark.thorough
 def test_a_confirmed_group_of_two_files_has_no_weight_in_scores(index: Path) -> None:
     first, second = (str(index.parent / "season" / name) for name in ("e1.mp4", "e2.mp4"))
 

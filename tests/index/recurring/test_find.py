@@ -142,6 +142,7 @@ def watched(count: int, seed: int) -> list[Image]:
     return made
 
 
+@pytest.mark.thorough
 def test_a_camera_that_stands_still_shows_nothing_again(tmp_path: Path) -> None:
     """Other times of one camera, and files that are wholly one card, are neither copies nor a group; the same recording
     with fewer bits is a copy."""
@@ -161,6 +162,7 @@ def test_a_camera_that_stands_still_shows_nothing_again(tmp_path: Path) -> None:
         assert (group.kind, set(places(group))) == ("copy", {"noon.mp4", "noon again.mp4"})
 
 
+@pytest.mark.thorough
 def test_what_both_files_show_twice_is_one_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Features may show only that the first time in one file is the second time in the other, and the reverse."""
     folder = tmp_path / "videos"
@@ -217,6 +219,7 @@ def test_a_new_episode_is_compared_once_and_removed_files_are_left_out(
         assert set(places(left)) == {"e2.mp4", "e3.mp4"}
 
 
+@pytest.mark.thorough
 def test_a_shortened_opening_belongs_to_the_group_and_says_how_much_is_missing(tmp_path: Path) -> None:
     folder = tmp_path / "videos"
     folder.mkdir()
@@ -290,6 +293,7 @@ def test_options_count_places_inside_and_files_otherwise() -> None:
     assert RecurringOptions(inside=True).least == 2
 
 
+@pytest.mark.thorough
 def test_an_occurrence_with_other_sound_than_most_is_said_to_have_it(tmp_path: Path) -> None:
     """The same 8 s of a tune in two files, another tune in the third; nothing is said of a stretch of 3 s."""
     same, other = tune(8, seed=1), tune(8, seed=2)

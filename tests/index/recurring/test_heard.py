@@ -88,6 +88,7 @@ def test_verdicts_on_what_is_heard_are_kept_apart_from_those_on_what_is_seen(sea
         assert not len(CommonFrames.open_confirmed(index.place))
 
 
+@pytest.mark.thorough
 def test_a_jingle_of_four_seconds_recurs_with_its_ends_within_a_seventh_of_a_second(tmp_path: Path) -> None:
     """In the middle of files that show something else, twice in one of them."""
     jingle = tune(4, seed=50)

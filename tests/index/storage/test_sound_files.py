@@ -65,6 +65,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sound_files, "_FILES_A_PART", 16)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("small_parts")
 def test_a_table_that_grew_file_by_file_answers_as_one_made_of_all_at_once(tmp_path: Path) -> None:
     numbers = list(range(22))
@@ -116,6 +117,7 @@ def test_joined_parts_are_the_part_that_would_be_made_of_all_their_tracks() -> N
         assert getattr(joined.pairs, name).tobytes() == getattr(whole.pairs, name).tobytes()
 
 
+@pytest.mark.thorough
 def test_removed_files_are_left_out_and_found_again_when_they_come_back(tmp_path: Path) -> None:
     files = fill(tmp_path, range(8))
     files.update(map(name_of, range(8)))
