@@ -422,7 +422,7 @@ def inner_modules(tree: ast.Module) -> Iterator[str]:
             named = [(node.module, alias.name) for alias in node.names]
         elif isinstance(node, ast.Import):
             named = [(alias.name, "") for alias in node.names]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".setattr"):
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "setattr":
             texts = (part.value for part in node.args[:1] if isinstance(part, ast.Constant))
             named = [text.rpartition(".")[::2] for text in texts if isinstance(text, str)]
         for base, name in named:

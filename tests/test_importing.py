@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 import vidkin
 
 CODE = """
@@ -22,6 +24,7 @@ print(json.dumps([name for name in {**os.environ, **before} if os.environ.get(na
 """
 
 
+@pytest.mark.process
 def test_importing_sets_no_environment_variable_of_the_process() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout.splitlines()[-1]) == []
