@@ -268,6 +268,7 @@ def test_an_address_instead_of_a_file_is_refused_with_advice(words: list[str]) -
     assert f"{words[1]}: vidkin reads files; download it first, or mount the share" in outcome.err.replace("\n", " ")
 
 
+@pytest.mark.thorough
 def test_quiet_leaves_results_and_errors_and_verbose_tells_more(library: Library, tmp_path: Path) -> None:
     words = ("search", library.clip, "--index", library.index)
     usual = run(*words)

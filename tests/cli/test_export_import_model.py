@@ -12,6 +12,7 @@ from tests.support.comparators import passing
 from vidkin.models import ComparatorConfig
 
 
+@pytest.mark.thorough
 def test_an_imported_checkpoint_compares_videos(library: Library, tmp_path: Path) -> None:
     state = passing(ComparatorConfig(weighting="attention")).state_dict()
     torch.save({"model": state}, tmp_path / "s2vs.pth")

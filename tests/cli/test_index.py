@@ -110,6 +110,7 @@ def test_what_is_gone_is_forgotten_on_request(library: Library, tmp_path: Path) 
     assert pruned["videos"] == 1
 
 
+@pytest.mark.thorough
 def test_missing_files_are_reported_and_marked_in_the_index(library: Library, tmp_path: Path) -> None:
     folder, index = tmp_path / "mine", copied(library, tmp_path / "index")
     shutil.copytree(library.folder, folder)

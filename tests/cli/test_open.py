@@ -65,6 +65,7 @@ def test_open_prints_the_time_for_players_that_cannot_seek(library: Library, tmp
     assert "own cannot start at a time; go to 0:05.0 in the video" in outcome.err
 
 
+@pytest.mark.thorough
 def test_a_file_that_is_gone_is_not_opened(library: Library, tmp_path: Path, mpv: Path) -> None:
     (tmp_path / "one").mkdir()
     video = Path(shutil.copy(library.folder / "rocket.mp4", tmp_path / "one"))

@@ -119,6 +119,7 @@ def test_a_list_of_shots_is_not_written_over_a_film(tmp_path: Path) -> None:
     assert other.read_bytes() == b"recorded once"
 
 
+@pytest.mark.thorough
 def test_two_films_of_one_name_do_not_share_files(tmp_path: Path) -> None:
     """As cameras name them: MOVI0001.mp4 is on every card."""
     for seed, camera in enumerate("ab"):

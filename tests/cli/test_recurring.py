@@ -133,6 +133,7 @@ def test_two_videos_that_would_share_a_skip_list_get_none(season: Path, tmp_path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e1.mkv", "e1.mp4"]
 
 
+@pytest.mark.thorough
 def test_one_video_and_nothing_in_common_are_sentences(tmp_path: Path) -> None:
     encode(tmp_path / "a.mp4", shots(("coffee", 0, 30)))
     assert "There is only one video; --inside" in run("recurring", tmp_path).out

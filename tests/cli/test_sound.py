@@ -23,6 +23,7 @@ def sounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("by", "least", "most"), [("picture", 0, 0.2), ("sound", 0.9, 1), ("both", 0, 0.2)])
 def test_the_score_of_a_pair_follows_the_rule(sounds: Path, by: str, least: float, most: float) -> None:
     words = ("match", sounds / "rocket.mp4", sounds / "coffee.mp4", "--index", sounds / "none", "--by", by)

@@ -22,6 +22,7 @@ def resnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("headless", [False, True])
 def test_torchvision_is_cut_before_its_classifier(headless: bool, resnet: Path, tmp_path: Path) -> None:
     state = load_file(resnet)

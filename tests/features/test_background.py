@@ -66,6 +66,7 @@ for name in ("timm:resnet50", "torchvision:resnet18"):
 """
 
 
+@pytest.mark.thorough
 def test_extractors_that_need_no_torch_do_without(tmp_path_factory: pytest.TempPathFactory) -> None:
     output = tmp_path_factory.mktemp("alone") / "own.safetensors"
     run = subprocess.run([sys.executable, "-c", _ALONE, output], capture_output=True, text=True, check=False)

@@ -115,6 +115,7 @@ def test_every_frame_is_judged_for_itself(tmp_path: Path) -> None:
     assert frame_information(images[:0]).shape == (0,)
 
 
+@pytest.mark.thorough
 @pytest.mark.data
 def test_real_fades_to_flat_have_no_information(shared_data: Path) -> None:
     assert frame_information(decoded(shared_data / "shots" / "fades.mp4", every=20)).max() == 0

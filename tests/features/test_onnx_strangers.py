@@ -151,6 +151,7 @@ def test_ctrl_c_ends_a_command_with_an_endless_network(tmp_path: Path) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.hostile
 @pytest.mark.parametrize("piece", [b"\0\0", b"\x08\0"], ids=["zeros", "versions"])
 def test_a_file_of_ever_so_many_small_fields_is_refused_soon(piece: bytes, tmp_path: Path) -> None:
     path = tmp_path / "long.onnx"

@@ -220,6 +220,7 @@ def test_pooled_is_the_class_token_after_the_norm(tmp_path: Path) -> None:
     torch.testing.assert_close(pooled[:, :, 0, 0], tokens[:, 0])
 
 
+@pytest.mark.thorough
 def test_torchvision_stages_are_those_of_the_paper(tmp_path: Path) -> None:
     module = import_torchvision().models.resnet18(weights=None).eval()
     path = saved(tmp_path / "w.safetensors", state_of(module))

@@ -217,6 +217,7 @@ def test_ctrl_c_leaves_a_usable_index_and_no_processes(empty: Path, tmp_path: Pa
         assert (len(report.unchanged), len(report.added)) == (before, 8 - before)
 
 
+@pytest.mark.thorough
 def test_a_moved_whitening_is_remembered_after_it_was_named_once(tmp_path: Path) -> None:
     first, second = tmp_path / "w.safetensors", tmp_path / "moved.safetensors"
     fit_edit_whitening(open_extractor("classical"), pan("coffee", 5), dimension=16).save(first)

@@ -96,7 +96,9 @@ def test_missing_windows_are_reported_and_rebuilt_from_features(folder: Path, ma
     assert found(folder, made) == before
 
 
-@pytest.mark.parametrize("how", ["gone", "empty", "cut", "zeros"])
+@pytest.mark.parametrize(
+    "how", ["gone", *(pytest.param(how, marks=pytest.mark.thorough) for how in ("empty", "cut", "zeros"))]
+)
 def test_features_that_are_lost_are_read_again(folder: Path, made: Path, how: str) -> None:
     before = found(folder, made)
     with Index.open(folder, read_only=True) as index:
@@ -202,6 +204,7 @@ def test_a_damaged_list_of_videos_is_reported_and_left_as_it_is(folder: Path, ma
     assert [Path(match.path).stem for match in found(folder, made)] == ["coffee", "coffee small"]
 
 
+@pytest.mark.thorough
 def test_no_flipped_bit_of_the_list_changes_an_answer_in_silence(folder: Path) -> None:
     path = folder / "videos.sqlite"
     content = path.read_bytes()
@@ -272,6 +275,7 @@ def test_small_files_that_are_damaged_are_made_anew(folder: Path, made: Path) ->
     assert (folder / "background.safetensors").read_bytes() == background
 
 
+@pytest.mark.thorough
 def test_lost_videos_are_not_forgotten_while_other_folders_are_indexed(
     folder: Path, made: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

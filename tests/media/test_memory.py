@@ -94,6 +94,7 @@ def test_large_frames_are_decoded_by_fewer_threads(
         assert stream.codec_context.thread_count == threads
 
 
+@pytest.mark.thorough
 def test_on_a_machine_of_many_cores_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     Image.new("L", (8900, 8900)).save(tmp_path / "large.png")
@@ -113,6 +114,7 @@ def test_two_hours_stay_below_a_gibibyte(tmp_path: Path) -> None:
     assert peak < 1024
 
 
+@pytest.mark.hostile
 def test_a_few_bytes_do_not_keep_a_reader_busy_for_hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A GIF whose every frame changes one pixel: 23 bytes for a million of them."""
     monkeypatch.setattr("vidkin.media.reader._MOST_PIXELS_IN_ALL", 50_000_000)
@@ -127,6 +129,7 @@ def test_a_few_bytes_do_not_keep_a_reader_busy_for_hours(tmp_path: Path, monkeyp
         read_frames(path, rate=1)
 
 
+@pytest.mark.hostile
 def test_a_film_of_nothing_but_black_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.media.reader._MOST_PIXELS_IN_ALL", 0)
     path = tmp_path / "black.mp4"

@@ -108,6 +108,7 @@ def test_a_gap_between_parts_is_in_no_piece(tmp_path: Path) -> None:
     assert_exact(source, report, frames)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("codec", "suffix", "options", "encoded"),
     [

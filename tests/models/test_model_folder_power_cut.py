@@ -74,6 +74,7 @@ def test_a_model_is_written_again_after_a_power_cut_at_any_operation(
         check(folder, 3)
 
 
+@pytest.mark.thorough
 def test_a_disk_that_refuses_leaves_a_model_whole(
     tmp_path: Path, weights: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def test_what_the_embedding_sees(source: str, weights: int) -> None:
         torch.testing.assert_close(outputs.embeddings, torch.nn.functional.normalize(outputs.pooled, dim=1))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("backbone", "size", "channels", "side"),
     [

@@ -76,6 +76,7 @@ def test_batch_norms_on_request() -> None:
     assert len([part for part in found.modules() if isinstance(part, torch.nn.BatchNorm3d)]) == 8
 
 
+@pytest.mark.thorough
 def test_it_learns_to_tell_directions_of_motion() -> None:
     config = EncoderConfig(kind="c3d", classes=2, size=16, frames=8, width=0.125, batch_norm=True)
     model = build_model(config).train()

@@ -22,6 +22,7 @@ def recipe(source: Path, *, relevance: str = "labels", **changes: dict[str, Any]
     return content
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("relevance", ["labels", "classical:color"])
 def test_a_recipe_trains_all_three_paths(tmp_path: Path, relevance: str) -> None:
     pictures = write_pictures(tmp_path / "pictures")

@@ -29,6 +29,7 @@ def test_losses_are_those_of_full_precision_whatever_the_network_computes_in(nam
     assert torch.equal(plain, mixed)
 
 
+@pytest.mark.thorough
 def test_a_run_in_mixed_precision_learns_differs_from_the_full_one_and_resumes_exactly(
     tmp_path: Path,
 ) -> None:

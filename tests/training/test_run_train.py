@@ -67,6 +67,7 @@ class TestAWholeRun:
         found = [line["loss"] for line in lines(tmp_path) if line["kind"] == "step"]
         assert sum(found[-10:]) < 0.5 * sum(found[:10])
 
+    @pytest.mark.thorough
     def test_gives_the_same_weights_twice_and_others_from_another_seed(self, pictures: Path, tmp_path: Path) -> None:
         for name, seed in (("a", 0), ("b", 0), ("c", 1)):
             train(recipe_for(pictures, schedule={"seed": seed}), output=tmp_path / name)

@@ -263,6 +263,7 @@ class TestTrain:
         assert tuple(features.values.shape) == (2, 1, 1, 16)
         assert extractor.scorer == "copies?change_energy=0.001"
 
+    @pytest.mark.thorough
     def test_a_run_that_was_cut_short_ends_with_the_same_weights(self, folder: Path, tmp_path: Path) -> None:
         recipe = recipe_for(folder)
         train(recipe, output=tmp_path / "whole")

@@ -46,6 +46,7 @@ def test_a_measure_that_has_nothing_to_count_is_refused_before_training(
     assert not (tmp_path / "run" / "run.jsonl").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("measure", ["ndcg", "map", "hap", "asi", "recall_at_1"])
 def test_measures_that_rank_the_training_items_need_one_item_of_each(
     single: dict[str, Any], tmp_path: Path, measure: str
@@ -66,6 +67,7 @@ def test_validation_without_validation_items_is_refused(tmp_path: Path) -> None:
         train(recipe, output=tmp_path / "run")
 
 
+@pytest.mark.thorough
 def test_calling_a_complete_run_again_keeps_its_report(tmp_path: Path) -> None:
     recipe = recipe_for(write_pictures(tmp_path / "pictures"), validation={"every": 6})
     train(recipe, output=tmp_path / "run")

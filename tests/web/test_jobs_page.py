@@ -40,6 +40,7 @@ def test_events_tell_every_change_until_the_end(library: Library, tmp_path: Path
         assert client.get("/api/jobs/77/events").status_code == 404
 
 
+@pytest.mark.thorough
 def test_a_finished_job_can_be_read_after_the_server_was_started_again(own_library: Library, connect: Connect) -> None:
     client = connect(own_library.index)
     video = number_of(client, "coffee.mp4")

@@ -17,6 +17,8 @@ from tests.web.conftest import Connect, Library
 from vidkin.index import Index, SerialExecutor
 from vidkin.web import Settings, create_app
 
+pytestmark = pytest.mark.hostile
+
 LONG_ENOUGH = 3000
 
 
@@ -82,11 +84,7 @@ def busy_threads() -> set[str]:
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [
-        ("POST", "/api/search"),
-        pytest.param("GET", "/uploads/{upload}/thumbnail", marks=pytest.mark.thorough),
-        pytest.param("GET", "/uploads/{upload}/preview", marks=pytest.mark.thorough),
-    ],
+    [("POST", "/api/search"), ("GET", "/uploads/{upload}/thumbnail"), ("GET", "/uploads/{upload}/preview")],
 )
 def test_whoever_leaves_ends_the_work_for_it(
     method: str, path: str, tmp_path: Path, library: Library, connect: Connect
@@ -111,7 +109,6 @@ def test_whoever_leaves_ends_the_work_for_it(
         assert client.get("/api/videos").status_code == 200
 
 
-@pytest.mark.thorough
 def test_a_job_that_is_stopped_ends_between_two_frames(tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True) as index:

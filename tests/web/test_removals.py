@@ -205,6 +205,7 @@ def test_a_proof_that_is_stopped_moves_nothing(
     assert (contents(mine.folder), away.exists()) == (before, False)
 
 
+@pytest.mark.thorough
 def test_only_spare_files_of_the_groups_can_be_removed(mine: Library, connect: Connect) -> None:
     before = contents(mine.folder)
     client = connect(mine.index)
@@ -256,6 +257,7 @@ def test_pages_of_other_sites_and_others_without_the_token_move_nothing(mine: Li
     assert contents(mine.folder) == before
 
 
+@pytest.mark.thorough
 def test_a_page_and_a_command_at_once_are_refused_with_the_cause(mine: Library, connect: Connect) -> None:
     before = contents(mine.folder)
     client = connect(mine.index)

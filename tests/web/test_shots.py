@@ -91,6 +91,7 @@ def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect:
     assert len(Labels.open(index).cuts) == 4
 
 
+@pytest.mark.thorough
 def test_the_page_and_the_api_have_every_format_of_the_table(index: Path, connect: Connect) -> None:
     client = connect(index)
     number = number_of(client, "film & co.mp4")

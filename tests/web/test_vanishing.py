@@ -26,6 +26,7 @@ def test_a_cache_that_was_removed_is_made_again(own_library: Library, connect: C
     assert client.get(f"/videos/{number}/preview").status_code == 200
 
 
+@pytest.mark.thorough
 def test_an_index_that_was_moved_away_is_missed_and_found_again(own_library: Library, connect: Connect) -> None:
     client = connect(own_library.index)
     number = number_of(client, "coffee.mp4")

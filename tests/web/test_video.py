@@ -61,6 +61,7 @@ def test_a_video_is_opened_in_the_player_of_this_computer(
     assert client.post(f"/api/videos/{number_of(client, 'broken.mp4')}/open", json={"time": -1}).status_code == 422
 
 
+@pytest.mark.thorough
 def test_a_page_on_another_computer_opens_no_player(
     library: Library, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -129,6 +129,7 @@ def test_what_is_laid_over_the_picture_is_named_with_its_place(
     assert (back.kind, back.where) == (f"no {kind}", where)
 
 
+@pytest.mark.thorough
 def test_a_mirrored_crop_is_both_and_a_faster_copy_says_how_fast(source: Path, tmp_path: Path) -> None:
     flipped = filtered(tmp_path / "flipped.mp4", "crop=256:192:40:20,hflip")
     assert [difference.kind for difference in differences(flipped, source, mirrored=True)] == ["mirrored", "cropped"]
@@ -185,6 +186,7 @@ def test_a_cut_at_a_key_frame_differs_from_one_that_was_encoded_again(source: Pa
     assert compare_packets(again, source) is None
 
 
+@pytest.mark.thorough
 def test_the_frames_of_a_video_are_read_once_for_all_its_copies(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

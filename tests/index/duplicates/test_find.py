@@ -103,6 +103,7 @@ def test_trimmed_and_mirrored_copies_are_groups_and_an_excerpt_is_not(index: Ind
     assert groups[1].savings == trimmed.size
 
 
+@pytest.mark.thorough
 def test_groups_that_are_read_at_the_same_time_get_the_same_words(index: Index) -> None:
     found = []
     for workers in (1, 3):

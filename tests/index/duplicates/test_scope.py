@@ -74,6 +74,7 @@ def test_without_folders_all_copies_are_groups(forgotten: Index, root: Path) -> 
     assert [len(group.members) for group in forgotten.duplicates()] == [3, 2, 2]
 
 
+@pytest.mark.thorough
 def test_new_files_are_compared_with_the_library_alone_and_the_library_stays(forgotten: Index, root: Path) -> None:
     groups = forgotten.duplicates(incoming=root / "new", prove=True)
     assert sorted(map(len, (group.members for group in groups))) == [2, 3]

@@ -13,6 +13,8 @@ from tests.support.videos import encode, pan
 from vidkin.index import Comparisons, DuplicateGroup, Index, SerialExecutor
 from vidkin.rendering import describe_member, duplicate_cells
 
+pytestmark = pytest.mark.thorough
+
 RATE = 5
 SIZE = {"width": 192, "height": 128}
 

@@ -82,6 +82,7 @@ def test_an_unusual_speed_gives_way_to_a_usual_one(film: Path, tmp_path: Path, t
     assert exact.target_start - true * exact.query_start == pytest.approx(2.0, abs=1 / RATE)
 
 
+@pytest.mark.thorough
 def test_an_excerpt_between_two_cuts_has_its_ends_at_the_cuts(film: Path, tmp_path: Path) -> None:
     pictures = [*pan("rocket", 40), *list(frames())[100:175], *pan("rocket", 60)]
     copy = encode(tmp_path / "copy.mp4", pictures, rate=RATE)
@@ -152,6 +153,7 @@ def test_the_middle_of_a_box_has_another_shape(wider: float, middle: tuple[float
     assert _middle(box, wider) == pytest.approx(middle or box)
 
 
+@pytest.mark.thorough
 def test_a_copy_cut_for_another_screen_is_placed_to_half_a_frame(film: Path, tmp_path: Path) -> None:
     # A third is cut off above and below.
     pictures = [frame[len(frame) // 6 : -(len(frame) // 6)] for frame in list(frames())[50:125]]

@@ -33,6 +33,7 @@ def test_the_whole_picture_alone_does_not(halves: tuple[Path, Path]) -> None:
     assert vidkin.compare(*halves, extractor="classical", mirrored=False).score < 0.2
 
 
+@pytest.mark.thorough
 def test_what_is_visible_beside_a_cover_is_found(tmp_path: Path) -> None:
     own, other = (list(pan(name, 80, width=192, height=128)) for name in ("coffee", "rocket"))
     hidden = [np.concatenate([one[:, :77], two[:, :115]], axis=1) for one, two in zip(own, other, strict=True)]

@@ -42,6 +42,7 @@ def test_a_search_shows_what_picture_and_sound_say(library: Path) -> None:
     assert all(score == picture for picture, _, score in found.values())
 
 
+@pytest.mark.thorough
 def test_a_search_by_the_picture_reads_no_sound(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scores are the same; what the sound says is not asked."""
 
@@ -70,6 +71,7 @@ def test_the_rule_decides_about_the_same_sound_over_another_picture(library: Pat
     assert by == "either" or "coffee.mp4" not in found or found["coffee.mp4"][2] < 0.2
 
 
+@pytest.mark.thorough
 def test_words_say_what_agrees(library: Path) -> None:
     with Index.open(library / "library.vidkin") as index:
         found = {Path(match.path).name: match for match in index.search(library / "rocket.mp4", by="either")}

@@ -158,6 +158,7 @@ def test_behind_a_card_that_both_files_have_shots_must_agree_well_to_be_the_same
     assert not agree_beside(still, [[(first, first)], [(first, second)]])
 
 
+@pytest.mark.thorough
 def test_a_stretch_that_ends_far_beyond_its_stored_end_is_fitted(tmp_path: Path) -> None:
     """Seconds 6 to 8.5 resemble each other a little; the same is shown from second 10 on, beyond the stored end."""
     own, other, shared = shots(("chelsea", 1, 100)), shots(("rocket", 2, 100)), shots(("coffee", 0, 80))

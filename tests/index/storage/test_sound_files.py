@@ -135,6 +135,7 @@ def test_removed_files_are_left_out_and_found_again_when_they_come_back(tmp_path
     assert len(part_files(tmp_path)) == 1
 
 
+@pytest.mark.thorough
 def test_a_writer_that_is_killed_leaves_the_table_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between its part and the file that names it: the part is deleted by the next update."""
     files = fill(tmp_path, range(4))

@@ -234,6 +234,7 @@ def test_indexes_answer_alike_whitened_or_not(
     np.testing.assert_allclose(found[0][2], found[1][2], atol=5e-3)
 
 
+@pytest.mark.thorough
 def test_a_lost_whitening_is_repaired_with_all_windows(tmp_path: Path, clips: list[Path]) -> None:
     index = made_of(tmp_path, clips[:1])
     before = [(one.path, one.score) for one in index.search(clips[0])]
