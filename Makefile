@@ -30,7 +30,7 @@ test: $(DEV_STAMP)
 	$(BIN)/python -m pytest tests -m "not lane and not bench" -n 2 --dist worksteal; tests=$$?; \
 	wait $$lint || { echo "lint failed: see above, or run make lint" >&2; exit 1; }; exit $$tests
 
-# Everything but what takes minutes by itself: browsers, clusters, servers, programs that are killed, documents, research.
+# Everything but what takes minutes by itself: rarer cases, browsers, clusters, servers, killed programs, documents, research.
 test-lanes: $(DEV_STAMP)
 	$(LANES_PYTEST) -m "$(LANES)" -n 2 --dist worksteal
 
