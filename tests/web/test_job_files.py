@@ -1,12 +1,16 @@
-"""Finished jobs on disk."""
+"""Jobs on disk."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from vidkin.web.job_files import MAX_STORED, JobFiles, JobState
+from vidkin.web.jobs import Jobs
 
 
 def finished(number: int) -> JobState:
@@ -25,6 +29,34 @@ def test_the_newest_jobs_are_kept_as_they_ended(tmp_path: Path) -> None:
         assert stored.read(5) is None
 
 
+def test_a_job_whose_server_was_killed_is_failed_for_the_next_server(tmp_path: Path) -> None:
+    folder = tmp_path / "web-jobs"
+    begun = JobState(7, "index", "Add films", None, done=2, total=9, notes=("a line",), seconds_left=3.0)
+    code = (
+        "import os, sys; from pathlib import Path; from vidkin.web.job_files import JobFiles, JobState\n"
+        "JobFiles(Path(sys.argv[1])).begin("
+        "JobState(7, 'index', 'Add films', None, done=2, total=9, notes=('a line',), seconds_left=3.0))\n"
+        "os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(folder)], check=False).returncode == 9
+    next_server = Jobs(JobFiles(folder))
+    error = "the server ended before this job did; start it again: finished work is kept"
+    assert next_server.states() == [replace(begun, state="failed", error=error, seconds_left=None, version=1)]
+    assert next_server.state(7) == next_server.states()[0]
+    assert [path.name for path in folder.iterdir()] == ["7.json"]
+
+
+def test_a_job_of_another_server_that_is_at_work_is_left_alone(tmp_path: Path) -> None:
+    at_work = JobFiles(tmp_path / "web-jobs")
+    at_work.begin(JobState(7, "map", "A map", None))
+    other = JobFiles(tmp_path / "web-jobs")
+    other.settle()
+    assert other.read(7) is None
+    assert other.all() == []
+    at_work.keep(finished(7))
+    assert other.read(7) == finished(7)
+
+
 @pytest.mark.parametrize(
     "content",
     ["no job", "{}", "[" * 5000, '{"id": 2, "kind": "map", "title": "", "video": null, "state": "done"}']
@@ -36,7 +68,9 @@ def test_the_newest_jobs_are_kept_as_they_ended(tmp_path: Path) -> None:
 def test_files_that_are_not_jobs_of_a_server_are_ignored(tmp_path: Path, content: str) -> None:
     (tmp_path / "1.json").write_text(content, encoding="utf-8")
     (tmp_path / "x.json").write_text(content, encoding="utf-8")
+    (tmp_path / "2.lock").touch()
     files = JobFiles(tmp_path)
+    files.settle()
     assert files.read(1) is None
     assert files.all() == []
 
@@ -47,6 +81,8 @@ def test_a_folder_that_refuses_ends_no_job(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real", target_is_directory=True)
     for folder in (tmp_path / "file", tmp_path / "link", tmp_path / "missing" / "web-jobs", None):
         files = JobFiles(folder)
+        files.settle()
+        files.begin(finished(1))
         files.keep(finished(1))
         assert files.all() == []
     assert list((tmp_path / "real").iterdir()) == []

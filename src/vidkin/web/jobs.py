@@ -167,7 +167,7 @@ class Jobs:
     """The jobs of a server; of most kinds one runs at a time.
 
     Args:
-        files: Where finished ones are kept.
+        files: Where they are kept, for the next server as well.
         shown: Makes a text one that can be shown.
     """
 
@@ -175,6 +175,8 @@ class Jobs:
         self._lock = threading.Lock()
         self._jobs: dict[int, Job] = {}
         self._files, self._shown = files, shown
+        if files is not None:
+            files.settle()
         self._last = 0
 
     def start(
@@ -216,6 +218,8 @@ class Jobs:
         return job
 
     def _run(self, job: Job, work: Callable[[Job], object], turns: threading.Semaphore | None) -> None:
+        if self._files is not None:
+            self._files.begin(job.state())
         job.run(work if turns is None else partial(_when_free, turns, work))
         if self._files is not None:
             self._files.keep(job.state())
