@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+from httpx2 import ASGITransport, AsyncClient
+from starlette.responses import Response
 from starlette.testclient import TestClient
-from starlette.types import Message
+from starlette.types import Message, Receive, Scope, Send
 
 from tests.web.conftest import Connect, Library
 from vidkin.errors import InvalidArgumentError
 from vidkin.web import Settings, create_app
+from vidkin.web.guard import Guard
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8800", "localhost:1234", "LOCALHOST", "[::1]:8800"])
@@ -180,3 +183,28 @@ def test_pages_of_allowed_sites_use_the_api_with_the_token(library: Library, con
 def test_what_is_not_an_origin_cannot_be_allowed(origin: str) -> None:
     with pytest.raises(InvalidArgumentError, match="an origin must be a scheme and a host"):
         Settings(origins=frozenset({origin}))
+
+
+def test_more_requests_than_can_be_answered_are_refused_with_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vidkin.web.guard.MAX_REQUESTS", 2)
+
+    async def ask() -> None:
+        is_free = asyncio.Event()
+
+        async def wait(scope: Scope, receive: Receive, send: Send) -> None:
+            await is_free.wait()
+            await Response(status_code=204)(scope, receive, send)
+
+        guarded = Guard(wait, token=None, hosts=frozenset())
+        async with AsyncClient(transport=ASGITransport(guarded), base_url="http://localhost") as client:
+            waiting = [asyncio.create_task(client.get("/")) for _ in range(2)]
+            await asyncio.sleep(0.05)
+            refused = await client.get("/api/videos")
+            is_free.set()
+            assert [(await answer).status_code for answer in waiting] == [204, 204]
+            assert (await client.get("/")).status_code == 204
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert refused.json()["code"] == "busy"
+
+    asyncio.run(ask())

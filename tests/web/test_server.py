@@ -9,7 +9,8 @@ import sys
 import pytest
 import uvicorn
 
-from vidkin.web.server import _MOST_CONNECTIONS, _MOST_WAITING, _Protocol
+from vidkin.web.problems import Problem
+from vidkin.web.server import _MOST_WAITING, _Protocol
 
 
 async def answer(scope: dict[str, object], receive: object, send: object) -> None:
@@ -62,14 +63,7 @@ def test_connections_without_a_whole_request_are_closed(monkeypatch: pytest.Monk
 @pytest.mark.large
 def test_connections_without_a_request_do_not_keep_others_out() -> None:
     async def ask() -> None:
-        config = uvicorn.Config(
-            answer,
-            port=0,
-            http=_Protocol,
-            log_level="error",
-            lifespan="off",
-            limit_concurrency=_MOST_CONNECTIONS,
-        )
+        config = uvicorn.Config(answer, port=0, http=_Protocol, log_level="error", lifespan="off")
         server = uvicorn.Server(config)
         running = asyncio.create_task(server.serve())
         while not server.started:
@@ -95,6 +89,28 @@ def test_connections_without_a_request_do_not_keep_others_out() -> None:
         opened += [await under_way, await request()]
         assert len(server.server_state.connections) <= _MOST_WAITING + 2
         for writer in opened:
+            writer.close()
+        server.should_exit = True
+        await running
+
+    asyncio.run(ask())
+
+
+def test_bytes_that_are_no_request_are_answered_with_a_problem() -> None:
+    async def ask() -> None:
+        config = uvicorn.Config(answer, port=0, http=_Protocol, log_level="critical", lifespan="off")
+        server = uvicorn.Server(config)
+        running = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        for sent in (b"what is this\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", b"\x16\x03\x01\x02\n\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            head, _, body = (await asyncio.wait_for(reader.read(), 5)).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+            assert b"content-type: application/problem+json" in head.lower()
+            assert Problem.model_validate_json(body).code == "bad-request"
             writer.close()
         server.should_exit = True
         await running

@@ -80,6 +80,9 @@ class Settings:
         )
 
 
+MAX_REQUESTS = 200
+"""Requests that are answered at a time, streams of events included; more are refused, and may come again."""
+
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::\d{1,5})?")
@@ -93,6 +96,7 @@ _UPLOADS = "/api/uploads"
 _QUERY, _COOKIE = "token", "vidkin_token_{port}"
 
 _ASK_FOR_TOKEN = {"WWW-Authenticate": "Bearer"}
+_TRY_AGAIN = {"Retry-After": "2"}
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -141,6 +145,7 @@ class Guard:
         self._token = token
         self._origins = origins
         self._hosts = _LOOPBACK | {host.lower() for host in hosts}
+        self._requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -151,10 +156,18 @@ class Guard:
             refusal = self._refusal(scope, shared)
             if scope["path"] != _UPLOADS:
                 receive = _with_bounds(receive)
-            await _until_left(self.inner if refusal is None else refusal, scope, receive, _with_headers(send, shared))
+            self._requests += 1
+            try:
+                answer = self.inner if refusal is None else refusal
+                await _until_left(answer, scope, receive, _with_headers(send, shared))
+            finally:
+                self._requests -= 1
         # Nothing here speaks any other protocol; returning without an answer closes the connection.
 
     def _refusal(self, scope: Scope, shared: str) -> Response | None:
+        if self._requests >= MAX_REQUESTS:
+            message = f"{MAX_REQUESTS} requests are being answered; try again in a moment"
+            return _refuse(503, "busy", message, _TRY_AGAIN)
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if not self._is_ours(host):

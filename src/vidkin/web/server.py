@@ -19,10 +19,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from vidkin.errors import InvalidArgumentError
 from vidkin.web.app import create_app
 from vidkin.web.guard import Settings
+from vidkin.web.problems import ProblemResponse, make_problem
 
-# Connections at a time: pages hold a few each; nobody needs more than this.
-_MOST_CONNECTIONS = 200
-# Of these so many may be without a whole request; whoever has waited longest makes room for the next.
+# Connections without a whole request; the one that has waited longest makes room for the next.
 _MOST_WAITING = 64
 _WAITING_CONNECTIONS = 128
 _SECONDS_TO_END = 3
@@ -86,7 +85,6 @@ def serve(
         http=_Protocol,
         log_level="warning",
         access_log=False,
-        limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=_SECONDS_TO_END,
         server_header=False,
@@ -153,6 +151,14 @@ class _Protocol(H11Protocol):
         waiting.sort(key=lambda each: each._since)
         for each in waiting[: max(len(waiting) - _MOST_WAITING, 0)]:
             each.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer bytes that are no request as the API answers errors, and close the connection."""
+        problem = make_problem(400, "bad-request", "what arrived is not an HTTP/1.1 request; send one")
+        answer = ProblemResponse(problem, {"Connection": "close"})
+        lines = [b"HTTP/1.1 400 Bad Request", *(b": ".join(pair) for pair in answer.raw_headers), b"", answer.body]
+        self.transport.write(b"\r\n".join(lines))
+        self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
