@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,9 @@ def test_a_list_is_filled_filtered_by_renamed_exported_and_dropped(own: Library,
     client.post("/api/lists/rename", json={"name": "to cut", "new_name": "cut/later"})
     exported = client.get("/api/lists.json", params={"name": "cut/later"})
     assert exported.headers["content-disposition"] == 'attachment; filename="cut_later.json"'
-    assert [video["path"] for video in exported.json()["videos"]] == [str(own.folder / "rocket & <b>.mp4")]
+    (video,) = exported.json()["videos"]
+    assert (video["path"], "mtime_ns" in video) == (str(own.folder / "rocket & <b>.mp4"), False)
+    assert video["modified_at"] == pytest.approx(os.path.getmtime(video["path"]), abs=1e-3)
     table = client.get("/api/lists.csv", params={"name": "cut/later"}).text.splitlines()
     assert table[0] == "path,duration,size,width,height,codec,content_hash"
     assert table[1].startswith(f"{own.folder / 'rocket & <b>.mp4'},8.0,")

@@ -6,11 +6,9 @@ import asyncio
 import hashlib
 import io
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -20,7 +18,8 @@ from pydantic import Field
 
 from vidkin._base.values import write_csv_rows
 from vidkin.errors import CollectionMismatchError
-from vidkin.index import DuplicateGroup, DuplicateMember, VideoRecord, is_gone, plan_removal, sign_plan, write_plan
+from vidkin.index import DuplicateGroup, DuplicateMember, VideoRecord, is_gone, plan_removal, sign_plan
+from vidkin.index.duplicates.plans import plan_text
 from vidkin.rendering.duplicates import (
     describe_findings,
     describe_member,
@@ -367,7 +366,7 @@ async def export_groups(site: CurrentSite) -> Response:
 async def export_plan(site: CurrentSite) -> Response:
     """What can be removed without loss, for `vidkin apply plan.json`; nothing happens until that command is run.
 
-    `POST /api/duplicates/prove` comes first.
+    `POST /api/duplicates/prove` comes first. Whole numbers of 2^53 and more are text.
     """
     await bring_up_to_date(site, wait=True)
 
@@ -380,10 +379,7 @@ async def export_plan(site: CurrentSite) -> Response:
             )
         plan = plan_removal(groups, records=site.index.listing().records)
         plan = sign_plan(plan, site.index.place, create=not site.settings.read_only)
-        with tempfile.TemporaryDirectory(prefix="vidkin-run-") as folder:
-            path = Path(folder, "plan.json")
-            write_plan(plan, path)
-            return path.read_bytes()
+        return plan_text(plan, largest=MAX_NUMBER).encode("ascii")
 
     return _download(await site.searches.run(work), "plan.json", "application/json")
 

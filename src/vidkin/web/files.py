@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -31,6 +31,13 @@ _TYPES = {
     **dict.fromkeys((".jpg", ".jpeg"), "image/jpeg"),
     **{f".{name}": f"image/{name}" for name in ("gif", "png", "webp", "bmp")},
 }
+
+
+def record_values(record: VideoRecord) -> dict[str, Any]:
+    """A record as plain values, with times in seconds: not every reader of JSON keeps nanoseconds."""
+    values = record.to_dict()
+    modified_at = values.pop("mtime_ns") / 1e9
+    return {**values, "modified_at": modified_at}
 
 
 def media_type(path: str | os.PathLike[str]) -> str:

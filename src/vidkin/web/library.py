@@ -18,6 +18,7 @@ from vidkin.index import Progress, VideoRecord, is_gone
 from vidkin.index.storage.lists import FAVORITES
 from vidkin.rendering.text import printable
 from vidkin.web.duplicates import bring_up_to_date
+from vidkin.web.files import record_values
 from vidkin.web.filters import SORTS, ChosenFilter, FolderNode, LibraryFilter, choose_records, folder_tree
 from vidkin.web.jobs import Job
 from vidkin.web.parameters import Body, Offset
@@ -41,7 +42,6 @@ _A_PAGE = 60
 
 
 # ``still``: a photograph; ``missing``: the file is gone; ``thumbnail``: address, ``&time=SECONDS`` for another moment.
-# ``modified_at``: instead of nanoseconds, which are more than every reader of JSON keeps.
 VideoModel: Any = result_model(
     VideoRecord, leave_out=("mtime_ns",), modified_at=float, name=str, still=bool, missing=bool, thumbnail=str
 )
@@ -52,11 +52,8 @@ VideoList: Any = answer_model(
 
 def video_values(record: VideoRecord) -> dict[str, Any]:
     """A record with its name, as it can be shown, and its picture; asks the disk whether the file is there."""
-    values = record.to_dict()
-    modified_at = values.pop("mtime_ns") / 1e9
     return {
-        **values,
-        "modified_at": modified_at,
+        **record_values(record),
         "name": base_name(record.path),
         "still": os.path.splitext(record.path)[1].lower() in IMAGE_EXTENSIONS,
         "missing": is_gone(record.path),

@@ -16,7 +16,7 @@ from vidkin.index import VideoRecord
 from vidkin.index.storage.lists import change_saved_list, rename_saved_list
 from vidkin.rendering.text import json_text, number, printable
 from vidkin.similarity import SURE
-from vidkin.web.files import open_record
+from vidkin.web.files import open_record, record_values
 from vidkin.web.jobs import Job
 from vidkin.web.parameters import Body, VideoId
 from vidkin.web.shots import FailedVideo
@@ -140,7 +140,8 @@ async def export_list(site: CurrentSite, name: ListName) -> Response:
 
     def work() -> bytes:
         records, absent = _listed(site, name)
-        return json_text({"name": name, "videos": records, "absent": absent}, indent=1).encode("ascii")
+        document = {"name": name, "videos": list(map(record_values, records)), "absent": absent}
+        return json_text(document, indent=1).encode("ascii")
 
     return _download(await site.lists.run(work), name, "json", "application/json")
 

@@ -22,7 +22,7 @@ from vidkin.index import (
     undo,
     write_plan,
 )
-from vidkin.index.duplicates.plans import FolderState
+from vidkin.index.duplicates.plans import FolderState, plan_text
 
 
 def member(folder: Path, name: str, **facts: object) -> DuplicateMember:
@@ -70,6 +70,17 @@ def test_a_plan_survives_its_file_with_names_that_are_not_unicode(tmp_path: Path
     write_plan(plan, tmp_path / "plan.json")
     assert read_plan(tmp_path / "plan.json") == plan
     assert plan.groups[0].remove[0].path == str(tmp_path / odd)
+
+
+def test_a_plan_whose_large_numbers_are_text_is_the_same(tmp_path: Path) -> None:
+    group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
+    plan = plan_removal([group])
+    (tmp_path / "plan.json").write_text(plan_text(plan, largest=2**53 - 1), encoding="ascii")
+    (removed,) = json.loads((tmp_path / "plan.json").read_text(encoding="ascii"))["groups"][0]["remove"]
+    assert removed["mtime_ns"] == str(plan.groups[0].remove[0].mtime_ns)
+    assert removed["size"] == plan.groups[0].remove[0].size
+    assert read_plan(tmp_path / "plan.json") == plan
+    assert folders(read_plan(tmp_path / "plan.json")) == folders(plan)
 
 
 def test_what_a_person_deleted_from_the_file_is_not_done(tmp_path: Path) -> None:
@@ -155,7 +166,8 @@ def test_another_file_is_refused(tmp_path: Path, text: str, cause: str) -> None:
         ('"size": 1e999', "size must be a whole number of 64 bits, got inf"),
         ('"size": NaN', "size must be a whole number of 64 bits, got nan"),
         ('"size": true', "size must be a whole number of 64 bits, got True"),
-        ('"size": "8"', "size must be a whole number of 64 bits, got 8"),
+        ('"size": "8x"', "size must be a whole number of 64 bits, got 8x"),
+        ('"size": "' + "9" * 30 + '"', "size must be a whole number of 64 bits, got 9999"),
         ('"mtime_ns": ' + "9" * 90, "mtime_ns must be a whole number of 64 bits, got 9999"),
         ('"size": ' + "9" * 5001, "a number must have at most 100 digits, got more"),
         (r'"path": "/films/\u0000.mp4"', r"path must be a possible file name, got '/films/\x00.mp4'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -31,6 +32,8 @@ _VERSION = 1
 _MOST_NUMBER = 1 << 63
 # ReFS of Windows numbers files with 128 bits.
 _MAX_INODE = 1 << 128
+# A whole number as text, of at most as many digits as 128 bits have.
+_WHOLE = re.compile("-?[0-9]{1,39}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,14 +299,35 @@ def write_plan(plan: DuplicatePlan, path: PathLike, *, source: str | None = None
         MediaError: The file cannot be written.
     """
     check_plan_is_settled(path)
-    table = {"vidkin_plan": _VERSION, **asdict(plan)}
+    with open_output(path, source=source) as partial:
+        partial.write_text(plan_text(plan), encoding="ascii")
+
+
+def plan_text(plan: DuplicatePlan, *, largest: int | None = None) -> str:
+    """A plan as JSON, which :func:`read_plan` reads.
+
+    Args:
+        plan: The plan.
+        largest: Larger whole numbers become text, for readers that would round them; None for none.
+    """
+    table: dict[str, Any] = {"vidkin_plan": _VERSION, **asdict(plan)}
     for group in table["groups"]:
         # The signature of a file to remove is of both; what belongs to the kept file, or to a companion, is not asked.
         del group["keep"]["signature"], group["keep"]["companions"], group["keep"]["proof"]
         for companion in (item for file in group["remove"] for item in file["companions"]):
             del companion["companions"], companion["proof"]
-    with open_output(path, source=source) as partial:
-        partial.write_text(json.dumps(table, indent=1, ensure_ascii=True) + "\n", encoding="ascii")
+    if largest is not None:
+        table = _with_text(table, largest)
+    return json.dumps(table, indent=1, ensure_ascii=True) + "\n"
+
+
+def _with_text(value: Any, largest: int) -> Any:
+    """Plain values in which larger whole numbers are text."""
+    if isinstance(value, dict):
+        return {name: _with_text(each, largest) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_text(each, largest) for each in value]
+    return str(value) if isinstance(value, int) and abs(value) > largest else value
 
 
 def check_plan_is_settled(path: PathLike) -> None:
@@ -381,13 +405,10 @@ def _state_with_companions(path: str) -> FileState:
 
 def _file(table: dict[str, Any]) -> FileState:
     path = check_file_name("path", table["path"])
-    for name in ("size", "mtime_ns"):
-        if type(table[name]) is not int or not -_MOST_NUMBER <= table[name] < _MOST_NUMBER:
-            raise ValueError(f"{name} must be a whole number of 64 bits, got {str(table[name])[:40]}")
     return FileState(
         path,
-        table["size"],
-        table["mtime_ns"],
+        _whole(table, "size", -_MOST_NUMBER, _MOST_NUMBER, "64 bits"),
+        _whole(table, "mtime_ns", -_MOST_NUMBER, _MOST_NUMBER, "64 bits"),
         str(table["content"]),
         str(table.get("signature", "")),
         folder=_folder(table["folder"]),
@@ -404,10 +425,18 @@ def _proof(table: dict[str, Any]) -> PlannedProof:
 
 def _folder(table: dict[str, Any]) -> FolderState:
     path = check_file_name("folder", table["path"])
-    for name in ("device", "inode"):
-        if type(table[name]) is not int or not 0 <= table[name] < _MAX_INODE:
-            raise ValueError(f"{name} of a folder must be a whole number of 128 bits, got {str(table[name])[:40]}")
-    return FolderState(path, table["device"], table["inode"])
+    device = _whole(table, "device", 0, _MAX_INODE, "128 bits", " of a folder")
+    inode = _whole(table, "inode", 0, _MAX_INODE, "128 bits", " of a folder")
+    return FolderState(path, device, inode)
+
+
+def _whole(table: dict[str, Any], name: str, low: int, high: int, bits: str, owner: str = "") -> int:
+    """A whole number of a table, also one that was written as text so that no reader of JSON rounds it."""
+    given = table[name]
+    number = int(given) if isinstance(given, str) and _WHOLE.fullmatch(given) else given
+    if type(number) is not int or not low <= number < high:
+        raise ValueError(f"{name}{owner} must be a whole number of {bits}, got {str(given)[:40]}")
+    return number
 
 
 def _why_it_stays(member: DuplicateMember, protected: Sequence[str]) -> str | None:
