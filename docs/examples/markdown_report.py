@@ -5,8 +5,8 @@ In the ``pyproject.toml`` of your package::
     [project.entry-points."vidkin.duplicate_reports"]
     markdown = "markdown_report:REPORT"
 
-Then ``vidkin.rendering.write_duplicate_report(index.duplicates(), "copies.md")``. A report of what recurs is in the
-group ``vidkin.recurring_reports``.
+Then ``vidkin duplicates -o copies.md``, in Python ``write_duplicate_report(index.duplicates(), "copies.md")`` of
+``vidkin.rendering``. A report of what recurs is in the group ``vidkin.recurring_reports``.
 """
 
 from __future__ import annotations

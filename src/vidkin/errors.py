@@ -27,6 +27,26 @@ from __future__ import annotations
 
 import os
 
+__all__ = [
+    "ClusterError",
+    "CollectionDamagedError",
+    "CollectionError",
+    "CollectionLockedError",
+    "CollectionMismatchError",
+    "CollectionNotFoundError",
+    "DatasetError",
+    "ExtractorError",
+    "IndexClosedError",
+    "InvalidArgumentError",
+    "MediaError",
+    "MissingPartError",
+    "NotIndexedError",
+    "TrainingError",
+    "UnknownExtractorError",
+    "VidkinError",
+    "WeightsUnavailableError",
+]
+
 
 class VidkinError(Exception):
     """Root of the tree: catch this to catch everything that vidkin raises on purpose."""

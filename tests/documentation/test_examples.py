@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tomllib
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import vidkin
+from tests.cli.conftest import run
 from tests.support.videos import encode, pan
 from vidkin.index import SerialExecutor
 from vidkin.rendering import available_reports, inspect_machine, write_duplicate_report, write_recurring_report
@@ -73,6 +75,10 @@ def test_an_extractor_of_ones_own_finds_copies_and_the_report_lists_them(install
         assert (installed / f"copies.{ending}").stat().st_size > 100
     with pytest.raises(vidkin.InvalidArgumentError, match=r"must be one of \.csv, \.html, \.json, \.md"):
         write_duplicate_report(groups, installed / "copies.doc")
+    outputs = [word for name in ("c.md", "c.json") for word in ("-o", installed / name)]
+    assert "c.md" in run("duplicates", "--index", installed / "i", *outputs).err
+    assert (installed / "c.md").read_text(encoding="utf-8") == text
+    assert len(json.loads((installed / "c.json").read_text())["groups"]) == 1
 
 
 def test_a_detector_and_a_format_of_ones_own_are_named_and_written(installed: Path) -> None:
@@ -88,7 +94,7 @@ def test_a_detector_and_a_format_of_ones_own_are_named_and_written(installed: Pa
 
 def test_the_doctor_names_them_with_their_package_and_says_which_cannot_be_loaded(installed: Path) -> None:
     found = {one.name: one for one in inspect_machine() if one.name.startswith("registered ")}
-    assert "gray-grid:<name> (examples 1.0)" in found["registered extractors"].detail
+    assert "gray-grid (examples 1.0)" in found["registered extractors"].detail
     assert "flash (examples 1.0)" in found["registered shot detectors"].detail
     assert "upload (examples 1.0)" in found["registered shot formats"].detail
     assert found["registered reports of duplicates"].detail == "csv, html, json, markdown (examples 1.0)"

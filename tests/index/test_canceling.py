@@ -70,7 +70,7 @@ def test_an_add_that_is_canceled_keeps_what_was_complete(tmp_path: Path, clips: 
 
     with vidkin.Index.open(tmp_path / "i", extractor="classical", create=True) as index:
         executor = SerialExecutor(index.worker_spec)
-        with pytest.raises(vidkin.StoppedError), vidkin.stopping_when(stop.is_set):
+        with pytest.raises(vidkin.StoppedError, match="canceled"), vidkin.stopping_when(stop.is_set):
             index.add(clips, executor=executor, on_progress=note)
         complete = len(index)
         assert 1 <= complete < 4

@@ -53,6 +53,29 @@ def test_drop_frame_time_code_follows_the_clock(frame: int, rate: Fraction, expe
     assert timecode(frame, rate, drop_frame=True) == expected
 
 
+@pytest.mark.parametrize(("rate", "exact"), [(25, 25), (25.0, 25), (23.976, Fraction(24000, 1001)), (12.5, 12.5)])
+def test_a_rate_as_a_plain_number_is_the_standard_rate_that_it_stands_for(rate: float, exact: Fraction | float) -> None:
+    assert timecode(100_000, rate) == timecode(100_000, Fraction(exact))
+
+
+def test_29_97_has_drop_frame_time_code() -> None:
+    assert timecode(1800, 29.97, drop_frame=True) == "00:01:00;02"
+
+
+@pytest.mark.parametrize(
+    ("frame", "rate", "message"),
+    [
+        (1.5, 25, "frame must be a whole number, got 1.5"),
+        (-1, 25, "frame must be at least 0, got -1"),
+        (1, "25", "rate must be a number, got '25'"),
+        (1, 0, "rate must be above 0, got 0"),
+    ],
+)
+def test_what_is_no_frame_or_rate_is_refused(frame: int, rate: float, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"^{message}"):
+        timecode(frame, rate)
+
+
 def test_drop_frame_time_code_never_repeats_a_number() -> None:
     codes = [timecode(frame, NTSC, drop_frame=True) for frame in range(20_000)]
     assert codes == sorted(set(codes))

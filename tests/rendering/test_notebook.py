@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -92,6 +93,7 @@ def test_show_puts_the_moments_of_the_query_above_those_of_the_match(video: str,
     assert "speed 2.00" in shown.html
     # Of two seconds in four parts the middles: 1.25, 1.75, 2.25, 2.75 s of the query.
     assert re.findall(r">(0:0\d\.\d)</td>", shown.html)[:4] == ["0:01.3", "0:01.8", "0:02.3", "0:02.8"]
+    assert repr(shown) == "Shown()"  # not the pictures
     shown.save(tmp_path / "match.html")
     assert (tmp_path / "match.html").read_text().startswith("<!doctype html>")
     assert vidkin.show(a_match(video)).html.count(PICTURE) == 4
@@ -132,9 +134,11 @@ def test_tables_have_a_row_a_result_and_of_groups_a_row_a_file(video: str, monke
         (1, "opening", 4.0),
     ]
     assert group.to_pandas()[1]["end"] == 6.0
+    assert found == Results([group]).table_rows()
+    assert json.loads(json.dumps(groups.to_dicts())) == [group.to_dict() for group in groups]
 
 
 def test_without_pandas_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingPartError, match="needs pandas; run pip install pandas, or use to_dict"):
+    with pytest.raises(MissingPartError, match="needs pandas; run pip install pandas, or use table_rows"):
         Results([a_match("/a.mp4")]).to_pandas()

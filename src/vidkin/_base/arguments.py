@@ -68,6 +68,7 @@ _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "bool": (lambda value: isinstance(value, bool), "True or False"),
     "int": (_is_whole, "a whole number"),
     "float": (_is_number, "a number"),
+    "Fraction": (_is_number, "a number"),
     "str": (_is_text, "text"),
     # Choices, which functions check themselves.
     "By": (_is_text, "text"),
@@ -103,7 +104,11 @@ def check_arguments(function: Callable[_Parameters, _Returned]) -> Callable[_Par
 
     @wraps(function)
     def call(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Returned:
-        bound = signature.bind(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            accepted = ", ".join(name for name in signature.parameters if name not in ("self", "cls"))
+            raise TypeError(f"{function.__qualname__}() {error}; its arguments are {accepted or 'none'}") from None
         for name, found in checked.items():
             if name in bound.arguments:
                 bound.arguments[name] = _check(name, bound.arguments[name], found)

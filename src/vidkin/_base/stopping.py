@@ -10,11 +10,14 @@ _is_unwanted: ContextVar[Callable[[], bool] | None] = ContextVar("vidkin_is_unwa
 
 
 class StoppedError(BaseException):
-    """Nobody waits for this work any more, see :func:`stopping_when`; what was complete is stored.
+    """The work was canceled, see :func:`stopping_when`; what was complete is stored.
 
-    Not an :class:`Exception`, as ``KeyboardInterrupt`` and ``asyncio.CancelledError`` are none: it must not pass for a
-    broken file.
+    Not an :class:`Exception`, like ``KeyboardInterrupt`` and ``asyncio.CancelledError``: it must not pass for a broken
+    file.
     """
+
+    def __init__(self, message: str = "canceled by stopping_when; what was complete is stored") -> None:
+        super().__init__(message)
 
 
 @contextmanager
@@ -25,7 +28,8 @@ def stopping_when(is_unwanted: Callable[[], bool]) -> Iterator[None]:
     thread, and for others that get its context, as those of ``asyncio.to_thread`` do.
 
     Args:
-        is_unwanted: Such as the ``is_set`` of a :class:`threading.Event` that another thread sets.
+        is_unwanted: Such as the ``is_set`` of a :class:`threading.Event` that another thread sets, or for a deadline
+            ``lambda: time.monotonic() > deadline``.
 
     >>> from threading import Event
     >>> with stopping_when(Event().is_set):

@@ -73,7 +73,8 @@ def duplicates(
     output: Annotated[
         list[Path] | None,
         output_option(
-            "Write the groups to this file: a table (.csv), or a page with pictures of all copies side by side (.html)."
+            "Write the groups to this file: a table (.csv, .json), a page with pictures of all copies side by side "
+            "(.html), or a format of an installed package."
         ),
     ] = None,
     parts: Annotated[
@@ -134,7 +135,8 @@ def duplicates(
         raise typer.BadParameter("--accept needs --plan: without a proof nothing is found missing")
     from vidkin.files.findings import check_accepted
 
-    targets = parse_outputs(output, _ENDINGS)
+    reports = _read_reports() if output else {}
+    targets = parse_outputs(output, {**_ENDINGS, **{name: (form.suffix,) for name, form in reports.items()}})
     if plan is not None:
         targets["plan"] = plan
     sources = check_targets(targets, "duplicates", index)
@@ -161,6 +163,8 @@ def duplicates(
         records = collection.videos() if plan is not None else []
     if "csv" in targets:
         write_format(FileFormat(".csv", "every copy", _write_csv), groups, targets["csv"], source=sources["csv"])
+    for name in targets.keys() & reports.keys():
+        write_format(reports[name], groups, targets[name], source=sources[name])
     if plan is not None:
         from vidkin.index import plan_removal, sign_plan, write_plan
 
@@ -196,6 +200,13 @@ def duplicates(
         note(f"Look at it, then carry it out: `{command_line(words)}`")
     if groups and format in (OutputFormat.TABLE, OutputFormat.PLAIN):
         note("A wrong pair? `vidkin decisions --not-a-match A B` keeps it out of the groups.")
+
+
+def _read_reports() -> dict[str, FileFormat[Sequence[DuplicateGroup]]]:
+    """Further formats of the groups: JSON, and those of installed packages."""
+    from vidkin.rendering.reports import duplicate_reports
+
+    return {name: form for name, form in duplicate_reports().items() if name not in _ENDINGS}
 
 
 def _write_csv(groups: Sequence[DuplicateGroup], file: IO[str]) -> None:

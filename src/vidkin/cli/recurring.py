@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from vidkin.index import Companion, Index, RecurringGroup, VideoRecord
     from vidkin.media import Piece
     from vidkin.rendering.recurring import JoinedParts, NamedPart
+    from vidkin.rendering.text import FileFormat
 
 _CUT = ("parts", "recurring", "rest")
 # What fills a folder has no ending.
@@ -73,7 +74,8 @@ def recurring(
     output: Annotated[
         list[Path] | None,
         output_option(
-            "Write this file: a table (.csv, .json), a page with strips of frames (.html); or fill a folder: "
+            "Write this file: a table (.csv, .json), a page with strips of frames (.html), a format of an installed "
+            "package; or fill a folder: "
             "chapters=FOLDER for Matroska and FFmpeg, and cut to the frame parts=FOLDER, recurring=FOLDER (only what "
             "recurs) and rest=FOLDER (each video without it)."
         ),
@@ -98,8 +100,10 @@ def recurring(
         raise InvalidArgumentError("use FOLDER, which is read without the index, or --only, not both")
     if paths and cluster is not None:
         raise InvalidArgumentError("a cluster needs an index that it sees: use --only FOLDER in place of FOLDER")
-    targets = parse_outputs(output, _ENDINGS)
-    files = {name: path for name, path in targets.items() if _ENDINGS[name]}
+    reports = _read_reports() if output else {}
+    endings = {**_ENDINGS, **{name: (form.suffix,) for name, form in reports.items()}}
+    targets = parse_outputs(output, endings)
+    files = {name: path for name, path in targets.items() if endings[name]}
     sources = check_targets(files, "what recurs", *(paths or (index,)), inputs=paths or ())
     chapters = targets.get("chapters")
     failures: list[str] = []
@@ -122,6 +126,9 @@ def recurring(
     for name, path in files.items():
         from vidkin.rendering.recurring import RECURRING_FORMATS, GroupsToWrite
 
+        if name in reports:
+            write_format(reports[name], groups, path, source=sources[name])
+            continue
         with meter("pictures") as bar:
             write_format(RECURRING_FORMATS[name], GroupsToWrite(groups, index, bar.update), path, source=sources[name])
     if format is OutputFormat.JSON:
@@ -139,6 +146,13 @@ def recurring(
     _tell_files(companions, cut, targets)
     causes = [f"{one.path}: {one.cause}" for one in companions if not one.written]
     end_with_failures([*failures, *causes, *(cause for one in cut.values() for cause in one.failures)])
+
+
+def _read_reports() -> dict[str, FileFormat[Sequence[RecurringGroup]]]:
+    """The formats that installed packages add."""
+    from vidkin.rendering.reports import recurring_reports
+
+    return {name: form for name, form in recurring_reports().items() if name not in _ENDINGS}
 
 
 @contextmanager

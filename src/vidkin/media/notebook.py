@@ -44,6 +44,9 @@ class Showable(Protocol):
     def table_rows(self) -> list[dict[str, Any]]:
         """Plain values by name of the column."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+
 
 _Showable = TypeVar("_Showable", bound=Showable)
 
@@ -93,11 +96,19 @@ class Results(list[_Showable]):
         Raises:
             MissingPartError: pandas is not installed.
         """
+        return data_frame(self.table_rows())
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """One row a result, as plain values; of groups one row a file, with the number of its group."""
         rows = []
         for number, item in enumerate(self, start=1):
             own = item.table_rows()
             rows += [{"group": number, **row} for row in own] if len(own) != 1 else own
-        return data_frame(rows)
+        return rows
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """What ``to_dict`` of each result gives, ready for `json.dumps`."""
+        return [item.to_dict() for item in self]
 
     def _repr_html_(self) -> str:
         shown: list[Card] = []
@@ -117,7 +128,7 @@ def data_frame(rows: Sequence[dict[str, Any]]) -> Any:
     try:
         pandas = import_module("pandas")
     except ImportError as error:
-        raise MissingPartError("to_pandas needs pandas; run pip install pandas, or use to_dict()") from error
+        raise MissingPartError("to_pandas needs pandas; run pip install pandas, or use table_rows()") from error
     return pandas.DataFrame(list(rows))
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.values import check_not_negative
+from vidkin._base.arguments import check_arguments
+from vidkin._base.values import check_not_negative, check_positive
 from vidkin.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ _WRITTEN = re.compile(r"(\d{1,2}):([0-5]\d):([0-5]\d)([:;.,])(\d{1,3})")
 _OFF = 0.2
 # A rate is tried if the median distance of two frames differs from its period by at most this share.
 _NEAR = 0.05
+# A number within this share of a standard rate means that rate: 29.97 is 30000/1001, and 24 is not 24000/1001.
+_SAME_RATE = 1e-4
 # Frames by which a later rate must be closer: 24 fits a whole second as well as 48.
 _CLOSER = 1e-6
 
@@ -71,7 +74,8 @@ def frame_at(time: float, rate: Fraction) -> int:
     return round(time * float(rate))
 
 
-def timecode(frame: int, rate: Fraction, *, drop_frame: bool = False) -> str:
+@check_arguments
+def timecode(frame: int, rate: float | Fraction, *, drop_frame: bool = False) -> str:
     """Hours, minutes, seconds and frames: ``01:02:03:04``, with drop-frame ``01:02:03;04``.
 
     Plain (non-drop) time code counts frames, with the rounded rate as the number per second: at 30000/1001 an hour of
@@ -83,14 +87,17 @@ def timecode(frame: int, rate: Fraction, *, drop_frame: bool = False) -> str:
     ('00:01:00:00', '00:01:00;02')
 
     Args:
-        frame: Number of the frame, counting from 0.
-        rate: Frames per second.
+        frame: Number of the frame, counting from 0, such as ``shot.start_frame``.
+        rate: Frames per second, such as ``shots.detection.frame_rate``; 29.97 is 30000/1001.
         drop_frame: Whether to follow the clock; only for 30000/1001 and 60000/1001.
 
     Raises:
-        InvalidArgumentError: The frame is negative, or drop-frame time code does not exist at this rate.
+        InvalidArgumentError: The frame is not a whole number of 0 or more, the rate is not above 0, or drop-frame time
+            code does not exist at this rate.
     """
     check_not_negative(frame=frame)
+    check_positive(rate=rate)
+    rate = _exact_rate(rate)
     base = max(1, round(rate))
     if drop_frame:
         require_drop_frame(rate)
@@ -105,6 +112,14 @@ def timecode(frame: int, rate: Fraction, *, drop_frame: bool = False) -> str:
     hours, minutes = divmod(minutes, 60)
     width = max(2, len(str(base - 1)))
     return f"{hours % 24:02d}:{minutes:02d}:{seconds:02d}{';' if drop_frame else ':'}{frames:0{width}d}"
+
+
+def _exact_rate(rate: float | Fraction) -> Fraction:
+    """The rate that a number with a few digits stands for."""
+    if isinstance(rate, Fraction):
+        return rate
+    standard = next((each for each in STANDARD_RATES if abs(rate / float(each) - 1.0) < _SAME_RATE), None)
+    return standard or Fraction(rate).limit_denominator(1001)
 
 
 def has_drop_frame(rate: Fraction) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from vidkin._base.arguments import check_arguments
@@ -27,7 +27,7 @@ class Shown:
         html: HTML with its pictures inside; it loads nothing.
     """
 
-    html: str
+    html: str = field(repr=False)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as a page that any browser opens."""

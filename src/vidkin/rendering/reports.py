@@ -86,9 +86,24 @@ def available_reports() -> tuple[tuple[str, ...], tuple[str, ...]]:
     return _DUPLICATES.usages(), _RECURRING.usages()
 
 
+def duplicate_reports() -> dict[str, FileFormat[Sequence[DuplicateGroup]]]:
+    """The formats of a report of duplicates by their names, those of installed packages included."""
+    return _formats_of(_DUPLICATES)
+
+
+def recurring_reports() -> dict[str, FileFormat[Sequence[RecurringGroup]]]:
+    """The formats of a report of what recurs by their names, those of installed packages included."""
+    return _formats_of(_RECURRING)
+
+
+def _formats_of(
+    registry: Registry[FileFormat[Sequence[_Group]]],
+) -> dict[str, FileFormat[Sequence[_Group]]]:
+    return {name: form for name in registry.usages() if (form := registry.find(name)) is not None}
+
+
 def _write(
     formats: Registry[FileFormat[Sequence[_Group]]], groups: Sequence[_Group], path: str | os.PathLike[str], what: str
 ) -> None:
-    known = {name: form for name in formats.usages() if (form := formats.find(name)) is not None}
     source = describe_source(what, Path(path).parent)
-    write_format(find_format(known, path), groups, path, source=source)
+    write_format(find_format(_formats_of(formats), path), groups, path, source=source)

@@ -123,15 +123,20 @@ class ShotDetector(Protocol):
 
     A detector that knows cuts before the last frame may have a method ``settled``, which returns those that no later
     frame changes, each once; `ShotStream` asks it.
-
-    Attributes:
-        name: The name under which `open_detector` opens it, shown in results.
-        short_side: Length in pixels of the shorter side of the frames the detector needs; None for the size of the
-            video. Videos are never enlarged.
     """
 
-    name: str
-    short_side: int | None
+    @property
+    def name(self) -> str:
+        """The name under which `open_detector` opens it, shown in results."""
+        ...
+
+    @property
+    def short_side(self) -> int | None:
+        """Length in pixels of the shorter side of the frames the detector needs; None for the size of the video.
+
+        Videos are never enlarged.
+        """
+        ...
 
     def push(self, frame: RgbFrame) -> None:
         """Process the next frame."""
@@ -144,15 +149,17 @@ class ShotDetector(Protocol):
 
 @runtime_checkable
 class PlanesDetector(Protocol):
-    """A detector that works on samples of the decoded planes, which is fast because nothing is converted.
+    """A detector that works on samples of the decoded planes, which is fast because nothing is converted."""
 
-    Attributes:
-        name: The name under which `open_detector` opens it, shown in results.
-        grid: Rows and columns of luma sampled from every frame, both even; chroma has half as many.
-    """
+    @property
+    def name(self) -> str:
+        """The name under which `open_detector` opens it, shown in results."""
+        ...
 
-    name: str
-    grid: tuple[int, int]
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of luma sampled from every frame, both even; chroma has half as many."""
+        ...
 
     def push_planes(self, planes: FramePlanes) -> None:
         """Process the next frames, in order."""
@@ -360,6 +367,9 @@ class Curve(Result):
             raise InvalidArgumentError(
                 f"times and values of a curve must both be [N], got {self.times.shape} and {self.values.shape}"
             )
+
+    def __repr__(self) -> str:
+        return f"Curve(name={self.name!r}, values=[{len(self.values)}])"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -169,11 +169,25 @@ def detect_shots(
 ) -> Shots:
     """Detect the shots of a video, or of a part of it: a list that can be saved as images, split and exported.
 
+    Frames and times are those of the whole video in any case. `vidkin.shots.detect` has more settings, and returns all
+    that was found as one result.
+
     Args:
-        source, detector, threshold, start, end, frame_rate, on_progress: As for `detect`.
+        source: A path, bytes, an open binary file, an array, frames, see `vidkin.media.Source`.
+        detector: A name such as ``default``, see `vidkin.shots.available_detectors`, or a new detector object.
+        threshold: Lowest probability of a transition that counts, in (0, 1); of other detectors their own. None is the
+            detector's default.
+        start: Time from which frames are taken: seconds, or text such as ``1:30.5`` or, a frame number, ``250f``.
+        end: Time before which frames are taken, likewise; None reads to the end.
+        frame_rate: Frames per second of an array or an iterator of frames.
+        on_progress: Callback that receives (frames done, total number of frames if the file states it).
+
+    Returns:
+        The shots in order, with the methods ``save_images``, ``split`` and ``export``, and ``curve`` and ``cuts``.
 
     Raises:
-        MediaError, InvalidArgumentError: As for `detect`.
+        MediaError: The file cannot be read as video, or has no frame between start and end.
+        InvalidArgumentError: The source is none, no detector has this name or threshold, or end is not after start.
     """
     found = detect(
         source,

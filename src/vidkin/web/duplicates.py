@@ -286,6 +286,7 @@ async def decide_pair(site: CurrentSite, verdict: Verdict) -> Verdicts:
     """Remember that two videos are duplicates, or not; the groups follow at once."""
     site.check_writable()
 
+    # Not a job: 0.1 s in an index of 67 videos, and 0.3 s to keep a copy.
     def work() -> Verdicts:
         first, second = (site.index.record(video).path for video in (verdict.first, verdict.second))
         with site.index.writer() as index:

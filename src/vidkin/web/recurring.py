@@ -182,6 +182,7 @@ async def decide_group(site: CurrentSite, key: GroupKey, wanted: WantedGroup) ->
     """Store what a person says of a group: its ends, its name, or that it is none; the groups follow at once."""
     site.check_writable()
 
+    # Not a job: less than 0.1 s in an index of 67 videos.
     def work() -> dict[str, Any]:
         group = _group(site, key)
         if wanted.verdict == "recurs":

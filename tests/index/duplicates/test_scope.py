@@ -145,7 +145,8 @@ def test_a_folder_that_cannot_be_a_scope_is_refused(
     index: Index, root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for options, words in (
-        ({"only": root / "none"}, "only must be a folder, got"),
+        ({"only": root / "none"}, "only must be a folder or a list of folders; .*none does not exist"),
+        ({"incoming": [__file__]}, "incoming must be a folder or a list of folders; .* is a file"),
         ({"across": [root / "new"]}, "across must be two or more different folders"),
         ({"across": [root / "new", root / "new/../new"]}, "across must be two or more different folders"),
         ({"across": [root, root / "new"], "incoming": root / "new"}, "across and incoming exclude each other"),

@@ -221,5 +221,6 @@ def _folders(name: str, folders: FolderNames) -> tuple[str, ...]:
     paths = tuple(os.path.abspath(os.path.expanduser(item)) for item in items)
     for path in paths:
         if not os.path.isdir(path):
-            raise InvalidArgumentError(f"{name} must be a folder, got {path}")
+            given = "is a file" if os.path.exists(path) else "does not exist"
+            raise InvalidArgumentError(f"{name} must be a folder or a list of folders; {path} {given}")
     return paths
