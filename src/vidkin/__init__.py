@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vidkin.index import Comparison, DuplicateGroup, DuplicateMember, Index, IngestReport, Match, compare, embed
     from vidkin.media.notebook import Results
     from vidkin.rendering.notebook import show
-    from vidkin.shots import Shot, ShotDetection, detect_shots
+    from vidkin.shots import Shot, ShotDetection, Shots, detect_shots
     from vidkin.shots.train import train_shots
     from vidkin.similarity import Segment
     from vidkin.training import Evaluation, TrainingReport, evaluate, train
@@ -33,6 +33,7 @@ __all__ = [
     "Segment",
     "Shot",
     "ShotDetection",
+    "Shots",
     "StoppedError",
     "TrainingReport",
     "VidkinError",
@@ -64,6 +65,7 @@ _HOMES = {
     "Segment": "vidkin.similarity",
     "Shot": "vidkin.shots",
     "ShotDetection": "vidkin.shots",
+    "Shots": "vidkin.shots",
     "StoppedError": "vidkin._base.stopping",
     "TrainingReport": "vidkin.training",
     "VidkinError": "vidkin.errors",

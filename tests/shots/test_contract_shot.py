@@ -82,5 +82,6 @@ def test_a_shot_is_critical_from_one_half_on(critical: float | None, expected: b
 
 def test_a_curve_has_a_value_for_every_time() -> None:
     assert len(Curve(np.zeros(2), np.zeros(2), "curve").times) == 2
+    assert repr(Curve(np.zeros(900), np.zeros(900), "novelty")) == "Curve(name='novelty', values=[900])"
     with pytest.raises(InvalidArgumentError, match=r"curve must both be \[N\], got \(2,\) and \(3,\)"):
         Curve(np.zeros(2), np.zeros(3), "curve")

@@ -158,6 +158,7 @@ def test_errors_of_every_kind_are_problems(client: TestClient, library: Library,
         assert problem.keys() == {"type", "title", "status", "detail", "code", "field"}
         assert problem["detail"], problem
     assert answers[401].headers["www-authenticate"] == "Bearer"
+    assert answers[404].json()["detail"] == "there is no address /api/nothing in the API; GET /api lists them"
     assert answers[405].headers["allow"] == "GET"
     assert client.delete("/api/search").headers["allow"] == "POST"
     assert answers[416].headers["content-range"].startswith("bytes */")

@@ -86,7 +86,7 @@ def test_a_search_is_a_job_for_those_who_prefer_that(client: TestClient) -> None
 def test_a_search_with_a_file_that_is_gone_is_a_job_that_failed(client: TestClient) -> None:
     answer = client.post("/api/search", json={"upload": "gone"}, headers={"Prefer": "respond-async"})
     job = finish_job(client, answer.json())
-    assert (job["state"], job["error"]) == ("failed", "this file is not on the server any more; drop it again")
+    assert (job["state"], job["error"]) == ("failed", "this file is not on the server any more; upload it again")
 
 
 def test_jobs_that_search_wait_for_each_other_and_can_be_stopped_meanwhile() -> None:

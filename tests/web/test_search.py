@@ -122,7 +122,7 @@ def test_a_dropped_file_is_searched_with_and_can_be_deleted(library: Library, cl
     assert source["name"] in client.get("/search", params=source["key"]).text
     assert client.delete(f"/api{source['address']}").status_code == 204
     gone = search(client, 404, **source["key"])
-    assert "drop it again" in gone["detail"]
+    assert "upload it again" in gone["detail"]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_only_so_many_are_kept_and_not_for_long(library: Library) -> None:
     uploads.get(first)  # used later than the second
     third = receive(uploads, content)
     assert {path.stem for path in stored(uploads)} == {first, third}
-    with pytest.raises(HTTPException, match="drop it again"):
+    with pytest.raises(HTTPException, match="upload it again"):
         uploads.get(second)
     uploads.get(first).used = time.monotonic() - 6
     uploads.clean()

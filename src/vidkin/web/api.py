@@ -14,6 +14,7 @@ from pydantic import Field, RootModel, create_model
 
 from vidkin.rendering.text import json_text
 from vidkin.web.clips import ClipsJob
+from vidkin.web.descriptions import RULES
 from vidkin.web.duplicates import DuplicatesJob
 from vidkin.web.job_state import JobKind, JobState, JobStatus
 from vidkin.web.library import IndexJob
@@ -74,7 +75,8 @@ async def show_api(request: Request, site: CurrentSite) -> HTMLResponse:
                     "body": [f"{field} (required)" if field in required else field for field in body],
                 }
             )
-    return site.page("api.html", request, {"rows": rows})
+    rules = {title: text.replace("`", "") for title, text in RULES.items()}
+    return site.page("api.html", request, {"rows": rows, "rules": rules})
 
 
 @router.get("/api/jobs", response_model=list[AnyJob])

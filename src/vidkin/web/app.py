@@ -23,6 +23,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index.storage.opening import open_place
 from vidkin.web.api import api_page
 from vidkin.web.clips import clips_page
+from vidkin.web.descriptions import RULES
 from vidkin.web.duplicates import duplicates_page
 from vidkin.web.experiments import experiments_page
 from vidkin.web.guard import Guard, Settings
@@ -107,6 +108,7 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
         title="vidkin",
         version=__version__,
         summary="What the pages of `vidkin serve` do, as an HTTP API.",
+        description="\n\n".join(f"**{title}.** {text}" for title, text in RULES.items()),
         dependencies=[Depends(refuse_unknown_parameters)],
         generate_unique_id_function=_operation_id,
         lifespan=lifespan,
@@ -149,7 +151,9 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     if isinstance(error, BusyError):
         headers["Retry-After"] = "2"
     if problem.detail == HTTPStatus.NOT_FOUND.phrase:  # of the router, which found no function for the address
-        problem.detail = f"there is no page at {request.url.path}; go to the library"
+        is_api = request.url.path.startswith("/api/")
+        advice = "address {} in the API; GET /api lists them" if is_api else "page at {}; go to the library"
+        problem.detail = f"there is no {advice.format(request.url.path)}"
     elif isinstance(error, HTTPException) and error.status_code == 405:
         headers["Allow"] = _allowed(request)
         problem.detail = f"{request.method} is not accepted here; accepted are {headers['Allow']}"

@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+RULES: dict[str, str] = {
+    "Token": "Every request needs the token that `vidkin serve` prints, as `Authorization: Bearer TOKEN`.",
+    "Videos": "A video has a number, its `id`; `GET /api/videos?path=/videos/holiday.mp4` finds that of a file. An "
+    "uploaded file has the key `upload`. Times are seconds, and whole numbers are within 2^53.",
+    "Jobs": "Work that can last is answered with 202 and a job, whose address is in `Location`. `GET` it until its "
+    "`state` is no longer `running`, or read its events: it is `done` with a `result`, `failed` with an `error`, or "
+    "`stopped`. Of most kinds one runs at a time; another is refused with `job-running`. Jobs that have ended can be "
+    "read until 50 later ones have, also after a restart; one whose server ended first is `failed`.",
+    "Errors": "A status of 400 or more has a `Problem` (RFC 9457) as its body: act on its `code`, and show its "
+    "`detail`. Only a browser that opens an address outside of `/api/` (`Accept: text/html`) gets a page or a line of "
+    "text instead.",
+}
+"""What all of the API has in common: a heading and a paragraph each."""
+
 TEXTS: dict[str, str] = {
     "absent": "Number of contents of the list that the index has no file of now.",
     "address": "Where it is; `/file`, `/thumbnail` and `/preview` may follow.",

@@ -119,7 +119,7 @@ class Uploads:
         with self._lock:
             upload = self._files.get(number)
             if upload is None:
-                raise RefusedError(404, "not-found", "this file is not on the server any more; drop it again")
+                raise RefusedError(404, "not-found", "this file is not on the server any more; upload it again")
             upload.used = time.monotonic()
             return upload
 
