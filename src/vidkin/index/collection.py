@@ -770,10 +770,12 @@ class Index:
     def pairs(self, threshold: float = SURE) -> Results[IndexPair]:
         """The pairs of videos that earlier searches for duplicates found, best first, with where they match.
 
-        Nothing is compared: :meth:`duplicates` compares what :meth:`uncompared` counts.
+        Nothing is compared: :meth:`duplicates` compares what :meth:`uncompared` counts. Of files with the same bytes
+        the first by name is a pair with each of the others, with a score of 1, and stands for them in other pairs.
 
         Args:
-            threshold: Leave out pairs with a lower score, in [0, 1].
+            threshold: Leave out pairs with a lower score, in [0, 1]; those below 0.2, which are unrelated, are not
+                stored.
         """
         check_share(threshold=threshold)
         self.refresh()

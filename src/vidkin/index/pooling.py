@@ -69,13 +69,20 @@ def embed_videos(
 
 
 def known_pairs(known: Comparisons, records: Iterable[VideoRecord], threshold: float) -> list[IndexPair]:
-    """The compared pairs of videos of an index with at least this score, best first. Of files with the same bytes the
-    first by name stands for all."""
+    """The compared pairs of videos of an index with at least this score, best first.
+
+    Of files with the same bytes the first by name stands for all, and is a pair with each of the others.
+    """
     paths: dict[str, str] = {}
-    for record in records:
-        if record.status == "ok":
-            paths.setdefault(content_of(record), record.path)
     found = []
+    for record in records:
+        if record.status != "ok":
+            continue
+        first = paths.setdefault(content_of(record), record.path)
+        if first != record.path:
+            end = record.duration
+            whole = (Segment(0.0, end, 0.0, end, 1.0),) if end > 0 else ()
+            found.append(IndexPair(first, record.path, 1.0, whole))
     for one, other, result in known.pairs():
         if result.score >= threshold and one in paths and other in paths:
             in_order = paths[one] <= paths[other]
