@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -86,6 +87,55 @@ def test_a_wrong_argument_is_an_error_of_ours(name: str, index: vidkin.Index, cl
                 continue
             except Exception as error:
                 raise AssertionError(f"{parameter.name} = {kind}") from error
+
+
+SHOTS = (
+    "drop_short_shots",
+    "merge_short_shots",
+    "copy_shots",
+    "split_shots",
+    "find_shot_format",
+    "match_shot_format",
+    "open_detector",
+    "timecode",
+    "with_threshold",
+    "read_shot_annotations",
+    "write_chapters",
+    "write_contact_sheet",
+    "write_edl",
+    "write_fcpxml",
+    "write_scene_cuts",
+    "write_stats_csv",
+    "write_thumbnails",
+)
+MEDIA = ("check_file", "iter_frames", "iter_frames_at", "poster", "probe", "read_frames", "thumbnail", "write_video")
+
+
+@pytest.mark.parametrize(("room", "name"), [("shots", name) for name in SHOTS] + [("media", name) for name in MEDIA])
+def test_a_wrong_argument_of_a_room_is_an_error_of_ours(
+    room: str, name: str, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    function: Callable[..., object] = getattr(importlib.import_module(f"vidkin.{room}"), name)
+    parameters = inspect.signature(function).parameters.values()
+    required = {each.name: clip if each.name in VIDEO else None for each in parameters if each.default is each.empty}
+    for parameter in parameters:
+        for kind, wrong in WRONG.items():
+            try:
+                answer = function(**{**required, parameter.name: wrong})
+                if inspect.isgenerator(answer):
+                    next(answer, None)
+            except vidkin.VidkinError:
+                continue
+            except Exception as error:
+                raise AssertionError(f"{parameter.name} = {kind}") from error
+
+
+def test_a_name_that_no_argument_has_is_refused_with_those_that_there_are(index: vidkin.Index, clip: Path) -> None:
+    with pytest.raises(
+        TypeError, match=r"^Index\.search\(\) got an unexpected .* 'limt'; its arguments are query, start"
+    ):
+        index.search(clip, limt=3)  # type: ignore[call-arg]
 
 
 def test_the_error_names_the_argument_what_is_accepted_and_what_was_given(index: vidkin.Index, clip: Path) -> None:

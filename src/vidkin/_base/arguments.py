@@ -53,6 +53,10 @@ def _is_texts(value: object) -> bool:
     return _is_sized(value) and all(map(_is_text, value))
 
 
+def _are_numbers(value: object) -> bool:
+    return isinstance(value, Collection) and not isinstance(value, str | bytes) and all(map(_is_number, value))
+
+
 def _is_result(name: str) -> Callable[[object], bool]:
     """Whether a value is of a class of this name, which is not imported for that."""
     return lambda value: any(kind.__name__ == name for kind in type(value).__mro__)
@@ -79,9 +83,13 @@ _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "Sequence[str]": (_is_texts, "a list of texts"),
     "Iterable[str]": (_is_texts, "a list of texts"),
     "Collection[FindingKind]": (_is_texts, "a list of texts"),
+    "Collection[Transition]": (_is_texts, "a list of texts"),
+    "Sequence[float]": (_are_numbers, "a list of numbers"),
     "Executor": (lambda value: hasattr(value, "run"), "an executor"),
     "ShotDetector": (lambda value: hasattr(value, "push"), "a detector"),
     "PlanesDetector": (lambda value: hasattr(value, "push_planes"), "a detector"),
+    "ShotDetection": (_is_result("ShotDetection"), "the result of a detection"),
+    "ProbedVideo": (_is_result("ProbedVideo"), "an open video"),
     "Encoder": (_is_result("Encoder"), "a model"),
     "LabelledSet": (_is_result("LabelledSet"), "a labeled set"),
     "RecurringGroup": (_is_result("RecurringGroup"), "a recurring group"),
@@ -133,8 +141,9 @@ def _kinds_of(annotation: object) -> list[tuple[Callable[[object], bool], str]]:
     """What an annotation accepts; nothing where it has a part that is not known here."""
     if not isinstance(annotation, str):
         return []
-    if annotation.startswith(("Callable[", "On")) and annotation.endswith(" | None"):
-        return [(callable, "a function"), _KINDS["None"]]
+    if annotation.startswith(("Callable[", "On")):
+        is_optional = annotation.endswith(" | None")
+        return [(callable, "a function"), *([_KINDS["None"]] if is_optional else [])]
     parts = annotation.replace("str | os.PathLike[str]", "PathLike").split(" | ")
     return [_KINDS[part] for part in parts] if all(part in _KINDS for part in parts) else []
 

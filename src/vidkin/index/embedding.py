@@ -41,7 +41,8 @@ def embed(
         extractor, weights, whitening: As in :func:`vidkin.features.open_extractor`.
 
     Returns:
-        Values [T, 1, R, D], times [T] in seconds, and how much each frame shows [T].
+        `vidkin.similarity.FrameFeatures`: ``values`` [T, 1, R, D], ``timestamps`` [T] in seconds, and in ``information``
+        [T] how much each frame shows.
 
     Raises:
         MediaError: The video cannot be read, or has no frame in the stretch.

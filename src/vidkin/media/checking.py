@@ -12,6 +12,7 @@ import av
 import av.error
 import av.logging
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.values import Result
 from vidkin.errors import MediaError
@@ -86,6 +87,7 @@ class FileCheck(Result):
         return self.error_count == 0
 
 
+@check_arguments
 def check_file(path: PathLike, *, on_read: Callable[[], None] = lambda: None) -> FileCheck:
     """Decode the video and all sound of a file with strict error detection.
 

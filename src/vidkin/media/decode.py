@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError, MediaError
@@ -40,6 +41,7 @@ _POSTER_SHARES = (1 / 3, 1 / 2, 1 / 5, 2 / 3, 4 / 5, 0.1, 0.9, 0.4, 0.6)
 _LEAST_SHOWN, _MID_GRAY = 14.0, 127.5
 
 
+@check_arguments
 def iter_frames(
     path: PathLike | ProbedVideo,
     *,
@@ -108,6 +110,7 @@ def iter_frames(
     )
 
 
+@check_arguments
 def iter_frames_at(
     path: PathLike,
     times: Sequence[float],
@@ -140,6 +143,7 @@ def iter_frames_at(
     return _batches(path, make, False, short_side, batch, threads, lambda: None, None, stream=stream)
 
 
+@check_arguments
 def read_frames(
     path: PathLike,
     *,
@@ -158,6 +162,7 @@ def read_frames(
     return join_frames(list(batches))
 
 
+@check_arguments
 def read_gray(
     path: PathLike, *, start: float, end: float, short_side: int, threads: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
@@ -178,6 +183,7 @@ def read_gray(
     return np.array(times), np.stack(images)
 
 
+@check_arguments
 def thumbnail(
     path: PathLike, time: float = 0.0, *, short_side: int | None = 160, threads: int = 0
 ) -> NDArray[np.uint8]:
@@ -191,6 +197,7 @@ def thumbnail(
     return image
 
 
+@check_arguments
 def poster(path: PathLike, duration: float, *, short_side: int | None = 160, threads: int = 0) -> NDArray[np.uint8]:
     """The frame that stands for a video, [H, W, 3] uint8 RGB: the first of nine moments at which something is to be
     seen, from a third of its duration on. If all are plain, the one that is nearest to a mid gray, as neither black nor

@@ -15,6 +15,7 @@ import numpy as np
 from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.outputs import describe_source, open_output
 from vidkin._base.values import check_positive
@@ -37,6 +38,7 @@ _CLOCK = 90_000
 _SAMPLES = 1000.0
 
 
+@check_arguments
 def write_video(
     path: PathLike,
     frames: Iterable[Image],
@@ -116,6 +118,7 @@ def write_video(
         return _encode(container, stream, iter(frames), None if times is None else iter(times), unit)
 
 
+@check_arguments
 def write_clip(
     source: PathLike,
     target: PathLike,
@@ -172,6 +175,7 @@ def write_clip(
     return write_video(target, frames(), rate=rate, times=clock(), crf=crf, threads=threads, made_of=made_of)
 
 
+@check_arguments
 def write_thumbnail(
     source: PathLike,
     target: PathLike,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import av
 import av.error
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import IMAGE_EXTENSIONS, PathLike, open_regular_file
 from vidkin._base.values import Result
 from vidkin.media.convert import HLG, PQ, Orienter, clean_aspect, display_size
@@ -213,6 +214,7 @@ def open_at_start(source: PathLike | ProbedVideo, *, threads: int, stream: int |
             yield BegunVideo(container, video, ())
 
 
+@check_arguments
 def probe(path: PathLike, *, stream: int | None = None, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
     """Read the properties of a video file; this decodes its first frame and takes its end from the last packets.
 

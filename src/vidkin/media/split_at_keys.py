@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import av
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike, safe_name
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media.encode import open_media_output
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 
+@check_arguments
 def split_video(
     source: PathLike,
     folder: PathLike,

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike, safe_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import DEFAULT_TIME_BASE
@@ -69,6 +70,7 @@ class Span(Protocol):
         ...
 
 
+@check_arguments
 def split_exactly(
     source: PathLike,
     folder: PathLike,

@@ -469,6 +469,7 @@ def _detect_one(name: str, **settings: Any) -> ShotDetection | MediaError:
         return error
 
 
+@check_arguments
 def drop_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
     """The detection without shots of less than ``min_length`` seconds; the transitions stay.
 
@@ -480,6 +481,7 @@ def drop_short_shots(detection: ShotDetection, min_length: float) -> ShotDetecti
     return replace(detection, shots=shots)
 
 
+@check_arguments
 def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
     """The detection with shots of less than ``min_length`` seconds joined to a neighbor, the shortest first.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike, create_folder, safe_name
 from vidkin._base.outputs import check_outputs, describe_source, open_output
 from vidkin._base.values import Result, check_at_least, check_choice
@@ -272,6 +273,7 @@ def _collect(failures: list[tuple[str, str]], about: str) -> Iterator[None]:
         failures.append((about, str(error)))
 
 
+@check_arguments
 def split_shots(
     detection: ShotDetection,
     folder: PathLike,
@@ -299,6 +301,7 @@ def split_shots(
     )
 
 
+@check_arguments
 def copy_shots(detection: ShotDetection, folder: PathLike, *, template: NameTemplate | None = None) -> SplitReport:
     """Split the video before its shots without encoding, see `vidkin.media.split_video`.
 

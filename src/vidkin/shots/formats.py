@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.install import install_command
 from vidkin._base.outputs import describe_source, open_output
@@ -84,6 +85,7 @@ def shot_format_names() -> tuple[str, ...]:
     return (*SHOT_FORMATS, *others)
 
 
+@check_arguments
 def find_shot_format(name: str) -> ShotFormat:
     """The format of this name: a row of `SHOT_FORMATS`, or one that an installed package brings.
 
@@ -101,6 +103,7 @@ def find_shot_formats(names: Collection[str]) -> dict[str, ShotFormat]:
     return {name: find_shot_format(name) for name in shot_format_names() if name in names} if names else {}
 
 
+@check_arguments
 def match_shot_format(path: PathLike) -> str:
     """Name of the format that the ending of a file's name chooses; of several endings that fit the longest counts.
 
@@ -123,6 +126,7 @@ def match_shot_format(path: PathLike) -> str:
     )
 
 
+@check_arguments
 def write_edl(
     detection: ShotDetection, path: PathLike, *, rate: Fraction | None = None, drop_frame: bool = False
 ) -> None:
@@ -164,6 +168,7 @@ def write_edl(
     _write_text(path, describe_source("shots as edl", detection.path), "\n".join([*lines, ""]))
 
 
+@check_arguments
 def write_scene_cuts(detection: ShotDetection, path: PathLike) -> None:
     """Write the shots as an edit decision list of the cuts in one file, as DaVinci Resolve reads it in its scene cut
     detection, or to divide a file that is on a timeline: events without comments whose times on the timeline are those
@@ -201,6 +206,7 @@ def _edl_event(number: int, clock: SourceClock, frames: Sequence[int]) -> list[s
     return [f"{number:03d}  AX       V     C        {' '.join(map(clock.code, frames))}"]
 
 
+@check_arguments
 def write_chapters(detection: ShotDetection, path: PathLike) -> None:
     """Write the shots as chapters in FFmpeg's metadata format, times in milliseconds from the start of the file.
 
@@ -237,6 +243,7 @@ def _write_text(path: PathLike, source: str, text: str) -> None:
         partial.write_bytes(text.encode("utf-8", "surrogateescape"))
 
 
+@check_arguments
 def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | None = None) -> None:
     """Write the shots as clips of one video track, all of them parts of one file.
 
@@ -293,6 +300,7 @@ def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | Non
         partial.write_text(timeline.to_json_string(indent=2) + "\n", encoding="utf-8")
 
 
+@check_arguments
 def write_fcpxml(detection: ShotDetection, path: PathLike) -> None:
     """Write the shots as a project of Final Cut Pro (FCPXML 1.9, which DaVinci Resolve reads too): clips of one file in
     its main storyline, each with a note of how it begins; critical ones have a marker.
@@ -371,6 +379,7 @@ _CSV_COLUMNS = (
 )  # fmt: skip
 
 
+@check_arguments
 def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None:
     """Write the shots of one or more videos as CSV (UTF-8), one line per shot.
 
@@ -450,6 +459,7 @@ class ShotTable:
         yield from self._rows
 
 
+@check_arguments
 def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
     """Write the detector's curve as CSV, one line per frame.
 

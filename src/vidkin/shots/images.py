@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike, create_folder, safe_name
 from vidkin._base.outputs import check_free, describe_source, open_output
 from vidkin._base.values import check_at_least, check_choice
@@ -55,6 +56,7 @@ class ShotImage(NamedTuple):
     pixels: NDArray[np.uint8]
 
 
+@check_arguments
 def write_thumbnails(
     detection: ShotDetection,
     folder: PathLike,
@@ -246,6 +248,7 @@ small { opacity: .7; }
 """
 
 
+@check_arguments
 def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side: int = 120) -> None:
     """Write a page with the middle frame, the times and the transition of every shot; images are embedded in the page.
 

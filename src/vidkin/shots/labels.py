@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.outputs import describe_source, open_output
 from vidkin._base.values import read_json
@@ -86,6 +87,7 @@ class VideoAnnotation:
         )
 
 
+@check_arguments
 def write_shot_annotations(
     path: PathLike, annotations: Sequence[VideoAnnotation], *, source: str | None = None
 ) -> None:
@@ -124,6 +126,7 @@ def write_shot_annotations(
         partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
+@check_arguments
 def read_shot_annotations(path: PathLike) -> list[VideoAnnotation]:
     """Read labels that `write_shot_annotations` or a person wrote.
 
@@ -195,6 +198,7 @@ def _frame(value: Any) -> int:
     return int(value)
 
 
+@check_arguments
 def annotate_shots(detection: ShotDetection) -> VideoAnnotation:
     """A detection as labels, to be corrected or compared with others.
 
@@ -243,6 +247,7 @@ class LabelTable:
         write_shot_annotations(path, self._annotations, source=source)
 
 
+@check_arguments
 def is_shot_labels(path: PathLike) -> bool:
     """Whether a file holds labels of shots rather than anything else."""
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.registry import Registry, missing_research, parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import read_model_info
@@ -33,6 +34,7 @@ _DETECTORS: Registry[DetectorFactory] = Registry(
 )
 
 
+@check_arguments
 def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
     """Open a new detector for one video.
 
@@ -59,6 +61,7 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
     return detector
 
 
+@check_arguments
 def with_threshold(name: str, threshold: float) -> str:
     """The name of the same detector with another threshold: a higher one finds fewer transitions.
 
@@ -83,6 +86,7 @@ def available_detectors() -> tuple[str, ...]:
     return _DETECTORS.usages()
 
 
+@check_arguments
 def register_detector(prefix: str, factory: DetectorFactory, *, usage: str | None = None) -> None:
     """Make `open_detector` accept ``prefix``.
 
