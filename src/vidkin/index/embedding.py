@@ -41,8 +41,8 @@ def embed(
         extractor, weights, whitening: As in :func:`vidkin.features.open_extractor`.
 
     Returns:
-        `vidkin.similarity.FrameFeatures`: ``values`` [T, 1, R, D], ``timestamps`` [T] in seconds, and in ``information``
-        [T] how much each frame shows.
+        `vidkin.similarity.FrameFeatures`: ``values`` [T, 1, R, D], ``timestamps`` [T] in seconds, and ``information``
+        [T], how much each frame shows.
 
     Raises:
         MediaError: The video cannot be read, or has no frame in the stretch.

@@ -96,7 +96,7 @@ def timecode(frame: int, rate: float | Fraction, *, drop_frame: bool = False) ->
             code does not exist at this rate.
     """
     check_not_negative(frame=frame)
-    check_positive(rate=rate)
+    check_positive(rate=float(rate))
     rate = _exact_rate(rate)
     base = max(1, round(rate))
     if drop_frame:

@@ -123,12 +123,12 @@ class ShotDetector(Protocol):
 
     A detector that knows cuts before the last frame may have a method ``settled``, which returns those that no later
     frame changes, each once; `ShotStream` asks it.
+
+    Attributes:
+        name: The name under which `open_detector` opens it, which sets it; shown in results.
     """
 
-    @property
-    def name(self) -> str:
-        """The name under which `open_detector` opens it, shown in results."""
-        ...
+    name: str
 
     @property
     def short_side(self) -> int | None:
@@ -149,12 +149,13 @@ class ShotDetector(Protocol):
 
 @runtime_checkable
 class PlanesDetector(Protocol):
-    """A detector that works on samples of the decoded planes, which is fast because nothing is converted."""
+    """A detector that works on samples of the decoded planes, which is fast because nothing is converted.
 
-    @property
-    def name(self) -> str:
-        """The name under which `open_detector` opens it, shown in results."""
-        ...
+    Attributes:
+        name: The name under which `open_detector` opens it, which sets it; shown in results.
+    """
+
+    name: str
 
     @property
     def grid(self) -> tuple[int, int]:
