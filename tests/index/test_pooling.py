@@ -67,13 +67,15 @@ def test_pairs_are_those_that_a_search_for_duplicates_compared(index: Index) -> 
     assert index.pairs()._repr_html_().count("<img") == 2
 
 
-def test_files_with_the_same_bytes_are_pairs_without_a_search(tmp_path: Path) -> None:
+def test_files_with_the_same_bytes_are_pairs_before_and_after_a_search(tmp_path: Path) -> None:
     encode(tmp_path / "a.mp4", pan("coffee", 20, width=96, height=64))
     for name in ("b.mp4", "c.mp4"):
         shutil.copy(tmp_path / "a.mp4", tmp_path / name)
     with Index.open(tmp_path / "i", extractor="classical", create=True) as index:
         index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
         pairs = index.pairs(1.0)
+        index.duplicates()
+        assert index.pairs() == pairs
     assert [(Path(pair.first).name, Path(pair.second).name) for pair in pairs] == [
         ("a.mp4", "b.mp4"),
         ("a.mp4", "c.mp4"),

@@ -84,7 +84,8 @@ def known_pairs(known: Comparisons, records: Iterable[VideoRecord], threshold: f
             whole = (Segment(0.0, end, 0.0, end, 1.0),) if end > 0 else ()
             found.append(IndexPair(first, record.path, 1.0, whole))
     for one, other, result in known.pairs():
-        if result.score >= threshold and one in paths and other in paths:
+        # A content is compared with itself where several files have it.
+        if one != other and result.score >= threshold and one in paths and other in paths:
             in_order = paths[one] <= paths[other]
             first, second = (paths[one], paths[other]) if in_order else (paths[other], paths[one])
             segments = (result if in_order else result.swapped()).segments
