@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from vidkin.web.job_files import MAX_STORED, JobFiles, JobState
-from vidkin.web.jobs import Jobs
 
 
 def finished(number: int) -> JobState:
@@ -39,10 +38,11 @@ def test_a_job_whose_server_was_killed_is_failed_for_the_next_server(tmp_path: P
         "os._exit(9)"
     )
     assert subprocess.run([sys.executable, "-c", code, str(folder)], check=False).returncode == 9
-    next_server = Jobs(JobFiles(folder))
+    next_server = JobFiles(folder)
+    next_server.settle()
     error = "the server ended before this job did; start it again: finished work is kept"
-    assert next_server.states() == [replace(begun, state="failed", error=error, seconds_left=None, version=1)]
-    assert next_server.state(7) == next_server.states()[0]
+    assert next_server.all() == [replace(begun, state="failed", error=error, seconds_left=None, version=1)]
+    assert next_server.read(7) == next_server.all()[0]
     assert [path.name for path in folder.iterdir()] == ["7.json"]
 
 

@@ -60,6 +60,20 @@ def test_a_finished_job_can_be_read_after_the_server_was_started_again(own_libra
     assert later["id"] > job["id"]
 
 
+def test_a_job_whose_server_was_killed_can_be_read_as_failed(own_library: Library, connect: Connect) -> None:
+    """What such a server leaves: the job as it began, and a lock that nobody holds."""
+    stored = own_library.index / "web-jobs"
+    stored.mkdir(exist_ok=True)
+    begun = {"id": 7, "kind": "index", "title": "Add films", "video": None, "state": "running"}
+    (stored / "7.json").write_text(json.dumps(begun), encoding="ascii")
+    (stored / "7.lock").touch()
+    client = connect(own_library.index)
+    job = client.get("/api/jobs/7").json()
+    assert (job["state"], job["title"]) == ("failed", "Add films")
+    assert job["error"] == "the server ended before this job did; start it again: finished work is kept"
+    assert 7 in [each["id"] for each in client.get("/api/jobs", params={"state": "failed"}).json()]
+
+
 @pytest.mark.thorough
 def test_a_search_is_a_job_for_those_who_prefer_that(client: TestClient) -> None:
     video, other = number_of(client, "coffee.mp4"), number_of(client, "copy.mp4")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 
 import pytest
 import uvicorn
 
-from vidkin.web.problems import Problem
 from vidkin.web.server import _MOST_WAITING, _Protocol
 
 
@@ -110,7 +110,7 @@ def test_bytes_that_are_no_request_are_answered_with_a_problem() -> None:
             head, _, body = (await asyncio.wait_for(reader.read(), 5)).partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
             assert b"content-type: application/problem+json" in head.lower()
-            assert Problem.model_validate_json(body).code == "bad-request"
+            assert json.loads(body)["code"] == "bad-request"
             writer.close()
         server.should_exit = True
         await running
