@@ -153,7 +153,7 @@ def load_teacher(student: Student, file: Path) -> None:
     for stage, (_, outward, count, _) in enumerate(_STAGES):
         last = stage == len(_STAGES) - 1
         outside = _largest(np.linalg.norm(head[0], axis=0), settings.outside) if last else np.arange(outward)
-        blocks = iter(student.stages[stage])
+        blocks = iter(student.stages[stage].children())
         for number in range(count):
             reduce = next(given)
             shortcut = next(given) if number == 0 else None

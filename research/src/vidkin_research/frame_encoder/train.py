@@ -223,7 +223,9 @@ def fit_head(run: Run, material: Material) -> None:
     settings = run.settings
     random = np.random.default_rng([settings.seed, 7])
     chosen = random.choice(material.training, size=settings.fitted)
-    normal, right = 0.0, 0.0
+    width = run.student.head.in_features + 1
+    normal = torch.zeros(width, width, dtype=torch.float64)
+    right = torch.zeros(width, run.student.head.out_features, dtype=torch.float64)
     for first in range(0, len(chosen), settings.moments):
         numbers = chosen[first : first + settings.moments]
         images = [
@@ -235,8 +237,9 @@ def fit_head(run: Run, material: Material) -> None:
             pooled = run.student.pooled(to_input(np.stack(images))).double()
         design = torch.cat([pooled, torch.ones(len(pooled), 1, dtype=torch.float64)], dim=1)
         targets = torch.from_numpy(material.vectors[numbers].astype(np.float64)).repeat(2, 1)
-        normal, right = normal + design.T @ design, right + design.T @ targets
-    ridge = _RIDGE * normal.diagonal()[:-1].mean() * torch.eye(len(normal), dtype=torch.float64)
+        normal += design.T @ design
+        right += design.T @ targets
+    ridge = _RIDGE * normal.diagonal()[:-1].mean() * torch.eye(width, dtype=torch.float64)
     ridge[-1, -1] = 0.0
     solved = torch.linalg.solve(normal + ridge, right).float()
     # Vectors do not depend on the scale of the head, but steps do: they are made for weights as large as the teacher's.

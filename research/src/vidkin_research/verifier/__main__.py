@@ -17,17 +17,17 @@ from vidkin_research.copies.figures import summarize_copies
 from vidkin_research.copies.material import CopyMaterial, make_copies
 from vidkin_research.copies.recordings import ClipSize
 from vidkin_research.copies.scores import PairScores
-from vidkin_research.frame_encoder.crops import decode_crop, read_shard
+from vidkin_research.frame_encoder.material import open_material
 from vidkin_research.frame_encoder.raw_vectors import Network, VectorStore
-from vidkin_research.frame_encoder.teacher import rows_of_part
 from vidkin_research.verifier.material import Half, find_material
 from vidkin_research.verifier.pairs import SCENE, STRANGER, Pairs, measure_pairs
 from vidkin_research.verifier.train import Loss, VerifierSettings, train_verifier
 
 _SIZE = ClipSize(seconds=8.0, clips=1, short_side=240, rate=8.0)
-# Frames a second, and unrelated frames that levels are measured against, from each shard of training crops.
+# Frames a second.
 _RATE = 2.0
-_COHORT_EACH = 50
+# Unrelated pictures that levels are measured against, and how many of them are read at a time.
+_COHORT, _AT_ONCE = 2500, 100
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the measurement data")
     parser.add_argument("--work", type=Path, required=True, help="folder for copies, vectors and numbers")
     parser.add_argument("--network", required=True, metavar="FILE@SIDE", help="ONNX file of the frame encoder")
-    parser.add_argument("--crops", type=Path, required=True, help="work folder of the frame encoder, for the cohort")
+    parser.add_argument("--pictures", type=Path, required=True, help="work folder of the frame encoder, for the cohort")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--held-back", action="store_true", help="measure the held-back half as well: once, at the end")
     parser.add_argument("--output", type=Path, required=True, help="JSON file of the verifier with its provenance")
@@ -44,7 +44,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     file, _, side = given.network.rpartition("@")
     store = VectorStore(Network("frames", Path(file), int(side)), given.work / "vectors", rate=_RATE)
-    cohort = _cohort(given.crops, given.work / f"cohort_{store.network.key()}.npy", store)
+    cohort = _cohort(given.pictures, given.work / f"cohort_{store.network.key()}.npy", store)
     halves: list[Half] = ["development", "held-back"] if given.held_back else ["development"]
     material: dict[Half, tuple[CopyMaterial, Pairs]] = {}
     for half in halves:
@@ -75,21 +75,21 @@ def main() -> None:
     write_text(given.output, json.dumps(document) + "\n")
 
 
-def _cohort(crops: Path, file: Path, store: VectorStore) -> np.ndarray:
-    """Vectors of plain training crops, computed once."""
+def _cohort(pictures: Path, file: Path, store: VectorStore) -> np.ndarray:
+    """Vectors of pictures that the frame encoder was trained on, computed once."""
     if file.exists():
         stored: np.ndarray = np.load(file)
         return stored
     random = np.random.default_rng(0)
-    vectors = []
-    for shard in sorted(int(path.stem) for path in (crops / "crops").glob("*.json"))[::2]:
-        rows, content = read_shard(crops, shard)
-        plain = rows_of_part(rows, "plain")
-        chosen = [plain[at] for at in random.choice(len(plain), min(_COHORT_EACH, len(plain)), replace=False)]
-        vectors.append(store.encode([decode_crop(content[row.offset : row.offset + row.length]) for row in chosen]))
+    material = open_material(pictures)
+    chosen = np.sort(random.choice(material.training, min(_COHORT, len(material.training)), replace=False)).tolist()
+    parts = [chosen[first : first + _AT_ONCE] for first in range(0, len(chosen), _AT_ONCE)]
+    vectors = np.concatenate(
+        [store.encode([material.pictures[each].read(pictures) for each in part]) for part in parts]
+    )
     file.parent.mkdir(parents=True, exist_ok=True)
-    np.save(file, np.concatenate(vectors))
-    return np.concatenate(vectors)
+    np.save(file, vectors)
+    return vectors
 
 
 def _figures(material: CopyMaterial, scores: np.ndarray) -> dict[str, float]:
