@@ -12,6 +12,7 @@ from vidkin.index import Index, SerialExecutor, open_place
 from vidkin.review import (
     REVIEW_FOLDER,
     CorrectedShots,
+    CutLabel,
     Labels,
     forget_corrected,
     read_corrected,
@@ -22,7 +23,7 @@ from vidkin.review import (
     use_detector,
     write_corrected,
 )
-from vidkin.review.cuts import _f1, _fit, _judge
+from vidkin.review.cuts import _LEAST, _f1, _fit, _judge, _near
 from vidkin.shots import DetectedCut
 
 
@@ -95,6 +96,34 @@ def test_figures_by_hand() -> None:
     assert _judge([gained] * 4 + [same] * 9) == "better"  # (1/2)^4 < .1
     assert _judge([gained] * 3 + [same] * 9) == "no clear difference"
     assert _judge([(True, False, True)] * 4) == "worse"
+
+
+def test_a_cut_that_is_moved_is_one_verdict_until_it_is_moved_again_or_removed(tmp_path: Path) -> None:
+    detected = (DetectedCut(10), DetectedCut(30))
+
+    def save(*cuts: int, moved: tuple[tuple[int, int], ...] = ()) -> list[tuple[int, str, int | None]]:
+        corrected = CorrectedShots(tuple(map(DetectedCut, cuts)), moved=moved)
+        write_corrected(open_place(tmp_path), "aa", corrected, detected=detected, source="shots page")
+        assert read_corrected(tmp_path, "aa") == corrected
+        return sorted((label.frame, label.verdict, label.moved_from) for label in Labels.open(tmp_path).cuts)
+
+    assert save(14, 30, moved=((14, 10),)) == [(14, "cut", 10), (30, "cut", None)]
+    assert save(17, 30, moved=((17, 10),)) == [(17, "cut", 10), (30, "cut", None)]
+    assert save(10, 30) == [(10, "cut", None), (30, "cut", None)]
+    assert save(14, 30, moved=((14, 10),)) == [(14, "cut", 10), (30, "cut", None)]
+    assert save(30) == [(10, "no cut", None), (30, "cut", None)]
+    # A cut that was added is moved as well; and where one is moved away and another added, both are known.
+    assert save(30, 50)[-1] == (50, "cut", None)
+    assert save(30, 52, moved=((52, 50),))[-1] == (52, "cut", 50)
+    assert save(10, 14, moved=((14, 10),))[:2] == [(10, "cut", None), (14, "cut", None)]
+    with pytest.raises(InvalidArgumentError, match="moved must hold the frame of a cut"):
+        CorrectedShots((DetectedCut(10),), moved=((11, 10),))
+
+
+def test_a_moved_cut_was_detected_at_the_frame_it_was_moved_from() -> None:
+    label = CutLabel(video="aa", frame=20, verdict="cut", source="test", given="", moved_from=10)
+    assert _near({11: 0.9, 30: 0.5}, label) == 0.9
+    assert _near({30: 0.5}, label) == _LEAST
 
 
 def test_corrections_are_stored_as_cuts_and_as_labels(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.web.browser import new_page, open_browser, served
 from tests.web.conftest import make_library
 from vidkin.index import Index, SerialExecutor
 from vidkin.media import probe
+from vidkin.review import Labels
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
@@ -165,6 +166,67 @@ def test_critical_parts_are_marked_by_mouse_and_by_key_and_go_into_labels(
         assert video["shots"][0]["critical"] == [12, 19]
         assert video["shots"][1]["critical"] is None
         assert video["shots"][2]["critical"][0] == pytest.approx(55, abs=1)
+
+
+def read_labels(index: Path) -> list[tuple[int, str, int | None]]:
+    """Frame, verdict and frame before a move of each label."""
+    return sorted((label.frame, label.verdict, label.moved_from) for label in Labels.open(index).cuts)
+
+
+def test_a_cut_that_is_dragged_or_moved_by_key_is_one_verdict_and_one_step_to_undo(
+    browser: Browser, place: tuple[str, Path]
+) -> None:
+    """The cuts of the film are at frames 20 and 40, ten a second."""
+    address, folder = place
+    with new_page(browser) as page:
+        open_shots(page, address, "film")
+        reset = page.get_by_role("button", name="Back to what was detected")
+        if reset.is_enabled():
+            reset.click()
+        labels = folder.parent / "c.vidkin"
+        cuts, facts = page.locator("#cuts button"), page.locator("#facts")
+        undo = page.get_by_role("button", name="Undo")
+        expect(cuts).to_have_count(2)
+        expect(undo).to_be_disabled()
+
+        def drag(number: int, time: float) -> None:
+            box, line = cuts.nth(number).bounding_box(), page.locator("#timeline").bounding_box()
+            assert box is not None
+            assert line is not None
+            page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 10)
+            page.mouse.down()
+            page.mouse.move(line["x"] + line["width"] * time / 6, box["y"] + 10, steps=5)
+            page.mouse.up()
+
+        drag(0, 2.5)
+        expect(cuts.nth(0)).to_have_attribute("aria-label", "hard cut at 0:02.5")
+        undo.click()
+        expect(cuts.nth(0)).to_have_attribute("aria-label", "hard cut at 0:02.0")
+        expect(facts).not_to_contain_text("not saved yet")
+        expect(undo).to_be_disabled()
+        drag(0, 2.5)
+        page.keyboard.press("s")
+        expect(facts).to_contain_text("as you corrected them")
+        assert read_labels(labels) == [(25, "cut", 20), (40, "cut", None)]
+        # Undone after saving, and saved again: the verdict is back on the first frame.
+        page.keyboard.press("u")
+        expect(cuts.nth(0)).to_have_attribute("aria-label", "hard cut at 0:02.0")
+        page.keyboard.press("s")
+        expect(facts).to_contain_text("as you corrected them")
+        assert read_labels(labels) == [(20, "cut", None), (40, "cut", None)]
+        # By key: several frames are one step.
+        page.keyboard.press("n")
+        expect(cuts.nth(0)).to_be_focused()
+        for _ in range(3):
+            page.keyboard.press("ArrowRight")
+        expect(cuts.nth(0)).to_have_attribute("aria-label", "hard cut at 0:02.3")
+        page.keyboard.press("u")
+        expect(cuts.nth(0)).to_have_attribute("aria-label", "hard cut at 0:02.0")
+        page.keyboard.press("n")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("s")
+        expect(facts).to_contain_text("as you corrected them")
+        assert read_labels(labels) == [(19, "cut", 20), (40, "cut", None)]
 
 
 @pytest.fixture(scope="module")

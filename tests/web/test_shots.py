@@ -65,16 +65,16 @@ def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect:
     assert client.get(found["shots"][0]["thumbnail"]).status_code == 200
 
     # One cut moved to the nearest frame, one removed, one added.
-    wanted = {"cuts": [{"time": 2.13, "kind": "hard"}, {"time": 5.0, "kind": "dissolve"}]}
+    wanted = {"cuts": [{"time": 2.13, "kind": "hard", "moved_from": 2.0}, {"time": 5.0, "kind": "dissolve"}]}
     corrected = client.put(address, json=wanted).json()
     assert [cut["time"] for cut in corrected["cuts"]] == pytest.approx([2.1, 5.0])
     assert corrected["corrected"] is True
     assert client.get(address).json() == corrected
     labels = {label.frame: (label.verdict, label.source) for label in Labels.open(index).cuts}
+    assert [cut["moved_from"] for cut in corrected["cuts"]] == [pytest.approx(2.0), None]
     assert labels == {
         21: ("cut", "shots page"),
         50: ("cut", "shots page"),
-        20: ("no cut", "shots page"),
         40: ("no cut", "shots page"),
     }
     # The files have the corrected list.
@@ -88,7 +88,7 @@ def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect:
 
     back = client.delete(address).json()
     assert back == found
-    assert len(Labels.open(index).cuts) == 4
+    assert len(Labels.open(index).cuts) == 3
 
 
 @pytest.mark.thorough

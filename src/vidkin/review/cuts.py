@@ -30,10 +30,12 @@ class CorrectedShots:
     Attributes:
         cuts: All cuts, in order of frames.
         critical: Frames [first, after the last) that are marked as critical, in order of frames.
+        moved: Frame of each cut that was moved, and the frame it was moved from.
     """
 
     cuts: tuple[DetectedCut, ...]
     critical: tuple[tuple[int, int], ...] = ()
+    moved: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         previous = 0
@@ -43,6 +45,12 @@ class CorrectedShots:
                     f"critical frames must be in order and not overlap, got [{start}, {end}) after {previous}"
                 )
             previous = end
+        frames = {cut.frame for cut in self.cuts}
+        for frame, origin in self.moved:
+            if frame not in frames or origin < 1:
+                raise InvalidArgumentError(
+                    f"moved must hold the frame of a cut and the frame it was moved from, got ({frame}, {origin})"
+                )
 
 
 def read_corrected(index: Path, video: str) -> CorrectedShots | None:
@@ -61,7 +69,8 @@ def read_corrected(index: Path, video: str) -> CorrectedShots | None:
     try:
         table = read_json(path)
         critical = tuple((int(start), int(end)) for start, end in table.get("critical", ()))
-        return CorrectedShots(tuple(DetectedCut(**row) for row in table["cuts"]), critical)
+        moved = tuple((int(frame), int(origin)) for frame, origin in table.get("moved", ()))
+        return CorrectedShots(tuple(DetectedCut(**row) for row in table["cuts"]), critical, moved)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, InvalidArgumentError) as error:
         raise CollectionDamagedError(
             f"{path} is damaged ({error}); delete it to see the cuts that were detected"
@@ -72,6 +81,8 @@ def write_corrected(
     place: Place, video: str, corrected: CorrectedShots, *, detected: Sequence[DetectedCut], source: str
 ) -> None:
     """Store corrected shots: cuts in the list are labeled ``cut``, detected ones missing from it ``no cut``.
+
+    A cut that was moved is one label, which replaces that of the frame it was moved from.
 
     Args:
         place: Where the index is, a folder of this machine.
@@ -85,8 +96,10 @@ def write_corrected(
     """
     frames = {cut.frame for cut in corrected.cuts}
     verdicts: list[tuple[int, CutVerdict]] = [(frame, "cut") for frame in sorted(frames)]
-    verdicts += [(cut.frame, "no cut") for cut in detected if cut.frame not in frames]
-    Labels.judge_cuts(place, video, verdicts, source=source)
+    moved = {frame: origin for frame, origin in corrected.moved if origin not in frames}
+    accounted = frames | set(moved.values())
+    verdicts += [(cut.frame, "no cut") for cut in detected if cut.frame not in accounted]
+    Labels.judge_cuts(place, video, verdicts, source=source, moved=moved)
     write_text(_file(folder_of(place), video), json.dumps(asdict(corrected)) + "\n")
 
 
@@ -184,8 +197,8 @@ def train_cuts(
     for done, (video, group) in enumerate(by_video.items(), start=1):
         low = _chances_of(paths[video], with_threshold(detector, _LEAST))
         usual = _chances_of(paths[video], detector)
-        chances += [_near(low, label.frame) for label in group]
-        decided += [_near(usual, label.frame) > _LEAST for label in group]
+        chances += [_near(low, label) for label in group]
+        decided += [_near(usual, label) > _LEAST for label in group]
         if on_progress is not None:
             on_progress(done, len(by_video))
     threshold = _fit([(c, t) for c, t, back in zip(chances, truths, held, strict=True) if not back])
@@ -254,8 +267,10 @@ def _chances_of(path: str, detector: str) -> dict[int, float]:
     return chances
 
 
-def _near(chances: Mapping[int, float], frame: int) -> float:
-    frames = range(frame - _NEAR, frame + _NEAR + 1)
+def _near(chances: Mapping[int, float], label: CutLabel) -> float:
+    """Probability near a judged frame; a cut that was moved was detected at the frame it was moved from."""
+    around = [frame for frame in (label.frame, label.moved_from) if frame is not None]
+    frames = {near for frame in around for near in range(frame - _NEAR, frame + _NEAR + 1)}
     return max((chances[each] for each in frames if each in chances), default=_LEAST)
 
 

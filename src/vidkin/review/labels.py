@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from vidkin._base.files import write_text
@@ -60,6 +61,7 @@ class CutLabel(Result):
         verdict: ``cut`` or ``no cut``.
         source: Who or what gave it.
         given: ISO 8601 time.
+        moved_from: Frame at which the cut was before a person moved it; None if nobody moved it.
     """
 
     video: str
@@ -67,10 +69,13 @@ class CutLabel(Result):
     verdict: CutVerdict
     source: str
     given: str
+    moved_from: int | None = None
 
     def __post_init__(self) -> None:
         check_choice("verdict", self.verdict, get_args(CutVerdict))
         check_at_least(1, frame=self.frame)
+        if self.moved_from is not None:
+            check_at_least(1, moved_from=self.moved_from)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,22 +152,34 @@ class Labels(Result):
         verdicts: Iterable[tuple[int, CutVerdict]],
         *,
         source: str,
+        moved: Mapping[int, int] = MappingProxyType({}),
         wait: float = 5.0,
     ) -> list[CutLabel]:
         """Store verdicts on frames of one video; they replace earlier ones on the same frames.
+
+        Args:
+            place: Where the index is.
+            video: Content hash.
+            verdicts: Frames and what is judged of each.
+            source: Who or what gave them.
+            moved: For each cut that was moved, its frame and the one it was moved from: one verdict, which replaces
+                those on both frames and an earlier move from the same frame.
+            wait: Seconds to wait for another process that is writing.
 
         Raises:
             InvalidArgumentError: A frame or a verdict is out of its range.
             CollectionLockedError: Another process is writing.
         """
         added = [
-            CutLabel(video=video, frame=frame, verdict=verdict, source=source, given=_now())
+            CutLabel(
+                video=video, frame=frame, verdict=verdict, source=source, given=_now(), moved_from=moved.get(frame)
+            )
             for frame, verdict in verdicts
         ]
-        places = {(label.video, label.frame) for label in added}
+        judged = {label.frame for label in added} | {label.moved_from for label in added if label.moved_from}
         with place.exclusive(wait):
             labels = Labels.open(folder_of(place))
-            kept = [old for old in labels.cuts if (old.video, old.frame) not in places]
+            kept = [old for old in labels.cuts if old.video != video or judged.isdisjoint({old.frame, old.moved_from})]
             Labels(labels.pairs, (*kept, *added))._write(place)
         return added
 

@@ -170,6 +170,7 @@ TEXTS: dict[str, str] = {
     "ReviewState.no_cut": "Number of verdicts `no cut`.",
     "ReviewState.same": "Number of verdicts `same`.",
     "ReviewState.same_kind": "Number of verdicts `same kind`.",
+    "Cut.moved_from": "Second at which the cut was before a person moved it; null if nobody moved it.",
     "ShotDetection.critical": "Start and end in seconds of each part that a person marked.",
     "ShotDetection.curve": "Second and value of the curve that shows cuts; of each stretch the highest value.",
     "ShotsResult.videos": "Number of videos whose shots are known now.",

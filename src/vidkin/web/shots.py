@@ -65,7 +65,7 @@ _MOST_POINTS = 2000
 _A_PAGE = 60
 
 
-CutResult: Any = result_model(Cut)
+CutResult: Any = result_model(Cut, moved_from=float | None)
 ShotResult: Any = result_model(Shot, is_critical=bool, thumbnail=str)
 # ``corrected``: by a person; ``curve``: (second, value) of the curve that shows cuts, at most some thousand points,
 # the highest of each stretch; ``critical``: (start, end) in seconds of what a person marked.
@@ -91,6 +91,9 @@ class WantedCut(Body):
     )
     kind: Transition = Field(
         "hard", description="Kind of the transition; a gradual one detected there keeps its length."
+    )
+    moved_from: float | None = Field(
+        None, ge=0, le=1e6, description="Second at which the cut was before it was moved; null if it was not moved."
     )
 
 
@@ -131,7 +134,7 @@ class _Stored:
 
     detection: ShotDetection
     detected: tuple[DetectedCut, ...]
-    corrected: bool
+    corrected: CorrectedShots | None
 
 
 class _NotDetectedError(HTTPException):
@@ -260,8 +263,8 @@ async def get_shots(site: CurrentSite, video: VideoNumber) -> ResultResponse:
 
 @router.put("/api/videos/{video}/shots", response_model=ShotList)
 async def correct_shots(site: CurrentSite, video: VideoNumber, wanted: WantedCuts) -> ResultResponse:
-    """Store corrected cuts. Each cut in the list is a label `cut`, each detected one that is missing `no cut`.
-    Critical parts go into exported labels."""
+    """Store corrected cuts. Each cut in the list is a label `cut`, moved or not; each detected one that is
+    missing is `no cut`. Critical parts go into exported labels."""
     site.check_writable()
 
     def work() -> dict[str, Any]:
@@ -269,18 +272,26 @@ async def correct_shots(site: CurrentSite, video: VideoNumber, wanted: WantedCut
         stored = _open(site, record)
         times = stored.detection.frame_times
         nearest: dict[int, DetectedCut] = {}
+        moved: dict[int, int] = {}
         for cut in wanted.cuts:
             frame = int(np.abs(times - cut.time).argmin())
             if frame < 1:
                 raise InvalidArgumentError(f"a cut must be after the first frame, got {cut.time:g} s")
             old = next((one for one in stored.detected if one.frame == frame and one.kind == cut.kind), None)
             nearest[frame] = old or DetectedCut(frame, cut.kind)
+            if cut.moved_from is not None and (origin := int(np.abs(times - cut.moved_from).argmin())) not in (
+                0,
+                frame,
+            ):
+                moved[frame] = origin
         cuts = tuple(nearest[frame] for frame in sorted(nearest))
         moments = np.append(times, stored.detection.shots[-1].end)
         marked = sorted(
             tuple(int(np.abs(moments - time).argmin()) for time in (start, end)) for start, end in wanted.critical
         )
-        corrected = CorrectedShots(cuts, tuple((start, end) for start, end in marked if start < end))
+        corrected = CorrectedShots(
+            cuts, tuple((start, end) for start, end in marked if start < end), tuple(moved.items())
+        )
         write_corrected(site.index.place, record.content_hash, corrected, detected=stored.detected, source="shots page")
         return _list(site, record)
 
@@ -412,7 +423,7 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
         black=black,
         critical=tuple((start, min(last, len(times))) for start, last in marked if start < len(times)),
     )
-    return _Stored(detection, detected, corrected is not None)
+    return _Stored(detection, detected, corrected)
 
 
 def _list(site: Site, record: VideoRecord) -> dict[str, Any]:
@@ -427,11 +438,17 @@ def _list(site: Site, record: VideoRecord) -> dict[str, Any]:
         tops = [start + int(detection.curve.values[start:end].argmax()) for start, end in pairwise(edges)]
         points = tuple((float(detection.curve.times[top]), float(detection.curve.values[top])) for top in tops)
     moments = np.append(detection.frame_times, duration)
+    last = len(moments) - 1
+    moved = {frame: min(origin, last) for frame, origin in (stored.corrected.moved if stored.corrected else ())}
     seen = [sum(detection.seen(place)) // 2 for place in range(len(detection.shots))]
     return {
         **detection.to_dict(short=True),
-        "corrected": stored.corrected,
+        "corrected": stored.corrected is not None,
         "duration": duration,
+        "cuts": [
+            {**cut.to_dict(), "moved_from": float(moments[moved[cut.frame]]) if cut.frame in moved else None}
+            for cut in detection.cuts
+        ],
         "shots": [
             {**shot.to_dict(), "thumbnail": thumbnail_address(record, float(moments[frame]))}
             for shot, frame in zip(detection.shots, seen, strict=True)

@@ -21,6 +21,8 @@ let begun = null;
 let dragged = false;
 let chosen = null;
 let changed = false;
+// Steps that can be undone: the cuts and marks before each, and the cut that keys move in it, if any.
+let steps = [];
 const picked = new Set();
 
 const percent = (time) => `${(100 * time) / shown.duration}%`;
@@ -34,8 +36,10 @@ async function load() {
   fitHandles();
 }
 
-function accept(list) {
+/** Show a list of the server; `kept` are the steps that can still be undone. */
+function accept(list, kept = []) {
   shown = list;
+  steps = kept;
   cuts = list.cuts.map((cut) => ({ ...cut }));
   marks = list.critical.map(([start, end]) => ({ start, end }));
   begun = null;
@@ -71,6 +75,7 @@ function draw() {
     byId("save").disabled = !changed;
     byId("reset").disabled = !changed && !shown.corrected;
     byId("remove").disabled = chosen === null;
+    byId("undo").disabled = steps.length === 0;
     byId("mark").lastChild.textContent = begun === null ? " Critical from here" : " Critical up to here";
   }
   drawCurve();
@@ -150,9 +155,24 @@ function markBand(mark) {
   return button;
 }
 
-function unmark(mark) {
-  marks = marks.filter((one) => one !== mark);
+/** Keep what is shown, before it changes; a cut that keys move frame by frame is one step. */
+function keep(moving = null) {
+  if (moving !== null && steps.at(-1)?.moving === moving) return;
+  steps.push({ cuts: cuts.map((cut) => ({ ...cut })), marks, changed, moving });
   changed = true;
+}
+
+function undo() {
+  const step = steps.pop();
+  if (step === undefined) return say("There is nothing to undo.");
+  ({ cuts, marks, changed } = step);
+  chosen = begun = null;
+  draw();
+}
+
+function unmark(mark) {
+  keep();
+  marks = marks.filter((one) => one !== mark);
   draw();
 }
 
@@ -164,8 +184,8 @@ function markCritical(one, other) {
   const touching = marks.filter((mark) => mark.start <= part.end + SAME_TIME && mark.end >= part.start - SAME_TIME);
   part.start = Math.min(part.start, ...touching.map((mark) => mark.start));
   part.end = Math.max(part.end, ...touching.map((mark) => mark.end));
+  keep();
   marks = [...marks.filter((mark) => !touching.includes(mark)), part].sort((a, b) => a.start - b.start);
-  changed = true;
   draw();
 }
 
@@ -388,9 +408,11 @@ function focusChosen() {
 
 function place(cut, time) {
   const wanted = Math.round(time / frame()) * frame();
+  const from = cut.moved_from ?? cut.time;
   cut.time = Math.min(Math.max(wanted, frame()), shown.duration - frame());
+  // The server knows where its own cuts were; a new one was nowhere.
+  if (cut.moved_from !== undefined) cut.moved_from = Math.abs(cut.time - from) < frame() / 2 ? null : from;
   cuts.sort((one, other) => one.time - other.time);
-  changed = true;
 }
 
 function drag(event, cut) {
@@ -410,6 +432,7 @@ function drag(event, cut) {
   button.onpointerup = (up) => {
     button.onpointermove = button.onpointerup = null;
     if (!moved) return;
+    keep();
     place(cut, ((up.clientX - box.left) / box.width) * shown.duration);
     chosen = cut;
     draw();
@@ -421,6 +444,7 @@ function add() {
   const cut = { time: 0, kind: byId("kind").value, confidence: 1 };
   const time = Math.floor((player.time + SAME_TIME) / frame()) * frame();
   if (cuts.some((other) => Math.abs(other.time - time) < frame() / 2)) return say("There is a cut here already.");
+  keep();
   cuts.push(cut);
   place(cut, time);
   chosen = cut;
@@ -431,8 +455,8 @@ function add() {
 function remove() {
   if (chosen === null) return;
   const index = cuts.indexOf(chosen);
+  keep();
   cuts.splice(index, 1);
-  changed = true;
   chosen = cuts[Math.min(index, cuts.length - 1)] ?? null;
   draw();
   focusChosen();
@@ -440,8 +464,8 @@ function remove() {
 
 async function store(method) {
   try {
-    const body = method === "PUT" ? { cuts: cuts.map(({ time, kind }) => ({ time, kind })), critical: marks.map(({ start, end }) => [start, end]) } : undefined;
-    accept(await api(address, { method, body }));
+    const body = method === "PUT" ? { cuts: cuts.map(({ time, kind, moved_from = null }) => ({ time, kind, moved_from })), critical: marks.map(({ start, end }) => [start, end]) } : undefined;
+    accept(await api(address, { method, body }), method === "PUT" ? steps.map((step) => ({ ...step, changed: true, moving: null })) : []);
     say(method === "PUT" ? "Saved." : "These are the cuts that were detected.");
   } catch (error) {
     say(error.message);
@@ -499,6 +523,7 @@ byId("zoom").addEventListener("input", (event) => {
 if (editable) {
   byId("add").addEventListener("click", add);
   byId("remove").addEventListener("click", remove);
+  byId("undo").addEventListener("click", undo);
   byId("mark").addEventListener("click", markHere);
   byId("save").addEventListener("click", () => store("PUT"));
   byId("reset").addEventListener("click", () => (shown.corrected ? store("DELETE") : accept(shown)));
@@ -526,6 +551,7 @@ document.addEventListener("keydown", (event) => {
     focusChosen();
   } else if (key === "Enter" && onCut) seek(chosen.time);
   else if (editable && step !== undefined && onCut) {
+    keep(chosen);
     place(chosen, chosen.time + step * frame() * (event.shiftKey ? 10 : 1));
     draw();
     focusChosen();
@@ -533,6 +559,7 @@ document.addEventListener("keydown", (event) => {
   } else if (editable && (key === "Delete" || key === "Backspace") && onCut) remove();
   else if (key === "x" && event.target.closest("#list li")) event.target.closest("li").querySelector("input").click();
   else if (editable && key === "a") add();
+  else if (editable && key === "u") undo();
   else if (editable && key === "m") markHere();
   else if (editable && key === "s" && changed) store("PUT");
   else return;
