@@ -13,7 +13,7 @@ import pytest
 from tests.web.synthetic import fill
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.index import CollectionMap, Index, map_collection, map_shots
-from vidkin.index.overview import cluster_vectors, describe_spans, lay_out, principal_components
+from vidkin.index.overview import cluster_vectors, describe_spans, lay_out, place_neighbors, principal_components
 from vidkin.similarity import FrameFeatures
 
 
@@ -87,8 +87,8 @@ def test_umap_is_used_where_it_is_installed_and_named_where_it_is_not(monkeypatc
 def test_what_does_not_fit_together_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"points must be \[2, 2\] and clusters \[2\], as there are"):
         CollectionMap("pca", np.arange(2), np.zeros((3, 2), np.float32), np.zeros(2, np.int64), ())
-    with pytest.raises(InvalidArgumentError, match="method must be one of 'auto', 'pca', 'pacmap', 'umap', got 'tsne'"):
-        map_collection(None, method="tsne")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="'tsne', 'pacmap', 'umap', got 'isomap'"):
+        map_collection(None, method="isomap")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"spans must be \[1, 2\], as there are 1 shots, got \[2, 2\]"):
         CollectionMap(
             "pca", np.arange(1), np.zeros((1, 2), np.float32), np.zeros(1, np.int64), (), spans=np.zeros((2, 2))
@@ -124,6 +124,39 @@ def test_of_too_many_shots_some_are_drawn_the_same_ones_each_time(
 @pytest.mark.parametrize("method", ["umap", "pacmap"])
 def test_packages_keep_clusters_apart_and_give_the_same_map_twice(method: Any) -> None:
     pytest.importorskip(method)
+    check_clusters_are_apart(method)
+
+
+def test_without_a_package_neighbors_stay_neighbors(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_clusters_are_apart("tsne")
+    monkeypatch.setattr("vidkin.index.overview.find_spec", lambda _: None)
+    # Twelve groups in as many directions: two directions lay several of them over each other.
+    draw = np.random.default_rng(1)
+    vectors = (0.5 * draw.normal(size=(96, 16)) + 8 * np.eye(16)[np.arange(96) // 8]).astype(np.float32)
+
+    def share_of_neighbors(made: Any) -> float:
+        away = np.linalg.norm(made.points[:, None] - made.points[None], axis=-1) + 9 * np.eye(96)
+        return float((np.argsort(away, axis=1)[:, :3] // 8 == (np.arange(96) // 8)[:, None]).mean())
+
+    automatic = lay_out(np.arange(96), vectors)
+    assert automatic.method == "tsne"
+    assert share_of_neighbors(automatic) > 0.95
+    assert share_of_neighbors(lay_out(np.arange(96), vectors, method="pca")) < 0.8
+    assert lay_out(np.arange(9), vectors[:9]).method == "pca"
+
+
+def test_beyond_the_landmarks_points_go_to_the_landmarks_nearest_to_them() -> None:
+    draw = np.random.default_rng(2)
+    group = np.arange(200) % 4
+    vectors = draw.normal(size=(200, 8)) + 20 * np.eye(8)[group]
+    points = place_neighbors(vectors, landmarks=60)
+    middles = np.array([points[group == number].mean(0) for number in range(4)])
+    away = np.linalg.norm(points[:, None] - middles[None], axis=-1)
+    assert (away.argmin(1) == group).all()
+
+
+def check_clusters_are_apart(method: Any) -> None:
+    """Three groups of forty vectors are three places on the map, and the map is the same twice."""
     draw = np.random.default_rng(0)
     vectors = np.concatenate([draw.normal(size=(40, 16)) + 20 * np.eye(16)[k] for k in range(3)]).astype(np.float32)
     made, again = (lay_out(np.arange(120), vectors, method=method) for _ in range(2))

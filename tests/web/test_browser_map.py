@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -71,6 +72,66 @@ def test_a_map_is_computed_looked_at_and_selected_from(browser: Browser, address
         expect(page.locator("#legend")).to_contain_text("seen on the map (3)")
         page.get_by_label("Color").select_option("by folder")
         expect(page.locator("#legend")).to_contain_text(re.compile(r"videos \(3\)"))
+
+
+@pytest.mark.parametrize(("scheme", "background"), [("light", "#ffffff"), ("dark", "#1c2025")])
+def test_groups_are_told_apart_by_color_and_shape_also_without_red_and_green(
+    browser: Browser, address: str, scheme: str, background: str
+) -> None:
+    numbers = list(range(24))
+    answer = {
+        "method": "tsne", "videos": [2] * 24, "of": "videos", "starts": [], "ends": [], "total": 24,
+        "x": [number % 6 / 6 for number in numbers], "y": [number // 6 / 6 for number in numbers],
+        "cluster": numbers, "central": [[number] for number in numbers],
+        "folder": [0] * 24, "folders": ["/videos"], "is_current": True,
+    }  # fmt: skip
+    with new_page(browser, scheme=scheme) as page:
+        page.route("**/api/map?*", lambda route: route.fulfill(json=answer))
+        page.goto(f"{address}map")
+        expect(page.locator("#facts")).to_contain_text("by t-SNE: neighbors are similar")
+        marks = page.locator("#legend polygon").evaluate_all(
+            "marks => marks.map(mark => [mark.getAttribute('fill'), mark.getAttribute('points')])"
+        )
+        assert len({(color, shape) for color, shape in marks}) == 24
+        colors = sorted({color for color, _ in marks})
+        assert len(colors) == 6
+        for one in colors:
+            assert contrast(one, background) >= 3
+            assert all(distance(one, other) >= 0.15 for other in colors if other != one)
+        # Few points show what the videos look like: more colors than those of the groups.
+        page.wait_for_function(
+            """() => {
+              const canvas = document.getElementById("points");
+              const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+              return new Set(new Uint32Array(data.buffer)).size > 500;
+            }"""
+        )
+
+
+# What people without red cones, without green cones, and with all of them see of linear light (Machado et al. 2009).
+_SEEN = np.array([
+    [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]],
+    [[0.3673, 0.8606, -0.2279], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9690]],
+    np.eye(3),
+])  # fmt: skip
+_CONES = np.array([[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]])
+_OKLAB = np.array([[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]])
+
+
+def linear(color: str) -> Any:
+    values = np.array([int(color[start : start + 2], 16) for start in (1, 3, 5)]) / 255
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((float(linear(each) @ [0.2126, 0.7152, 0.0722]) for each in (one, other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def distance(one: str, other: str) -> float:
+    """In OKLab, as the people see it who tell the two apart worst."""
+    seen = [np.cbrt(np.clip(_SEEN @ linear(each), 0, 1) @ _CONES.T) @ _OKLAB.T for each in (one, other)]
+    return float(np.linalg.norm(seen[0] - seen[1], axis=-1).min())
 
 
 def test_twenty_thousand_points_are_drawn_within_a_frame_by_key_and_by_lasso(browser: Browser, address: str) -> None:

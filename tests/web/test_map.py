@@ -37,7 +37,7 @@ def test_a_map_of_an_older_state_is_shown_without_what_is_gone(tmp_path: Path, c
     later = connect(tmp_path / "i.vidkin").get("/api/map").json()
     assert (len(later["videos"]), later["is_current"]) == (59, False)
     assert {len(later[name]) for name in ("x", "y", "cluster", "folder")} == {59}
-    assert client.post("/api/map", json={"method": "tsne"}).status_code == 422
+    assert client.post("/api/map", json={"method": "isomap"}).status_code == 422
 
 
 def test_a_map_of_shots_finds_the_shots_and_follows_corrections(own_library: Library, connect: Connect) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,10 @@ from vidkin.similarity.reviewed import describe_video_whole
 if TYPE_CHECKING:
     from vidkin.index.collection import Index
 
-UsedMethod = Literal["pca", "pacmap", "umap"]
-MapMethod = Literal["auto", "pca", "pacmap", "umap"]
+UsedMethod = Literal["pca", "tsne", "pacmap", "umap"]
+MapMethod = Literal["auto", "pca", "tsne", "pacmap", "umap"]
 
-# Dimensions in which clusters are found and where UMAP and PaCMAP begin; neighbors that these look at; fewest points.
+# Dimensions in which clusters are found and where the other methods begin; neighbors that these look at; fewest points.
 _DIMENSIONS, _NEIGHBORS, _FEWEST = 32, 15, 10
 _MOST_CLUSTERS, _ROUNDS, _CENTRAL = 24, 25, 8
 # Videos whose features are in memory at a time.
@@ -30,6 +30,8 @@ _AT_A_TIME = 32
 # Shots of one map: of more, so many are drawn by chance.
 _MOST_SHOTS = 50_000
 _SEED = 0
+# Points that t-SNE places; each of the others goes between the landmarks nearest to it.
+_LANDMARKS, _NEAREST_LANDMARKS = 800, 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +39,8 @@ class CollectionMap(Result):
     """Videos, or shots of them, as points in a square.
 
     Attributes:
-        method: ``pca``: the two directions in which they differ most; ``umap``, ``pacmap``: neighbors stay neighbors.
+        method: ``pca``: the two directions in which they differ most; ``tsne``, ``umap``, ``pacmap``: neighbors stay
+            neighbors.
         videos: [N] int64, ids of the videos; of shots that of their video.
         points: [N, 2] float32, positions in [0, 1]; only who is near to whom has a meaning.
         clusters: [N] int64, number of the cluster of each point, 0 is the largest.
@@ -78,14 +81,14 @@ def map_collection(
     Args:
         index: The index.
         method: ``auto`` is ``umap`` where umap-learn is installed, else ``pacmap`` where that is (the
-            extra ``map``), else ``pca``.
+            extra ``map``), else ``tsne``; ``pca`` for fewer than ten points.
         on_progress: Callback that receives (videos read, total number of videos).
 
     Raises:
         InvalidArgumentError: There is no such method.
         MissingPartError: ``umap`` or ``pacmap`` was named and is not installed.
     """
-    check_choice("method", method, ("auto", "pca", "pacmap", "umap"))
+    check_choice("method", method, get_args(MapMethod))
     index.refresh()
     videos = [record.id for record in index.videos() if record.status == "ok" and record.frames]
     vectors = _describe(index, videos, lambda _, features: describe_video_whole(features)[None], on_progress)
@@ -114,7 +117,7 @@ def map_shots(
         InvalidArgumentError: There is no such method, or a shot ends before it starts.
         MissingPartError: ``umap`` or ``pacmap`` was named and is not installed.
     """
-    check_choice("method", method, ("auto", "pca", "pacmap", "umap"))
+    check_choice("method", method, get_args(MapMethod))
     for spans in shots.values():
         for start, end in spans:
             if not 0 <= start < end:
@@ -169,6 +172,8 @@ def lay_out(videos: NDArray[np.int64], vectors: NDArray[np.float32], *, method: 
         neighbors = min(_NEIGHBORS, len(videos) - 1)
         maker = pacmap.PaCMAP(n_components=2, n_neighbors=neighbors, random_state=_SEED, apply_pca=False)
         placed = maker.fit_transform(reduced.astype(np.float32))
+    elif used == "tsne":
+        placed = place_neighbors(reduced)
     else:
         placed = np.zeros((len(videos), 2))
         placed[:, : min(2, reduced.shape[1])] = reduced[:, :2]
@@ -208,7 +213,69 @@ def _choose_method(method: MapMethod, count: int) -> UsedMethod:
             import_part(module, extra="map", purpose=f"a map by {title}")
         if method == name or (method == "auto" and find_spec(module) is not None):
             return cast("UsedMethod", name) if count >= _FEWEST else "pca"
+    if method in ("auto", "tsne") and count >= _FEWEST:
+        return "tsne"
     return "pca"
+
+
+def place_neighbors(
+    vectors: NDArray[np.float64], *, landmarks: int = _LANDMARKS, rounds: int = 300
+) -> NDArray[np.float64]:
+    """Points [N, 2] by exact t-SNE, begun from the principal components; the same vectors give the same points.
+
+    Args:
+        vectors: [N, D], N of at least four.
+        landmarks: Of more vectors, this many are placed by t-SNE and the others between the landmarks nearest to them.
+        rounds: Steps of gradient descent.
+    """
+    if len(vectors) <= landmarks:
+        return _descend(vectors, rounds)
+    chosen = np.sort(np.random.default_rng(_SEED).choice(len(vectors), landmarks, replace=False))
+    anchors = _descend(vectors[chosen], rounds)
+    points = np.empty((len(vectors), 2))
+    for start in range(0, len(vectors), landmarks):
+        distances = _distances(vectors[start : start + landmarks], vectors[chosen])
+        nearest = np.argpartition(distances, _NEAREST_LANDMARKS, axis=1)[:, :_NEAREST_LANDMARKS]
+        weights = 1 / np.maximum(np.take_along_axis(distances, nearest, 1), 1e-12)
+        weights /= weights.sum(1, keepdims=True)
+        points[start : start + landmarks] = (anchors[nearest] * weights[:, :, None]).sum(1)
+    return points
+
+
+def _descend(vectors: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
+    """t-SNE of all vectors; a quarter of the rounds exaggerates neighborhoods, so that groups form early."""
+    wanted = _neighborhoods(vectors).astype(np.float32)
+    start = principal_components(vectors, 2)
+    points = (1e-2 * start / max(float(start[:, 0].std()), 1e-12)).astype(np.float32)
+    speed = np.zeros_like(points)
+    exaggerated = rounds // 4
+    rate = max(len(vectors) / 48, 5.0)
+    for number in range(rounds):
+        squares = (points**2).sum(1)
+        near = 1 / (1 + np.maximum(squares[:, None] + squares[None] - 2 * points @ points.T, 0))
+        np.fill_diagonal(near, 0)
+        factor, momentum = (12.0, 0.5) if number < exaggerated else (1.0, 0.8)
+        forces = (factor * wanted - near / near.sum()) * near
+        speed = momentum * speed - rate * 4 * (forces.sum(1)[:, None] * points - forces @ points)
+        points = points + speed
+    return points.astype(np.float64)
+
+
+def _neighborhoods(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Symmetric shares [N, N] of being a neighbor, that sum to 1; each vector has about as many neighbors."""
+    distances = _distances(vectors, vectors)
+    np.fill_diagonal(distances, np.inf)
+    distances -= distances.min(1)[:, None]
+    target = np.log(max(min(_NEIGHBORS, (len(vectors) - 1) / 3), 1.0))
+    low, high = np.zeros(len(vectors)), np.full(len(vectors), np.inf)
+    sharpness = 1 / np.maximum(np.median(distances, axis=1), 1e-12)
+    for _ in range(40):
+        shares = np.exp(-distances * sharpness[:, None])
+        shares /= shares.sum(1, keepdims=True)
+        is_wide = -(shares * np.log(np.maximum(shares, 1e-300))).sum(1) > target
+        low, high = np.where(is_wide, sharpness, low), np.where(is_wide, high, sharpness)
+        sharpness = np.where(np.isinf(high), 2 * sharpness, (low + high) / 2)
+    return np.maximum((shares + shares.T) / (2 * len(vectors)), 1e-12)
 
 
 def principal_components(vectors: NDArray[np.floating], count: int) -> NDArray[np.float64]:

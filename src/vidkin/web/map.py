@@ -64,7 +64,7 @@ class MapWish(Body):
 
     of: Points = Field("videos", description="videos, or shots of them.")
     method: MapMethod = Field(
-        "auto", description="auto: umap where it is installed, else pacmap where that is, else pca."
+        "auto", description="auto: umap where it is installed, else pacmap where that is, else tsne."
     )
     find_shots: bool = Field(True, description="Find the shots of videos whose shots are not known yet; for shots.")
 

@@ -37,7 +37,7 @@ _ENUMERATIONS = {
     "GroupSort": ("path", "savings", "copies"),
     "JobStatus": ("running", "done", "failed", "stopped"),
     "KnownFilter": ("", "yes", "no"),
-    "MapMethod": ("auto", "pca", "pacmap", "umap"),
+    "MapMethod": ("auto", "pca", "tsne", "pacmap", "umap"),
     "MapPoints": ("videos", "shots"),
     "Preference": ("best", "age", "newest", "size", "longest"),
     "ScoreBasis": ("picture", "sound", "either", "both"),

@@ -1,9 +1,23 @@
 // The map of the collection: points on a canvas with zoom, colors and a lasso; clusters with their posters.
 import { Follower, api, clock, make, say, showProgress, watchJob } from "./base.js";
 
-// Told apart also by people who see red and green alike; each is readable on light and on dark.
-const COLORS = ["#0072b2", "#d55e00", "#009e73", "#b35c95", "#8a6d00", "#2f86c9", "#c0392b", "#6a51a3", "#1b7f79", "#a0522d", "#5f7f1f", "#7b6f8f"];
+// Each scheme has colors as far apart as they can be for people who see red and green alike, 3:1 or more on the
+// background; six colors in four shapes are as many groups as there are clusters.
+const COLORS = {
+  light: ["#6289ff", "#000062", "#eb6200", "#622700", "#0000eb", "#b13b76"],
+  dark: ["#76b1eb", "#b14e62", "#ffff27", "#3b62eb", "#d89d00", "#9dffff"],
+};
 const OTHERS = "#7d858f";
+const SHAPES = {
+  square: [[0, 0], [1, 0], [1, 1], [0, 1]],
+  triangle: [[0.5, -0.1], [1.1, 1], [-0.1, 1]],
+  diamond: [[0.5, -0.2], [1.2, 0.5], [0.5, 1.2], [-0.2, 0.5]],
+  cross: [[0.3, -0.1], [0.7, -0.1], [0.7, 0.3], [1.1, 0.3], [1.1, 0.7], [0.7, 0.7], [0.7, 1.1], [0.3, 1.1], [0.3, 0.7], [-0.1, 0.7], [-0.1, 0.3], [0.3, 0.3]],
+};
+const isDark = matchMedia("(prefers-color-scheme: dark)");
+// Points of at least this many pixels have a shape; of at most this many in sight, each that has room shows a frame.
+const [LEAST_SHAPE, MOST_FRAMES] = [4, 80];
+const [FRAME_WIDTH, FRAME_HEIGHT] = [72, 42];
 const MOST_POSTERS = 12;
 const byId = (id) => document.getElementById(id);
 const canvas = byId("points");
@@ -16,7 +30,7 @@ let map = null;
 let lists = [];
 let view = { x: 0.5, y: 0.5, scale: 0.92 }; // the middle of what is shown, and canvas widths per map width
 let selected = new Set(); // positions in the map
-let groups = []; // {name, positions, color}
+let groups = []; // {name, positions, color, shape}
 let lasso = null;
 let asked = 0;
 
@@ -35,17 +49,24 @@ function group() {
     for (const [position, video] of map.videos.entries()) add(listed.has(video) ? 0 : -1, position);
   }
   const name = (key) => (key < 0 ? "others" : by === "cluster" ? `cluster ${key + 1}` : by === "folder" ? map.folders[key] : by);
-  groups = [...positions].sort(([one], [other]) => (one < 0) - (other < 0) || one - other).map(([key, held]) => ({ name: name(key), positions: held, color: key < 0 ? OTHERS : COLORS[key % COLORS.length] }));
-  byId("legend").replaceChildren(...groups.slice(0, 24).map(({ name: words, color, positions: held }) => make("li", {}, swatch(color), `${words} (${held.length})`)));
+  groups = [...positions].sort(([one], [other]) => (one < 0) - (other < 0) || one - other).map(([key, held]) => ({ name: name(key), positions: held, ...lookOf(key) }));
+  byId("legend").replaceChildren(...groups.slice(0, 24).map((one) => make("li", {}, swatch(one), `${one.name} (${one.positions.length})`)));
 }
 
-function swatch(color) {
+/** Color and shape of a group by its number; -1 is what is in none. */
+function lookOf(key) {
+  const palette = COLORS[isDark.matches ? "dark" : "light"];
+  const shapes = Object.keys(SHAPES);
+  return key < 0 ? { color: OTHERS, shape: shapes[0] } : { color: palette[key % palette.length], shape: shapes[Math.floor(key / palette.length) % shapes.length] };
+}
+
+function swatch({ color, shape }) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const circle = document.createElementNS("http://www.w3.org/2000/svg", "circle");
-  svg.setAttribute("viewBox", "0 0 10 10");
+  const outline = document.createElementNS("http://www.w3.org/2000/svg", "polygon");
+  svg.setAttribute("viewBox", "-.25 -.25 1.5 1.5");
   svg.setAttribute("aria-hidden", "true");
-  for (const [name, value] of Object.entries({ cx: 5, cy: 5, r: 5, fill: color })) circle.setAttribute(name, value);
-  svg.append(circle);
+  for (const [name, value] of Object.entries({ points: SHAPES[shape].join(" "), fill: color })) outline.setAttribute(name, value);
+  svg.append(outline);
   return svg;
 }
 
@@ -66,21 +87,28 @@ function paint() {
   pen.clearRect(0, 0, width, height);
   const side = Math.min(Math.max(120 / Math.sqrt(map.videos.length) + view.scale, 2), 14);
   const [wide, left, top] = [size(), width / 2 - view.x * size(), height / 2 - view.y * size()];
-  for (const { color, positions } of groups) {
+  const visible = [];
+  for (const { color, shape, positions } of groups) {
     pen.fillStyle = color;
     pen.globalAlpha = selected.size ? 0.35 : 0.85;
     for (const position of positions) {
       const [x, y] = [map.x[position] * wide + left, map.y[position] * wide + top];
-      if (x > -side && y > -side && x < width + side && y < height + side) pen.fillRect(x - side / 2, y - side / 2, side, side);
+      if (x < -side || y < -side || x > width + side || y > height + side) continue;
+      if (visible.length <= MOST_FRAMES) visible.push({ position, x, y, color, shape });
+      if (side < LEAST_SHAPE) pen.fillRect(x - side / 2, y - side / 2, side, side);
+      else fillShape(shape, x, y, side);
     }
   }
+  if (visible.length <= MOST_FRAMES) paintFrames(visible, side);
   pen.globalAlpha = 1;
   pen.strokeStyle = getComputedStyle(document.body).color;
   pen.lineWidth = 1.5;
   for (const position of selected) {
     const [x, y] = [map.x[position] * wide + left, map.y[position] * wide + top];
-    pen.fillStyle = colorOf(position);
-    pen.fillRect(x - side / 2, y - side / 2, side, side);
+    const { color, shape } = groupOf(position);
+    pen.fillStyle = color;
+    if (side < LEAST_SHAPE) pen.fillRect(x - side / 2, y - side / 2, side, side);
+    else fillShape(shape, x, y, side);
     if (selected.size < 2000) pen.strokeRect(x - side / 2 - 1, y - side / 2 - 1, side + 2, side + 2);
   }
   if (lasso?.length > 1) {
@@ -94,14 +122,46 @@ function paint() {
   canvas.dataset.took = (performance.now() - began).toFixed(1);
 }
 
-const colors = new Map();
-function colorOf(position) {
-  if (colors.groups !== groups) {
-    colors.clear();
-    colors.groups = groups;
-    for (const { color, positions } of groups) for (const each of positions) colors.set(each, color);
+function fillShape(shape, x, y, side) {
+  pen.beginPath();
+  for (const [right, down] of SHAPES[shape]) pen.lineTo(x + (right - 0.5) * side, y + (down - 0.5) * side);
+  pen.fill();
+}
+
+/** Of the points in sight, those with room show what the video looks like, with the mark of their group in a corner. */
+function paintFrames(points, side) {
+  const taken = [];
+  for (const { position, x, y, color, shape } of points) {
+    if (taken.some((other) => Math.abs(other.x - x) < FRAME_WIDTH && Math.abs(other.y - y) < FRAME_HEIGHT)) continue;
+    taken.push({ x, y });
+    const picture = frameOf(position);
+    if (!picture.complete || picture.naturalWidth === 0) continue;
+    const shrink = Math.min(FRAME_WIDTH / picture.naturalWidth, FRAME_HEIGHT / picture.naturalHeight) * 0.94;
+    const [wide, high] = [picture.naturalWidth * shrink, picture.naturalHeight * shrink];
+    pen.globalAlpha = selected.size && !selected.has(position) ? 0.35 : 1;
+    pen.drawImage(picture, x - wide / 2, y - high / 2, wide, high);
+    pen.fillStyle = pen.strokeStyle = color;
+    pen.lineWidth = 2;
+    pen.strokeRect(x - wide / 2, y - high / 2, wide, high);
+    fillShape(shape, x - wide / 2 + side / 2, y - high / 2 + side / 2, side);
   }
-  return colors.get(position);
+}
+
+const frames = new Map(); // images by address
+function frameOf(position) {
+  const address = pictureOf(position);
+  if (!frames.has(address)) frames.set(address, make("img", { src: address, alt: "", onload: draw }));
+  return frames.get(address);
+}
+
+const looks = new Map();
+function groupOf(position) {
+  if (looks.groups !== groups) {
+    looks.clear();
+    looks.groups = groups;
+    for (const one of groups) for (const each of one.positions) looks.set(each, one);
+  }
+  return looks.get(position);
 }
 
 function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
@@ -159,7 +219,7 @@ function showClusters() {
   for (const [position, number] of map.cluster.entries()) members[number]?.push(position);
   byId("clusters").replaceChildren(...map.central.flatMap((typical, number) => members[number].length === 0 ? [] : [
     make("li", {},
-      make("div", { class: "head-line" }, make("strong", {}, swatch(COLORS[number % COLORS.length]), `Cluster ${number + 1}: ${counted(members[number].length)}`),
+      make("div", { class: "head-line" }, make("strong", {}, swatch(lookOf(number)), `Cluster ${number + 1}: ${counted(members[number].length)}`),
         make("button", { type: "button", class: "small", "aria-label": `Select cluster ${number + 1}`, onclick: () => select(members[number]) }, "Select")),
       make("ul", { class: "row" }, ...typical.slice(0, 6).map(poster))),
   ]));
@@ -187,7 +247,7 @@ async function load() {
   select([]);
 }
 
-const METHODS = { umap: "by UMAP: neighbors are similar", pacmap: "by PaCMAP: neighbors are similar", pca: "by PCA: the two directions in which they differ most" };
+const METHODS = { tsne: "by t-SNE: neighbors are similar", umap: "by UMAP: neighbors are similar", pacmap: "by PaCMAP: neighbors are similar", pca: "by PCA: the two directions in which they differ most" };
 
 /** Says of how many videos the shots are known, and offers to find the others. */
 async function countShots() {
@@ -300,7 +360,12 @@ function listen() {
   byId("find").querySelector("button").addEventListener("click", () =>
     jobs.begin(() => api("/api/map", { method: "POST", body: { of, find_shots: byId("find-shots")?.querySelector("input").checked ?? true } })));
   new ResizeObserver(() => map !== null && draw()).observe(canvas);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => map !== null && draw());
+  isDark.addEventListener("change", () => {
+    if (map === null) return;
+    group();
+    showClusters();
+    draw();
+  });
 }
 
 function toggleLasso() {
