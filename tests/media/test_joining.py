@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError
-from vidkin.media import join_spans, probe, read_frames
+from vidkin.media import join_spans, probe, read_frames, write_preview
 
 RATE = 48_000
 
@@ -71,6 +71,23 @@ def pitch(wave: NDArray[np.float32], start: float, end: float) -> float:
     """The strongest frequency between two times, in Hz."""
     part = wave[round(start * RATE) : round(end * RATE)]
     return float(np.abs(np.fft.rfft(part * np.hanning(len(part)))).argmax() * RATE / len(part))
+
+
+def test_a_preview_has_the_sound_of_its_stretch_and_none_beyond_its_pictures(tmp_path: Path) -> None:
+    source, made = tones(tmp_path / "film.mp4"), tmp_path / "piece.mp4"
+    assert write_preview(source, made, start=2, end=4, crf=30, short_side=48) is True
+    info = probe(made)
+    assert (info.codec, info.height, info.has_audio) == ("h264", 48, True)
+    assert info.duration == pytest.approx(2, abs=0.1)
+    wave = heard_in(made)
+    assert [round(pitch(wave, at, at + 0.9), -1) for at in (0.05, 1.05)] == [1200, 1600]
+    # The last piece asks for more than there is.
+    last = tmp_path / "last.mp4"
+    write_preview(source, last, start=5, end=15, crf=30, short_side=48)
+    assert len(heard_in(last)) / RATE == pytest.approx(1, abs=0.15)
+    silent = encode(tmp_path / "silent.mp4", pan("coffee", 10, width=96, height=64))
+    assert write_preview(silent, tmp_path / "none.mp4", start=0, end=5, crf=30, short_side=48) is False
+    assert not probe(tmp_path / "none.mp4").has_audio
 
 
 def test_each_stretch_keeps_its_frames_and_its_sound(tmp_path: Path) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.support.sounds import tune, write_sounds
 from tests.support.videos import encode, pan
 from tests.web.browser import new_page, open_browser, served
 from vidkin.index import Index, SerialExecutor
+from vidkin.media import probe
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
@@ -124,3 +127,30 @@ def test_enter_saves_a_name_and_one_that_is_there_is_selected(browser: Browser, 
         page.keyboard.type("seen")
         page.keyboard.press("Enter")
         expect(page.locator("#messages")).to_contain_text('Added to "seen".')
+
+
+@pytest.mark.parametrize("name", ["weird_aspect.small.mpg", "film.avi"])
+def test_files_that_the_browser_cannot_play_are_converted_and_heard(
+    browser: Browser, shared_data: Path, tmp_path: Path, name: str
+) -> None:
+    """MPEG-1 with MP2 of a real recording; and H.264 with PCM in AVI."""
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    if name == "film.avi":
+        write_sounds(folder / name, [tune(4, seed=1)], pictures="coffee", codec="pcm_s16le")
+    else:
+        (folder / name).write_bytes((shared_data / "odd" / name).read_bytes())
+    with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:
+        index.add(folder, executor=SerialExecutor(index.worker_spec))
+    with served(tmp_path / "i.vidkin") as opened, new_page(browser) as page:
+        page.goto(f"{opened}videos/1")
+        player = page.locator(".player")
+        expect(player).to_contain_text("Converted for this browser.")
+        piece = page.request.get(f"{opened}videos/1/preview?piece=0")
+        (tmp_path / "piece.mp4").write_bytes(piece.body())
+        assert probe(tmp_path / "piece.mp4").has_audio
+        player.get_by_role("button", name="Play").click()
+        page.wait_for_function(
+            "() => { const video = document.querySelector('.player video');"
+            " return !video.muted && video.currentTime > 0.3 && video.webkitAudioDecodedByteCount > 0; }"
+        )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vidkin.media.decode import iter_frames, iter_frames_at, poster, read_frames, read_gray, thumbnail
     from vidkin.media.encode import keep_scheduling, write_clip, write_thumbnail, write_video
     from vidkin.media.frames import LUMINANCE, Frames, Time
-    from vidkin.media.joining import join_spans
+    from vidkin.media.joining import join_spans, write_preview
     from vidkin.media.notebook import Results, picture_html
     from vidkin.media.packets import compare_packets
     from vidkin.media.pieces import Piece, SplitReport
@@ -71,6 +71,7 @@ __all__ = [
     "thumbnail",
     "time_in",
     "write_clip",
+    "write_preview",
     "write_thumbnail",
     "write_video",
 ]

@@ -1,4 +1,4 @@
-"""Stretches of a video, one after the other, as one new video: exact to the frame, with the sound of each."""
+"""Stretches of a video as new videos with sound: several joined to one, exact to the frame; one for a screen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.decode import iter_frames
-from vidkin.media.encode import Image, open_media_output, write_video
+from vidkin.media.encode import Image, open_media_output, write_clip, write_video
 from vidkin.media.frames import is_same_time
 from vidkin.media.pieces import describe_pieces
 from vidkin.media.probing import probe
@@ -81,16 +81,69 @@ def join_spans(
     with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
         silent = Path(folder, f"silent{Path(target).suffix}")
         _write_pictures(source, silent, spans, rate, crf, on_progress)
-        with (
-            open_video(source) as (container, _),
-            av.open(f"file:{silent}") as pictures,
-            open_media_output(target, source=made_of) as partial,
-            av.open(f"file:{partial}", "w") as output,
-        ):
-            sound = container.streams.audio[0]
-            blocks = _blocks_of(container, sound, spans, properties.start_time)
-            _add_sound(output, pictures, blocks, "mono" if sound.channels == 1 else "stereo")
+        stretches = list(_without_seams(spans))
+        _combine(source, silent, target, stretches, origin=properties.start_time, made_of=made_of)
     return True
+
+
+def write_preview(
+    source: PathLike, target: PathLike, *, start: float, end: float, crf: int, short_side: int, threads: int = 0
+) -> bool:
+    """Write a stretch of a video small, with sound, such that every moment shows what is on screen then.
+
+    Args:
+        source: The video.
+        target: Where to write, for example ``"preview.mp4"``.
+        start: Time in seconds from which frames are taken.
+        end: Time in seconds before which frames are taken.
+        crf: Constant quality of the pictures, from 0 (best) to 51.
+        short_side: Pixels at the shorter side, at most.
+        threads: Threads of the decoder and the encoder; 0 lets them choose.
+
+    Returns:
+        Whether the preview has sound; sound that cannot be decoded is silence.
+
+    Raises:
+        MediaError: The source cannot be read, ``start`` is beyond its end, or the target cannot be written.
+    """
+    properties = probe(source)
+
+    def write_pictures(path: PathLike) -> None:
+        write_clip(
+            source, path, start=start, end=end, crf=crf, short_side=short_side, from_screen=True, threads=threads
+        )
+
+    if not properties.has_audio:
+        write_pictures(target)
+        return False
+    with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
+        silent = Path(folder, f"silent{Path(target).suffix}")
+        write_pictures(silent)
+        stretch = (start, start + probe(silent).duration)
+        made_of = describe_pieces(source)
+        _combine(source, silent, target, [stretch], origin=properties.start_time, made_of=made_of)
+    return True
+
+
+def _combine(
+    source: PathLike,
+    silent: Path,
+    target: PathLike,
+    stretches: Sequence[tuple[float, float]],
+    *,
+    origin: float,
+    made_of: str,
+) -> None:
+    """Write the pictures of one file with the sound of stretches of the source."""
+    with (
+        open_video(source) as (container, _),
+        av.open(f"file:{silent}") as pictures,
+        open_media_output(target, source=made_of) as partial,
+        av.open(f"file:{partial}", "w") as output,
+    ):
+        sound = container.streams.audio[0]
+        blocks = _blocks_of(container, sound, stretches, origin)
+        _add_sound(output, pictures, blocks, "mono" if sound.channels == 1 else "stereo")
 
 
 def _write_pictures(
@@ -154,11 +207,11 @@ def _add_sound(
 
 
 def _blocks_of(
-    container: InputContainer, stream: AudioStream, spans: Sequence[Span], origin: float
+    container: InputContainer, stream: AudioStream, stretches: Sequence[tuple[float, float]], origin: float
 ) -> Iterator[NDArray[np.float32]]:
     """The sound [2, N] of all stretches; each begins at the sample at which its pictures begin."""
     written, seconds = 0, 0.0
-    for start, end in _without_seams(spans):
+    for start, end in stretches:
         first, wanted = written, round((seconds + end - start) * _RATE)
         seconds += end - start
         with suppress(av.error.FFmpegError):  # then it is read from where the file is on

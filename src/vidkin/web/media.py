@@ -13,7 +13,7 @@ from fastapi.responses import Response
 
 from vidkin._base.files import IMAGE_EXTENSIONS, open_regular_file
 from vidkin.index import VideoRecord
-from vidkin.media import write_clip, write_thumbnail
+from vidkin.media import write_preview, write_thumbnail
 from vidkin.media.decode import poster
 from vidkin.web.files import media_type, open_record, stream_file, stream_path
 from vidkin.web.forms import read_form
@@ -158,7 +158,7 @@ def _write_poster(source: Source, partial: Path, side: int) -> None:
 
 
 def make_preview(site: Site, source: Source, piece: int) -> Path:
-    """A piece of a video that any browser plays: H.264 in MP4, small, without sound.
+    """A piece of a video that any browser plays: H.264 and AAC in MP4, small.
 
     Args:
         site: Keeps it.
@@ -172,14 +172,14 @@ def make_preview(site: Site, source: Source, piece: int) -> Path:
     seconds, side = site.settings.preview_seconds, site.settings.preview_side
     start = piece * seconds
     return site.cache.get(
-        f"{source.key}\0preview\0{start}\0{seconds}\0{side}",
+        f"{source.key}\0preview with sound\0{start}\0{seconds}\0{side}",
         ".mp4",
         lambda partial: _write(source.path, partial, start, start + seconds, side),
     )
 
 
 def _write(path: str, partial: Path, start: float, end: float, side: int) -> None:
-    write_clip(path, partial, start=start, end=end, crf=_CRF, short_side=side, from_screen=True, threads=1)
+    write_preview(path, partial, start=start, end=end, crf=_CRF, short_side=side, threads=1)
 
 
 router = APIRouter(tags=["media"])
@@ -262,7 +262,7 @@ async def get_upload_file(request: Request, site: CurrentSite, upload: UploadId)
 
 @router.get("/videos/{video}/preview", response_class=Response, responses=_PREVIEW)
 async def get_preview(request: Request, site: CurrentSite, video: VideoNumber, piece: PieceNumber = 0) -> Response:
-    """Ten seconds of a video, converted to what every browser plays; small and without sound."""
+    """Ten seconds of a video, converted to what every browser plays; small, with sound."""
     return await _preview(request, site, partial(open_source, site, video=video), piece)
 
 

@@ -2,7 +2,7 @@
 import { breakable, clock, make } from "./base.js";
 
 const PIECE_SECONDS = 10;
-const CONVERTED = "Converted for this browser, without sound.";
+const CONVERTED = "Converted for this browser.";
 
 /**
  * Shows a source {address, name, duration, width, height, frame_rate, still}; address is "/videos/12" or "/uploads/ab".
