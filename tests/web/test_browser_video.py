@@ -62,9 +62,9 @@ def test_what_is_known_of_a_video_is_found_with_one_click_each(browser: Browser,
         page.keyboard.press("Enter")
         expect(coverage.locator(".cover-strip")).to_be_visible(timeout=60_000)
         expect(coverage).to_contain_text("copy.mp4")
-        recurring = page.get_by_role("region", name="What recurs")
+        recurring = page.get_by_role("region", name="Recurring segments")
         recurring.get_by_role("button").click()
-        expect(recurring.locator("li").first).to_contain_text("in 2 videos: copy.mp4", timeout=60_000)
+        expect(recurring.locator("li").first).to_contain_text("also in copy.mp4", timeout=60_000)
         # What was found is there when the page is opened again.
         page.reload()
         expect(similar.locator(".card").first).to_contain_text("copy.mp4")

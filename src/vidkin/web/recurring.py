@@ -174,7 +174,7 @@ async def find_recurring(site: CurrentSite, wish: RecurringWish) -> ResultRespon
         found = site.recurring.search(wish, lambda done, total: job.report(done, total, "comparing"))
         return {"groups": len(found.groups)}
 
-    return accepted(site.jobs.start("recurring", "Find what recurs", work))
+    return accepted(site.jobs.start("recurring", "Find recurring segments", work))
 
 
 @router.put("/api/recurring/groups/{key}", response_model=RecurringList)

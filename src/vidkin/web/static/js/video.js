@@ -80,7 +80,7 @@ const show = {
   },
   recurring(section, found) {
     const rows = found.map(({ kind, start, end, files, others }) =>
-      make("li", {}, make("strong", {}, kind), ` ${clock(start)} - ${clock(end)}, in ${files} videos: ${others.join(", ")}${files - 1 > others.length ? " and others" : ""}`));
+      make("li", {}, make("strong", {}, kind), ` ${clock(start)} - ${clock(end)}, also in ${others.join(", ")}${files - 1 > others.length ? " and others" : ""}`));
     section.querySelector("ul").replaceChildren(...(rows.length ? rows : [make("li", { class: "facts" }, "No part of it recurs in other videos.")]));
   },
 };
