@@ -79,6 +79,14 @@ def test_a_match_plays_on_one_screen_with_the_query(browser: Browser, address: s
         expect(page.locator("#query .thin")).to_have_count(1)
 
 
+def test_the_name_of_a_match_opens_the_video_where_it_matches(browser: Browser, address: str, library: Library) -> None:
+    with new_page(browser) as page:
+        page.goto(f"{address}search")
+        page.locator("#file").set_input_files(library.clip)  # seconds 4 to 9 of coffee.mp4
+        page.locator(".match").get_by_role("link", name="coffee.mp4").click(timeout=60_000)
+        page.wait_for_function("() => Math.abs(document.querySelector('#query video')?.currentTime - 4) < 0.5")
+
+
 def test_a_match_says_in_words_that_it_is_turned_and_a_part_of_the_picture(browser: Browser, address: str) -> None:
     """The features of this index do not find turned copies: the server's answer becomes that of one that does."""
     box = (0.0, 0.0, 0.5, 0.5)

@@ -196,7 +196,7 @@ function showMatch(match, query) {
   return make("li", { class: "match", "data-id": video.id },
     picture,
     make("div", { class: "about" },
-      make("div", { class: "title" }, make("a", { href: `/videos/${video.id}` }, ...breakable(video.name)), meter, make("strong", {}, match.score.toFixed(2)),
+      make("div", { class: "title" }, make("a", { href: `/videos/${video.id}${first ? `?time=${first.target_start.toFixed(2)}` : ""}` }, ...breakable(video.name)), meter, make("strong", {}, match.score.toFixed(2)),
         match.sound === null ? "" : make("span", { class: "tag", title: heard(match) }, `sound ${match.sound.toFixed(2)}`),
         match.mirrored ? make("span", { class: "tag" }, "mirrored") : "", video.missing ? make("span", { class: "error" }, "file is gone") : ""),
       lines,

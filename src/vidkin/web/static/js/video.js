@@ -9,6 +9,8 @@ const place = document.getElementById("query");
 if (place !== null) {
   const panel = new QueryPanel(JSON.parse(place.dataset.source));
   place.append(panel.element);
+  const time = Number(new URLSearchParams(location.search).get("time") ?? NaN);
+  if (time > 0) panel.player.seek(time);
   const go = () => (location.href = searchAddress(panel.describe()));
   document.getElementById("search").addEventListener("click", go);
   document.addEventListener("keydown", (event) => {
