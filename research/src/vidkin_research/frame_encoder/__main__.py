@@ -5,6 +5,7 @@ pictures   gather all pictures in the work folder
 teach      compute the teacher's vectors of the pictures
 train      train a student on what is there; go on where a run stopped
 export     write the ONNX file of a checkpoint, with its provenance beside it
+views      how edited views of pictures left for validation find them, by ONNX networks
 measure    raw vectors of ONNX networks on copies of held-back sources, and on moments of single shots
 """
 
@@ -64,9 +65,11 @@ def main() -> None:
     measuring.add_argument("--distractors", type=Path, nargs="*", default=[], help="folders of other videos")
     measuring.add_argument("--half", choices=get_args(Half), default="held-back", help="of the collection")
     measuring.add_argument("--size", choices=_SIZES, default="small")
-    measuring.add_argument("--network", action="append", required=True, metavar="NAME=FILE@SIDE", help="repeatable")
     measuring.add_argument("--threads", type=int, default=1)
     measuring.add_argument("--output", type=Path, required=True, help="JSON file to write")
+    viewing = steps.add_parser("views")
+    for each in (measuring, viewing):
+        each.add_argument("--network", action="append", required=True, metavar="NAME=FILE@SIDE", help="repeatable")
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     if given.step == "fetch":
@@ -85,6 +88,11 @@ def main() -> None:
     elif given.step == "export":
         run = train.open_run(given.run, train.read_recipe(given.recipe))
         export.export_student(run, material.open_material(given.work), given.target, teacher=given.teacher)
+    elif given.step == "views":
+        pictures_of = material.open_material(given.work)
+        for network in map(_network_of, given.network):
+            store = raw_vectors.VectorStore(network, given.work / "measure" / "vectors")
+            logging.info("%s: %s", network.name, raw_vectors.measure_views(store, pictures_of))
     elif given.step == "measure":
         measured = _measure(given)
         given.output.write_text(json.dumps(measured, indent=1) + "\n")

@@ -24,9 +24,18 @@ from vidkin_research.copies.figures import GroupFigures, summarize_copies
 from vidkin_research.copies.material import CopyMaterial
 from vidkin_research.copies.scores import PairScores
 from vidkin_research.frame_encoder.held_back import HELD_BACK_EDITS
+from vidkin_research.frame_encoder.material import Material
 from vidkin_research.frame_encoder.teacher import PixelEncoder, open_pixel_encoder
 
-__all__ = ["Network", "mean_of_best", "measure_copies", "measure_moments", "measure_speed", "nearest_within"]
+__all__ = [
+    "Network",
+    "mean_of_best",
+    "measure_copies",
+    "measure_moments",
+    "measure_speed",
+    "measure_views",
+    "nearest_within",
+]
 
 Vectors = NDArray[np.float32]
 
@@ -176,6 +185,27 @@ def _average_precision(scores: NDArray[np.float32], right: NDArray[np.bool_]) ->
     ranked = right.ravel()[np.argsort(-scores.ravel(), kind="stable")]
     hits = np.flatnonzero(ranked)
     return float((np.arange(1, len(hits) + 1) / (hits + 1)).mean())
+
+
+def measure_views(store: VectorStore, material: Material, *, pictures: int = 300, views: int = 2) -> dict[str, float]:
+    """How edited views of pictures that were left for validation find those pictures among all of them.
+
+    Returns:
+        Share of views whose nearest picture is the right one, and the micro-AP of all pairs of a view and a picture.
+    """
+    random = np.random.default_rng(9)
+    chosen = material.validation[:: max(1, len(material.validation) // pictures)][:pictures]
+    edited = [
+        [material.view(int(number), random, side=_SHORT_SIDE, edited=True) for number in chosen] for _ in range(views)
+    ]
+    plain = store.encode([material.view(int(number), random, side=_SHORT_SIDE, edited=False) for number in chosen])
+    scores = np.concatenate([store.encode(images) @ plain.T for images in edited])
+    right = np.tile(np.eye(len(chosen), dtype=bool), (views, 1))
+    return {
+        "pictures": len(chosen),
+        "recall": round(float(right[np.arange(len(scores)), scores.argmax(axis=1)].mean()), 4),
+        "micro_ap": round(_average_precision(scores, right), 4),
+    }
 
 
 def measure_speed(network: Network, *, frames: int = 24) -> dict[str, float]:
