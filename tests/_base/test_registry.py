@@ -60,5 +60,5 @@ def test_entry_points_of_other_packages_come_after_our_own(monkeypatch: pytest.M
     registry: Registry[float] = Registry("number", {"one": 1.0}, usage="{prefix}:<x>", group="vidkin.numbers")
     assert registry.find("e") is math.e
     assert registry.find("one") == 1.0
-    assert registry.usages() == ("e", "one:<x>")
+    assert registry.usages() == ("e:<x>", "one:<x>")
     assert "e" not in registry

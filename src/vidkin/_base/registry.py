@@ -219,9 +219,9 @@ class Registry(Generic[T]):
 
     def usages(self) -> tuple[str, ...]:
         """How all names are written, entry points included, sorted."""
-        usages = {self._usages.get(prefix, self._usage.format(prefix=prefix)) for prefix in self._entries}
-        # The name of an entry point is how it is written, unless it is a prefix of ours.
-        return tuple(sorted(usages | {plugin.name for plugin in self._plugins() if plugin.name not in self._entries}))
+        prefixes = {*self._entries, *(plugin.name for plugin in self._plugins() if ":" not in plugin.name)}
+        usages = {self._usages.get(p, self._usage.format(prefix=p)) for p in prefixes}
+        return tuple(sorted(usages | {plugin.name for plugin in self._plugins() if ":" in plugin.name}))
 
     def unknown(self, name: str) -> VidkinError:
         """Build the error for an unknown name; it lists the known ones."""
