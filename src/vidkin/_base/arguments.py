@@ -57,6 +57,14 @@ def _are_numbers(value: object) -> bool:
     return isinstance(value, Collection) and not isinstance(value, str | bytes) and all(map(_is_number, value))
 
 
+def _are_two(value: object) -> bool:
+    return _is_sized(value) and len(value) == 2 and all(map(_is_whole, value))
+
+
+def _are_spans(value: object) -> bool:
+    return isinstance(value, Sequence) and all(hasattr(each, "start") and hasattr(each, "end") for each in value)
+
+
 def _is_result(name: str) -> Callable[[object], bool]:
     """Whether a value is of a class of this name, which is not imported for that."""
     return lambda value: any(kind.__name__ == name for kind in type(value).__mro__)
@@ -93,6 +101,19 @@ _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "Encoder": (_is_result("Encoder"), "a model"),
     "LabelledSet": (_is_result("LabelledSet"), "a labeled set"),
     "RecurringGroup": (_is_result("RecurringGroup"), "a recurring group"),
+    "DetectedCuts": (_is_result("DetectedCuts"), "detected cuts"),
+    "Frames": (_is_result("Frames"), "frames"),
+    "NDArray[np.float64]": (_is_result("ndarray"), "an array"),
+    "tuple[int, int]": (
+        lambda value: _is_sized(value) and len(value) == 2 and all(map(_is_whole, value)),
+        "two whole numbers",
+    ),
+    "Collection[str]": (_is_texts, "a list of texts"),
+    "Sequence[bool]": (_are_results("bool"), "a list of True and False"),
+    "Sequence[Mapping[str, float]]": (_are_results("dict"), "a list of dictionaries"),
+    "Sequence[VideoAnnotation]": (_are_results("VideoAnnotation"), "a list of annotations"),
+    "Sequence[ShotDetection]": (_are_results("ShotDetection"), "a list of detections"),
+    "Sequence[Span]": (_are_spans, "a list of spans"),
     "Sequence[Occurrence]": (_are_results("Occurrence"), "a list of occurrences"),
     "Iterable[DuplicateGroup]": (_are_results("DuplicateGroup"), "a list of groups"),
 }

@@ -15,6 +15,7 @@ import numpy as np
 from av.audio.resampler import AudioResampler
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.decode import iter_frames
@@ -41,6 +42,7 @@ _BEFORE, _STEP = 0.5, 0.03
 _BLOCK = 8 * 1024
 
 
+@check_arguments
 def join_spans(
     source: PathLike,
     target: PathLike,

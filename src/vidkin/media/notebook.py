@@ -11,6 +11,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, Protocol, Self, SupportsIndex, TypeVar, overload
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import replace_controls
 from vidkin.errors import MediaError, MissingPartError
 
@@ -150,6 +151,7 @@ def shown_name(path: str) -> str:
     return replace_controls(os.fsencode(name).decode("utf-8", "replace"))
 
 
+@check_arguments
 def picture_html(path: str, time: float | None, *, side: int = _SIDE) -> str:
     """An ``img`` that holds the picture of a video at a time, or words where it cannot be read."""
     address = _poster(path, None if time is None else round(time, 2), side, _version(path)) if path else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import av.error
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin.media.reader import media_error, open_video
 
@@ -42,6 +43,7 @@ class SamePackets:
     start: float
 
 
+@check_arguments
 def compare_packets(first: PathLike, second: PathLike) -> SamePackets | None:
     """Whether a file has all compressed pictures of another one, or a run of them: nothing is decoded.
 

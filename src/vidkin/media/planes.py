@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
@@ -69,6 +70,7 @@ class FramePlanes:
         return f"FramePlanes(luma={list(self.luma.shape)})"
 
 
+@check_arguments
 def iter_planes(
     path: PathLike,
     *,
@@ -114,6 +116,7 @@ def iter_planes(
             yield filling.finish(reader.length)
 
 
+@check_arguments
 def sample_planes(frames: Frames, *, height: int = PLANE_HEIGHT, width: int = PLANE_WIDTH) -> FramePlanes:
     """Samples of frames in memory, as `iter_planes` takes them from a file with these frames.
 

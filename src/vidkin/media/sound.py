@@ -18,6 +18,7 @@ import numpy as np
 from av.audio.resampler import AudioResampler
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.values import Result
 from vidkin.errors import MediaError
@@ -258,6 +259,7 @@ def open_sound(path: PathLike) -> Iterator[tuple[InputContainer, float]]:
         yield container, min(known, default=0.0)
 
 
+@check_arguments
 def iter_sound(
     path: PathLike,
     open_listener: Callable[[SoundTrack], Listener],

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin.media.decode import iter_frames
 from vidkin.media.frames import is_before
 
 
+@check_arguments
 def steady_frames(
     path: PathLike, start: float, step: float, count: int, short_side: int | None, threads: int
 ) -> Iterator[NDArray[np.uint8]]:

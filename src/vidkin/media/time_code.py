@@ -41,6 +41,7 @@ _SAME_RATE = 1e-4
 _CLOSER = 1e-6
 
 
+@check_arguments
 def timeline_rate(times: NDArray[np.float64]) -> Fraction:
     """The frame rate at which a timeline shows this video.
 
@@ -51,8 +52,13 @@ def timeline_rate(times: NDArray[np.float64]) -> Fraction:
 
     Args:
         times: [T] times of all frames in seconds, increasing.
+
+    Raises:
+        InvalidArgumentError: The array has another number of axes.
     """
-    if len(times) < 2:
+    if times.ndim != 1:
+        raise InvalidArgumentError(f"times must be [T] seconds, got an array {list(times.shape)}")
+    if len(times) < 2 or times[-1] <= times[0]:
         return Fraction(24)
     relative = times - times[0]
     median = 1.0 / float(np.median(np.diff(relative)))

@@ -201,6 +201,7 @@ def detect_shots(
     return Shots.of(found)
 
 
+@check_arguments
 def build_detection(
     path: str,
     detector: str,
@@ -395,6 +396,7 @@ def _shift(detected: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:
     return replace(detected, cuts=cuts, curve=curve)
 
 
+@check_arguments
 def detect_many(
     paths: Sequence[PathLike],
     detector: str = "default",

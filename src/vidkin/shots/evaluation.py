@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.boundaries import Boundary, DetectionScores, boundary_scores
 from vidkin._base.files import PathLike
 from vidkin._base.plain import as_object, field_types, read_fields, read_value
@@ -128,6 +129,7 @@ class DetectorEvaluation(Result):
         return {**field_types(cls), **_TYPES, "broken": tuple[BrokenVideo, ...]}
 
 
+@check_arguments
 def evaluate_detector(
     detector: str,
     labels: PathLike | Sequence[VideoAnnotation],

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError
 
@@ -81,6 +82,7 @@ class FittedRule:
             ) from error
 
 
+@check_arguments
 def fit_rule(
     examples: Sequence[Mapping[str, float]],
     labels: Sequence[bool],

@@ -98,6 +98,7 @@ def find_shot_format(name: str) -> ShotFormat:
     return found
 
 
+@check_arguments
 def find_shot_formats(names: Collection[str]) -> dict[str, ShotFormat]:
     """The formats among these names, in the order of the table; others are not imported."""
     return {name: find_shot_format(name) for name in shot_format_names() if name in names} if names else {}

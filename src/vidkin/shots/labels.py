@@ -23,6 +23,7 @@ from vidkin.shots.contract import ShotDetection
 _FORMAT = "vidkin-shots-1"
 
 
+@check_arguments
 def check_shot(start: int, end: int, critical: tuple[int, int] | None) -> None:
     """:class:`InvalidArgumentError` unless [start, end) are frames of a shot, and the critical ones are inside it."""
     if not 0 <= start < end:
