@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import urllib.request
@@ -51,6 +52,8 @@ def make_client(folder: Path, address: str, token: str) -> Path:
             *("--path", "openapi.json", "--config", "settings.yaml", "--output-path", "vidkin_client"),
         ],
         cwd=folder,
+        # It formats what it wrote with a program of its environment, and takes it for a warning if there is none.
+        env={**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,
     )
