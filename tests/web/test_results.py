@@ -84,6 +84,7 @@ def test_a_shot_and_a_cut_are_the_same_for_programs_and_pages(library: Library, 
     assert documented(client, "Cut") == {
         *("time", "frame", "kind", "confidence", "start", "end", "start_frame", "end_frame", "kind_confidence"),
         *("is_to_ground", "is_from_ground"),
+        "moved_from",  # of the page alone, where people move cuts
     }
     for one, other in zip(told["shots"], answered["shots"], strict=True):
         check_same(client, "Shot", one, other, of_page={"thumbnail"})
