@@ -94,7 +94,7 @@ def test_a_detector_and_a_format_of_ones_own_are_named_and_written(installed: Pa
 
 def test_the_doctor_names_them_with_their_package_and_says_which_cannot_be_loaded(installed: Path) -> None:
     found = {one.name: one for one in inspect_machine() if one.name.startswith("registered ")}
-    assert "gray-grid (examples 1.0)" in found["registered extractors"].detail
+    assert "gray-grid:<name> (examples 1.0)" in found["registered extractors"].detail
     assert "flash (examples 1.0)" in found["registered shot detectors"].detail
     assert "upload (examples 1.0)" in found["registered shot formats"].detail
     assert found["registered reports of duplicates"].detail == "csv, html, json, markdown (examples 1.0)"
