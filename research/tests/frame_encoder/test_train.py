@@ -12,6 +12,7 @@ import onnx
 import pytest
 import torch
 from numpy.typing import NDArray
+from torch.nn import functional
 
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.frame_encoder.export import export_student
@@ -24,7 +25,7 @@ from vidkin_research.frame_encoder.raw_vectors import (
     mean_of_best,
     nearest_within,
 )
-from vidkin_research.frame_encoder.train import TrainSettings, fit_head, open_run, read_recipe, train
+from vidkin_research.frame_encoder.train import TrainSettings, begin, open_run, read_recipe, train
 
 SMALL = TrainSettings(
     student=StudentSettings(side=32, blocks=((0,), (0,), (0,), (0,)), inside=(8, 8, 8, 8), outside=16),
@@ -110,14 +111,18 @@ def test_a_run_goes_on_from_an_exported_student(work: Path, tmp_path: Path) -> N
         load_student(Student(wider), file)
 
 
-def test_the_first_head_is_the_best_for_what_the_layers_see(work: Path, tmp_path: Path) -> None:
-    material, settings = open_material(work), replace(SMALL, fitted=24)
+def test_a_run_begins_as_the_teacher_folded_with_the_best_head(work: Path, tmp_path: Path) -> None:
+    material = open_material(work)
+    settings = replace(SMALL, folded=24, fitted=24)
+    torch.manual_seed(0)
+    teacher = Student(replace(SMALL.student, inside=(12, 12, 12, 12), outside=24)).eval().requires_grad_(False)
     run = open_run(tmp_path, settings)
     before = validate_all(run.student, material)
-    strength = run.student.head.weight.square().mean()
-    fit_head(run, material)
+    begin(run, teacher, material)
+    assert torch.equal(run.student.stem.weight, teacher.stem.weight)
     assert validate_all(run.student, material) > before + 0.2
-    assert torch.allclose(run.student.head.weight.square().mean(), strength, rtol=1e-3)
+    rates = {float(group["base"]) for group in run.optimizer.param_groups}
+    assert min(rates) < max(rates) / 3
 
 
 def validate_all(student: Student, material: Material) -> float:
@@ -181,35 +186,29 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Layers]:
     return file, layers
 
 
-def test_a_student_that_keeps_all_has_the_weights_of_the_teacher(teacher: tuple[Path, Layers]) -> None:
+def test_the_teacher_is_read_with_its_weights(teacher: tuple[Path, Layers]) -> None:
     file, layers = teacher
-    blocks = tuple(tuple(range(count)) for count in (3, 4, 6, 3))
-    student = Student(StudentSettings(blocks=blocks, inside=(64, 128, 256, 512), outside=2048))
-    load_teacher(student, file)
-    kernels = [value for value in student.state_dict().values() if value.ndim == 4]
+    whole = load_teacher(file, side=32)
+    kernels = [value for value in whole.state_dict().values() if value.ndim == 4]
     assert len(kernels) == len(layers) == 53
     expected = [torch.from_numpy(weight * scale[:, None, None, None]) for weight, scale, _ in layers]
     # Those of a block come in another order: the shortcut last.
-    sums = [sorted(float(each.sum()) for each in some) for some in (kernels, expected)]
+    sums = [sorted(float(each.sum()) for each in some[1:]) for some in (kernels, expected)]
     assert sums[0] == pytest.approx(sums[1])
-    assert torch.equal(student.stem.weight, expected[0])
-    assert np.allclose(student.stem.bias.detach().numpy(), layers[0][2] * layers[0][1] / 2)
 
 
-def test_a_smaller_student_keeps_the_strongest_channels(teacher: tuple[Path, Layers]) -> None:
+def test_the_first_layer_of_the_teacher_takes_bytes_for_colors_of_imagenet(teacher: tuple[Path, Layers]) -> None:
     file, layers = teacher
-    student = Student(SMALL.student)
-    load_teacher(student, file)
-    reduce, shortcut, middle, expand = (weight * scale[:, None, None, None] for weight, scale, _ in layers[1:5])
-    strength = (
-        np.sqrt((middle**2).sum(axis=(0, 2, 3))) * np.linalg.norm(reduce[..., 0, 0], axis=1)
-        * np.linalg.norm(expand[..., 0, 0], axis=0)
-    )  # fmt: skip
-    kept = np.sort(np.argsort(-strength)[:8])
-    state = student.state_dict()
-    assert np.allclose(state["stages.0.0.middle.weight"].numpy(), middle[kept][:, kept])
-    assert np.allclose(state["stages.0.0.expand.weight"].numpy(), expand[:, kept])
-    assert np.allclose(state["stages.0.0.shortcut.weight"].numpy(), shortcut)
+    weight, scale, bias = layers[0]
+    image = torch.randint(256, (1, 3, 40, 40)).float()
+    mean, deviation = (
+        torch.tensor(each).view(1, 3, 1, 1) for each in ((123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
+    )
+    kernel = torch.from_numpy(weight * scale[:, None, None, None])
+    shift = torch.from_numpy((bias * scale / 2).astype(np.float32))
+    expected = functional.conv2d((image - mean) / deviation, kernel, shift, stride=2)
+    found = functional.conv2d(image - 114, (stem := load_teacher(file, side=32).stem).weight, stem.bias, stride=2)
+    assert torch.allclose(found, expected, atol=1e-4)
 
 
 def test_another_network_is_no_teacher(tmp_path: Path) -> None:
@@ -219,7 +218,7 @@ def test_another_network_is_no_teacher(tmp_path: Path) -> None:
     graph = onnx.helper.make_graph([node], "other", [], [], initializer=tensors)
     onnx.save(onnx.helper.make_model(graph), str(file))
     with pytest.raises(InvalidArgumentError, match=r"must be a ResNet-50 with 53 convolutions.*got 0 convolutions"):
-        load_teacher(Student(SMALL.student), file)
+        load_teacher(file, side=32)
 
 
 @pytest.mark.parametrize(

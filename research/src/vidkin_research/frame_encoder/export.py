@@ -18,7 +18,7 @@ from torch import nn
 from vidkin._base.registry import import_part
 from vidkin_research.frame_encoder.held_back import HELD_BACK_EDITS
 from vidkin_research.frame_encoder.material import Material
-from vidkin_research.frame_encoder.network import Student
+from vidkin_research.frame_encoder.network import GRAY, Student
 from vidkin_research.frame_encoder.sources import FOLDERS, PACKAGES
 from vidkin_research.frame_encoder.train import Run
 
@@ -83,8 +83,35 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
             weight_type=quantization.QuantType.QInt8,
             activation_type=quantization.QuantType.QUInt8,
         )
+        _take_bytes(target)
     target.with_suffix(".json").write_text(json.dumps(provenance(run, teacher), indent=1) + "\n")
     return target
+
+
+def _take_bytes(file: Path) -> None:
+    """Let the first layer take the bytes of a frame: less gray they are whole numbers already, with gray as their zero.
+
+    Without this each byte is made a float, lessened and made a byte again, a tenth of the time of the network.
+    """
+    onnx = import_part("onnx", extra="export")
+    model = onnx.load(str(file))
+    graph = model.graph
+    made_by = {output: node for node in graph.node for output in node.output}
+    used_by = {name: node for node in graph.node for name in node.input}
+    lessened = next(node for node in graph.node if node.op_type == "Sub")
+    made_float, made_whole = made_by[lessened.input[0]], used_by[lessened.output[0]]
+    assert (made_float.op_type, made_whole.op_type) == ("Cast", "QuantizeLinear")
+    unmade = used_by[made_whole.output[0]]
+    scale, zero = "gray_scale", "gray_zero"
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(1.0, np.float32), scale))
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array(int(GRAY), np.uint8), zero))
+    unmade.input[:] = [made_float.input[0], scale, zero]
+    for node in (made_float, lessened, made_whole):
+        graph.node.remove(node)
+    used = {name for node in graph.node for name in node.input}
+    for tensor in [each for each in graph.initializer if each.name not in used]:
+        graph.initializer.remove(tensor)
+    onnx.save(model, str(file))
 
 
 class _Measured:

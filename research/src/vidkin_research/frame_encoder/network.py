@@ -1,8 +1,9 @@
 """The student: residual blocks of the teacher itself, fewer and narrower, for smaller frames.
 
 The public teacher is a ResNet-50 (He et al. 2016) with generalized-mean pooling and one linear layer, stored in whole
-numbers. A student begins as what is left of it when blocks and channels are taken out, and learns to say at a smaller
-side what the whole network says at its own. Batch norms are folded into the convolutions already.
+numbers. A student has the same blocks with fewer channels (`vidkin_research.frame_encoder.fold`), and learns to say at
+a smaller side what the whole network says at its own. Batch norms are folded into the convolutions already, and so are
+the mean and the deviation of pixels into the first of them.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from torch.nn import functional
 from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["Student", "StudentSettings", "load_student", "load_teacher"]
+__all__ = ["GRAY", "Block", "Student", "StudentSettings", "generalized_mean", "load_student", "load_teacher"]
 
 # Of each stage of a ResNet-50: channels inside of a block, channels that leave it, blocks, stride.
 _STAGES = ((64, 256, 3, 1), (128, 512, 4, 2), (256, 1024, 6, 2), (512, 2048, 3, 2))
 _STEM = 64
 # What a ResNet-50 gets: pixels less the mean, by the deviation, of ImageNet.
 _MEAN, _DEVIATION = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
+# What is taken off every byte instead, one number for all colors: a byte with this zero is a whole number already.
+GRAY = 114.0
 # Pooled values are at least this; the teacher's power.
 _LEAST, _POWER = 1e-6, 3.0
 _DIMENSION = 512
@@ -45,11 +48,16 @@ class StudentSettings:
         frozen: Stages that are not trained, from the first; the stem is not if one is.
     """
 
-    side: int = 144
-    blocks: tuple[tuple[int, ...], ...] = ((0, 1), (0, 2), (0, 4, 5), (0,))
-    inside: tuple[int, ...] = (64, 128, 256, 320)
-    outside: int = 1024
+    side: int = 176
+    blocks: tuple[tuple[int, ...], ...] = tuple(tuple(range(count)) for _, _, count, _ in _STAGES)
+    inside: tuple[int, ...] = (32, 64, 128, 208)
+    outside: int = 960
     frozen: int = 1
+
+    @classmethod
+    def whole(cls, side: int) -> StudentSettings:
+        """The teacher's own architecture."""
+        return cls(side=side, inside=tuple(inside for inside, *_ in _STAGES), outside=_STAGES[-1][1])
 
     def __post_init__(self) -> None:
         if self.side < 32:
@@ -67,7 +75,7 @@ class StudentSettings:
             raise InvalidArgumentError(f"frozen must be from 0 to {len(_STAGES)}, got {self.frozen}")
 
 
-class _Block(nn.Module):
+class Block(nn.Module):
     """Three convolutions around a shortcut."""
 
     def __init__(self, inward: int, inside: int, outward: int, stride: int, *, widens: bool) -> None:
@@ -85,14 +93,9 @@ class _Block(nn.Module):
 class Student(nn.Module):
     """Unit vectors [N, 512] of frames [N, 3, side, side] with values from 0 to 255."""
 
-    mean: torch.Tensor
-    deviation: torch.Tensor
-
     def __init__(self, settings: StudentSettings) -> None:
         super().__init__()
         self.settings = settings
-        self.register_buffer("mean", torch.tensor(_MEAN).view(1, 3, 1, 1), persistent=False)
-        self.register_buffer("deviation", torch.tensor(_DEVIATION).view(1, 3, 1, 1), persistent=False)
         self.stem = nn.Conv2d(3, _STEM, 7, 2, 3)
         self.stages = nn.ModuleList()
         width = _STEM
@@ -101,7 +104,7 @@ class Student(nn.Module):
             blocks = []
             for number in settings.blocks[stage]:
                 step = stride if number == 0 else 1
-                blocks.append(_Block(width, settings.inside[stage], outward, step, widens=number == 0))
+                blocks.append(Block(width, settings.inside[stage], outward, step, widens=number == 0))
                 width = outward
             self.stages.append(nn.Sequential(*blocks))
         self.head = nn.Linear(width, _DIMENSION)
@@ -112,28 +115,33 @@ class Student(nn.Module):
         for part in (*([] if frozen else [self.stem]), *self.stages[frozen:]):
             yield from part.parameters()
 
+    def begin(self, images: torch.Tensor) -> torch.Tensor:
+        """The maps that the first stage gets."""
+        return functional.max_pool2d(functional.relu(self.stem(images - GRAY)), 3, 2, 1)
+
     def pooled(self, images: torch.Tensor) -> torch.Tensor:
         """The generalized mean of the last maps, [N, outside], from which the head makes vectors."""
-        maps = functional.relu(self.stem((images - self.mean) / self.deviation))
-        maps = functional.max_pool2d(maps, 3, 2, 1)
+        maps = self.begin(images)
         for stage in self.stages:
             maps = stage(maps)
-        return maps.float().clamp(min=_LEAST).pow(_POWER).mean(dim=(2, 3)).pow(1.0 / _POWER)
+        return generalized_mean(maps)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Vectors of unit length, [N, 512], of images [N, 3, side, side] with values from 0 to 255."""
         return functional.normalize(self.head(self.pooled(images)), dim=1)
 
 
-def load_teacher(student: Student, file: Path) -> None:
-    """Fill a student with those blocks and channels of the teacher that it keeps.
+def generalized_mean(maps: torch.Tensor) -> torch.Tensor:
+    """The teacher's pooling of maps [N, C, H, W] to [N, C]: the cubic mean of what is above 0."""
+    return maps.float().clamp(min=_LEAST).pow(_POWER).mean(dim=(2, 3)).pow(1.0 / _POWER)
 
-    Of the channels inside of a block those stay whose weights are largest, on both sides of them; of those that leave
-    the last stage those that weigh most in the vector.
+
+def load_teacher(file: Path, *, side: int) -> Student:
+    """The teacher as a network of ours, for frames of any side.
 
     Args:
-        student: The network to fill.
-        file: The teacher: an ONNX file of a ResNet-50 in whole numbers (QDQ), with a linear layer at its end.
+        file: An ONNX file of a ResNet-50 in whole numbers (QDQ), with a linear layer at its end.
+        side: Side that its settings name.
 
     Raises:
         InvalidArgumentError: The file holds another network.
@@ -146,31 +154,22 @@ def load_teacher(student: Student, file: Path) -> None:
             f"{file} must be a ResNet-50 with {expected} convolutions and a layer of {_DIMENSION} x {_STAGES[-1][1]}, "
             f"got {len(convolutions)} convolutions and {' x '.join(map(str, head[0].shape))}"
         )
+    teacher = Student(StudentSettings.whole(side)).eval().requires_grad_(False)
     given = iter(convolutions)
-    _put(student.stem, *next(given))
-    settings = student.settings
-    kept_outside = np.arange(_STEM)
-    for stage, (_, outward, count, _) in enumerate(_STAGES):
-        last = stage == len(_STAGES) - 1
-        outside = _largest(np.linalg.norm(head[0], axis=0), settings.outside) if last else np.arange(outward)
-        blocks = iter(student.stages[stage].children())
-        for number in range(count):
-            reduce = next(given)
-            shortcut = next(given) if number == 0 else None
-            middle, expand = next(given), next(given)
-            if number not in settings.blocks[stage]:
-                continue
-            block = next(blocks)
-            strength = _norms(middle[0], 1) * _norms(reduce[0], 0) * _norms(expand[0], 1)
-            inside = _largest(strength, settings.inside[stage])
-            inward = kept_outside if number == 0 else outside
-            _put(block.reduce, reduce[0][inside][:, inward], reduce[1][inside])
-            _put(block.middle, middle[0][inside][:, inside], middle[1][inside])
-            _put(block.expand, expand[0][outside][:, inside], expand[1][outside])
-            if shortcut is not None:
-                _put(block.shortcut, shortcut[0][outside][:, inward], shortcut[1][outside])
-        kept_outside = outside
-    _put(student.head, head[0][:, kept_outside], head[1])
+    weight, bias = next(given)
+    weight = weight / np.array(_DEVIATION, np.float32)[:, None, None]
+    # The same sums for a color less gray as for a color less the mean.
+    bias = bias + weight.sum(axis=(2, 3)) @ (GRAY - np.array(_MEAN, np.float32))
+    _put(teacher.stem, weight, bias)
+    for stage in teacher.stages:
+        for number, block in enumerate(stage.children()):
+            _put(block.reduce, *next(given))
+            if number == 0:
+                _put(block.shortcut, *next(given))
+            _put(block.middle, *next(given))
+            _put(block.expand, *next(given))
+    _put(teacher.head, *head)
+    return teacher
 
 
 def load_student(student: Student, file: Path) -> None:
@@ -208,17 +207,6 @@ def _put(layer: Any, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> 
     with torch.no_grad():
         layer.weight.copy_(torch.tensor(weight))
         layer.bias.copy_(torch.tensor(bias))
-
-
-def _norms(weight: NDArray[np.float32], axis: int) -> NDArray[np.float32]:
-    """The norm of the weights of each channel on this axis."""
-    moved = np.moveaxis(weight, axis, 0)
-    norms: NDArray[np.float32] = np.linalg.norm(moved.reshape(len(moved), -1), axis=1)
-    return norms
-
-
-def _largest(strength: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    return np.sort(np.argsort(-strength, kind="stable")[:count])
 
 
 def _read(file: Path) -> tuple[list[_Layer], _Layer]:

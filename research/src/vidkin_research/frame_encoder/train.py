@@ -21,17 +21,20 @@ from torch import nn
 
 from vidkin._base.toml import from_table, read_toml
 from vidkin.errors import InvalidArgumentError
+from vidkin_research.frame_encoder.fold import Normal, fold_teacher
 from vidkin_research.frame_encoder.material import Batch, Material, to_input
 from vidkin_research.frame_encoder.network import Student, StudentSettings, load_student, load_teacher
 from vidkin_research.frame_encoder.objective import ObjectiveSettings, objective_terms
 
-__all__ = ["Run", "TrainSettings", "fit_head", "open_run", "read_recipe", "train"]
+__all__ = ["Run", "TrainSettings", "begin", "open_run", "read_recipe", "train"]
 
 logger = logging.getLogger(__name__)
 
 STATE_FILE, CURVE_FILE = "state.pt", "curve.json"
 # Ridge of the first head, as a share of the mean square of a pooled value.
-_RIDGE = 0.1
+_RIDGE = 0.01
+# Size of a tensor that steps are at least a share of: shifts can begin at zero.
+_SMALLEST = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +45,15 @@ class TrainSettings:
         student: Architecture.
         objective: Weights of the terms.
         seed: Source of everything random.
+        folded: Pictures that the teacher is folded into a new student with, half of them edited.
         fitted: Pictures that the first head is fitted on, by least squares.
         steps: Length of the schedule; a run can be stopped and resumed anywhere.
         moments: Moments in a batch, with two views each.
         paired: Share of them that are pairs of moments of one scene.
         bank: Vectors of other pictures for InfoNCE.
-        learning_rate: Of the backbone, at its highest; it rises for ``warm_up`` steps and falls as a cosine.
-        head_rate: Of the last layer.
+        learning_rate: Of the tensors of the backbone at its highest, as a share of the root mean square of their
+            values at the start; it rises for ``warm_up`` steps and falls as a cosine.
+        head_rate: The same for the last layer.
         warm_up: Steps.
         weight_decay: Of AdamW.
         average: Decay of the running mean of the weights, which is what is measured and exported.
@@ -59,6 +64,7 @@ class TrainSettings:
     student: StudentSettings = field(default_factory=StudentSettings)
     objective: ObjectiveSettings = field(default_factory=ObjectiveSettings)
     seed: int = 57
+    folded: int = 1500
     fitted: int = 3000
     steps: int = 60_000
     moments: int = 24
@@ -91,7 +97,7 @@ class Run:
         student: The network.
         averaged: The running mean of its weights.
         optimizer: AdamW.
-        starts_anew: Whether its head is fitted before the first step.
+        teacher: File of the teacher that it is folded out of before the first step; None begins with what is there.
         step: Steps taken.
         seconds: Seconds that they took.
         curve: A row for each ten steps and each validation.
@@ -101,7 +107,7 @@ class Run:
     student: Student
     averaged: Student
     optimizer: torch.optim.Optimizer
-    starts_anew: bool = True
+    teacher: Path | None = None
     step: int = 0
     seconds: float = 0.0
     curve: list[dict[str, float]] = field(default_factory=list)
@@ -130,7 +136,7 @@ def open_run(folder: Path, settings: TrainSettings, *, teacher: Path | None = No
     Args:
         folder: The folder.
         settings: Recipe of the run.
-        teacher: File of a teacher, whose own layers a new run starts from; its head is fitted before the first step.
+        teacher: File of a teacher that a new run is folded out of before its first step.
         student: File of an exported student that a new run starts from instead, with the head that it has.
 
     Raises:
@@ -141,19 +147,10 @@ def open_run(folder: Path, settings: TrainSettings, *, teacher: Path | None = No
     fresh = not (folder / STATE_FILE).exists()
     if fresh and student is not None:
         load_student(network, student)
-    elif fresh and teacher is not None:
-        load_teacher(network, teacher)
     network.requires_grad_(False)
-    groups = [
-        {"params": list(network.trained()), "base": settings.learning_rate},
-        {"params": list(network.head.parameters()), "base": settings.head_rate},
-    ]
-    for group in groups:
-        for parameter in group["params"]:  # type: ignore[attr-defined]
-            parameter.requires_grad_(True)
-    optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    optimizer = _make_optimizer(network, settings)
     averaged = copy.deepcopy(network).requires_grad_(False)
-    run = Run(settings, network, averaged, optimizer, starts_anew=student is None)
+    run = Run(settings, network, averaged, optimizer, teacher=None if student is not None else teacher)
     if fresh:
         return run
     state: dict[str, Any] = torch.load(folder / STATE_FILE, map_location="cpu", weights_only=True)
@@ -190,8 +187,9 @@ def train(
         on_step: Callback that receives each step and its terms.
     """
     settings = run.settings
-    if run.step == 0 and run.starts_anew and settings.fitted:
-        fit_head(run, material)
+    if run.step == 0 and run.teacher is not None:
+        begin(run, load_teacher(run.teacher, side=settings.student.side), material)
+        run.save(folder)
         logger.info("first: %s", validate(run.averaged, material, settings))
     last = min(settings.steps, settings.steps if until is None else until)
     saved = begun = time.monotonic()
@@ -214,18 +212,29 @@ def train(
 
 
 @torch.no_grad()
-def fit_head(run: Run, material: Material) -> None:
-    """Fit the head of a new run, whose teacher's layers were cut, to the teacher's vectors by ridge regression.
+def begin(run: Run, teacher: Student, material: Material) -> None:
+    """Fold the teacher into the student of a run, and fit its head to the teacher's vectors by ridge regression.
 
-    On pictures as they are and on an edited view of each. The layers that are left still hold most of what the teacher
-    sees; its own head no longer fits them.
+    Both on pictures as they are and on edited views. The rates of the optimizer follow the new weights.
     """
+    settings = run.settings
+    random = np.random.default_rng([settings.seed, 8])
+    chosen = random.choice(material.training, size=settings.folded)
+    images = [
+        material.view(int(number), random, side=settings.student.side, edited=bool(place % 2))
+        for place, number in enumerate(chosen)
+    ]
+    fold_teacher(run.student, teacher, np.stack(images), seed=settings.seed, bfloat16=settings.bfloat16)
+    _fit_head(run, material)
+    run.averaged.load_state_dict(run.student.state_dict())
+    run.optimizer = _make_optimizer(run.student, settings)
+
+
+def _fit_head(run: Run, material: Material) -> None:
     settings = run.settings
     random = np.random.default_rng([settings.seed, 7])
     chosen = random.choice(material.training, size=settings.fitted)
-    width = run.student.head.in_features + 1
-    normal = torch.zeros(width, width, dtype=torch.float64)
-    right = torch.zeros(width, run.student.head.out_features, dtype=torch.float64)
+    normal = Normal(run.student.head.in_features, run.student.head.out_features)
     for first in range(0, len(chosen), settings.moments):
         numbers = chosen[first : first + settings.moments]
         images = [
@@ -234,19 +243,25 @@ def fit_head(run: Run, material: Material) -> None:
             for number in numbers
         ]
         with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
-            pooled = run.student.pooled(to_input(np.stack(images))).double()
-        design = torch.cat([pooled, torch.ones(len(pooled), 1, dtype=torch.float64)], dim=1)
-        targets = torch.from_numpy(material.vectors[numbers].astype(np.float64)).repeat(2, 1)
-        normal += design.T @ design
-        right += design.T @ targets
-    ridge = _RIDGE * normal.diagonal()[:-1].mean() * torch.eye(width, dtype=torch.float64)
-    ridge[-1, -1] = 0.0
-    solved = torch.linalg.solve(normal + ridge, right).float()
-    # Vectors do not depend on the scale of the head, but steps do: they are made for weights as large as the teacher's.
-    solved *= run.student.head.weight.square().mean().sqrt() / solved[:-1].square().mean().sqrt()
-    for student in (run.student, run.averaged):
-        student.head.weight.copy_(solved[:-1].T)
-        student.head.bias.copy_(solved[-1])
+            pooled = run.student.pooled(to_input(np.stack(images)))
+        normal.add(pooled, torch.from_numpy(material.vectors[numbers].astype(np.float32)).repeat(2, 1))
+    weight, shift = normal.solve(_RIDGE)
+    run.student.head.weight.copy_(weight)
+    run.student.head.bias.copy_(shift)
+
+
+def _make_optimizer(network: Student, settings: TrainSettings) -> torch.optim.Optimizer:
+    """AdamW whose steps are a share of the size of each tensor: one rate for all destroys those that are small."""
+    groups = []
+    for rate, parameters in (
+        (settings.learning_rate, network.trained()),
+        (settings.head_rate, network.head.parameters()),
+    ):
+        for parameter in parameters:
+            parameter.requires_grad_(True)
+            size = float(parameter.detach().square().mean().sqrt())
+            groups.append({"params": [parameter], "base": rate * max(size, _SMALLEST)})
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
 
 def _batches(material: Material, settings: TrainSettings, first: int, last: int) -> Iterator[Batch]:

@@ -1,0 +1,116 @@
+"""The teacher folded into a narrower student by least squares."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from vidkin_research.frame_encoder.fold import Normal, channels_to_keep, fold_teacher
+from vidkin_research.frame_encoder.material import to_input
+from vidkin_research.frame_encoder.network import Student, StudentSettings
+
+# A teacher with as many blocks as the public one, and few channels inside of them.
+WHOLE = StudentSettings(side=64, inside=(16, 16, 16, 16), outside=64)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def teacher() -> Student:
+    torch.manual_seed(2)
+    return Student(WHOLE).eval().requires_grad_(False)
+
+
+@pytest.fixture(scope="module")
+def images() -> NDArray[np.uint8]:
+    random = np.random.default_rng(4)
+    return np.kron(random.integers(256, size=(48, 16, 16, 3)), np.ones((1, 4, 4, 1))).astype(np.uint8)
+
+
+def pooled(student: Student, images: NDArray[np.uint8]) -> torch.Tensor:
+    with torch.no_grad():
+        return student.pooled(to_input(images))
+
+
+def test_normal_equations_find_a_linear_map_with_its_shift() -> None:
+    generator = torch.Generator().manual_seed(1)
+    weight, shift = torch.randn(3, 5, generator=generator), torch.randn(3, generator=generator)
+    normal = Normal(5, 3)
+    for _ in range(4):
+        rows = torch.randn(20, 5, generator=generator)
+        normal.add(rows, rows @ weight.T + shift)
+    found, found_shift = normal.solve(1e-9)
+    assert torch.allclose(found, weight, atol=1e-4)
+    assert torch.allclose(found_shift, shift, atol=1e-4)
+
+
+def test_products_are_summed_exactly_where_maps_are_in_bfloat16() -> None:
+    rows = torch.randn(500, 6, generator=torch.Generator().manual_seed(1))
+    one, other = Normal(6, 1), Normal(6, 1)
+    one.add(rows, rows[:, :1])
+    with torch.autocast("cpu", torch.bfloat16):
+        other.add(rows, rows[:, :1])
+    assert torch.equal(one.covariance(), other.covariance())
+
+
+@pytest.mark.parametrize("taps", [1, 9])
+def test_channels_that_others_can_make_up_for_leave_first(taps: int) -> None:
+    generator = torch.Generator().manual_seed(1)
+    own = torch.randn(4000, 4 * taps, generator=generator)
+    # Channels 4 and 5 are sums of the first two and of the last two, with large weights; 6 is of its own but unused.
+    first, second, third, fourth = own.split(taps, dim=1)
+    rows = torch.cat([own, first + second, third - fourth, torch.randn(4000, taps, generator=generator)], dim=1)
+    weights = torch.randn(3 * taps, 7 * taps, generator=generator)
+    weights[:, 4 * taps : 6 * taps] *= 9.0
+    weights[:, 6 * taps :] = 0.0
+    kept = channels_to_keep(torch.cov(rows.T).double(), weights, taps, 4).tolist()
+    assert len(kept) == 4
+    assert kept == sorted(kept)
+    assert 6 not in kept
+    # Each of the two sums and its parts hold two channels' worth.
+    assert len({0, 1, 4} & set(kept)) == len({2, 3, 5} & set(kept)) == 2
+
+
+def test_a_student_as_wide_as_the_teacher_is_the_teacher(teacher: Student, images: NDArray[np.uint8]) -> None:
+    student = Student(WHOLE)
+    fold_teacher(student, teacher, images, bfloat16=False)
+    expected = pooled(teacher, images)
+    assert float((pooled(student, images) - expected).square().sum() / expected.square().sum()) < 0.01
+
+
+def test_channels_that_say_the_same_twice_leave_without_a_loss(images: NDArray[np.uint8]) -> None:
+    torch.manual_seed(3)
+    teacher = Student(WHOLE).eval().requires_grad_(False)
+    for stage in teacher.stages:
+        for block in stage.children():
+            block.expand.weight *= 4.0
+            for layer in (block.reduce, block.middle):
+                layer.weight[8:], layer.bias[8:] = layer.weight[:8].clone(), layer.bias[:8].clone()
+    student, cut = (Student(replace(WHOLE, inside=(8, 8, 8, 8))) for _ in range(2))
+    fold_teacher(student, teacher, images, bfloat16=False)
+    state = teacher.state_dict()
+    cut.load_state_dict(
+        {name: state[name][tuple(slice(size) for size in value.shape)] for name, value in cut.state_dict().items()}
+    )
+    expected = pooled(teacher, images)
+    lost = [
+        float((pooled(each, images) - expected).square().sum() / (expected - expected.mean(dim=0)).square().sum())
+        for each in (student, cut)
+    ]
+    assert lost[0] < 0.02
+    assert lost[1] > 0.2
+
+
+def test_blocks_that_a_student_lacks_are_made_up_for(teacher: Student, images: NDArray[np.uint8]) -> None:
+    settings = replace(WHOLE, blocks=((0, 2), (0, 3), (0, 5), (0, 2)), outside=48)
+    student = Student(settings)
+    fold_teacher(student, teacher, images, bfloat16=False)
+    assert all(bool(value.isfinite().all()) for value in student.state_dict().values())
+    assert pooled(student, images).shape == (48, 48)
