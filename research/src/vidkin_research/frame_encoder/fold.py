@@ -1,10 +1,10 @@
-"""The teacher folded into a narrower student: channels leave every block, and what stays is fitted by least squares.
+"""Fold a teacher into a narrower student: prune the channels of every block and refit the rest by least squares.
 
-Block by block, from the first: those channels leave that are missed least once all others make up for them (the
-structured form of Hassibi and Stork 1993, "Second order derivatives for network pruning"), then every convolution is
-fitted by ridge regression to what the teacher's own block says of the same pictures (He, Zhang and Sun 2017, "Channel
-pruning for accelerating very deep neural networks"). Its inputs are the student's own maps, so each block makes up for
-what the blocks before it have lost. No gradient is taken.
+Block by block, from the first: remove the channels whose loss the remaining ones compensate best (structured form of
+Hassibi and Stork 1993, "Second order derivatives for network pruning"), then fit every convolution by ridge regression
+to the output of the teacher's block for the same images (He, Zhang and Sun 2017, "Channel pruning for accelerating very
+deep neural networks"). The inputs of each fit are the student's own maps, so each block also corrects the errors of the
+blocks before it. No gradients are computed.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ __all__ = ["Normal", "channels_to_keep", "fold_teacher"]
 logger = logging.getLogger(__name__)
 
 Maps = list[torch.Tensor]
-Places = list[torch.Tensor]
+Positions = list[torch.Tensor]
 
-# Pictures at a time, and positions of a map that count of each picture.
+# Images per batch, and sampled map positions per image.
 _BATCH, _POSITIONS = 32, 48
-# Ridge, as a share of the mean square of an input.
+# Relative to the mean square of the inputs.
 _RIDGE, _PRUNING_RIDGE = 1e-4, 1e-3
 
 
 class Normal:
-    """Normal equations of a linear map with a shift, from rows that come in pieces.
+    """Normal equations of a linear map with a bias, accumulated over batches of rows.
 
     Args:
-        inputs: Numbers of a row of inputs.
-        outputs: Numbers of a row of targets.
+        inputs: Number of columns of the inputs.
+        outputs: Number of columns of the targets.
     """
 
     def __init__(self, inputs: int, outputs: int) -> None:
@@ -48,20 +48,20 @@ class Normal:
         self._rows = 0
 
     def add(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
-        """Take rows of inputs [N, inputs] and of targets [N, outputs] into account."""
+        """Add rows of inputs [N, inputs] and targets [N, outputs]."""
         design = torch.cat([inputs, torch.ones(len(inputs), 1)], dim=1)
-        with torch.autocast("cpu", enabled=False):  # sums of products would be of eight bits otherwise
+        with torch.autocast("cpu", enabled=False):  # bfloat16 sums would keep 8 bits only
             self._squares += (design.T @ design).double()
             self._products += (design.T @ targets).double()
         self._rows += len(inputs)
 
     def covariance(self) -> torch.Tensor:
-        """Of the inputs, [inputs, inputs]."""
+        """Covariance of the inputs, [inputs, inputs]."""
         mean = self._squares[:-1, -1] / self._rows
         return self._squares[:-1, :-1] / self._rows - mean[:, None] * mean
 
     def solve(self, ridge: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """The weights [outputs, inputs] and the shift [outputs] of least squared error; the shift is free of charge."""
+        """The least-squares weights [outputs, inputs] and bias [outputs]; the ridge does not penalize the bias."""
         penalty = ridge * self._squares.diagonal()[:-1].mean() * torch.eye(len(self._squares), dtype=torch.float64)
         penalty[-1, -1] = 0.0
         solved = torch.linalg.solve(self._squares + penalty, self._products)
@@ -69,16 +69,16 @@ class Normal:
 
 
 def channels_to_keep(covariance: torch.Tensor, weights: torch.Tensor, taps: int, count: int) -> torch.Tensor:
-    """The channels of an input that are worth most to a linear layer, once the others make up for those that leave.
+    """Select the input channels that a linear layer needs most when the kept ones compensate for the removed ones.
 
     Args:
-        covariance: [C * taps, C * taps] of the inputs.
-        weights: [outputs, C * taps] of the layer.
-        taps: Inputs of one channel, next to each other: 9 for a 3 x 3 convolution.
-        count: Channels to keep.
+        covariance: Covariance of the inputs, [C * taps, C * taps].
+        weights: Weights of the layer, [outputs, C * taps].
+        taps: Adjacent inputs per channel: 9 for a 3 x 3 convolution.
+        count: Number of channels to keep.
 
     Returns:
-        Their numbers, rising.
+        Indices of the kept channels in ascending order.
     """
     channels = len(covariance) // taps
     strength = covariance.diagonal().mean()
@@ -90,10 +90,10 @@ def channels_to_keep(covariance: torch.Tensor, weights: torch.Tensor, taps: int,
         own = inverse.view(channels, taps, channels, taps)[left, :, left, :]
         lost = weights.view(-1, channels, taps)[:, left].permute(1, 2, 0)
         worth = (lost * torch.linalg.solve(own, lost)).sum(dim=(1, 2))
-        # One at a time: of two that say the same either can leave, not both.
+        # One at a time: of two identical channels either can be removed, but not both.
         leaving = left[worth.argmin()]
         inputs = leaving * taps + torch.arange(taps)
-        # The best weights of the others without these inputs, and the inverse covariance of the others.
+        # Compensate the weights of the other inputs, and reduce the inverse covariance to them.
         share = torch.linalg.solve(inverse[inputs][:, inputs], inverse[inputs])
         weights -= weights[:, inputs] @ share
         inverse -= inverse[inputs].T @ share
@@ -108,14 +108,14 @@ def channels_to_keep(covariance: torch.Tensor, weights: torch.Tensor, taps: int,
 def fold_teacher(
     student: Student, teacher: Student, images: NDArray[np.uint8], *, seed: int = 0, bfloat16: bool = True
 ) -> None:
-    """Fill a student but for its head, which is fitted to the teacher's vectors afterwards.
+    """Set all weights of a student except for its head, which is fitted to the teacher's vectors afterwards.
 
     Args:
-        student: The network to fill. Blocks that it lacks are made up for by the next one that it has.
+        student: The network to fill. Its next block compensates for a block of the teacher that it lacks.
         teacher: The whole network.
-        images: [N, side, side, 3] of bytes, some thousand, as they are and edited, in no order.
-        seed: Of the positions of the maps that count.
-        bfloat16: Whether maps are computed in bfloat16.
+        images: About a thousand images, plain and edited, shuffled; [N, side, side, 3], uint8.
+        seed: Seed of the sampled map positions.
+        bfloat16: Whether to compute maps in bfloat16.
     """
     random = torch.Generator().manual_seed(seed)
     student.stem.load_state_dict(teacher.stem.state_dict())
@@ -124,22 +124,23 @@ def fold_teacher(
     ours = list(theirs)
     for number, (stage, whole) in enumerate(zip(student.stages, teacher.stages, strict=True)):
         blocks = dict(zip(student.settings.blocks[number], stage.children(), strict=True))
-        outside = _streams(student, teacher, theirs, bfloat16) if number == len(student.stages) - 1 else None
-        for place, original in enumerate(whole.children()):
-            block = blocks.get(place)
+        outside = _select_outside(student, teacher, theirs, bfloat16) if number == len(student.stages) - 1 else None
+        for position, original in enumerate(whole.children()):
+            block = blocks.get(position)
             if block is not None:
                 with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
                     _fold_block(block, original, ours, theirs, outside, random)  # type: ignore[arg-type]
-                ours = _mapped(block, ours, bfloat16)
-            theirs = _mapped(original, theirs, bfloat16)
+                ours = _apply(block, ours, bfloat16)
+            theirs = _apply(original, theirs, bfloat16)
             if block is not None:
-                logger.info("stage %d, block %d: %.3f of its maps is lost", number, place, _lost(ours, theirs, outside))
+                lost = _unexplained(ours, theirs, outside)
+                logger.info("stage %d, block %d: %.3f of the variance of its maps is lost", number, position, lost)
 
 
-def _streams(student: Student, teacher: Student, maps: Maps, bfloat16: bool) -> torch.Tensor:
-    """Channels that leave the last stage of a student, from the maps that this stage of the teacher gets."""
+def _select_outside(student: Student, teacher: Student, maps: Maps, bfloat16: bool) -> torch.Tensor:
+    """Select the output channels of a student's last stage from the inputs of the teacher's last stage."""
     for block in teacher.stages[-1].children():
-        maps = _mapped(block, maps, bfloat16)
+        maps = _apply(block, maps, bfloat16)
     normal = Normal(teacher.head.in_features, 1)
     for each in maps:
         pooled = generalized_mean(each)
@@ -147,16 +148,16 @@ def _streams(student: Student, teacher: Student, maps: Maps, bfloat16: bool) -> 
     return channels_to_keep(normal.covariance(), teacher.head.weight, 1, student.settings.outside)
 
 
-def _mapped(block: Callable[[torch.Tensor], torch.Tensor], maps: Maps, bfloat16: bool) -> Maps:
+def _apply(block: Callable[[torch.Tensor], torch.Tensor], maps: Maps, bfloat16: bool) -> Maps:
     with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
         return [block(each) for each in maps]
 
 
-def _lost(ours: Maps, theirs: Maps, outside: torch.Tensor | None) -> float:
-    """The squared error of a student's maps, as a share of the variance of the teacher's."""
+def _unexplained(ours: Maps, theirs: Maps, outside: torch.Tensor | None) -> float:
+    """Squared error of a student's maps as a share of the variance of the teacher's maps."""
     wrong = spread = 0.0
     for own, their in zip(ours, theirs, strict=True):
-        right = _chosen(their, outside).float()
+        right = _select(their, outside).float()
         wrong += float((own.float() - right).square().sum())
         spread += float((right - right.mean(dim=(0, 2, 3), keepdim=True)).square().sum())
     return wrong / spread
@@ -165,41 +166,41 @@ def _lost(ours: Maps, theirs: Maps, outside: torch.Tensor | None) -> float:
 def _fold_block(
     block: Block, original: Block, ours: Maps, theirs: Maps, outside: torch.Tensor | None, random: torch.Generator
 ) -> None:
-    """Choose the channels inside of a block and fit its convolutions, in their order, to the original's.
+    """Select the inner channels of a block and fit its three convolutions in order.
 
     Args:
         block: The student's block.
         original: The teacher's block.
-        ours: Maps that the block gets.
-        theirs: Maps that the original gets.
-        outside: Channels of the original that leave the block; None for all.
-        random: Source of the positions that count.
+        ours: Inputs of the student's block.
+        theirs: Inputs of the teacher's block.
+        outside: Output channels of the teacher's block to fit; None for all.
+        random: Generator of the sampled positions.
     """
     stride = original.middle.stride[0]
-    before = list(_places(theirs, 1, _POSITIONS * stride * stride, random))
-    after = list(_places(theirs, stride, _POSITIONS, random))
+    before = list(_sample_positions(theirs, 1, _POSITIONS * stride * stride, random))
+    after = list(_sample_positions(theirs, stride, _POSITIONS, random))
     reduced = [original.reduce(each) for each in theirs]
     middled = [original.middle(functional.relu(each)) for each in reduced]
-    inner, outer = _channels(block, original, reduced, middled, outside, after)
+    inner, outer = _select_inside(block, original, reduced, middled, outside, after)
 
     normal = Normal(block.reduce.in_channels, len(inner))
-    for own, right, places in zip(ours, reduced, before, strict=True):
-        normal.add(_rows(own, places), _rows(right[:, inner], places))
+    for own, right, positions in zip(ours, reduced, before, strict=True):
+        normal.add(_rows(own, positions), _rows(right[:, inner], positions))
     _put(block.reduce, *normal.solve(_RIDGE))
 
     maps = [functional.relu(block.reduce(each)) for each in ours]
     normal = Normal(9 * len(inner), len(outer))
-    for own, right, places in zip(maps, middled, after, strict=True):
-        normal.add(_patches(own, stride, places), _rows(right[:, outer], places))
+    for own, right, positions in zip(maps, middled, after, strict=True):
+        normal.add(_patches(own, stride, positions), _rows(right[:, outer], positions))
     _put(block.middle, *normal.solve(_RIDGE))
 
     widens = isinstance(block.shortcut, nn.Conv2d)
     entering = block.reduce.in_channels if widens else 0
     normal = Normal(len(outer) + entering, block.expand.out_channels)
-    for own, inside, their, right, places in zip(ours, maps, theirs, middled, after, strict=True):
-        leaving = _chosen(original.expand(functional.relu(right)) + original.shortcut(their), outside)
-        inputs, targets = _rows(functional.relu(block.middle(inside)), places), _rows(leaving, places)
-        entered = _rows(own[:, :, ::stride, ::stride], places)
+    for own, inside, their, right, positions in zip(ours, maps, theirs, middled, after, strict=True):
+        leaving = _select(original.expand(functional.relu(right)) + original.shortcut(their), outside)
+        inputs, targets = _rows(functional.relu(block.middle(inside)), positions), _rows(leaving, positions)
+        entered = _rows(own[:, :, ::stride, ::stride], positions)
         if widens:
             normal.add(torch.cat([inputs, entered], dim=1), targets)
         else:
@@ -210,48 +211,48 @@ def _fold_block(
         _put(block.shortcut, weight[:, len(outer) :], torch.zeros_like(shift))
 
 
-def _channels(
-    block: Block, original: Block, reduced: Maps, middled: Maps, outside: torch.Tensor | None, places: Places
+def _select_inside(
+    block: Block, original: Block, reduced: Maps, middled: Maps, outside: torch.Tensor | None, positions: Positions
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Channels of the original that stay before its middle convolution, and after it."""
+    """Select the channels of the teacher's block to keep before and after its middle convolution."""
     count, stride = block.reduce.out_channels, original.middle.stride[0]
     expand = original.expand.weight.flatten(1)
     normal = Normal(original.middle.out_channels, 1)
-    for each, there in zip(middled, places, strict=True):
-        rows = _rows(functional.relu(each), there)
+    for each, sampled in zip(middled, positions, strict=True):
+        rows = _rows(functional.relu(each), sampled)
         normal.add(rows, rows[:, :1])
     outer = channels_to_keep(normal.covariance(), expand if outside is None else expand[outside], 1, count)
     if count == original.reduce.out_channels:
         return torch.arange(count), outer
     normal = Normal(9 * original.reduce.out_channels, 1)
-    for each, there in zip(reduced, places, strict=True):
-        rows = _patches(functional.relu(each), stride, there)
+    for each, sampled in zip(reduced, positions, strict=True):
+        rows = _patches(functional.relu(each), stride, sampled)
         normal.add(rows, rows[:, :1])
     return channels_to_keep(normal.covariance(), original.middle.weight.flatten(1)[outer], 9, count), outer
 
 
-def _places(maps: Maps, stride: int, count: int, random: torch.Generator) -> Iterator[torch.Tensor]:
-    """For each batch of maps, positions [N, count] that count, of the maps that a stride leaves."""
+def _sample_positions(maps: Maps, stride: int, count: int, random: torch.Generator) -> Iterator[torch.Tensor]:
+    """Sample positions [N, count] of the strided maps for each batch."""
     for each in maps:
         height, width = (-(-size // stride) for size in each.shape[2:])
         total = height * width
         yield torch.stack([torch.randperm(total, generator=random)[: min(count, total)] for _ in each])
 
 
-def _rows(maps: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+def _rows(maps: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     """Values [N * P, C] of maps [N, C, H, W] at positions [N, P]."""
     channels = maps.shape[1]
-    chosen = maps.flatten(2).gather(2, places[:, None].expand(-1, channels, -1))
+    chosen = maps.flatten(2).gather(2, positions[:, None].expand(-1, channels, -1))
     return chosen.transpose(1, 2).reshape(-1, channels).float()
 
 
-def _patches(maps: torch.Tensor, stride: int, places: torch.Tensor) -> torch.Tensor:
-    """What a 3 x 3 convolution sees at positions [N, P] of its output, [N * P, 9 * C]."""
+def _patches(maps: torch.Tensor, stride: int, positions: torch.Tensor) -> torch.Tensor:
+    """Inputs [N * P, 9 * C] of a 3 x 3 convolution at positions [N, P] of its output."""
     unfolded = functional.unfold(maps.float(), 3, padding=1, stride=stride)
-    return _rows(unfolded[..., None], places)
+    return _rows(unfolded[..., None], positions)
 
 
-def _chosen(maps: torch.Tensor, channels: torch.Tensor | None) -> torch.Tensor:
+def _select(maps: torch.Tensor, channels: torch.Tensor | None) -> torch.Tensor:
     return maps if channels is None else maps[:, channels]
 
 
