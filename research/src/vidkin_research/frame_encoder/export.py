@@ -20,7 +20,7 @@ from vidkin_research.frame_encoder.held_back import HELD_BACK_EDITS
 from vidkin_research.frame_encoder.material import Material
 from vidkin_research.frame_encoder.network import GRAY, Student
 from vidkin_research.frame_encoder.sources import FOLDERS, PACKAGES
-from vidkin_research.frame_encoder.train import Run
+from vidkin_research.frame_encoder.train import Run, finish
 
 __all__ = ["export_student", "provenance"]
 
@@ -41,9 +41,9 @@ class _OfPixels(nn.Module):
 
 
 def export_student(run: Run, material: Material, target: Path, *, teacher: str) -> Path:
-    """Write the averaged weights of a run, and ``TARGET.json`` with where they come from.
+    """Write the averaged weights of a run with a whitening head, and ``TARGET.json`` with their provenance.
 
-    The input is ``image``, uint8 [N, side, side, 3] in RGB, the output ``embedding``, unit vectors [N, 512]. Weights
+    The input is ``image``, uint8 [N, side, side, 3] in RGB, the output ``embedding``, unit vectors [N, D]. Weights
     are stored and maps computed in eight bits, weights with a scale for each channel.
 
     Args:
@@ -59,7 +59,7 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
     quantization = import_part("onnxruntime.quantization", extra="export")
     side = run.settings.student.side
     target.parent.mkdir(parents=True, exist_ok=True)
-    student = run.averaged.eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    student = finish(run, material).to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     with tempfile.TemporaryDirectory(dir=target.parent) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the exporter itself; the other one needs another package
         whole, prepared = Path(folder, "whole.onnx"), Path(folder, "prepared.onnx")

@@ -173,7 +173,7 @@ def load_teacher(file: Path, *, side: int) -> Student:
 
 
 def load_student(student: Student, file: Path) -> None:
-    """Fill a student from an exported one of the same architecture, to go on where only that file is left.
+    """Fill a student except for its head from an exported one of the same architecture.
 
     Args:
         student: The network to fill.
@@ -186,6 +186,8 @@ def load_student(student: Student, file: Path) -> None:
     _, values = _open(file)
     with torch.no_grad():
         for name, parameter in student.named_parameters():
+            if name.startswith("head."):
+                continue
             try:
                 stored = torch.tensor(values(f"student.{name}"))
             except KeyError:

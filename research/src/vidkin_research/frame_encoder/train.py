@@ -25,8 +25,9 @@ from vidkin_research.frame_encoder.fold import Normal, fold_teacher
 from vidkin_research.frame_encoder.material import Batch, Material, to_input
 from vidkin_research.frame_encoder.network import Student, StudentSettings, load_student, load_teacher
 from vidkin_research.frame_encoder.objective import ObjectiveSettings, objective_terms
+from vidkin_research.frame_encoder.whitening import fit_whitening
 
-__all__ = ["Run", "TrainSettings", "begin", "open_run", "read_recipe", "train"]
+__all__ = ["Run", "TrainSettings", "begin", "finish", "open_run", "read_recipe", "train"]
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +60,10 @@ class TrainSettings:
         average: Decay of the running mean of the weights, which is what is measured and exported.
         validate: Steps between validations.
         bfloat16: Whether to compute in bfloat16.
+        dimension: Length of the vectors that are exported.
+        whitened: Images that the exported head is fitted on, with two edited views each.
+        whitening_ridge: See `vidkin_research.frame_encoder.whitening.fit_whitening`.
+        whitening_power: The same.
     """
 
     student: StudentSettings = field(default_factory=StudentSettings)
@@ -77,6 +82,10 @@ class TrainSettings:
     average: float = 0.998
     validate: int = 400
     bfloat16: bool = False
+    dimension: int = 256
+    whitened: int = 4000
+    whitening_ridge: float = 0.1
+    whitening_power: float = 0.5
 
 
 def read_recipe(file: Path) -> TrainSettings:
@@ -97,7 +106,8 @@ class Run:
         student: The network.
         averaged: The running mean of its weights.
         optimizer: AdamW.
-        teacher: File of the teacher that it is folded out of before the first step; None begins with what is there.
+        teacher: File of the teacher to fold into the student before the first step, if any.
+        head_is_fitted: False for a student from a file, whose head is fitted before the first step.
         step: Steps taken.
         seconds: Seconds that they took.
         curve: A row for each ten steps and each validation.
@@ -108,6 +118,7 @@ class Run:
     averaged: Student
     optimizer: torch.optim.Optimizer
     teacher: Path | None = None
+    head_is_fitted: bool = True
     step: int = 0
     seconds: float = 0.0
     curve: list[dict[str, float]] = field(default_factory=list)
@@ -136,8 +147,8 @@ def open_run(folder: Path, settings: TrainSettings, *, teacher: Path | None = No
     Args:
         folder: The folder.
         settings: Recipe of the run.
-        teacher: File of a teacher that a new run is folded out of before its first step.
-        student: File of an exported student that a new run starts from instead, with the head that it has.
+        teacher: File of a teacher that is folded into the student of a new run before its first step.
+        student: File of an exported student that a new run starts from instead; its head is fitted anew.
 
     Raises:
         InvalidArgumentError: The folder has a run with other settings; only its length may change.
@@ -150,7 +161,8 @@ def open_run(folder: Path, settings: TrainSettings, *, teacher: Path | None = No
     network.requires_grad_(False)
     optimizer = _make_optimizer(network, settings)
     averaged = copy.deepcopy(network).requires_grad_(False)
-    run = Run(settings, network, averaged, optimizer, teacher=None if student is not None else teacher)
+    begun_with = None if not fresh or student is not None else teacher
+    run = Run(settings, network, averaged, optimizer, teacher=begun_with, head_is_fitted=not fresh or student is None)
     if fresh:
         return run
     state: dict[str, Any] = torch.load(folder / STATE_FILE, map_location="cpu", weights_only=True)
@@ -187,8 +199,8 @@ def train(
         on_step: Callback that receives each step and its terms.
     """
     settings = run.settings
-    if run.step == 0 and run.teacher is not None:
-        begin(run, load_teacher(run.teacher, side=settings.student.side), material)
+    if run.step == 0 and (run.teacher is not None or not run.head_is_fitted):
+        begin(run, load_teacher(run.teacher, side=settings.student.side) if run.teacher else None, material)
         run.save(folder)
         logger.info("first: %s", validate(run.averaged, material, settings))
     last = min(settings.steps, settings.steps if until is None else until)
@@ -212,19 +224,20 @@ def train(
 
 
 @torch.no_grad()
-def begin(run: Run, teacher: Student, material: Material) -> None:
-    """Fold the teacher into the student of a run, and fit its head to the teacher's vectors by ridge regression.
+def begin(run: Run, teacher: Student | None, material: Material) -> None:
+    """Fold a teacher into the student of a run, if one is given, and fit its head by ridge regression.
 
-    Both on pictures as they are and on edited views. The rates of the optimizer follow the new weights.
+    Both use plain images and edited views. The rates of the optimizer follow the new weights.
     """
     settings = run.settings
-    random = np.random.default_rng([settings.seed, 8])
-    chosen = random.choice(material.training, size=settings.folded)
-    images = [
-        material.view(int(number), random, side=settings.student.side, edited=bool(place % 2))
-        for place, number in enumerate(chosen)
-    ]
-    fold_teacher(run.student, teacher, np.stack(images), seed=settings.seed, bfloat16=settings.bfloat16)
+    if teacher is not None:
+        random = np.random.default_rng([settings.seed, 8])
+        chosen = random.choice(material.training, size=settings.folded)
+        images = [
+            material.view(int(number), random, side=settings.student.side, edited=bool(position % 2))
+            for position, number in enumerate(chosen)
+        ]
+        fold_teacher(run.student, teacher, np.stack(images), seed=settings.seed, bfloat16=settings.bfloat16)
     _fit_head(run, material)
     run.averaged.load_state_dict(run.student.state_dict())
     run.optimizer = _make_optimizer(run.student, settings)
@@ -248,6 +261,51 @@ def _fit_head(run: Run, material: Material) -> None:
     weight, shift = normal.solve(_RIDGE)
     run.student.head.weight.copy_(weight)
     run.student.head.bias.copy_(shift)
+
+
+@torch.no_grad()
+def finish(run: Run, material: Material) -> Student:
+    """Copy the averaged network, with a learned whitening of its pooled maps as its head.
+
+    Training needs a head that answers in the teacher's space; search needs one under which edits matter least.
+    """
+    settings, student = run.settings, copy.deepcopy(run.averaged).eval()
+    random = np.random.default_rng([settings.seed, 9])
+    chosen = random.choice(
+        material.training, size=settings.whitened, replace=settings.whitened > len(material.training)
+    )
+    features = np.stack([_pool(student, material, chosen, random, settings, edited=view > 0) for view in range(3)])
+    projection = fit_whitening(
+        features[0],
+        features[1:],
+        dimension=settings.dimension,
+        ridge=settings.whitening_ridge,
+        power=settings.whitening_power,
+    )
+    student.head = nn.Linear(projection.shape[1], projection.shape[0]).requires_grad_(False)
+    # Unit vectors do not depend on the scale.
+    student.head.weight.copy_(torch.from_numpy(projection / np.abs(projection).max()))
+    student.head.bias.zero_()
+    return student
+
+
+def _pool(
+    student: Student,
+    material: Material,
+    chosen: NDArray[np.int64],
+    random: np.random.Generator,
+    settings: TrainSettings,
+    *,
+    edited: bool,
+) -> NDArray[np.float64]:
+    """Pooled maps of unit length, [N, D], of images as they are or edited."""
+    side, pieces = settings.student.side, []
+    for first in range(0, len(chosen), 2 * settings.moments):
+        numbers = chosen[first : first + 2 * settings.moments]
+        images = np.stack([material.view(int(number), random, side=side, edited=edited) for number in numbers])
+        with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
+            pieces.append(nn.functional.normalize(student.pooled(to_input(images)), dim=1))
+    return torch.cat(pieces).double().numpy()
 
 
 def _make_optimizer(network: Student, settings: TrainSettings) -> torch.optim.Optimizer:
