@@ -63,6 +63,10 @@ def main() -> None:
     measuring = steps.add_parser("measure")
     measuring.add_argument("--videos", type=Path, required=True, help="the collection that copy_halves.HALVES divides")
     measuring.add_argument("--distractors", type=Path, nargs="*", default=[], help="folders of other videos")
+    measuring.add_argument(
+        "--others", type=Path, help="folder of unrelated videos, among which edited copies look for their sources"
+    )
+    measuring.add_argument("--views", action="store_true", help="those queries bring views of their frames as well")
     measuring.add_argument("--half", choices=get_args(Half), default="held-back", help="of the collection")
     measuring.add_argument("--size", choices=_SIZES, default="small")
     measuring.add_argument("--threads", type=int, default=1)
@@ -125,7 +129,8 @@ def _measure(given: argparse.Namespace) -> dict[str, Any]:
     # The longest recording of each family; all of them are single shots.
     longest = {each.family: each for each in sorted(recordings, key=lambda each: each.duration)}
     shots = [each.path for each in longest.values() if each.duration >= _SHOT]
-    rows = {}
+    others = [found.path for found in find_recordings(given.others)] if given.others else []
+    rows: dict[str, dict[str, Any]] = {}
     for network in networks:
         store = raw_vectors.VectorStore(network, folder / "vectors", threads=given.threads)
         logging.info("%s", network.name)
@@ -136,6 +141,10 @@ def _measure(given: argparse.Namespace) -> dict[str, Any]:
             "moments": raw_vectors.measure_moments(store, shots),
             **raw_vectors.measure_copies(store, copies),
         }
+        if others:
+            rows[network.name]["edited queries"] = raw_vectors.measure_edited_queries(
+                store, copies, others, views=given.views
+            )
     return {
         "machine": describe_machine(),
         "material": {

@@ -20,7 +20,9 @@ from vidkin_research.frame_encoder.held_back import HELD_BACK_EDITS
 from vidkin_research.frame_encoder.material import Material
 from vidkin_research.frame_encoder.network import GRAY, Student
 from vidkin_research.frame_encoder.sources import FOLDERS, PACKAGES
-from vidkin_research.frame_encoder.train import Run, finish
+from vidkin_research.frame_encoder.teacher import open_pixel_encoder
+from vidkin_research.frame_encoder.train import Run
+from vidkin_research.frame_encoder.whitening import fit_whitening
 
 __all__ = ["export_student", "provenance"]
 
@@ -29,22 +31,23 @@ _OPSET = 17
 _MEASURED, _BATCH = 96, 8
 
 
-class _OfPixels(nn.Module):
-    """A student of frames [N, side, side, 3] of bytes."""
+class _Pooled(nn.Module):
+    """The pooled maps of a student, of unit length, for frames [N, side, side, 3] of bytes."""
 
     def __init__(self, student: Student) -> None:
         super().__init__()
         self.student = student
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
-        return self.student(image.permute(0, 3, 1, 2).float())  # type: ignore[no-any-return]
+        return nn.functional.normalize(self.student.pooled(image.permute(0, 3, 1, 2).float()), dim=1)
 
 
 def export_student(run: Run, material: Material, target: Path, *, teacher: str) -> Path:
     """Write the averaged weights of a run with a whitening head, and ``TARGET.json`` with their provenance.
 
     The input is ``image``, uint8 [N, side, side, 3] in RGB, the output ``embedding``, unit vectors [N, D]. Weights
-    are stored and maps computed in eight bits, weights with a scale for each channel.
+    are stored and maps computed in eight bits, weights with a scale for each channel. The head of training answers in
+    the teacher's space; the exported one is fitted to the network in eight bits, so that it knows the noise of these.
 
     Args:
         run: The run.
@@ -59,17 +62,17 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
     quantization = import_part("onnxruntime.quantization", extra="export")
     side = run.settings.student.side
     target.parent.mkdir(parents=True, exist_ok=True)
-    student = finish(run, material).to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    student = run.averaged.eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     with tempfile.TemporaryDirectory(dir=target.parent) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the exporter itself; the other one needs another package
         whole, prepared = Path(folder, "whole.onnx"), Path(folder, "prepared.onnx")
         torch.onnx.export(
-            _OfPixels(student),
+            _Pooled(student),
             (torch.zeros(2, side, side, 3, dtype=torch.uint8),),
             str(whole),
             input_names=["image"],
-            output_names=["embedding"],
-            dynamic_axes={"image": {0: "frames"}, "embedding": {0: "frames"}},
+            output_names=["pooled"],
+            dynamic_axes={"image": {0: "frames"}, "pooled": {0: "frames"}},
             opset_version=_OPSET,
             dynamo=False,
         )
@@ -78,12 +81,13 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
             str(prepared),
             str(target),
             _Measured(material, side),
-            op_types_to_quantize=["Conv", "Add", "Relu", "MaxPool", "Gemm"],
+            op_types_to_quantize=["Conv", "Add", "Relu", "MaxPool"],
             per_channel=True,
             weight_type=quantization.QuantType.QInt8,
             activation_type=quantization.QuantType.QUInt8,
         )
         _take_bytes(target)
+    _append_whitening(target, _fit_head(target, run, material))
     target.with_suffix(".json").write_text(json.dumps(provenance(run, teacher), indent=1) + "\n")
     return target
 
@@ -111,6 +115,56 @@ def _take_bytes(file: Path) -> None:
     used = {name for node in graph.node for name in node.input}
     for tensor in [each for each in graph.initializer if each.name not in used]:
         graph.initializer.remove(tensor)
+    onnx.save(model, str(file))
+
+
+def _fit_head(file: Path, run: Run, material: Material) -> NDArray[np.float64]:
+    """Fit a whitening to the pooled maps of the network in a file, with two edited views of each image."""
+    settings, encode = run.settings, open_pixel_encoder(f"onnx:{file}")
+    random = np.random.default_rng([settings.seed, 9])
+    chosen = random.choice(
+        material.training, size=settings.whitened, replace=settings.whitened > len(material.training)
+    )
+    features = [
+        encode(
+            np.stack(
+                [
+                    material.view(int(number), random, side=settings.student.side, edited=view > 0)
+                    for number in chosen[first : first + _BATCH]
+                ]
+            )
+        )
+        for view in range(3)
+        for first in range(0, len(chosen), _BATCH)
+    ]
+    plain, *edited = np.split(np.concatenate(features).astype(np.float64), 3)
+    return fit_whitening(
+        plain,
+        np.stack(edited),
+        dimension=settings.dimension,
+        ridge=settings.whitening_ridge,
+        power=settings.whitening_power,
+    )
+
+
+def _append_whitening(file: Path, projection: NDArray[np.float64]) -> None:
+    """Project the output of a network and normalize it again; the projection is stored in 16 bits."""
+    onnx = import_part("onnx", extra="export")
+    model = onnx.load(str(file))
+    graph = model.graph
+    stored = (projection.T / np.abs(projection).max()).astype(np.float16)
+    graph.initializer.append(onnx.numpy_helper.from_array(stored, "whitening16"))
+    graph.node.extend(
+        [
+            onnx.helper.make_node("Cast", ["whitening16"], ["whitening"], to=onnx.TensorProto.FLOAT),
+            onnx.helper.make_node("MatMul", ["pooled", "whitening"], ["whitened"]),
+            onnx.helper.make_node("LpNormalization", ["whitened"], ["embedding"], axis=1, p=2),
+        ]
+    )
+    output = onnx.helper.make_tensor_value_info("embedding", onnx.TensorProto.FLOAT, ["frames", stored.shape[1]])
+    del graph.output[:]
+    graph.output.append(output)
+    onnx.checker.check_model(model)
     onnx.save(model, str(file))
 
 

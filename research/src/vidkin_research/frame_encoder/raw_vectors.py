@@ -31,6 +31,7 @@ __all__ = [
     "Network",
     "mean_of_best",
     "measure_copies",
+    "measure_edited_queries",
     "measure_moments",
     "measure_speed",
     "measure_views",
@@ -38,12 +39,23 @@ __all__ = [
 ]
 
 Vectors = NDArray[np.float32]
+Box = tuple[float, float, float, float]
 
 # Decoded frames have this shorter side, from which each network's square is made.
 _SHORT_SIDE = 288
 _BATCH = 8
+# Views of a query: halves, quarters and the center, as left, top, right and bottom in shares of the frame.
+_VIEWS = (
+    (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0), (0.0, 0.0, 1.0, 0.5), (0.0, 0.5, 1.0, 1.0),
+    (0.0, 0.0, 0.5, 0.5), (0.5, 0.0, 1.0, 0.5), (0.0, 0.5, 0.5, 1.0), (0.5, 0.5, 1.0, 1.0),
+    (0.25, 0.25, 0.75, 0.75),
+)  # fmt: skip
+# A view must be this much closer than the whole frame: each of them brings unrelated videos along.
+_VIEW_MARGIN = 0.1
 # Seconds of a single shot that its moments are measured on.
 _MAX_SHOT = 30.0
+# Seconds of an unrelated video.
+_OTHER_SECONDS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +107,13 @@ class VectorStore:
         self._encode: PixelEncoder | None = None
         self._threads = threads
 
-    def vectors(self, video: Path, *, start: float = 0.0, end: float | None = None) -> tuple[Vectors, list[float]]:
-        """[T, D] vectors of a video's frames and the times of the frames in seconds."""
+    def vectors(
+        self, video: Path, *, start: float = 0.0, end: float | None = None, view: Box | None = None
+    ) -> tuple[Vectors, list[float]]:
+        """[T, D] vectors of a video's frames, or of one view of them, and the times of the frames in seconds."""
         made_of = f"{video.resolve()} {video.stat().st_size} {start} {end}"
+        if view is not None:
+            made_of += f" {view}"
         if self._rate != 1.0:
             made_of += f" {self._rate}"
         file = self._folder / f"{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.npz"
@@ -105,7 +121,7 @@ class VectorStore:
             with np.load(file) as stored:
                 return stored["vectors"], stored["times"].tolist()
         frames = read_frames(video, rate=self._rate, start=start, end=end, short_side=_SHORT_SIDE, threads=1)
-        vectors = self.encode(list(frames.images))
+        vectors = self.encode([image if view is None else _crop(image, view) for image in frames.images])
         self._folder.mkdir(parents=True, exist_ok=True)
         partial = file.with_suffix(".partial.npz")
         np.savez(partial, vectors=vectors, times=np.asarray(frames.timestamps))
@@ -149,6 +165,58 @@ def measure_copies(
     }
 
 
+def measure_edited_queries(
+    store: VectorStore, material: CopyMaterial, others: Sequence[Path], *, views: bool = False
+) -> dict[str, Any]:
+    """Each edited copy as a query for its source, among the other sources and unrelated videos.
+
+    The index holds whole frames. Other stretches of the source's own recording are left out.
+
+    Args:
+        store: Vectors of one network.
+        material: Sources and their edited copies.
+        others: Unrelated videos, of which the first seconds count.
+        views: Whether queries bring views of their frames as well, each of which counts if it is closer by a margin.
+
+    Returns:
+        mAP and micro-AP of all queries, of each family and of each edit.
+    """
+    copies = [video for video in material.gallery if video.source is not None and video.edit in EDITS]
+    gallery = [store.vectors(query.path)[0] for query in material.queries]
+    gallery += [store.vectors(video, end=_OTHER_SECONDS)[0] for video in others]
+    scores = np.zeros((len(copies), len(gallery)))
+    truth = np.zeros_like(scores)
+    for row, copy in enumerate(copies):
+        whole = store.vectors(copy.path)[0]
+        scores[row] = [mean_of_best(whole, target) for target in gallery]
+        for view in _VIEWS if views else ():
+            part = store.vectors(copy.path, view=view)[0]
+            scores[row] = np.maximum(scores[row], [mean_of_best(part, target) - _VIEW_MARGIN for target in gallery])
+        for column, query in enumerate(material.queries):
+            truth[row, column] = 1 if query == copy.source else -1 if query.recording.family == copy.family else 0
+    groups = {"everything": np.ones(len(copies), dtype=bool)}
+    for name in sorted({copy.edit_family for copy in copies if copy.edit_family}) + sorted({c.edit for c in copies}):
+        groups[name] = np.array([name in (copy.edit_family, copy.edit) for copy in copies])
+    return {name: _edited_row(scores[rows], truth[rows]) for name, rows in groups.items()}
+
+
+def _edited_row(scores: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[str, float]:
+    """Mean and micro average precision of queries [Q, G] with one right video each; -1 of the truth is left out."""
+    precisions = [_average_precision(row[of != -1], of[of != -1] > 0) for row, of in zip(scores, truth, strict=True)]
+    counted = truth >= 0
+    return {
+        "queries": len(scores),
+        "map": round(float(np.mean(precisions)), 4),
+        "micro_ap": round(_average_precision(scores[counted], truth[counted] > 0), 4),
+    }
+
+
+def _crop(image: NDArray[np.uint8], box: Box) -> NDArray[np.uint8]:
+    height, width = image.shape[:2]
+    left, top, right, bottom = (round(share * size) for share, size in zip(box, (width, height) * 2, strict=True))
+    return image[top:bottom, left:right]
+
+
 def _row(group: GroupFigures) -> dict[str, float]:
     return {
         "copies": group.copies,
@@ -181,7 +249,7 @@ def measure_moments(store: VectorStore, shots: Sequence[Path]) -> dict[str, floa
     }
 
 
-def _average_precision(scores: NDArray[np.float32], right: NDArray[np.bool_]) -> float:
+def _average_precision(scores: NDArray[np.floating[Any]], right: NDArray[np.bool_]) -> float:
     ranked = right.ravel()[np.argsort(-scores.ravel(), kind="stable")]
     hits = np.flatnonzero(ranked)
     return float((np.arange(1, len(hits) + 1) / (hits + 1)).mean())

@@ -25,9 +25,8 @@ from vidkin_research.frame_encoder.fold import Normal, fold_teacher
 from vidkin_research.frame_encoder.material import Batch, Material, to_input
 from vidkin_research.frame_encoder.network import Student, StudentSettings, load_student, load_teacher
 from vidkin_research.frame_encoder.objective import ObjectiveSettings, objective_terms
-from vidkin_research.frame_encoder.whitening import fit_whitening
 
-__all__ = ["Run", "TrainSettings", "begin", "finish", "open_run", "read_recipe", "train"]
+__all__ = ["Run", "TrainSettings", "begin", "open_run", "read_recipe", "train"]
 
 logger = logging.getLogger(__name__)
 
@@ -261,51 +260,6 @@ def _fit_head(run: Run, material: Material) -> None:
     weight, shift = normal.solve(_RIDGE)
     run.student.head.weight.copy_(weight)
     run.student.head.bias.copy_(shift)
-
-
-@torch.no_grad()
-def finish(run: Run, material: Material) -> Student:
-    """Copy the averaged network, with a learned whitening of its pooled maps as its head.
-
-    Training needs a head that answers in the teacher's space; search needs one under which edits matter least.
-    """
-    settings, student = run.settings, copy.deepcopy(run.averaged).eval()
-    random = np.random.default_rng([settings.seed, 9])
-    chosen = random.choice(
-        material.training, size=settings.whitened, replace=settings.whitened > len(material.training)
-    )
-    features = np.stack([_pool(student, material, chosen, random, settings, edited=view > 0) for view in range(3)])
-    projection = fit_whitening(
-        features[0],
-        features[1:],
-        dimension=settings.dimension,
-        ridge=settings.whitening_ridge,
-        power=settings.whitening_power,
-    )
-    student.head = nn.Linear(projection.shape[1], projection.shape[0]).requires_grad_(False)
-    # Unit vectors do not depend on the scale.
-    student.head.weight.copy_(torch.from_numpy(projection / np.abs(projection).max()))
-    student.head.bias.zero_()
-    return student
-
-
-def _pool(
-    student: Student,
-    material: Material,
-    chosen: NDArray[np.int64],
-    random: np.random.Generator,
-    settings: TrainSettings,
-    *,
-    edited: bool,
-) -> NDArray[np.float64]:
-    """Pooled maps of unit length, [N, D], of images as they are or edited."""
-    side, pieces = settings.student.side, []
-    for first in range(0, len(chosen), 2 * settings.moments):
-        numbers = chosen[first : first + 2 * settings.moments]
-        images = np.stack([material.view(int(number), random, side=side, edited=edited) for number in numbers])
-        with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
-            pieces.append(nn.functional.normalize(student.pooled(to_input(images)), dim=1))
-    return torch.cat(pieces).double().numpy()
 
 
 def _make_optimizer(network: Student, settings: TrainSettings) -> torch.optim.Optimizer:
