@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import numbers
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import wraps
-from typing import Any, ParamSpec, TypeGuard, TypeVar
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, partial, wraps
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin
 
 from vidkin.errors import InvalidArgumentError
 
@@ -20,127 +25,60 @@ _LARGEST_WHOLE = 1 << 53
 _LARGEST = 1e15
 
 
-def _is_whole(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        return False
-    return abs(int(value)) < _LARGEST_WHOLE
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What an annotation, or a part of a union, accepts: in words, and as a function."""
 
-
-def _is_number(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        return False
-    # NaN is no number, and infinity is none that could be counted or waited for.
-    return abs(float(value)) <= _LARGEST
-
-
-def _is_path(value: object) -> bool:
-    return isinstance(value, str | os.PathLike) and bool(os.fspath(value))
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_sized(value: object) -> TypeGuard[Collection[object]]:
-    return isinstance(value, list | tuple | set | frozenset | dict)
-
-
-def _is_paths(value: object) -> bool:
-    return _is_sized(value) and all(map(_is_path, value))
-
-
-def _is_texts(value: object) -> bool:
-    return _is_sized(value) and all(map(_is_text, value))
-
-
-def _are_numbers(value: object) -> bool:
-    return isinstance(value, Collection) and not isinstance(value, str | bytes) and all(map(_is_number, value))
-
-
-def _are_two(value: object) -> bool:
-    return _is_sized(value) and len(value) == 2 and all(map(_is_whole, value))
-
-
-def _are_spans(value: object) -> bool:
-    return isinstance(value, Sequence) and all(hasattr(each, "start") and hasattr(each, "end") for each in value)
-
-
-def _is_result(name: str) -> Callable[[object], bool]:
-    """Whether a value is of a class of this name, which is not imported for that."""
-    return lambda value: any(kind.__name__ == name for kind in type(value).__mro__)
-
-
-def _are_results(name: str) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, Sequence) and all(map(_is_result(name), value))
-
-
-# Part of an annotation -> whether a value is one, and what it is called.
-_KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
-    "None": (lambda value: value is None, "None"),
-    "bool": (lambda value: isinstance(value, bool), "True or False"),
-    "int": (_is_whole, "a whole number"),
-    "float": (_is_number, "a number"),
-    "Fraction": (_is_number, "a number"),
-    "str": (_is_text, "text"),
-    # Choices, which functions check themselves.
-    "By": (_is_text, "text"),
-    "Prune": (lambda value: isinstance(value, bool | str), "True, False or text"),
-    "PathLike": (_is_path, "a path"),
-    "Sequence[PathLike]": (_is_paths, "a list of paths"),
-    "Iterable[PathLike]": (_is_paths, "a list of paths"),
-    "Sequence[str]": (_is_texts, "a list of texts"),
-    "Iterable[str]": (_is_texts, "a list of texts"),
-    "Collection[FindingKind]": (_is_texts, "a list of texts"),
-    "Collection[Transition]": (_is_texts, "a list of texts"),
-    "Sequence[float]": (_are_numbers, "a list of numbers"),
-    "Executor": (lambda value: hasattr(value, "run"), "an executor"),
-    "ShotDetector": (lambda value: hasattr(value, "push"), "a detector"),
-    "PlanesDetector": (lambda value: hasattr(value, "push_planes"), "a detector"),
-    "ShotDetection": (_is_result("ShotDetection"), "the result of a detection"),
-    "ProbedVideo": (_is_result("ProbedVideo"), "an open video"),
-    "Encoder": (_is_result("Encoder"), "a model"),
-    "LabelledSet": (_is_result("LabelledSet"), "a labeled set"),
-    "RecurringGroup": (_is_result("RecurringGroup"), "a recurring group"),
-    "DetectedCuts": (_is_result("DetectedCuts"), "detected cuts"),
-    "Frames": (_is_result("Frames"), "frames"),
-    "NDArray[np.float64]": (_is_result("ndarray"), "an array"),
-    "tuple[int, int]": (
-        lambda value: _is_sized(value) and len(value) == 2 and all(map(_is_whole, value)),
-        "two whole numbers",
-    ),
-    "Collection[str]": (_is_texts, "a list of texts"),
-    "Sequence[bool]": (_are_results("bool"), "a list of True and False"),
-    "Sequence[Mapping[str, float]]": (_are_results("dict"), "a list of dictionaries"),
-    "Sequence[VideoAnnotation]": (_are_results("VideoAnnotation"), "a list of annotations"),
-    "Sequence[ShotDetection]": (_are_results("ShotDetection"), "a list of detections"),
-    "Sequence[Span]": (_are_spans, "a list of spans"),
-    "Sequence[Occurrence]": (_are_results("Occurrence"), "a list of occurrences"),
-    "Iterable[DuplicateGroup]": (_are_results("DuplicateGroup"), "a list of groups"),
-}
+    words: str
+    accepts: Callable[[Any], bool]
+    plural: str
+    # Checks that an annotation brings, such as of a number above 0: called with the argument by its name.
+    check: Callable[..., None] | None = None
+    # Whether an iterator may be made a list, so that it can be looked at before it is used.
+    is_list: bool = False
 
 
 def check_arguments(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
-    """The function with a check of each argument whose annotation is made of kinds that are known here.
+    """The function with a check of each argument by its annotation.
 
-    These are numbers, texts, paths, callbacks, results, and lists of them. Others are left to the function.
+    A class is checked by its name, or if it is a protocol by what it has, so that nothing is imported for that. Files
+    and streams are left to the function. The default of an argument is always accepted.
 
     Raises:
         InvalidArgumentError: Names the argument, what is accepted, and what was given.
     """
-    signature = inspect.signature(function)
-    kinds = {name: _kinds_of(parameter.annotation) for name, parameter in signature.parameters.items()}
-    checked = {name: found for name, found in kinds.items() if found}
+
+    @cache
+    def described() -> tuple[inspect.Signature, list[str], dict[str, tuple[list[_Kind], object]], frozenset[str]]:
+        signature = inspect.signature(function)
+        names = _Names(inspect.unwrap(function).__globals__)
+        fixed = [each for each in signature.parameters.values() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+        kinds = {each.name: (_kinds_of(_evaluate(each.annotation, names)), each.default) for each in fixed}
+        positional = [each.name for each in fixed if each.kind is not each.KEYWORD_ONLY]
+        required = frozenset(each.name for each in fixed if each.default is each.empty)
+        return signature, positional, kinds, required
 
     @wraps(function)
     def call(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Returned:
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            accepted = ", ".join(name for name in signature.parameters if name not in ("self", "cls"))
-            raise TypeError(f"{function.__qualname__}() {error}; its arguments are {accepted or 'none'}") from None
-        for name, found in checked.items():
-            if name in bound.arguments:
-                bound.arguments[name] = _check(name, bound.arguments[name], found)
+        signature, positional, kinds, required = described()
+        given = {**dict(zip(positional, args, strict=False)), **kwargs}
+        if len(args) > len(positional) or not required <= given.keys() <= kinds.keys():
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                accepted = ", ".join(name for name in signature.parameters if name not in ("self", "cls"))
+                raise TypeError(f"{function.__qualname__}() {error}; its arguments are {accepted or 'none'}") from None
+        changed = {}
+        for name, value in given.items():
+            accepted_kinds, default = kinds.get(name, ([], None))
+            if accepted_kinds and value is not default:
+                checked = _check(name, value, accepted_kinds)
+                if checked is not value:
+                    changed[name] = checked
+        if not changed:
+            return function(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
+        bound.arguments.update(changed)
         return function(*bound.args, **bound.kwargs)
 
     return call
@@ -158,26 +96,186 @@ def check_all_arguments(kind: _Class) -> _Class:
     return kind
 
 
-def _kinds_of(annotation: object) -> list[tuple[Callable[[object], bool], str]]:
-    """What an annotation accepts; nothing where it has a part that is not known here."""
-    if not isinstance(annotation, str):
+def check_constructor(kind: _Class) -> _Class:
+    """A class whose constructor checks its arguments, see :func:`check_arguments`; above ``@dataclass``."""
+    constructor: Callable[..., None] = vars(kind)["__init__"]
+    setattr(kind, "__init__", check_arguments(constructor))  # noqa: B010
+    return kind
+
+
+class _Unloaded(type):
+    """Stands for a class, or a module, that is imported for annotations only."""
+
+    def __getattr__(cls, name: str) -> _Unloaded:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _Unloaded(name, (), {})
+
+    def __getitem__(cls, _: object) -> _Unloaded:
+        return cls
+
+
+# Names of types that are imported for annotations only, and are no classes.
+_ALIASES: dict[str, object] = {
+    "By": str,
+    "FindingKind": str,
+    "Prune": bool | str,
+    "Source": Any,
+}
+
+
+class _Names(dict[str, Any]):
+    """What the names in annotations of a module mean."""
+
+    def __missing__(self, name: str) -> object:
+        if name in _ALIASES:
+            return _ALIASES[name]
+        return getattr(builtins, name) if hasattr(builtins, name) else _Unloaded(name, (), {})
+
+
+def _evaluate(annotation: object, names: _Names) -> object:
+    return eval(annotation, {}, names) if isinstance(annotation, str) else annotation
+
+
+def _is_whole(value: object) -> bool:
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
+        return False
+    return abs(int(value)) < _LARGEST_WHOLE
+
+
+def _is_number(value: object) -> bool:
+    if type(value) is not float and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
+        return False
+    # NaN is no number, and infinity is none that could be counted or waited for.
+    return abs(value) <= _LARGEST
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str | os.PathLike) and bool(os.fspath(value))
+
+
+_PATH = _Kind("a path", _is_path, "paths")
+_FUNCTION = _Kind("a function", callable, "functions")
+_NUMBER = _Kind("a number", _is_number, "numbers")
+_KINDS: dict[object, _Kind] = {
+    None: _Kind("None", lambda value: value is None, "None"),
+    bool: _Kind("True or False", lambda value: isinstance(value, bool), "True and False"),
+    int: _Kind("a whole number", _is_whole, "whole numbers"),
+    float: _NUMBER,
+    Fraction: _NUMBER,
+    str: _Kind("text", lambda value: isinstance(value, str), "texts"),
+    os.PathLike: _PATH,
+    Callable: _FUNCTION,
+}
+# Names of classes of others -> what they are called.
+_WORDS = {"ndarray": "array", "NDArray": "array", "Tensor": "tensor", "Path": "path", "dict": "dictionary"}
+# Streams of them may not fit into memory.
+_LARGE = ("an array", "a tensor", "a Frames")
+
+
+def _kinds_of(annotation: Any) -> list[_Kind]:
+    """What an annotation accepts; nothing where it may be anything, or has a part that functions check themselves."""
+    origin, parts = get_origin(annotation) or annotation, get_args(annotation)
+    if origin is types.NoneType:
+        origin = None
+    if origin in (typing.Union, types.UnionType):
+        if any(part is os.PathLike or get_origin(part) is os.PathLike for part in parts):
+            parts = tuple(part for part in parts if part is not str)
+        kinds = [_kinds_of(part) for part in parts]
+        return [kind for found in kinds for kind in found] if all(kinds) else []
+    if origin is Annotated:
+        return [
+            _Kind(kind.words, kind.accepts, kind.plural, annotation.__metadata__[0]) for kind in _kinds_of(parts[0])
+        ]
+    if origin is Literal:
+        words = ", ".join(map(repr, parts))
+        return [_Kind(f"one of {words}", partial(_is_one_of, parts), words)]
+    if origin in _KINDS:
+        return [_KINDS[origin]]
+    if not isinstance(origin, type) or origin in (object, inspect.Parameter.empty) or origin.__module__ == "typing":
         return []
-    if annotation.startswith(("Callable[", "On")):
-        is_optional = annotation.endswith(" | None")
-        return [(callable, "a function"), *([_KINDS["None"]] if is_optional else [])]
-    parts = annotation.replace("str | os.PathLike[str]", "PathLike").split(" | ")
-    return [_KINDS[part] for part in parts] if all(part in _KINDS for part in parts) else []
+    if isinstance(origin, _Unloaded):
+        return [_FUNCTION] if origin.__name__.startswith("On") else [_class_kind(origin)]
+    if issubclass(origin, tuple) and parts and parts[-1] is not ...:
+        return [_tuple_kind(parts)]
+    if issubclass(origin, Mapping) and parts:
+        return [_mapping_kind(parts)]
+    if origin.__module__ in ("builtins", "collections.abc") and issubclass(origin, Iterable) and parts:
+        return [_list_kind(origin, _kinds_of(parts[0]))]
+    return [_class_kind(origin)]
 
 
-def _check(name: str, value: Any, kinds: list[tuple[Callable[[object], bool], str]]) -> Any:
+def _is_one_of(choices: tuple[object, ...], value: object) -> bool:
+    return any(type(value) is type(choice) and value == choice for choice in choices)
+
+
+def _class_kind(kind: type) -> _Kind:
+    name = kind.__name__
+    word = _WORDS.get(name, name)
+    words = f"{'an' if word[0] in 'AEIOUaeio' else 'a'} {word}"
+    plural = f"{word}s" if word != name else f"{name} objects"
+    if getattr(kind, "_is_protocol", False):
+        protocols = [each for each in kind.__mro__ if getattr(each, "_is_protocol", False)]
+        members = {member for each in protocols for member in (*vars(each), *inspect.get_annotations(each))}
+        named = [member for member in members if not member.startswith("_")]
+        return _Kind(words, lambda value: all(hasattr(value, each) for each in named), plural)
+    name = {"NDArray": "ndarray"}.get(name, name)
+    return _Kind(words, lambda value: any(each.__name__ == name for each in type(value).__mro__), plural)
+
+
+def _list_kind(origin: type, kinds: list[_Kind]) -> _Kind:
+    plural = " or ".join(dict.fromkeys(kind.plural for kind in kinds))
+    is_large = any(kind.words in _LARGE for kind in kinds) and not issubclass(origin, Collection)
+
+    def accepts(value: object) -> bool:
+        if isinstance(value, str | bytes | os.PathLike) or not isinstance(value, Iterable if is_large else Collection):
+            return False
+        if is_large or getattr(value, "ndim", 1) == 0:
+            return is_large
+        return not kinds or all(any(kind.accepts(each) for kind in kinds) for each in value)
+
+    return _Kind(f"a list of {plural}" if plural else "a list", accepts, "lists", is_list=not is_large)
+
+
+def _tuple_kind(parts: tuple[object, ...]) -> _Kind:
+    kinds = [_kinds_of(part) for part in parts]
+    count = {1: "one", 2: "two", 3: "three", 4: "four"}.get(len(parts), str(len(parts)))
+    plural = " and ".join(dict.fromkeys(kind.plural for found in kinds for kind in found)) or "values"
+
+    def accepts(value: object) -> bool:
+        return (
+            isinstance(value, Sequence)
+            and len(value) == len(kinds)
+            and all(not found or any(kind.accepts(each) for kind in found) for found, each in zip(kinds, value, strict=True))
+        )
+
+    return _Kind(f"{count} {plural}", accepts, f"tuples of {count} {plural}")
+
+
+def _mapping_kind(parts: tuple[object, ...]) -> _Kind:
+    keys, values = map(_kinds_of, parts)
+
+    def accepts(value: object) -> bool:
+        return isinstance(value, Mapping) and all(
+            (not found or any(kind.accepts(each) for kind in found))
+            for found, entries in ((keys, value.keys()), (values, value.values()))
+            for each in entries
+        )
+
+    return _Kind("a dictionary", accepts, "dictionaries")
+
+
+def _check(name: str, value: Any, kinds: list[_Kind]) -> Any:
     # An iterator can be looked at once.
-    is_stream = isinstance(value, Iterable) and not isinstance(value, str | bytes | os.PathLike)
-    if is_stream and not isinstance(value, Collection) and any(words.startswith("a list") for _, words in kinds):
+    if isinstance(value, Iterator) and any(kind.is_list for kind in kinds):
         value = list(value)
-    if not any(accepts(value) for accepts, _ in kinds):
-        accepted = " or ".join(dict.fromkeys(words for _, words in kinds))
-        raise InvalidArgumentError(f"{name} must be {accepted}, got {_short(value)}")
-    return value
+    for kind in kinds:
+        if kind.accepts(value):
+            if kind.check is not None:
+                kind.check(**{name: value})
+            return value
+    accepted = " or ".join(dict.fromkeys(kind.words for kind in kinds))
+    raise InvalidArgumentError(f"{name} must be {accepted}, got {_short(value)}")
 
 
 def _short(value: object) -> str:
