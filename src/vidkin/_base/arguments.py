@@ -52,7 +52,9 @@ def check_arguments(function: Callable[_Parameters, _Returned]) -> Callable[_Par
     def described() -> tuple[inspect.Signature, list[str], dict[str, tuple[list[_Kind], object]], frozenset[str]]:
         signature = inspect.signature(function)
         names = _Names(inspect.unwrap(function).__globals__)
-        fixed = [each for each in signature.parameters.values() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+        fixed = [
+            each for each in signature.parameters.values() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        ]
         kinds = {each.name: (_kinds_of(_evaluate(each.annotation, names)), each.default) for each in fixed}
         positional = [each.name for each in fixed if each.kind is not each.KEYWORD_ONLY]
         required = frozenset(each.name for each in fixed if each.default is each.empty)
@@ -168,7 +170,7 @@ _KINDS: dict[object, _Kind] = {
     Callable: _FUNCTION,
 }
 # Names of classes of others -> what they are called.
-_WORDS = {"ndarray": "array", "NDArray": "array", "Tensor": "tensor", "Path": "path", "dict": "dictionary"}
+_WORDS = {"ndarray": "array", "NDArray": "array", "Tensor": "tensor", "Path": "path", "Place": "place of an index"}
 # Streams of them may not fit into memory.
 _LARGE = ("an array", "a tensor", "a Frames")
 
@@ -205,6 +207,10 @@ def _kinds_of(annotation: Any) -> list[_Kind]:
     return [_class_kind(origin)]
 
 
+def _is_any_of(kinds: list[_Kind], value: object) -> bool:
+    return not kinds or any(kind.accepts(value) for kind in kinds)
+
+
 def _is_one_of(choices: tuple[object, ...], value: object) -> bool:
     return any(type(value) is type(choice) and value == choice for choice in choices)
 
@@ -232,7 +238,7 @@ def _list_kind(origin: type, kinds: list[_Kind]) -> _Kind:
             return False
         if is_large or getattr(value, "ndim", 1) == 0:
             return is_large
-        return not kinds or all(any(kind.accepts(each) for kind in kinds) for each in value)
+        return all(_is_any_of(kinds, each) for each in value)
 
     return _Kind(f"a list of {plural}" if plural else "a list", accepts, "lists", is_list=not is_large)
 
@@ -246,7 +252,9 @@ def _tuple_kind(parts: tuple[object, ...]) -> _Kind:
         return (
             isinstance(value, Sequence)
             and len(value) == len(kinds)
-            and all(not found or any(kind.accepts(each) for kind in found) for found, each in zip(kinds, value, strict=True))
+            and all(
+                not found or any(kind.accepts(each) for kind in found) for found, each in zip(kinds, value, strict=True)
+            )
         )
 
     return _Kind(f"{count} {plural}", accepts, f"tuples of {count} {plural}")
@@ -257,7 +265,7 @@ def _mapping_kind(parts: tuple[object, ...]) -> _Kind:
 
     def accepts(value: object) -> bool:
         return isinstance(value, Mapping) and all(
-            (not found or any(kind.accepts(each) for kind in found))
+            _is_any_of(found, each)
             for found, entries in ((keys, value.keys()), (values, value.values()))
             for each in entries
         )

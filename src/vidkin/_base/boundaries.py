@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError
 
@@ -67,6 +68,7 @@ class DetectionScores:
         return 1.0 if self == DetectionScores(0, 0, 0) else 0.0
 
 
+@check_arguments
 def boundary_scores(
     predicted: Sequence[Boundary],
     truth: Sequence[Boundary],
@@ -115,6 +117,7 @@ def boundary_scores(
     return DetectionScores(matched, len(intervals) - matched, len(true_intervals) - matched)
 
 
+@check_arguments
 def boundaries_of_shots(shots: Sequence[tuple[int, int]]) -> list[Boundary]:
     """Boundaries between shots given as (first frame, last frame), both inclusive and in order of time.
 
@@ -133,6 +136,7 @@ def boundaries_of_shots(shots: Sequence[tuple[int, int]]) -> list[Boundary]:
     return boundaries
 
 
+@check_arguments
 def clip_scores(predicted: Sequence[bool], truth: Sequence[bool]) -> DetectionScores:
     """Score yes/no answers per clip, for example "is critical", against labels.
 

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.registry import Registry
 from vidkin.datasets.labeled import LabelledSet
@@ -43,6 +44,7 @@ def find_reader(name: str) -> Callable[..., LabelledSet]:
     return read
 
 
+@check_arguments
 def open_labelled(source: PathLike, *, reader: str = "tree", **options: Any) -> LabelledSet:
     """Open a labeled collection from a local folder or file. Nothing is downloaded.
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS, PathLike
 from vidkin._base.values import check_choice
 from vidkin.datasets.labeled import LabelledItem, LabelledSet
@@ -89,6 +90,7 @@ _EXTENSIONS = {
 }
 
 
+@check_arguments
 def read_tree(
     source: PathLike,
     *,
@@ -117,6 +119,7 @@ def read_tree(
     return _read(source, ("category", "subcategory"), kind, test, validation, seed)
 
 
+@check_arguments
 def read_classes(
     source: PathLike,
     *,

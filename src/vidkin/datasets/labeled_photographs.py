@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import VIDEO_EXTENSIONS, PathLike, write_text
 from vidkin._base.values import read_json
 from vidkin.datasets.folders import iter_tree_items
@@ -69,6 +70,7 @@ class _Look:
     mirrored: bool
 
 
+@check_arguments
 def build_labelled_samples(
     folder: PathLike,
     *,
@@ -151,6 +153,7 @@ def build_labelled_samples(
     return read_photographs(root, build=False)
 
 
+@check_arguments
 def read_photographs(source: PathLike, *, build: bool = True, seed: int = 0) -> LabelledSet:
     """Open the clips that :func:`build_labelled_samples` wrote into a folder.
 

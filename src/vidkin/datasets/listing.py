@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import VIDEO_EXTENSIONS, PathLike, read_text_file
 from vidkin.datasets.folders import SPLIT_NAMES, divide, infer_kind
 from vidkin.datasets.labeled import LabelledItem, LabelledSet
@@ -20,6 +21,7 @@ _NEEDED = ("path", "category")
 _OPTIONAL = ("subcategory", "split", "group", "start", "end")
 
 
+@check_arguments
 def read_manifest(
     source: PathLike,
     *,
@@ -183,6 +185,7 @@ _NEEDED_EVENTS = ("session", "start", "end", "event")
 _OPTIONAL_EVENTS = ("layer", "split")
 
 
+@check_arguments
 def read_events(
     source: PathLike,
     *,

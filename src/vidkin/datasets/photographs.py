@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features import background
 
@@ -36,6 +37,7 @@ PHOTOGRAPHS: Mapping[str, str] = {
 _SECONDS_PER_RADIAN = 3.5
 
 
+@check_arguments
 def photograph(name: str) -> NDArray[np.uint8]:
     """A photograph [H, W, 3] RGB; gray ones have three equal channels.
 
@@ -68,6 +70,7 @@ def _open_original(name: str) -> Image.Image | None:
         return image.convert("RGB")
 
 
+@check_arguments
 def camera_flight(
     name: str,
     *,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import read_regular_file
 from vidkin._base.registry import Registry
 from vidkin._base.values import check_at_least, check_choice
@@ -36,6 +37,7 @@ ReadKind = Callable[[LabelledItem, int, int | None, float | None], NDArray[np.ui
 _KINDS: Registry[ReadKind] = Registry("kind of items", {})
 
 
+@check_arguments
 def register_kind(kind: str, read: ReadKind) -> None:
     """Add a kind of items beside ``image`` and ``video``, which is shown as video.
 
@@ -45,6 +47,7 @@ def register_kind(kind: str, read: ReadKind) -> None:
     _KINDS.register(kind, read)
 
 
+@check_arguments
 def read_item(
     item: LabelledItem,
     kind: str,
@@ -148,6 +151,7 @@ def _without_earlier(frames: Frames, start: float) -> Frames:
     return frames[~earlier] if earlier.any() and not earlier.all() else frames
 
 
+@check_arguments
 def read_content(item: LabelledItem) -> bytes:
     """The bytes of an item's file, or of its member of an archive.
 
@@ -184,6 +188,7 @@ def _archive(path: Path, modified: int, size: int) -> zipfile.ZipFile:
     return zipfile.ZipFile(io.BytesIO(read_regular_file(path, _LARGEST_ARCHIVE, follow_links=True)))
 
 
+@check_arguments
 def make_excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> LabelledSet:
     """Divide every video into ``count`` items of ``share`` of its length each, spread evenly from its start to its
     end.
@@ -219,6 +224,7 @@ def make_excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> L
     return labelled.with_items(items)
 
 
+@check_arguments
 def middle_excerpt(item: LabelledItem, seconds: float) -> LabelledItem:
     """The middle of a video in this length; a shorter video is returned unchanged.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin.datasets.photographs import camera_flight
 from vidkin.media import write_video
@@ -21,6 +22,7 @@ SAMPLE_SHOTS = (("coffee", 3.0), ("rocket", 2.4), ("chelsea", 2.8), ("motorcycle
 _DISSOLVE = 0.8
 
 
+@check_arguments
 def write_sample_film(
     path: PathLike, *, rate: int = 15, width: int = 320, height: int = 240, seed: int = 1
 ) -> tuple[float, ...]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.outputs import describe_source
 from vidkin.datasets.photographs import PHOTOGRAPHS, camera_flight
@@ -102,6 +103,7 @@ class SampleCollection:
         return self.folder / "copies"
 
 
+@check_arguments
 def build_samples(
     folder: PathLike,
     *,

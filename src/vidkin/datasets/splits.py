@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike, write_text
 from vidkin._base.values import check_choice, read_json
 from vidkin.datasets.labeled import SPLITS, LabelledItem, LabelledSet
@@ -20,6 +21,7 @@ _FORMAT = "vidkin split"
 _VERSION = 1
 
 
+@check_arguments
 def make_split(
     labelled: LabelledSet,
     *,
@@ -92,6 +94,7 @@ def make_split(
     return labelled.with_items(replace(item, split=chosen[item.group]) for item in items)
 
 
+@check_arguments
 def check_split(labelled: LabelledSet) -> None:
     """Check that no group is in more than one split.
 
@@ -112,6 +115,7 @@ def check_split(labelled: LabelledSet) -> None:
         )
 
 
+@check_arguments
 def write_split(labelled: LabelledSet, path: PathLike) -> None:
     """Write a split as JSON with one line per item, which people can read and compare.
 
@@ -145,6 +149,7 @@ def write_split(labelled: LabelledSet, path: PathLike) -> None:
     write_text(target, text)
 
 
+@check_arguments
 def read_split(labelled: LabelledSet, path: PathLike) -> LabelledSet:
     """Read the splits and groups written by :func:`write_split` into a collection.
 

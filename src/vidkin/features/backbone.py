@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin._base.values import short_digest
@@ -315,6 +316,7 @@ class PooledNetwork:
     std: Triple
 
 
+@check_arguments
 def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int = 0) -> PooledNetwork:
     """Open a network of timm or torchvision up to its pooled vector.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.registry import Name, Registry, parse_name
 from vidkin.errors import UnknownExtractorError
@@ -193,6 +194,7 @@ def default_extractor(whitening: PathLike | None = None) -> str:
     return "vidkin" if whitening is None else "classical"
 
 
+@check_arguments
 def open_extractor(
     name: str | None = None,
     *,
@@ -235,6 +237,7 @@ def available_extractors() -> tuple[str, ...]:
     return _EXTRACTORS.usages()
 
 
+@check_arguments
 def absolute_name(name: str) -> str:
     """The name as it is stored: with absolute paths of models and ONNX files; other names are unchanged."""
     parsed = parse_name(name)
@@ -245,6 +248,7 @@ def absolute_name(name: str) -> str:
     return f"{prefix}:{path}{name[len(parsed.path) :]}"
 
 
+@check_arguments
 def register_extractor(prefix: str, factory: ExtractorFactory, *, usage: str | None = None) -> None:
     """Make :func:`open_extractor` accept the names ``prefix`` and ``prefix:...`` (with or without ``?settings``).
 

@@ -22,6 +22,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils import fuse_conv_bn_eval
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike, check_regular_file, write_bytes
 from vidkin._base.registry import import_part
 from vidkin._base.values import parse_json
@@ -180,6 +181,7 @@ class FrameEncoder(nn.Module):
         return SquareEncoder(run, side=settings.side, dimension=settings.dimension, digest=self.digest())
 
 
+@check_arguments
 def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
     """Load a frame encoder from a safetensors file whose metadata has its settings; default: the bundled one.
 
@@ -208,6 +210,7 @@ def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
     return encoder.eval()
 
 
+@check_arguments
 def save_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
     """Write a frame encoder as the one file that :func:`load_frame_encoder` reads, and return its path.
 
@@ -223,6 +226,7 @@ def save_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
     return file
 
 
+@check_arguments
 def export_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
     """Write a frame encoder as the ONNX file that :func:`~vidkin.features.sessions.open_square_encoder` reads
     without torch, and return its path.

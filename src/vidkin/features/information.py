@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.blas import median
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import LUMINANCE
@@ -38,6 +39,7 @@ _EDGE_REACH = 0.02
 _BLOCK = 8  # lines; compression smears an edge over one block of its transform
 
 
+@check_arguments
 def frame_information(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """How much detail each frame has, as a weight: the square of the share of the frame that has detail.
 
@@ -98,6 +100,7 @@ def information_of_share(share: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.square(np.minimum(3 * share, np.float32(1)))
 
 
+@check_arguments
 def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Where the picture is in each frame: everything but letterbox and pillarbox bars.
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from array_api_compat import array_namespace
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 
 Triple = tuple[float, float, float]
@@ -44,6 +45,7 @@ def optional_triple(source: Mapping[str, str], key: str) -> Triple | None:
     return (numbers[0], numbers[0], numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1], numbers[2])
 
 
+@check_arguments
 def region_max_pool(maps: Sequence[A], *, whole_frame: bool = False) -> A:
     """One descriptor per region of a 3 x 3 grid, from the maps of several stages (R-LiMAC).
 

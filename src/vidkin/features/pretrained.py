@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError, MissingPartError, UnknownExtractorError, WeightsUnavailableError
@@ -278,6 +279,7 @@ def _timm_indices(module: Any, label: str, stages: tuple[str, ...] | None) -> li
     return indices
 
 
+@check_arguments
 def torchvision_stages(module: nn.Module, label: str, stages: tuple[str, ...] | None, size: int) -> nn.Module:
     """The part of the module that computes the stages, as a module that returns maps by name."""
     from torchvision.models.feature_extraction import create_feature_extractor, get_graph_node_names

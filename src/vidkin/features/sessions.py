@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike, check_regular_file
 from vidkin._base.registry import load_attribute
 from vidkin._base.stopping import check_wanted
@@ -72,6 +73,7 @@ def get_threads() -> int:
     return _threads or min(os.cpu_count() or 1, _MOST_THREADS)
 
 
+@check_arguments
 def set_device(device: str) -> None:
     """Set what ``auto`` means in this process from now on: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: CUDA if there.
 
@@ -99,6 +101,7 @@ def check_device(device: str) -> str:
     return device
 
 
+@check_arguments
 def resolve_device(device: str) -> str:
     """The device on which torch computes: ``auto`` is ``cuda`` if torch finds one, else ``cpu``. It needs torch.
 
@@ -310,6 +313,7 @@ def shipped_encoder() -> SquareEncoder:
     return _shipped_of_process(os.getpid(), check_device("auto"))
 
 
+@check_arguments
 def open_square_encoder(weights: PathLike | None = None, *, device: str = "auto") -> SquareEncoder:
     """Open a frame encoder.
 

@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin.media.probing import ProbedVideo
 from vidkin.media.sound import Listener, SoundTrack, iter_sound
@@ -67,6 +68,7 @@ def describe_failures(failures: int) -> str:
     return f"its sound is damaged: {failures} packet{'' if failures == 1 else 's'} skipped"
 
 
+@check_arguments
 def describe_sound(
     path: PathLike,
     *,

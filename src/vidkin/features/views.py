@@ -26,6 +26,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.values import short_digest
 from vidkin.errors import ExtractorError, InvalidArgumentError
@@ -120,6 +121,7 @@ def grid_suffix(views: Views) -> str:
     return "" if grid == _FIRST_GRID else f"-grid-{grid}"
 
 
+@check_arguments
 def check_views(name: str) -> Views:
     """Return the name if it is ``none``, ``query`` or ``both``.
 
@@ -145,6 +147,7 @@ def mirror_boxes(boxes: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.stack([1 - boxes[:, 2], boxes[:, 1], 1 - boxes[:, 0], boxes[:, 3]], axis=1)
 
 
+@check_arguments
 def place_boxes(boxes: NDArray[np.float32], pictures: NDArray[np.float32]) -> NDArray[np.float32]:
     """Convert boxes [V, 4] from shares of the pictures inside frames to shares of the frames, [T, V, 4].
 
@@ -168,6 +171,7 @@ def shares_of_edges(edges: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray
     return (edges[:, [2, 0, 3, 1]] / [width, height, width, height]).astype(np.float32)
 
 
+@check_arguments
 def features_of_views(
     describe: Callable[[NDArray[np.uint8]], NDArray[np.float32]],
     frames: Frames,
@@ -243,6 +247,7 @@ class ViewPlan:
         return np.array([*self._grid, *(box or (0.0, 0.0, 0.0, 0.0) for box in places)], dtype=np.float32)
 
 
+@check_arguments
 def describe_views(
     extractor: FrameExtractor,
     frames: Frames,
@@ -309,6 +314,7 @@ def _chosen(frames: Frames, rows: NDArray[np.bool_]) -> Frames:
     return chosen
 
 
+@check_arguments
 def find_content_boxes(
     images: NDArray[np.uint8],
     *,
@@ -471,6 +477,7 @@ def turn_frames(frames: Frames, degrees: int) -> Frames:
     return Frames(images, frames.timestamps)
 
 
+@check_arguments
 def turn_boxes_back(boxes: NDArray[_Number], degrees: int) -> NDArray[_Number]:
     """Boxes [..., 4] in a picture turned clockwise, as boxes in the picture before; boxes of zeros stay.
 
@@ -541,6 +548,7 @@ _FRAMES_A_CHUNK = 32
 _BYTES_A_CHUNK = 64 << 20
 
 
+@check_arguments
 def describe_file(
     path: PathLike | ProbedVideo,
     extractor: FrameExtractor,

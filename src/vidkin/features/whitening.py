@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.outputs import open_output
 from vidkin.errors import InvalidArgumentError
@@ -274,6 +275,7 @@ class Whitening:
         )
 
 
+@check_arguments
 def fit_whitening(extractor: FrameExtractor, frames: Iterable[Frames], *, dimension: int = 512) -> Whitening:
     """Fit a whitening to an extractor's own descriptors of frames of your videos (one pass, bounded memory).
 
@@ -293,6 +295,7 @@ def fit_whitening(extractor: FrameExtractor, frames: Iterable[Frames], *, dimens
     return Whitening.fit(batches(), dimension=dimension)
 
 
+@check_arguments
 def read_safetensors(
     path: PathLike, *, purpose: str, framework: Literal["numpy", "pt"] = "numpy"
 ) -> tuple[dict[str, Any], dict[str, str]]:

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike, hash_file
 from vidkin.errors import MediaError
 from vidkin.files.enlargement import judge_detail
@@ -203,6 +204,7 @@ class Prover:
         return [_cut(image, inside) for image in large], [_cut(image, box) for image in upright]
 
 
+@check_arguments
 def prove(
     kept: PathLike,
     removed: PathLike,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.registry import Registry, missing_scale, parse_name
 from vidkin.index.ingest.executor import Executor
 from vidkin.index.query.stages import Ranker
@@ -57,6 +58,7 @@ CLUSTERS: Registry[Callable[[str | None], Cluster]] = Registry("cluster", {}, gr
 """Opens a cluster at an address; None is the usual one of its kind."""
 
 
+@check_arguments
 def open_cluster(name: str) -> Cluster:
     """The cluster of this name; nothing is connected yet.
 

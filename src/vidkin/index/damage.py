@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.ingest.pruning import PruneGuard
@@ -35,6 +36,7 @@ class DamagedPart(Result):
     cause: str
 
 
+@check_arguments
 def repair(
     place: Place,
     *,
@@ -137,6 +139,7 @@ def _repair_whitening(place: Place, manifest: Manifest) -> DamagedPart | None:
     return None
 
 
+@check_arguments
 def check_files(place: Place) -> None:
     """Read the small files of an index, which are beside its store.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.registry import import_part
 from vidkin._base.values import Result, check_choice
 from vidkin.errors import InvalidArgumentError
@@ -71,6 +72,7 @@ class CollectionMap(Result):
         object.__setattr__(self, "total", max(self.total, count))
 
 
+@check_arguments
 def map_collection(
     index: Index, *, method: MapMethod = "auto", on_progress: Callable[[int, int], None] | None = None
 ) -> CollectionMap:
@@ -95,6 +97,7 @@ def map_collection(
     return lay_out(np.array(videos, dtype=np.int64), vectors, method=method)
 
 
+@check_arguments
 def map_shots(
     index: Index,
     shots: Mapping[int, Sequence[tuple[float, float]]],

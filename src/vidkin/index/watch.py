@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin.errors import CollectionLockedError, InvalidArgumentError
 from vidkin.index.collection import Index
@@ -43,6 +44,7 @@ _SHARE_OF_SCANS = 9.0
 _CHANGES = frozenset({"created", "modified", "moved", "deleted", "closed"})
 
 
+@check_arguments
 def watch_folders(
     index: Index,
     paths: PathLike | Iterable[PathLike],

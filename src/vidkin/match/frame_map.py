@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
+
 __all__ = ["Vectors", "frame_map", "levels"]
 
 Vectors = NDArray[np.float32]
@@ -13,6 +15,7 @@ Vectors = NDArray[np.float32]
 _NEIGHBORS = 8
 
 
+@check_arguments
 def levels(vectors: Vectors, cohort: Vectors) -> NDArray[np.float32]:
     """[T] mean cosine of each frame to the most similar unrelated frames: high for frames that show what many show.
 
@@ -25,6 +28,7 @@ def levels(vectors: Vectors, cohort: Vectors) -> NDArray[np.float32]:
     return np.asarray(nearest.mean(axis=1), np.float32)
 
 
+@check_arguments
 def frame_map(query: Vectors, target: Vectors, query_levels: Vectors, target_levels: Vectors) -> NDArray[np.float32]:
     """[Tq, Tt] cosines, so that the mean of both frames' levels is 0 and equality is 1."""
     level = (query_levels[:, None] + target_levels[None]) / 2

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
+
 __all__ = ["AlignedLine", "find_lines"]
 
 Map = NDArray[np.float32]
@@ -49,6 +51,7 @@ class AlignedLine:
         return len(self.rows)
 
 
+@check_arguments
 def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_lines: int = 8) -> list[AlignedLine]:
     """The lines with the most evidence, strongest first, each without the cells of those before it.
 

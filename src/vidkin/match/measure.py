@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin.match.frame_map import Vectors, frame_map
 from vidkin.match.lines import AlignedLine, find_lines
 
@@ -88,6 +89,7 @@ class Measured:
     numbers: NDArray[np.float32]
 
 
+@check_arguments
 def measure(query: Sequenced, target: Sequenced) -> Measured:
     """Compare two videos, both in the same pose."""
     similarity = frame_map(query.vectors, target.vectors, query.levels, target.levels)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import read_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.match.measure import NUMBERS
@@ -87,6 +88,7 @@ class Verifier:
         }
 
 
+@check_arguments
 def read_verifier(path: Path) -> Verifier:
     """Read the network of a JSON file; what it was trained on stands beside it.
 

@@ -20,6 +20,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.comparator_extractor import REDUCTION, ArrayComparator, comparator_facts, reduced_length
 from vidkin.models.config import ComparatorConfig, Padding, Remainder
@@ -328,6 +329,7 @@ class Comparator(nn.Module):
         return torch.cat([self.visil_head(*part) for part in parts])
 
 
+@check_arguments
 def build_comparator(
     config: ComparatorConfig, *, weights: str | os.PathLike[str] | Literal["random"], seed: int = 0
 ) -> Comparator:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.registry import load_attribute, parse_name
 from vidkin.errors import InvalidArgumentError, MissingPartError
@@ -69,6 +70,7 @@ class ComparatorInfo:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
+@check_arguments
 def read_comparator_info(folder: PathLike) -> ComparatorInfo:
     """Read a folder's ``config.toml``, but not the weights.
 
@@ -324,6 +326,7 @@ class ComparatorExtractor:
         )
 
 
+@check_arguments
 def measure_unrelated(comparator: VideoComparator, extractor: FrameExtractor) -> tuple[float, float]:
     """Median and 99th percentile of the raw scores of videos that have nothing in common.
 

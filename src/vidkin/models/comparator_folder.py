@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike, replace_file
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.comparator import Comparator, build_comparator
@@ -27,6 +28,7 @@ from vidkin.models.stored import GRAPH_ENTRY, GRAPH_FILE, WEIGHTS_FILE, weights_
 from vidkin.models.weights import state_arrays
 
 
+@check_arguments
 def save_comparator(
     comparator: Comparator,
     folder: PathLike,
@@ -83,6 +85,7 @@ def save_comparator(
     )
 
 
+@check_arguments
 def load_comparator(folder: PathLike, *, device: str = "cpu") -> Comparator:
     """Load the comparator of a folder, in eval mode.
 
@@ -123,6 +126,7 @@ def write_comparator_graphs(comparator: Comparator, folder: Path) -> list[Path]:
         ]
 
 
+@check_arguments
 def comparator_digest(comparator: Comparator) -> str:
     """SHA-256 of the names and values of all weights, and of the settings they were made for."""
     return weights_digest(comparator_facts(comparator.config), state_arrays(comparator))

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import PooledNetwork
 from vidkin.features.sessions import resolve_device
@@ -136,6 +137,7 @@ class BackboneEncoder(Encoder):
         return self.head(self.frame_features(inputs), lengths)
 
 
+@check_arguments
 def model_digest(model: Encoder) -> str:
     """SHA-256 of the configuration and of the names and values of all weights; it does not depend on where the folder
     is."""

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike, write_bytes
 from vidkin._base.install import install_command
 from vidkin._base.outputs import check_free, open_output
@@ -43,6 +44,7 @@ class ExportError(MissingPartError):
     """A network cannot be written as ONNX: what writes it is not installed, or does not know one of its layers."""
 
 
+@check_arguments
 def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx", source: str | None = None) -> Path:
     """Write a model as one file that runs without vidkin and normalizes its input itself; returns the path.
 

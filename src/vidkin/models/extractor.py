@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.registry import load_attribute, parse_name
 from vidkin.errors import InvalidArgumentError, MissingPartError
@@ -162,6 +163,7 @@ class EncoderNetwork(Protocol):
         """For kind ``clip``: unit vectors [B, D] of clips, as the features [B, T, F] of their frames."""
 
 
+@check_arguments
 def open_encoder(folder: PathLike, *, device: str = "auto") -> EncoderNetwork:
     """Open the encoder of a folder to use it: with ONNX Runtime, or with torch where that is needed and installed.
 
@@ -376,6 +378,7 @@ class ClipModelExtractor(ModelExtractor):
         )
 
 
+@check_arguments
 def open_model_extractor(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> FrameExtractor:
@@ -410,6 +413,7 @@ def open_model_extractor(
     return kind(model, name=name)
 
 
+@check_arguments
 def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: bool = False) -> NDArray[np.float32]:
     """Frames [T, H, W, 3] uint8 as squares [T, 3, S, S] from 0 to 1, prepared like the training data.
 

@@ -14,6 +14,7 @@ from safetensors.torch import save
 from torch import nn
 
 from vidkin._base import disk
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike, write_bytes, write_text
 from vidkin._base.toml import format_toml
 from vidkin.errors import InvalidArgumentError
@@ -52,6 +53,7 @@ _WITHOUT_BACKBONE: dict[str, Callable[[EncoderConfig], Encoder]] = {
 }
 
 
+@check_arguments
 def build_model(
     config: EncoderConfig, *, weights: str | os.PathLike[str] | Literal["random"] | None = None, seed: int = 0
 ) -> Encoder:
@@ -87,6 +89,7 @@ def build_model(
     return model.train()
 
 
+@check_arguments
 def save_model(
     model: Encoder,
     folder: PathLike,
@@ -121,6 +124,7 @@ def save_model(
     )
 
 
+@check_arguments
 def load_model(folder: PathLike, *, device: str | torch.device = "cpu") -> Encoder:
     """Load the model of a folder, in eval mode; ``model.config`` describes it.
 

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vidkin._base.arguments import check_arguments
+
 _PREFIX = "random."
 
 
@@ -40,6 +42,7 @@ def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, values
 
 
+@check_arguments
 def restore_random_state(tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
     """Restore what :func:`random_state` returned; states of GPUs that this machine does not have are ignored."""
     version, inner, gauss = values["python"]

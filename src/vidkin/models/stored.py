@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike, check_regular_file
 from vidkin._base.toml import read_toml
 from vidkin._base.values import parse_json
@@ -59,6 +60,7 @@ class ModelInfo:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
+@check_arguments
 def read_model_info(folder: PathLike) -> ModelInfo:
     """Read a folder's ``config.toml``, but not the weights.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.outputs import check_free
 from vidkin._base.registry import import_part
 from vidkin.datasets import LabelledItem, LabelledSet, read_item
@@ -30,6 +31,7 @@ def picture_paths(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     return tuple(Path(folder) / f"{name}.png" for name in ("retrieval", "misclassified", "embedding"))
 
 
+@check_arguments
 def draw_classifier(
     parts: DescribedParts, folder: str | os.PathLike[str], *, seed: int = 0, source: str | None = None
 ) -> tuple[Path, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.outputs import describe_source
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.pictures import (
@@ -20,6 +21,7 @@ _CUT_COLOR = "#d62728"
 _CRITICAL_COLOR = "#ff7f0e"
 
 
+@check_arguments
 def draw_curve(detection: ShotDetection, path: PathLike) -> None:
     """Write the detector's curve over time as a picture, with a red dot at each cut.
 

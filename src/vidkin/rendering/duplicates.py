@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.outputs import open_output
 from vidkin.files.findings import Finding
 from vidkin.index import Difference, DuplicateGroup, DuplicateMember
@@ -66,6 +67,7 @@ _WORDS = {
 }
 
 
+@check_arguments
 def describe_member(member: DuplicateMember, group: DuplicateGroup, *, most_findings: int = _MAX_FINDINGS) -> str:
     """Describe a file of a group in one line.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.install import install_command
 from vidkin._base.outputs import describe_source, open_output
@@ -60,6 +61,7 @@ def pairs_of_findings(proof: Proof, *, count: int = 6) -> tuple[FramePair, ...]:
     return tuple(pairs)
 
 
+@check_arguments
 def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, ...]:
     """Choose pairs of compared frames, spread evenly over the matching segments, in the order of the query.
 
@@ -118,6 +120,7 @@ def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair |
 _MOST_CELLS = 1000
 
 
+@check_arguments
 def pool_map(
     comparison: Comparison,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:

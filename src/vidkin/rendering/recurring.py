@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import safe_name
 from vidkin._base.values import Result, replace_controls, write_csv_rows
 from vidkin.index import Occurrence, RecurringGroup
@@ -57,6 +58,7 @@ _LONGEST_NAME = 240  # bytes of a name without its ending
 _LEAST_PART = 0.5  # seconds of a chapter between two others
 
 
+@check_arguments
 def describe_group(position: int, group: RecurringGroup) -> str:
     """A group in one line: ``A: opening, 0:28.0 long, in 11 of 12 files``; ``, by its sound`` if that shows it."""
     name = f"{group_name(position)}: {group.name}" if group.name else group_name(position)
@@ -92,6 +94,7 @@ def group_name(position: int) -> str:
     return name
 
 
+@check_arguments
 def describe_difference(occurrence: Occurrence) -> str:
     """How an occurrence differs from the others of its group: ``0:05.0 shorter, 0.96x, other titles``, or nothing."""
     words = []

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.outputs import describe_source
 from vidkin._base.registry import Registry
 from vidkin._base.values import write_csv_rows
@@ -61,6 +62,7 @@ _RECURRING: Registry[FileFormat[Sequence[RecurringGroup]]] = Registry(
 )
 
 
+@check_arguments
 def write_duplicate_report(groups: Sequence[DuplicateGroup], path: str | os.PathLike[str]) -> None:
     """Write the groups of :meth:`vidkin.Index.duplicates` as a file whose ending chooses the format.
 
@@ -71,6 +73,7 @@ def write_duplicate_report(groups: Sequence[DuplicateGroup], path: str | os.Path
     _write(_DUPLICATES, groups, path, "duplicates")
 
 
+@check_arguments
 def write_recurring_report(groups: Sequence[RecurringGroup], path: str | os.PathLike[str]) -> None:
     """Write the groups of :meth:`vidkin.Index.recurring` as a file whose ending chooses the format.
 

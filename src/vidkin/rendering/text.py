@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.outputs import open_output
 from vidkin._base.values import as_json
 from vidkin.errors import InvalidArgumentError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from vidkin.similarity import Box, Segment
 
 
+@check_arguments
 def clock(seconds: float, *, digits: int = 1) -> str:
     """Format seconds as ``m:ss.s``, or ``h:mm:ss.s`` from one hour: 75.25 is ``1:15.3``.
 
@@ -47,6 +49,7 @@ def clock_range(start: float, end: float) -> str:
     return f"{clock(start)} - {clock(end)}" if end > start else ""
 
 
+@check_arguments
 def file_size(size: int) -> str:
     """Format a number of bytes: ``1.4 MB``."""
     amount = float(size)
@@ -58,6 +61,7 @@ def file_size(size: int) -> str:
     return f"{amount:.1f} TB"
 
 
+@check_arguments
 def number(count: int, singular: str, plural: str | None = None) -> str:
     """Format a count with its noun: ``1 video``, ``12 videos``."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
@@ -73,6 +77,7 @@ def percent(share: float, deviation: float | None = None) -> str:
     return f"{100 * share:.1f}{spread}"
 
 
+@check_arguments
 def printable(text: str) -> str:
     """Replace characters that a terminal would act on or that cannot be written as UTF-8."""
     if any("\ud800" <= char <= "\udfff" for char in text):
@@ -150,6 +155,7 @@ def describe_box(box: Box) -> str:
     return f"{where} {math.sqrt(width * height):.0%}".replace("%", " %")
 
 
+@check_arguments
 def describe_parts(segment: Segment) -> str:
     """Say which part of the file and of the query matched; empty if both are whole, or have the same letterbox."""
     sides = (describe_box(segment.target_box), "file"), (describe_box(segment.query_box), "query")
@@ -197,6 +203,7 @@ def describe_formats(formats: Mapping[str, FileFormat[Any]]) -> str:
     return ", ".join(f"{form.suffix} {form.label}" for form in formats.values())
 
 
+@check_arguments
 def find_format(formats: Mapping[str, FileFormat[_Result]], path: str | os.PathLike[str]) -> FileFormat[_Result]:
     """The row of a table that the ending of a file's name chooses.
 
@@ -210,6 +217,7 @@ def find_format(formats: Mapping[str, FileFormat[_Result]], path: str | os.PathL
     raise InvalidArgumentError(f"{os.fspath(path)}: the ending chooses the format and must be one of {endings}")
 
 
+@check_arguments
 def write_format(
     form: FileFormat[_Result], result: _Result, path: str | os.PathLike[str], *, source: str | None = None
 ) -> None:

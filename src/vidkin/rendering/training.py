@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vidkin._base.arguments import check_arguments
 from vidkin.datasets import LabelledSet, read_item
 from vidkin.metric.sampling import sample_quadlets
 from vidkin.models import Encoder
@@ -23,6 +24,7 @@ _FRAMES = 3
 _GAP = ((0, 0), (0, 0), (0, 2), (0, 0))
 
 
+@check_arguments
 def draw_first_batch(batch: FirstBatch, path: PathLike, *, source: str | None = None) -> int:
     """Draw up to eight rows of items, one tuple a row if the objective draws tuples. A clip is shown as three frames.
 
@@ -77,6 +79,7 @@ _TITLES = ("query", "positive", "intermediate", "negative")
 _RIGHT, _WRONG = "tab:green", "tab:red"
 
 
+@check_arguments
 def draw_quadlets(
     model: Encoder,
     labeled: LabelledSet,

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import write_text
 from vidkin._base.values import Result, read_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
@@ -53,6 +54,7 @@ class CorrectedShots:
                 )
 
 
+@check_arguments
 def read_corrected(index: Path, video: str) -> CorrectedShots | None:
     """Corrected shots of a video; None if nobody corrected them.
 
@@ -77,6 +79,7 @@ def read_corrected(index: Path, video: str) -> CorrectedShots | None:
         ) from error
 
 
+@check_arguments
 def write_corrected(
     place: Place, video: str, corrected: CorrectedShots, *, detected: Sequence[DetectedCut], source: str
 ) -> None:
@@ -103,11 +106,13 @@ def write_corrected(
     write_text(_file(folder_of(place), video), json.dumps(asdict(corrected)) + "\n")
 
 
+@check_arguments
 def forget_corrected(index: Path, video: str) -> None:
     """Discard the corrections, so that the detected cuts are shown again; the labels stay."""
     _file(index, video).unlink(missing_ok=True)
 
 
+@check_arguments
 def corrections_version(index: Path) -> str:
     """Text that is another one after any correction of cuts: a hash of the files with corrections and their times."""
     files = []
@@ -161,6 +166,7 @@ class CutReview(Result):
     detector: str
 
 
+@check_arguments
 def train_cuts(
     index: Index, *, detector: str = "default", on_progress: Callable[[int, int], None] | None = None
 ) -> CutReview:
@@ -222,6 +228,7 @@ def train_cuts(
     return review
 
 
+@check_arguments
 def use_detector(place: Place, *, use: bool) -> str:
     """Switch the shots page of an index to the trained threshold or to the default detector; returns its name.
 
@@ -246,6 +253,7 @@ def use_detector(place: Place, *, use: bool) -> str:
     return name
 
 
+@check_arguments
 def read_detector(index: Path) -> str:
     """Name of the detector that the shots page of an index uses."""
     try:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import write_text
 from vidkin._base.values import Result, check_at_least, check_choice, read_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
@@ -230,6 +231,7 @@ class Readiness(Result):
         return self.given >= self.wanted and not self.missing
 
 
+@check_arguments
 def readiness_of_pairs(labels: Labels, contents: Collection[str]) -> Readiness:
     """Whether the verdicts on pairs are enough for :func:`vidkin.review.train_measure`.
 
@@ -242,6 +244,7 @@ def readiness_of_pairs(labels: Labels, contents: Collection[str]) -> Readiness:
     return Readiness(len(usable), WANTED_PAIRS, _missing(parts, "verdicts of at least two kinds"))
 
 
+@check_arguments
 def readiness_of_cuts(labels: Labels, contents: Collection[str]) -> Readiness:
     """Whether the verdicts on cuts are enough for :func:`vidkin.review.train_cuts`; arguments as before."""
     usable = [label for label in labels.cuts if label.video in contents]

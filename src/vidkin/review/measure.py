@@ -20,6 +20,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import check_regular_file
 from vidkin._base.registry import name_missing_parts
 from vidkin._base.values import JSON_LIMITS, Result, check_at_least, parse_json, read_bounded
@@ -86,6 +87,7 @@ class MeasureReview(Result):
     path: str
 
 
+@check_arguments
 def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | None = None) -> MeasureReview:
     """Train a measure on the verdicts of an index and store it beside them; it is used after :func:`use_measure`.
 
@@ -155,6 +157,7 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
     return review
 
 
+@check_arguments
 def use_measure(place: Place, *, use: bool) -> None:
     """Switch searches of an index to the measure trained last, or back to its own scorer.
 
@@ -179,6 +182,7 @@ def store_review(index: Path, kind: Literal["measure", "cuts"], review: Result) 
             file.write(json.dumps({"kind": kind, **review.to_dict()}) + "\n")
 
 
+@check_arguments
 def read_reviews(index: Path) -> list[dict[str, Any]]:
     """Past trainings on the verdicts of an index, oldest first: ``kind`` and the fields of the review.
 
@@ -295,6 +299,7 @@ class SuggestedPair(Result):
     similarity: float
 
 
+@check_arguments
 def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[SuggestedPair]:
     """Suggest pairs that have not been judged, from similar to dissimilar, so that all verdicts occur.
 

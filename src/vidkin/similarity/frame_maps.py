@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.blas import largest_columns
 from vidkin.errors import InvalidArgumentError
 
@@ -505,6 +506,7 @@ def _mean_type(values: AnyArray) -> Any:
 # Shapes: Tq, Tt frames of query and target; R regions; D dimension; N background frames.
 
 
+@check_arguments
 def background_baseline(
     values: NDArray[np.floating],
     background: NDArray[np.floating],
@@ -546,6 +548,7 @@ def background_baseline(
     return np.clip(_high_quantile(similarities, share), -1.0, 0.95)
 
 
+@check_arguments
 def calibrated_map(
     similarities: NDArray[np.float32], query_baseline: NDArray[np.floating], target_baseline: NDArray[np.floating]
 ) -> NDArray[np.float32]:

@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.contracts import FrameFeatures, PairScore, Scorer
@@ -81,6 +82,7 @@ def available_scorers() -> tuple[str, ...]:
     return tuple(sorted((*_SCORERS, LEARNED)))
 
 
+@check_arguments
 def open_scorer(name: str) -> Scorer:
     """Open the scorer with a name; constants follow a question mark, as in ``copies?change_energy=0.001``.
 
@@ -109,6 +111,7 @@ def finds_segments(name: str) -> bool:
     return name == LEARNED or open_scorer(name).has_segments
 
 
+@check_arguments
 def scorer_of(extractor: DeclaresScorer) -> Scorer:
     """The scorer that an extractor's features are made for: its own, or the one whose name it declares.
 

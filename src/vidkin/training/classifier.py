@@ -13,6 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import IMAGE_EXTENSIONS, PathLike, check_regular_file, write_bytes
 from vidkin._base.registry import import_part
 from vidkin._base.values import Result, check_at_least, parse_json
@@ -83,6 +84,7 @@ def store_training_items(model: TwoHeadNetwork, train: Inputs, folder: PathLike,
         raise InvalidArgumentError(f"{path}: {error.strerror or error}") from error
 
 
+@check_arguments
 def nearest(queries: Tensor, gallery: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Squared Euclidean distances and places [Q, count] of the nearest gallery vectors, nearest first."""
     distances = squared_distances(queries, gallery)
@@ -124,6 +126,7 @@ class ClassifiedFile(Result):
     neighbors: tuple[Neighbor, ...]
 
 
+@check_arguments
 def classify(
     model: PathLike, files: Sequence[PathLike], *, classes: int = 3, neighbors: int = 3, device: str = "cpu"
 ) -> tuple[list[ClassifiedFile], list[MediaError]]:
@@ -259,6 +262,7 @@ class DescribedParts:
     train_outputs: HeadOutputs
 
 
+@check_arguments
 def describe_splits(
     model: TwoHeadNetwork,
     labelled: LabelledSet,
@@ -286,6 +290,7 @@ def describe_splits(
     return DescribedParts(test, train, *outputs)
 
 
+@check_arguments
 def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEvaluation:
     """Compute the figures of described items.
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.arguments import check_arguments
 from vidkin.datasets import LabelledSet, make_split, open_labelled, read_split
 from vidkin.errors import InvalidArgumentError
 from vidkin.training.draws import check_drawable
@@ -38,6 +39,7 @@ class Division:
     notes: tuple[str, ...] = ()
 
 
+@check_arguments
 def open_data(recipe: Recipe) -> tuple[LabelledSet, bool]:
     """Open the labeled set of a recipe with its split, and tell whether the split was made here.
 

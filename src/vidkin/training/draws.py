@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.registry import Registry, import_part, parse_name
 from vidkin._base.values import check_at_least, check_share
 from vidkin.datasets import LabelledSet
@@ -176,6 +177,7 @@ _MOST_ITEMS = 4
 _LISTED = 5
 
 
+@check_arguments
 def index_stream(
     draw: Draw,
     labels: Tensor,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from vidkin._base.arguments import check_arguments
 from vidkin.metric import measures
 from vidkin.training.recipe import Measure
 
@@ -68,6 +69,7 @@ def measure_scores(
     return {name: figures[name] for name in names}
 
 
+@check_arguments
 def measure_embeddings(
     queries: Tensor,
     query_labels: Tensor,
@@ -102,6 +104,7 @@ def measure_embeddings(
     return figures | measure_scores(*crossed, names=ranked)
 
 
+@check_arguments
 def measure_one(name: Measure, queries: Tensor, query_labels: Tensor, gallery: Tensor, gallery_labels: Tensor) -> float:
     """Compute one figure: ``qp`` and ``tp`` among the queries, all others on the gallery."""
     if name in ("qp", "tp"):

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import TrainingError
 from vidkin.training.schedules import Decay, Schedule
 
@@ -48,6 +49,7 @@ class Step:
     learning_rate: float
 
 
+@check_arguments
 def take_steps(
     model: M,
     objective: Objective[M, B],

@@ -27,6 +27,7 @@ from vidkin.training.recipe_file import load_recipe
 _LOG = logging.getLogger(__name__)
 
 
+@check_arguments
 def open_evaluation_set(
     model: PathLike,
     data: PathLike | None = None,
@@ -312,6 +313,7 @@ def evaluate(
     )
 
 
+@check_arguments
 def embed_set(
     model: Encoder,
     labelled: LabelledSet,

@@ -21,6 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike, check_regular_file, replace_file
 from vidkin._base.values import parse_json
 from vidkin.datasets import LabelledItem, LabelledSet, LabelNames, middle_excerpt, read_item
@@ -431,6 +432,7 @@ def prepare_parts(
     return prepared
 
 
+@check_arguments
 def prepare_inputs(
     model: Encoder,
     labelled: LabelledSet,

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.registry import Registry
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric import losses
@@ -210,6 +211,7 @@ def available_objectives() -> tuple[str, ...]:
     return _REGISTRY.usages()
 
 
+@check_arguments
 def find_loss(name: str) -> LossEntry:
     """The entry with a name.
 
@@ -222,6 +224,7 @@ def find_loss(name: str) -> LossEntry:
     return entry
 
 
+@check_arguments
 def settle_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Check the parameters of an objective's loss and fill in defaults.
 
@@ -364,6 +367,7 @@ class WeightedObjective(nn.Module):
             yield part, value
 
 
+@check_arguments
 def build_objective(
     parts: Sequence[ObjectiveRecipe], model: Encoder, *, classes: int, seed: int = 0
 ) -> WeightedObjective:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin.datasets import LabelledItem, LabelledSet
 from vidkin.errors import MediaError
 from vidkin.models import EncoderConfig
@@ -94,6 +95,7 @@ class RecipePreview:
     batch: FirstBatch
 
 
+@check_arguments
 def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePreview:
     """Open the data of a recipe, divide them, build the network and read the first batch; nothing is written.
 

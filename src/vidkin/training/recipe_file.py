@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.registry import parse_name
 from vidkin._base.toml import check_names, format_toml, from_table, parse_toml, read_toml
 from vidkin._base.values import describe_settings
@@ -27,6 +28,7 @@ from vidkin.training.recipe import DataRecipe, ObjectiveRecipe, Recipe, Schedule
 from vidkin.training.unlabeled import UnlabeledData
 
 
+@check_arguments
 def describe_recipe(recipe: Recipe) -> dict[str, Any]:
     """The meaning of each setting by name, in the tables of the recipe's file, taken from the docstrings."""
     of_recipe = describe_settings(Recipe)
@@ -76,6 +78,7 @@ _TABLES = ("name", "data", "model", "objective", "schedule", "validation")
 _REDUCED = "reduced"
 
 
+@check_arguments
 def has_reduced_form(name: str) -> bool:
     """Whether a recipe that comes with the package has a table ``[reduced]``."""
     if name not in available_recipes():
@@ -90,6 +93,7 @@ def available_recipes() -> tuple[str, ...]:
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
 
 
+@check_arguments
 def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any], *, reduced: bool = False) -> Recipe:
     """Load the recipe from a file, checked and with all defaults filled in.
 
@@ -146,6 +150,7 @@ def take_reduced(document: Mapping[str, Any], name: str, *, reduced: bool) -> di
     return tables
 
 
+@check_arguments
 def show_recipe(recipe: Recipe, *, comments: bool = True) -> str:
     """The recipe as TOML with every default visible; :func:`load_recipe` reads it back to an equal recipe.
 
@@ -156,6 +161,7 @@ def show_recipe(recipe: Recipe, *, comments: bool = True) -> str:
     return format_toml(_document(recipe), describe_recipe(recipe) if comments else None)
 
 
+@check_arguments
 def recipe_tables(recipe: Recipe) -> dict[str, Any]:
     """The tables of a recipe's file with every default, which :func:`load_recipe` reads back to an equal recipe.
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from vidkin._base import disk
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import create_output_folder, read_regular_file, write_text
 from vidkin._base.install import install_command
 from vidkin._base.values import Result, parse_json
@@ -207,6 +208,7 @@ REPORT_FILE = "report.json"
 _LAST = 20
 
 
+@check_arguments
 def train(
     recipe: str | os.PathLike[str] | Mapping[str, Any] | Recipe,
     *,

@@ -17,6 +17,7 @@ from starlette.routing import Match
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.memory import give_back_memory
 from vidkin._version import __version__
 from vidkin.errors import InvalidArgumentError
@@ -76,6 +77,7 @@ _TITLES = {
 }
 
 
+@check_arguments
 def create_app(index: str | os.PathLike[str], settings: Settings | None = None) -> ASGIApp:
     """The web app of an index, as an ASGI application.
 

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import open_regular_file, read_at
 from vidkin.errors import MediaError
 from vidkin.index import VideoRecord
@@ -98,6 +99,7 @@ async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -
     return StreamingResponse(_pieces(lane, file, start, end), status, headers, media_type=kind)
 
 
+@check_arguments
 def requested_range(header: str, size: int) -> tuple[int, int] | None:
     """First byte and the one after the last that a ``Range`` header asks for; empty if there are none in a file of
     ``size`` bytes; None if the whole file is to be sent."""

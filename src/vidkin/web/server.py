@@ -16,6 +16,7 @@ from dataclasses import replace
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 from vidkin.web.app import create_app
 from vidkin.web.guard import Settings
@@ -33,6 +34,7 @@ _HEAPS_OPTION, _HEAPS = -8, 2
 _LARGE_OPTION, _LARGE = -3, 1 << 20
 
 
+@check_arguments
 def serve(
     index: str | os.PathLike[str],
     *,

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 import torch
 from torch.nn import functional
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_share
 from vidkin.datasets.augmentation.degrade import blur_clip, compress, luminance
 from vidkin.datasets.augmentation.draws import Range, check_limits, draw_uniform, make_generator
@@ -37,6 +38,7 @@ _STEPS = 30
 _LEVELS = 256
 
 
+@check_arguments
 def rand_augment(clip: torch.Tensor, generator: torch.Generator, *, count: int = 2, magnitude: int = 9) -> torch.Tensor:
     """The clip after ``count`` random operations (Cubuk et al., NeurIPS 2020), each the same for all frames.
 
@@ -337,6 +339,7 @@ class StrongSettings:
         )
 
 
+@check_arguments
 def weak_view(clip: torch.Tensor, seed: int | torch.Generator, *, length: int | None = None) -> ClipView:
     """Nearly the clip itself: cropped to .8 to 1 of the area, half of the clips mirrored.
 
@@ -354,6 +357,7 @@ def weak_view(clip: torch.Tensor, seed: int | torch.Generator, *, length: int | 
     return ClipView(edited, frames, torch.zeros_like(frames))
 
 
+@check_arguments
 def strong_view(
     clip: torch.Tensor,
     donors: torch.Tensor,

@@ -18,6 +18,7 @@ from typing import Literal
 import torch
 from torch.nn import functional
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_share
 from vidkin.datasets.augmentation.draws import Range, check_images, check_limits, draw_flags, draw_uniform
 from vidkin.errors import InvalidArgumentError
@@ -101,6 +102,7 @@ def mirror_matrices(count: int, share: float, generator: torch.Generator) -> tor
     return _affine(sign, torch.ones_like(sign), torch.zeros(count, 2))
 
 
+@check_arguments
 def random_warp(
     images: torch.Tensor, generator: torch.Generator, *, settings: WarpSettings, side: int | None = None
 ) -> torch.Tensor:
@@ -132,6 +134,7 @@ def random_warp(
     return warp(images, matrices, images.shape[2] if side is None else side)
 
 
+@check_arguments
 def warp(images: torch.Tensor, matrices: torch.Tensor, side: int, *, padding: str = "border") -> torch.Tensor:
     """The images [N, 3, H, W] seen through matrices [N, 3, 3]: [N, 3, side, side], bilinear.
 
@@ -154,6 +157,7 @@ def warp(images: torch.Tensor, matrices: torch.Tensor, side: int, *, padding: st
     return functional.grid_sample(images, flow, mode="bilinear", padding_mode=padding, align_corners=False)
 
 
+@check_arguments
 def stretch(clip: torch.Tensor, across: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
     """A part of the picture stretched to all of it, bilinear, as products with matrices; edges are repeated.
 
@@ -198,6 +202,7 @@ def _affine(width: torch.Tensor, height: torch.Tensor, shift: torch.Tensor) -> t
     return matrices
 
 
+@check_arguments
 def reframe(
     clip: torch.Tensor, generator: torch.Generator, *, share: float = _REFRAMED, moving: bool = False
 ) -> torch.Tensor:
@@ -214,6 +219,7 @@ def reframe(
     return stretch(clip, torch.stack([torch.full_like(place, share), place], dim=1), torch.tensor([[1.0, 0.0]]))
 
 
+@check_arguments
 def add_borders(
     clip: torch.Tensor,
     generator: torch.Generator,
@@ -243,6 +249,7 @@ def add_borders(
     return _put(ground, clip, centered((side, kept) if across else (kept, side), (side, side)))
 
 
+@check_arguments
 def split_screen(
     clip: torch.Tensor, others: torch.Tensor, generator: torch.Generator, *, parts: Literal[2, 4] = 2
 ) -> torch.Tensor:
@@ -271,6 +278,7 @@ def split_screen(
     return screen
 
 
+@check_arguments
 def picture_in_picture(
     clip: torch.Tensor, other: torch.Tensor, generator: torch.Generator, *, side: Range = (0.3, 0.7)
 ) -> torch.Tensor:
@@ -289,6 +297,7 @@ def picture_in_picture(
     return _put(other, clip, (left, top, left + small, top + small))
 
 
+@check_arguments
 def video_in_video(
     clip: torch.Tensor, donor: torch.Tensor, generator: torch.Generator, *, share: Range = (0.3, 0.7)
 ) -> torch.Tensor:
@@ -305,6 +314,7 @@ def video_in_video(
     return picture_in_picture(donor, clip, generator, side=(side, side))
 
 
+@check_arguments
 def film_screen(
     clip: torch.Tensor, generator: torch.Generator, *, tilt: float = 0.15, moire: float = 0.06
 ) -> torch.Tensor:

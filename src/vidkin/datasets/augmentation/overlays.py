@@ -11,6 +11,7 @@ from collections.abc import Callable
 import torch
 from torch.nn import functional
 
+from vidkin._base.arguments import check_arguments
 from vidkin.datasets.augmentation.draws import (
     Range,
     apply_within,
@@ -41,6 +42,7 @@ def add_bar(images: torch.Tensor, generator: torch.Generator, *, height: Range, 
     return apply_within(images, generator, draw, share=share, height=height)
 
 
+@check_arguments
 def add_caption(images: torch.Tensor, generator: torch.Generator, *, height: Range, share: float) -> torch.Tensor:
     """Put lines of writing on a band, from clear to opaque, across a ``share`` of the images.
 
@@ -89,6 +91,7 @@ def add_block(images: torch.Tensor, generator: torch.Generator, *, side: Range, 
     return apply_within(images, generator, draw, share=share, side=side)
 
 
+@check_arguments
 def add_logo(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
     """Put a sign of two colors, round or square and partly transparent, anywhere on a ``share`` of the images."""
 
@@ -149,6 +152,7 @@ def cover_with_other(images: torch.Tensor, generator: torch.Generator, *, side: 
     return apply_within(images, generator, draw, share=share, side=side)
 
 
+@check_arguments
 def lay_over(clip: torch.Tensor, generator: torch.Generator, overlay: Overlay) -> torch.Tensor:
     """The same overlay in all frames of a clip [T, 3, H, W].
 
@@ -175,6 +179,7 @@ def add_stickers(images: torch.Tensor, generator: torch.Generator, *, side: Rang
     )
 
 
+@check_arguments
 def add_sticker(
     images: torch.Tensor, generator: torch.Generator, *, side: tuple[float, float] = (0.15, 0.4)
 ) -> torch.Tensor:

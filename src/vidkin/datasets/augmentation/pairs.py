@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from vidkin._base.arguments import check_arguments
 from vidkin.datasets.augmentation import degrade, overlays
 from vidkin.datasets.augmentation.draws import Range, make_generator
 from vidkin.datasets.augmentation.geometry import WarpSettings, random_warp
@@ -147,11 +148,13 @@ class PairSettings:
             raise InvalidArgumentError(f"side must be at least 8, got {self.side}")
 
 
+@check_arguments
 def to_float(images: torch.Tensor) -> torch.Tensor:
     """Float images in 0..1 from uint8; floating point is returned unchanged."""
     return images if images.is_floating_point() else images.float().mul_(1.0 / 255.0)
 
 
+@check_arguments
 def edit_images(
     images: torch.Tensor, settings: EditSettings, seed: int | torch.Generator, *, side: int | None = None
 ) -> torch.Tensor:
@@ -188,6 +191,7 @@ def edit_images(
     return degrade.compress(out, random, quality=settings.compress_quality, share=settings.compress_share)
 
 
+@check_arguments
 def make_pairs(
     images: torch.Tensor,
     settings: PairSettings,

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import check_file_name, is_within
 from vidkin._base.outputs import open_output
 from vidkin._base.values import Result, read_json
@@ -190,6 +191,7 @@ class DuplicatePlan(Result):
         return sum(file.size for group in self.groups for file in group.remove)
 
 
+@check_arguments
 def plan_removal(
     groups: Iterable[DuplicateGroup],
     *,
@@ -285,6 +287,7 @@ def _has_changed(path: str, record: VideoRecord | None) -> bool:
     return changed
 
 
+@check_arguments
 def write_plan(plan: DuplicatePlan, path: PathLike, *, source: str | None = None) -> None:
     """Write a plan as JSON; names that are not valid Unicode survive.
 
@@ -330,6 +333,7 @@ def _with_text(value: Any, largest: int) -> Any:
     return str(value) if isinstance(value, int) and abs(value) > largest else value
 
 
+@check_arguments
 def check_plan_is_settled(path: PathLike) -> None:
     """Check that no removal can be undone only with the plan in this file, so that the file may be replaced.
 
@@ -352,6 +356,7 @@ def check_plan_is_settled(path: PathLike) -> None:
         )
 
 
+@check_arguments
 def read_plan(path: PathLike) -> DuplicatePlan:
     """Read a plan from its file; deleted groups and files are not part of it.
 

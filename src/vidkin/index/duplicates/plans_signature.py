@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from vidkin._base import disk
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import check_file_name, read_regular_file
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index.duplicates.plans import DuplicatePlan, FileState
@@ -88,6 +89,7 @@ def _canonical_text(purpose: str, *files: FileState) -> bytes:
     return json.dumps([purpose, *facts], ensure_ascii=True, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
+@check_arguments
 def sign_plan(plan: DuplicatePlan, place: Place, *, create: bool = True) -> DuplicatePlan:
     """Sign every entry of a plan with the key of its index; the plan as it is where there can be no key.
 
@@ -114,6 +116,7 @@ def _sign_file(key: PlanKey, keep: FileState, file: FileState) -> FileState:
     return replace(file, signature=key.sign(keep, file), companions=companions)
 
 
+@check_arguments
 def place_of_plan(plan: DuplicatePlan) -> Place:
     """Where the index is that a plan says it was made from, which must be a folder of this machine.
 
@@ -138,6 +141,7 @@ def place_of_plan(plan: DuplicatePlan) -> Place:
         ) from error
 
 
+@check_arguments
 def key_of_plan(place: Place) -> PlanKey:
     """The key that must have signed the entries of a plan: that of its index.
 

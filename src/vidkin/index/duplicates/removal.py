@@ -13,6 +13,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from vidkin._base import disk
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import drive_name, is_within
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.files.proof_record import Proof
@@ -73,6 +74,7 @@ class _Task:
     verified: dict[FileState, os.stat_result] = field(default_factory=dict)
 
 
+@check_arguments
 def apply_plan(
     plan: DuplicatePlan,
     journal: Journal,

@@ -12,6 +12,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from vidkin._base import disk
+from vidkin._base.arguments import check_arguments
 from vidkin.index.duplicates import trash, trash_elsewhere
 from vidkin.index.duplicates.plans import DuplicatePlan, FileState
 from vidkin.index.duplicates.plans_signature import PlanKey
@@ -29,6 +30,7 @@ from vidkin.index.duplicates.removal_moves import (
 )
 
 
+@check_arguments
 def undo(
     journal: Journal,
     *,

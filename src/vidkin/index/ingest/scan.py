@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import IMAGE_EXTENSIONS, describe_missing, open_regular_file
 from vidkin._base.moving_pictures import is_animated
 from vidkin.index.storage.files import is_same_file
@@ -81,6 +82,7 @@ class Scan:
         )
 
 
+@check_arguments
 def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = None) -> Scan:
     """Find the videos in folders (and all folders below), and the named files.
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import MediaError
 from vidkin.media import Frames, probe, read_frames
 from vidkin.media.frames import shown_at
@@ -97,6 +98,7 @@ class _Window:
         return curve
 
 
+@check_arguments
 def refine_segment(query: PathLike, target: PathLike, segment: Segment, *, threads: int = 1) -> Segment:
     """The segment on the line along which the frames of both files agree best, to where they cease to agree.
 

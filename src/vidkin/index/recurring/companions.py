@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vidkin._base import disk
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import read_regular_file
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import CollectionDamagedError
@@ -37,6 +38,7 @@ class Companion(Result):
     cause: str = ""
 
 
+@check_arguments
 def write_companions(contents: Mapping[str, str], place: Place | None = None) -> list[Companion]:
     """Write small text files beside videos. An existing file is replaced if it is still as vidkin wrote it.
 

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.blas import largest_columns
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, to_stored
@@ -446,6 +447,7 @@ class WindowMatrix:
         return table
 
 
+@check_arguments
 def no_windows(queries: int, limit: int) -> NearestWindows:
     """A result [queries, limit] without any window."""
     return NearestWindows(

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import open_regular_file, read_at
 from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
 from vidkin.index.storage.place import Place
@@ -203,6 +204,7 @@ class ContentHash:
     is_whole: bool
 
 
+@check_arguments
 def content_hash(path: str, size: int, *, whole: bool = False) -> ContentHash:
     """Hash of the content of a file: blake2b of its size and all its bytes.
 
@@ -287,6 +289,7 @@ class NamedFolders:
         return None
 
 
+@check_arguments
 def is_gone(path: str) -> bool:
     """Whether nothing exists at the path any more. False if uncertain (a folder that may not be read, or a name that
     cannot be written in the encoding of this process)."""

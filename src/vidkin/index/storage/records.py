@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import is_before
@@ -246,6 +247,7 @@ def restore_parts(numbers: NDArray[np.number]) -> NDArray[np.float16]:
     return unit_vectors(numbers.astype(np.float32, copy=False)).astype(np.float16)
 
 
+@check_arguments
 def to_stored(features: FrameFeatures, *, parts: bool = True) -> FrameFeatures:
     """Round features as a store keeps them: values in half precision, those of parts of the picture (views after the
     first) more coarsely (:func:`round_parts`).
@@ -282,6 +284,7 @@ def frame_vectors(values: NDArray[np.floating]) -> NDArray[np.float32]:
     return unit_vectors(values[..., 0, :] if values.shape[-2] == 1 else values.mean(axis=-2))
 
 
+@check_arguments
 def window_vectors(
     features: FrameFeatures,
     *,
@@ -376,6 +379,7 @@ def _spans(
     return np.concatenate(spans)[order], np.concatenate(sums_of)[order]
 
 
+@check_arguments
 def distinct_windows(windows: WindowVectors, vectors: NDArray[np.float32], least: float) -> NDArray[np.int64]:
     """Rows of the windows without those of parts that show nearly the same as another that begins in the same minute.
 
@@ -412,6 +416,7 @@ _QUERY_FRAMES = 90
 _MINUTE = 60.0
 
 
+@check_arguments
 def sampling_rate(duration: float, base: float = 1.0) -> float:
     """Frames per second at which to sample a video: ``base``, or more for very short videos.
 
@@ -437,6 +442,7 @@ def sampling_rate(duration: float, base: float = 1.0) -> float:
     return float(min(densest, base * 2**doublings))
 
 
+@check_arguments
 def query_rate(duration: float, base: float = 1.0) -> float:
     """Frames per second at which a query is sampled: more densely than the collection, up to 120 frames.
 

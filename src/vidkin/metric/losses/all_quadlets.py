@@ -13,6 +13,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import NotNegative, Positive, options_of, squared_distances
@@ -108,6 +109,7 @@ Form = Literal["quadlet", "radial"]
 TotalReduction = Literal["mean", "sum"]
 
 
+@check_arguments
 def all_quadlets_loss(
     embeddings: Tensor,
     labels: Tensor,
@@ -135,6 +137,7 @@ def all_quadlets_loss(
     return loss + (third.row_sums(batch.among, g3) * (queries_of * batch.scale)).sum()
 
 
+@check_arguments
 def all_quadlets_radial_loss(
     embeddings: Tensor,
     labels: Tensor,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from torch import Tensor
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import Loss, Reduction, options_of, reduce, squared_distance
 from vidkin.metric.losses.quadlets import check_tuples
@@ -14,6 +15,7 @@ from vidkin.metric.losses.quadlets import check_tuples
 AngularForm = Literal["triplet", "quadlet"]
 
 
+@check_arguments
 def angular_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, *, alpha: float = 45.0, reduction: Reduction = "mean"
 ) -> Tensor:
@@ -22,6 +24,7 @@ def angular_loss(
     return reduce(_angular(a, p, n, alpha), reduction)
 
 
+@check_arguments
 def angular_quadlet_loss(
     query: Tensor,
     positive: Tensor,

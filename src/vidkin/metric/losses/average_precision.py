@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vidkin.metric.losses.base import NotNegative, Positive, Reduction, checked, options_of, reduce_queries
+from vidkin._base.arguments import check_arguments
+from vidkin.metric.losses.base import NotNegative, Positive, Reduction, options_of, reduce_queries
 from vidkin.metric.losses.score_pairs import (
     LossOnScores,
     gather_marked,
@@ -20,7 +21,7 @@ from vidkin.metric.losses.score_pairs import (
 )
 
 
-@checked()
+@check_arguments
 def smooth_ap_loss(
     scores: Tensor,
     relevance: Tensor,
@@ -67,7 +68,7 @@ class SmoothAPLoss(LossOnScores):
         """Options as in `smooth_ap_loss`."""
 
 
-@checked()
+@check_arguments
 def sup_ap_loss(
     scores: Tensor,
     relevance: Tensor,
@@ -146,7 +147,7 @@ def upper_step(difference: Tensor, *, tau: float, rho: float, delta: float) -> T
     return curve + 0.5 * (difference > 0) + rho * (difference - delta).clamp(min=0.0)
 
 
-@checked()
+@check_arguments
 def hierarchical_ap_loss(
     scores: Tensor,
     relevance: Tensor,
@@ -229,7 +230,7 @@ def graded_risk(
     return 1.0 - (precision * filled).sum(dim=1) / total.masked_fill(total == 0, 1.0)
 
 
-@checked()
+@check_arguments
 def blackbox_ap_loss(
     scores: Tensor,
     relevance: Tensor,

@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import (
@@ -25,12 +26,14 @@ CenterDistance = Literal["squared", "half"]
 """Squared Euclidean distance, or half of it."""
 
 
+@check_arguments
 def center_loss(embeddings: Tensor, labels: Tensor, centers: Tensor, *, reduction: Reduction = "sum") -> Tensor:
     """``1/2 ||x - c_y||^2`` of each embedding, summed by default. See :class:`CenterLoss`."""
     _check(embeddings, labels, centers)
     return reduce(0.5 * squared_distance(in_full_precision(embeddings), centers[labels]), reduction)
 
 
+@check_arguments
 @torch.no_grad()
 def moved_centers(centers: Tensor, embeddings: Tensor, labels: Tensor, *, alpha: float = 0.5) -> Tensor:
     """The centers after one batch: ``c - alpha sum(c - x) / (1 + n)`` over the n embeddings x of each class.
@@ -46,6 +49,7 @@ def moved_centers(centers: Tensor, embeddings: Tensor, labels: Tensor, *, alpha:
     return centers - alpha * (count * centers - sums) / (1.0 + count)
 
 
+@check_arguments
 def triplet_center_loss(
     embeddings: Tensor,
     labels: Tensor,

@@ -8,14 +8,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.losses.base import Positive, Reduction, checked, options_of, reduce_queries
+from vidkin.metric.losses.base import Positive, Reduction, options_of, reduce_queries
 from vidkin.metric.losses.score_pairs import LossOnScores, checked_scores, lowest, score_pairs, self_pair_mask
 
 Denominator = Literal["negatives", "all"]
 
 
-@checked()
+@check_arguments
 def info_nce_loss(
     scores: Tensor,
     relevance: Tensor,
@@ -67,6 +68,7 @@ class InfoNCELoss(LossOnScores):
         """Options as in `info_nce_loss`."""
 
 
+@check_arguments
 def self_hard_negative_loss(
     scores: Tensor,
     relevance: Tensor,
@@ -93,7 +95,7 @@ def self_hard_negative_loss(
     return self_weight * itself + negative_weight * hardest
 
 
-@checked()
+@check_arguments
 def self_similarity_loss(
     scores: Tensor,
     relevance: Tensor,
@@ -120,7 +122,7 @@ def self_similarity_loss(
     return reduce_queries(-own.clamp(min=floor).log(), counted, reduction)
 
 
-@checked()
+@check_arguments
 def hard_negative_loss(
     scores: Tensor,
     relevance: Tensor,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import (
     Loss,
@@ -23,6 +24,7 @@ from vidkin.metric.losses.label_pairs import resolve_pairs
 ABSENT = -1e30
 
 
+@check_arguments
 def magnet_loss(
     embeddings: Tensor,
     labels: Tensor,

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from vidkin._base.arguments import check_arguments
 from vidkin.metric.losses.base import (
     Distance,
     NotNegative,
     Reduction,
-    checked,
     options_of,
     pairwise_distances,
     weighted_mean,
@@ -34,6 +34,7 @@ from vidkin.metric.losses.label_pairs import LossOnLabels, count_active_hinges, 
 Average = Literal["active", "all"]
 
 
+@check_arguments
 def batch_hard_triplet_loss(
     embeddings: Tensor,
     labels: Tensor,
@@ -59,6 +60,7 @@ def batch_hard_triplet_loss(
     return weighted_mean(torch.where(usable, values, 0.0), usable, reduction)
 
 
+@check_arguments
 def semi_hard_triplet_loss(
     embeddings: Tensor,
     labels: Tensor,
@@ -87,7 +89,7 @@ def semi_hard_triplet_loss(
     return weighted_mean(torch.where(usable, values, 0.0).sum(dim=1), usable, reduction)
 
 
-@checked()
+@check_arguments
 def batch_all_triplet_loss(
     embeddings: Tensor,
     labels: Tensor,

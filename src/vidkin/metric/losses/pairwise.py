@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from vidkin.metric.losses.base import NotNegative, Positive, Reduction, checked, options_of, reduce_queries
+from vidkin._base.arguments import check_arguments
+from vidkin.metric.losses.base import NotNegative, Positive, Reduction, options_of, reduce_queries
 from vidkin.metric.losses.score_pairs import (
     LossOnScores,
     ScorePairs,
@@ -23,7 +24,7 @@ CircleForm = Literal["query", "global"]
 TripletMining = Literal["all", "hard"]
 
 
-@checked()
+@check_arguments
 def contrastive_loss(
     scores: Tensor,
     relevance: Tensor,
@@ -72,7 +73,7 @@ class ContrastiveLoss(LossOnScores):
         """Options as in `contrastive_loss`."""
 
 
-@checked()
+@check_arguments
 def score_triplet_loss(
     scores: Tensor,
     relevance: Tensor,
@@ -121,7 +122,7 @@ class ScoreTripletLoss(LossOnScores):
         """Options as in `score_triplet_loss`."""
 
 
-@checked()
+@check_arguments
 def circle_loss(
     scores: Tensor,
     relevance: Tensor,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import (
     Loss,
     Positive,
     Reduction,
-    checked,
     in_full_precision,
     options_of,
     reduce_queries,
@@ -31,6 +31,7 @@ from vidkin.metric.losses.score_pairs import (
 )
 
 
+@check_arguments
 def quad_linear_step(difference: Tensor, *, delta: float) -> Tensor:
     """R-(x; delta), the surrogate of "this negative is above this positive".
 
@@ -45,7 +46,7 @@ def quad_linear_step(difference: Tensor, *, delta: float) -> Tensor:
     return torch.where(difference < 0, shifted.square(), 2.0 * shifted - 1.0)
 
 
-@checked()
+@check_arguments
 def quad_linear_ap_loss(
     scores: Tensor,
     relevance: Tensor,
@@ -108,7 +109,7 @@ class QuadLinearAPLoss(LossOnScores):
         """Options as in `quad_linear_ap_loss`."""
 
 
-@checked()
+@check_arguments
 def frame_quad_linear_ap_loss(
     frame_scores: Tensor,
     reference_scores: Tensor,

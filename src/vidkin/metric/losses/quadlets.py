@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import (
     Loss,
@@ -54,6 +55,7 @@ def check_tuples(**members: Tensor) -> tuple[Tensor, ...]:
 GUARANTEED_MULTIPLIER = 3.0
 
 
+@check_arguments
 def triplet_loss(
     query: Tensor,
     positive: Tensor,
@@ -67,6 +69,7 @@ def triplet_loss(
     return reduce(_hinge(q, p, q, n, margin), reduction)
 
 
+@check_arguments
 def quadlet_loss(
     query: Tensor,
     positive: Tensor,
@@ -84,6 +87,7 @@ def quadlet_loss(
     return reduce(values, reduction)
 
 
+@check_arguments
 def radial_loss(
     query: Tensor,
     positive: Tensor,

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_not_negative
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import Loss, NotNegative, Reduction, options_of, reduce, squared_distance
 from vidkin.metric.losses.quadlets import LossOnQuadlets, check_tuples
 
 
+@check_arguments
 def quadrupletwise_inequality(
     a: Tensor, b: Tensor, c: Tensor, d: Tensor, *, delta: float = 1.0, reduction: Reduction = "mean"
 ) -> Tensor:
@@ -33,6 +35,7 @@ def quadrupletwise_inequality(
     return reduce((delta + squared_distance(a, b) - squared_distance(c, d)).relu(), reduction)
 
 
+@check_arguments
 def quadrupletwise_equality(
     a: Tensor, b: Tensor, c: Tensor, d: Tensor, *, tolerance: float = 0.0, reduction: Reduction = "mean"
 ) -> Tensor:
@@ -47,6 +50,7 @@ def quadrupletwise_equality(
     return reduce((difference.abs() - tolerance).relu(), reduction)
 
 
+@check_arguments
 def quadrupletwise_loss(
     query: Tensor,
     positive: Tensor,
@@ -64,6 +68,7 @@ def quadrupletwise_loss(
     return reduce(values, reduction)
 
 
+@check_arguments
 def adaptive_margins(
     anchor: Tensor,
     positive: Tensor,
@@ -87,6 +92,7 @@ def adaptive_margins(
     return weights[0] * (far - near), weights[1] * (far - near)
 
 
+@check_arguments
 def quadruplet_loss(
     anchor: Tensor,
     positive: Tensor,

@@ -8,6 +8,7 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_at_least, check_range
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import Reduction, checked, options_of, reduce_queries
@@ -23,6 +24,7 @@ def check_form(tie_aware: bool, simplified: bool) -> None:
         raise InvalidArgumentError("simplified needs tie_aware: it is a form of the tie-aware loss")
 
 
+@check_arguments
 @checked(check_range, check_form)
 def quantized_ap_loss(
     scores: Tensor,
@@ -89,6 +91,7 @@ class QuantizedAPLoss(LossOnScores):
         """Options as in `quantized_ap_loss`."""
 
 
+@check_arguments
 @checked(check_range)
 def fast_ap_loss(
     scores: Tensor,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_range
 from vidkin.metric.losses.base import (
     Loss,
@@ -20,6 +21,7 @@ from vidkin.metric.losses.base import (
 from vidkin.metric.losses.score_pairs import LossOnScores, checked_scores, self_pair_mask
 
 
+@check_arguments
 def mae_loss(
     scores: Tensor,
     relevance: Tensor,
@@ -49,6 +51,7 @@ class MAELoss(LossOnScores):
         """Options as in `mae_loss`."""
 
 
+@check_arguments
 def mse_loss(
     scores: Tensor,
     relevance: Tensor,
@@ -70,6 +73,7 @@ class MSELoss(LossOnScores):
         """Options as in `mse_loss`."""
 
 
+@check_arguments
 @checked(check_range)
 def similarity_regularizer(
     scores: Tensor,

@@ -6,6 +6,7 @@ from functools import partial
 
 import torch
 
+from vidkin._base.arguments import check_arguments
 from vidkin.metric.measures.ranking import (
     CountedMean,
     Ranking,
@@ -19,6 +20,7 @@ from vidkin.metric.measures.ranking import (
 )
 
 
+@check_arguments
 def average_precision(
     scores: torch.Tensor,
     relevance: torch.Tensor,
@@ -56,6 +58,7 @@ def average_precision(
     return per_query(partial(ranked_average_precision, level=level, ties=ties), scores, relevance, valid)
 
 
+@check_arguments
 def mean_average_precision(
     scores: torch.Tensor,
     relevance: torch.Tensor,
@@ -76,6 +79,7 @@ def mean_average_precision(
     return mean
 
 
+@check_arguments
 def micro_average_precision(
     scores: torch.Tensor,
     relevance: torch.Tensor,
@@ -99,6 +103,7 @@ def micro_average_precision(
     return ranked_average_precision(ranking, level=level, ties=ties).item()
 
 
+@check_arguments
 def average_precision_per_level(
     scores: torch.Tensor,
     relevance: torch.Tensor,

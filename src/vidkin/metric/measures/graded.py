@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures.ranking import (
@@ -22,6 +23,7 @@ from vidkin.metric.measures.ranking import (
 LevelWeights = Literal["population", "level"]
 
 
+@check_arguments
 def hierarchical_average_precision(
     scores: torch.Tensor,
     relevance: torch.Tensor,
@@ -63,6 +65,7 @@ def hierarchical_average_precision(
     return reduce_values(per_query(measure, scores, relevance, valid), reduction)
 
 
+@check_arguments
 def average_set_intersection(
     scores: torch.Tensor,
     relevance: torch.Tensor,
@@ -140,6 +143,7 @@ def _finest_level(relevance: torch.Tensor, levels: int | None) -> int:
 Gain = Literal["exponential", "linear"]
 
 
+@check_arguments
 def ndcg(
     scores: torch.Tensor,
     relevance: torch.Tensor,

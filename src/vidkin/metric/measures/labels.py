@@ -6,10 +6,12 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 
 
+@check_arguments
 def normalized_mutual_information(clusters: torch.Tensor, labels: torch.Tensor) -> float:
     """Normalized mutual information I(C; L) / sqrt(H(C) H(L)) of two partitions of the same items.
 
@@ -43,6 +45,7 @@ def normalized_mutual_information(clusters: torch.Tensor, labels: torch.Tensor) 
     return min(1.0, max(0.0, float((information / scale).item())))
 
 
+@check_arguments
 def accuracy(
     predicted: torch.Tensor, labels: torch.Tensor, *, average: Literal["micro", "macro"] = "micro", k: int = 1
 ) -> float:
@@ -69,6 +72,7 @@ def accuracy(
     return _right(predicted, labels, k).double().mean().item()
 
 
+@check_arguments
 def accuracy_per_class(predicted: torch.Tensor, labels: torch.Tensor, *, k: int = 1) -> dict[int, float]:
     """Share of correct predictions for each class that occurs in ``labels``; arguments as for `accuracy`."""
     right = _right(predicted, labels, k)

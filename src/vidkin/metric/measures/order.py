@@ -8,6 +8,7 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures.ranking import CountedMean, QueryReduction, Ranking, before, checked, per_query
@@ -15,6 +16,7 @@ from vidkin.metric.measures.ranking import CountedMean, QueryReduction, Ranking,
 TripletWeighting = Literal["quadlets", "triplets"]
 
 
+@check_arguments
 def quadlet_precision(
     scores: torch.Tensor,
     relevance: torch.Tensor,
@@ -58,6 +60,7 @@ def quadlet_precision(
     return _share(counts, reduction)
 
 
+@check_arguments
 def triplet_precision(
     scores: torch.Tensor,
     relevance: torch.Tensor,

@@ -22,6 +22,7 @@ from typing import Literal, get_args
 
 import torch
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 
@@ -181,6 +182,7 @@ def before(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     return total.gather(1, places)
 
 
+@check_arguments
 def graded_relevance(query_labels: torch.Tensor, gallery_labels: torch.Tensor) -> torch.Tensor:
     """How many levels of the label hierarchy a query shares with each gallery item, from the coarsest down.
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_at_least, check_choice
 from vidkin.metric.measures.average_precision import precision_at_positives
 from vidkin.metric.measures.ranking import (
@@ -23,6 +24,7 @@ from vidkin.metric.measures.ranking import (
 RecallForm = Literal["hit", "share"]
 
 
+@check_arguments
 def recall_at_k(
     scores: torch.Tensor,
     relevance: torch.Tensor,
@@ -61,6 +63,7 @@ def recall_at_k(
     return reduce_values(per_query(measure, scores, relevance, valid), reduction)
 
 
+@check_arguments
 def r_precision(
     scores: torch.Tensor,
     relevance: torch.Tensor,
@@ -79,6 +82,7 @@ def r_precision(
     return reduce_values(per_query(measure, scores, relevance, valid), reduction)
 
 
+@check_arguments
 def map_at_r(
     scores: torch.Tensor,
     relevance: torch.Tensor,

@@ -8,6 +8,7 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 
@@ -31,6 +32,7 @@ class SegmentScores:
         return 2 * self.precision * self.recall / total if total != 0 else 0.0
 
 
+@check_arguments
 def segment_precision_recall(predicted: torch.Tensor, truth: torch.Tensor) -> tuple[float, float]:
     """Precision and recall of the copied segments of one video pair (VCSL; He et al., CVPR 2022).
 
@@ -57,6 +59,7 @@ def segment_precision_recall(predicted: torch.Tensor, truth: torch.Tensor) -> tu
     return _covered(boxes, true_boxes), _covered(true_boxes, boxes)
 
 
+@check_arguments
 def segment_scores(
     predicted: Sequence[torch.Tensor],
     truth: Sequence[torch.Tensor],
@@ -98,6 +101,7 @@ def segment_scores(
     )
 
 
+@check_arguments
 def segment_f_score(
     predicted: Sequence[torch.Tensor],
     truth: Sequence[torch.Tensor],
@@ -109,6 +113,7 @@ def segment_f_score(
     return segment_scores(predicted, truth, average=average, groups=groups).f_score
 
 
+@check_arguments
 def segment_average_precision(
     predicted: Sequence[torch.Tensor], scores: Sequence[torch.Tensor], truth: Sequence[torch.Tensor]
 ) -> float:
@@ -221,6 +226,7 @@ def _union_length(starts: list[float], ends: list[float]) -> float:
     return total
 
 
+@check_arguments
 def temporal_average_precision(
     times: torch.Tensor,
     confidences: torch.Tensor,

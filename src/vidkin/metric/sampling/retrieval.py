@@ -7,6 +7,7 @@ from functools import partial
 
 import torch
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.blocks import Ineligible, LabelBlocks, Uniform
@@ -22,6 +23,7 @@ from vidkin.metric.sampling.tuples import (
 Similarity = torch.Tensor | Callable[[torch.Tensor], torch.Tensor]
 
 
+@check_arguments
 def sample_quadlets(
     labels: torch.Tensor,
     count: int,
@@ -57,6 +59,7 @@ def sample_quadlets(
     return Quadlets(*(blocks.order[part] for part in (query, positive, intermediate, negative)))
 
 
+@check_arguments
 def sample_triplets(
     labels: torch.Tensor,
     count: int,
@@ -88,6 +91,7 @@ def sample_triplets(
     return Triplets(*(blocks.order[part] for part in (query, positive, negative)))
 
 
+@check_arguments
 def sample_hard_quadlets(
     labels: torch.Tensor,
     similarity: Similarity,

@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.tuples import Triplets, generator_of
@@ -14,6 +15,7 @@ from vidkin.metric.sampling.tuples import Triplets, generator_of
 WithoutSemiHard = Literal["farthest", "drop"]
 
 
+@check_arguments
 def nearest_semi_hard_triplets(
     distances: torch.Tensor, labels: torch.Tensor, *, without: WithoutSemiHard = "farthest"
 ) -> Triplets:
@@ -55,6 +57,7 @@ def nearest_semi_hard_triplets(
     return Triplets(anchor[keep], positive[keep], negative[keep])
 
 
+@check_arguments
 def sample_semi_hard_triplets(
     labels: torch.Tensor,
     embed: Callable[[torch.Tensor], torch.Tensor],
