@@ -86,6 +86,12 @@ def check_arguments(function: Callable[_Parameters, _Returned]) -> Callable[_Par
     return call
 
 
+def unchecked(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
+    """A function without the check of its arguments, for loops of ours over pairs of videos."""
+    found: Callable[_Parameters, _Returned] = vars(function)["__wrapped__"]
+    return found
+
+
 def check_all_arguments(kind: _Class) -> _Class:
     """A class whose public methods check their arguments, see :func:`check_arguments`."""
     for name, member in list(vars(kind).items()):
@@ -226,7 +232,11 @@ def _class_kind(kind: type) -> _Kind:
         named = [member for member in members if not member.startswith("_")]
         return _Kind(words, lambda value: all(hasattr(value, each) for each in named), plural)
     name = {"NDArray": "ndarray"}.get(name, name)
-    return _Kind(words, lambda value: any(each.__name__ == name for each in type(value).__mro__), plural)
+    return _Kind(words, partial(_is_named, name), plural)
+
+
+def _is_named(name: str, value: object) -> bool:
+    return type(value).__name__ == name or any(each.__name__ == name for each in type(value).__mro__)
 
 
 def _list_kind(origin: type, kinds: list[_Kind]) -> _Kind:
@@ -274,14 +284,14 @@ def _mapping_kind(parts: tuple[object, ...]) -> _Kind:
 
 
 def _check(name: str, value: Any, kinds: list[_Kind]) -> Any:
-    # An iterator can be looked at once.
-    if isinstance(value, Iterator) and any(kind.is_list for kind in kinds):
-        value = list(value)
     for kind in kinds:
         if kind.accepts(value):
             if kind.check is not None:
                 kind.check(**{name: value})
             return value
+    # An iterator can be looked at once.
+    if isinstance(value, Iterator) and any(kind.is_list for kind in kinds):
+        return _check(name, list(value), kinds)
     accepted = " or ".join(dict.fromkeys(kind.words for kind in kinds))
     raise InvalidArgumentError(f"{name} must be {accepted}, got {_short(value)}")
 

@@ -63,9 +63,7 @@ if TYPE_CHECKING:
         describe_views,
         features_of_views,
         find_content_boxes,
-        mirror_boxes,
         place_boxes,
-        shares_of_edges,
         turn_boxes_back,
     )
     from vidkin.features.whitening import Whitening, fit_whitening, read_safetensors
@@ -117,7 +115,6 @@ __all__ = [
     "import_timm",
     "import_torchvision",
     "load_frame_encoder",
-    "mirror_boxes",
     "open_extractor",
     "open_pooled_network",
     "open_square_encoder",
@@ -129,7 +126,6 @@ __all__ = [
     "resolve_device",
     "save_frame_encoder",
     "set_device",
-    "shares_of_edges",
     "shipped_encoder",
     "torchvision_stages",
     "turn_boxes_back",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, unchecked
 from vidkin._base.files import PathLike
 from vidkin._base.registry import load_attribute, parse_name
 from vidkin.errors import InvalidArgumentError, MissingPartError
@@ -39,6 +39,9 @@ from vidkin.models.stored import (
 )
 from vidkin.similarity import FrameFeatures, LearnedScorer, frame_similarity, temporal_chamfer
 from vidkin.similarity.contracts import lower_median
+
+# Called for every pair of videos.
+_frame_similarity, _temporal_chamfer = unchecked(frame_similarity), unchecked(temporal_chamfer)
 
 if TYPE_CHECKING:
     from vidkin.media import Frames
@@ -153,7 +156,7 @@ class ArrayComparator:
 
     def frame_map(self, query: NDArray[np.float32], target: NDArray[np.float32]) -> NDArray[np.float32]:
         """Similarities of frames [Tq, Tt] of weighed descriptors [Tq, R, D] and [Tt, R, D]."""
-        similarities: NDArray[np.float32] = frame_similarity(
+        similarities: NDArray[np.float32] = _frame_similarity(
             query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric
         )
         return similarities
@@ -172,7 +175,7 @@ class ArrayComparator:
     def video_score(self, learned_map: NDArray[np.float32]) -> float:
         """Score in [-1, 1] of a learned map [Tq', Tt']."""
         return float(
-            temporal_chamfer(
+            _temporal_chamfer(
                 learned_map,
                 temporal_share=self.config.temporal_share,
                 symmetric=self.config.symmetric,

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         ScorerOfBest,
         Segment,
         fingerprint_of_scores,
-        lower_median,
     )
     from vidkin.similarity.copies import CopyScorer
     from vidkin.similarity.evidence import ScoreSettings
@@ -76,7 +75,6 @@ __all__ = [
     "frame_similarity",
     "frame_similarity_many",
     "length_mask",
-    "lower_median",
     "open_scorer",
     "scorer_of",
     "temporal_chamfer",

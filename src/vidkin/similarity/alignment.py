@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.contracts import Segment, lower_median
 from vidkin.similarity.lines import (
@@ -64,6 +65,7 @@ _ATTEMPTS = 8
 _LEAST_WEIGHT = 0.25
 
 
+@check_arguments
 def align(
     similarity: NDArray[np.floating],
     query_times: NDArray[np.floating],

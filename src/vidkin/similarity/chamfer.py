@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.frame_maps import (
     AnyArray,
@@ -12,6 +13,7 @@ from vidkin.similarity.frame_maps import (
 )
 
 
+@check_arguments
 def temporal_chamfer(
     similarity: AnyArray,
     *,
@@ -66,6 +68,7 @@ def temporal_chamfer(
     return (forward + _one_way(similarity.mT, temporal_share, target_mask, query_mask, longest)) / 2
 
 
+@check_arguments
 def length_mask(lengths: AnyArray, size: int) -> AnyArray:
     """Boolean [..., size], True below each of lengths [...]: the mask of padded videos."""
     return namespace_of(lengths).arange(size, device=lengths.device) < lengths[..., None]

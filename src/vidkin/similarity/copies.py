@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import unchecked
 from vidkin._base.stopping import check_wanted
 from vidkin.similarity.alignment import align
 from vidkin.similarity.contracts import WHOLE, BestScores, Box, FrameFeatures, PairScore, Segment
@@ -35,6 +36,9 @@ from vidkin.similarity.evidence import (
 )
 from vidkin.similarity.regions import least_seconds, of_every_frame, score_changes
 from vidkin.similarity.scale import UNRELATED
+
+# Called for every pair of videos.
+_align = unchecked(align)
 
 # Ratio of periods above which the coarser side leads the alignment.
 _DENSER = 1.5
@@ -510,7 +514,7 @@ def _score(
     mirrored: bool,
     settings: ScoreSettings,
 ) -> PairScore:
-    segments = align(
+    segments = _align(
         frame_map,
         query.timestamps,
         target.timestamps,

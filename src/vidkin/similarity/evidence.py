@@ -12,9 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import unchecked
 from vidkin.similarity.alignment import align
 from vidkin.similarity.contracts import FrameFeatures, Segment
 from vidkin.similarity.frame_maps import content, frame_similarity
+
+# Called for every pair of videos.
+_align = unchecked(align)
+_frame_similarity = unchecked(frame_similarity)
 
 # Tolerance in seconds for rounding of computed times.
 ROUNDING = 1e-6
@@ -337,7 +342,7 @@ def _find_pieces(
         return []
     changes = [_directions_of_change(values) for values in (query.whole[rows], target.whole[stretch])]
     similar = frame_map[rows, stretch] > settings.threshold
-    segments = align(
+    segments = _align(
         np.clip(changes[0] @ changes[1].T, 0.0, 1.0) * similar,
         query.timestamps[rows],
         target.timestamps[stretch],
@@ -616,7 +621,7 @@ def _compare(
         similarities = rows[:, 0] @ frames[:, 0].T
     else:
         masks = content(rows), content(frames)
-        similarities = frame_similarity(
+        similarities = _frame_similarity(
             rows, frames, symmetric=True, spatial_share=spatial_share, query_mask=masks[0], target_mask=masks[1]
         )
     return similarities.reshape(*views.shape[:-2], len(frames))

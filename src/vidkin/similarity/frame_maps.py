@@ -46,6 +46,7 @@ def namespace_of(values: AnyArray) -> Any:
     return array_namespace(values)
 
 
+@check_arguments
 def frame_similarity(
     query: AnyArray,
     target: AnyArray,
@@ -98,6 +99,7 @@ def frame_similarity(
     )
 
 
+@check_arguments
 def frame_similarity_many(
     query: AnyArray,
     targets: AnyArray,

@@ -13,10 +13,15 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import unchecked
 from vidkin.similarity.alignment import align
 from vidkin.similarity.contracts import FrameFeatures, PairScore, Segment
 from vidkin.similarity.frame_maps import calibrated_map, frame_similarity
 from vidkin.similarity.scale import UNRELATED
+
+# Called for every pair of videos.
+_align = unchecked(align)
+_frame_similarity = unchecked(frame_similarity)
 
 LEARNED = "learned"
 """Name of the scorer of a trained comparator."""
@@ -121,7 +126,7 @@ class LearnedScorer:
         shorter, longer = (target, query) if is_swapped else (query, target)
         raw, learned = self._compare(shorter, longer)
         sides = [np.asarray(side.features.whole, np.float32) for side in (query, target)]
-        plain = frame_similarity(sides[0], sides[1], symmetric=True)
+        plain = _frame_similarity(sides[0], sides[1], symmetric=True)
         whole = calibrated_map(plain, query.features.baselines[:, 0], target.features.baselines[:, 0])
         if not len(learned):
             return PairScore(0.0, (), np.zeros_like(whole))
@@ -134,7 +139,7 @@ class LearnedScorer:
         segments: tuple[Segment, ...] = ()
         if score > 0:
             segments = tuple(
-                align(
+                _align(
                     frame_map,
                     query.features.timestamps,
                     target.features.timestamps,

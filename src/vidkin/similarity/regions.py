@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import unchecked
 from vidkin.similarity.alignment import align
 from vidkin.similarity.contracts import PairScore
 from vidkin.similarity.evidence import (
@@ -25,6 +26,9 @@ from vidkin.similarity.evidence import (
     match_frames,
     stretch_score,
 )
+
+# Called for every pair of videos.
+_align = unchecked(align)
 
 # How many of the regions count, least of them that both videos must have in common, least number of frames, and
 # segments looked at.
@@ -78,7 +82,7 @@ def _score_changes(
     first, second = query.seen, target.seen
     if least_seconds(frame_map - settings.region_threshold, first.period, second.period) < _LEAST_SECONDS:
         return None
-    segments = align(
+    segments = _align(
         frame_map,
         first.timestamps,
         second.timestamps,

@@ -102,6 +102,7 @@ def open_scorer(name: str) -> Scorer:
     return _SCORERS[parsed.path]()
 
 
+@check_arguments
 def finds_segments(name: str) -> bool:
     """Whether the scorer with a name reports matching segments; ``learned`` does not need its model for this.
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index.query.candidates import (
@@ -138,6 +139,7 @@ def find_matches(
     return sorted(matches, key=lambda match: (-match.score, match.path))[:limit]
 
 
+@check_arguments
 def score_candidates(
     store: FeatureReader,
     query: Query,
