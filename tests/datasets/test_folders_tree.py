@@ -118,7 +118,7 @@ def test_folders_that_are_not_so(tmp_path: Path) -> None:
         match=r"1\.png: is not a folder; choose the folder of labeled files, category/subcategory/file",
     ):
         open_labelled(tmp_path / "a" / "1.png")
-    with pytest.raises(InvalidArgumentError, match="kind must be one of None, 'image', 'video', got 'sound'"):
+    with pytest.raises(InvalidArgumentError, match="kind must be one of 'image', 'video' or None, got 'sound'"):
         open_labelled(tmp_path, kind="sound")
 
 

@@ -89,7 +89,7 @@ def test_onnx_gives_the_same(kind: str, tmp_path: Path) -> None:
 
 def test_what_cannot_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = small("image")
-    with pytest.raises(InvalidArgumentError, match="format must be onnx or torch, got 'tflite'"):
+    with pytest.raises(InvalidArgumentError, match="format must be one of 'onnx', 'torch', got 'tflite'"):
         export_model(model, tmp_path / "m", format="tflite")  # type: ignore[arg-type]
     for format in ("onnx", "torch"):
         with pytest.raises(InvalidArgumentError, match=r"is a folder; choose a file in it, for example .*model.onnx"):

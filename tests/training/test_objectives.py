@@ -27,6 +27,7 @@ from vidkin.training import (
 LABELS = torch.tensor([[c, 2 * c + s] for c in range(3) for s in range(2) for _ in range(4)])
 
 
+@Encoder.register
 class Table(nn.Module):
     """Stands for an encoder: its features are the embeddings."""
 

@@ -17,7 +17,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.features import open_extractor
 from vidkin.media import Frames, write_video
 from vidkin.metric.losses import info_nce_loss
-from vidkin.models import FrameEncoderModel, load_model, read_model_info
+from vidkin.models import Encoder, FrameEncoderModel, load_model, read_model_info
 from vidkin.training import (
     Batch,
     DrawnItems,
@@ -124,8 +124,13 @@ class TestBatches:
 class TestObjective:
     def test_each_view_is_compared_with_all_second_views_and_the_other_way_round(self) -> None:
         vectors = torch.nn.functional.normalize(torch.randn(6, 4), dim=1)
-        model: Any = torch.nn.Module()
-        model.embed = lambda inputs, lengths: inputs
+
+        @Encoder.register
+        class Same(torch.nn.Module):
+            def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None) -> torch.Tensor:
+                return inputs
+
+        model: Any = Same()
         objective = build_objective([ObjectiveRecipe(name="info_nce", parameters={"tau": 0.1})], model, classes=0)
         assert objective.draws == ("views",)
         labels = torch.arange(3).repeat(2)[:, None].expand(-1, 2)

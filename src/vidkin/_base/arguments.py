@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial, wraps
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Literal, ParamSpec, Protocol, TypeVar, get_args, get_origin
 
 from vidkin.errors import InvalidArgumentError
 
@@ -123,12 +123,28 @@ class _Unloaded(type):
         return cls
 
 
-# Names of types that are imported for annotations only, and are no classes.
+class _Executor(Protocol):
+    """What an executor has."""
+
+    run: Callable[..., object]
+
+
+class _Span(Protocol):
+    """What a part of a video has."""
+
+    start: float
+    end: float
+
+
+# Names that are imported for annotations only, and stand for no class.
 _ALIASES: dict[str, object] = {
     "By": str,
+    "ClusterSearch": Any,
+    "Executor": _Executor,
     "FindingKind": str,
     "Prune": bool | str,
     "Source": Any,
+    "Span": _Span,
 }
 
 
@@ -175,10 +191,18 @@ _KINDS: dict[object, _Kind] = {
     os.PathLike: _PATH,
     Callable: _FUNCTION,
 }
-# Names of classes of others -> what they are called.
-_WORDS = {"ndarray": "array", "NDArray": "array", "Tensor": "tensor", "Path": "path", "Place": "place of an index"}
-# Streams of them may not fit into memory.
-_LARGE = ("an array", "a tensor", "a Frames")
+# Names of classes -> what they are called.
+_WORDS = {
+    "ndarray": "array",
+    "NDArray": "array",
+    "Tensor": "tensor",
+    "Path": "path",
+    "Place": "place of an index",
+    "_Executor": "executor",
+    "_Span": "span",
+}
+# What an iterator may be read for before it is used; others may not fit into memory, or depend on when they are read.
+_SMALL = ("a path", "text", "a number", "a whole number")
 
 
 def _kinds_of(annotation: Any) -> list[_Kind]:
@@ -232,25 +256,23 @@ def _class_kind(kind: type) -> _Kind:
         named = [member for member in members if not member.startswith("_")]
         return _Kind(words, lambda value: all(hasattr(value, each) for each in named), plural)
     name = {"NDArray": "ndarray"}.get(name, name)
-    return _Kind(words, partial(_is_named, name), plural)
-
-
-def _is_named(name: str, value: object) -> bool:
-    return type(value).__name__ == name or any(each.__name__ == name for each in type(value).__mro__)
+    if not isinstance(kind, _Unloaded):
+        return _Kind(words, lambda value: isinstance(value, kind), plural)
+    return _Kind(words, lambda value: any(each.__name__ == name for each in type(value).__mro__), plural)
 
 
 def _list_kind(origin: type, kinds: list[_Kind]) -> _Kind:
     plural = " or ".join(dict.fromkeys(kind.plural for kind in kinds))
-    is_large = any(kind.words in _LARGE for kind in kinds) and not issubclass(origin, Collection)
+    is_read_once = not issubclass(origin, Collection) and not all(kind.words in _SMALL for kind in kinds or [_FUNCTION])
 
     def accepts(value: object) -> bool:
-        if isinstance(value, str | bytes | os.PathLike) or not isinstance(value, Iterable if is_large else Collection):
+        if is_read_once and isinstance(value, Iterator):
+            return True
+        if isinstance(value, str | bytes | os.PathLike) or not isinstance(value, Collection):
             return False
-        if is_large or getattr(value, "ndim", 1) == 0:
-            return is_large
-        return all(_is_any_of(kinds, each) for each in value)
+        return getattr(value, "ndim", 1) > 0 and all(_is_any_of(kinds, each) for each in value)
 
-    return _Kind(f"a list of {plural}" if plural else "a list", accepts, "lists", is_list=not is_large)
+    return _Kind(f"a list of {plural}" if plural else "a list", accepts, "lists", is_list=True)
 
 
 def _tuple_kind(parts: tuple[object, ...]) -> _Kind:

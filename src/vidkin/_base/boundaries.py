@@ -118,7 +118,7 @@ def boundary_scores(
 
 
 @check_arguments
-def boundaries_of_shots(shots: Sequence[tuple[int, int]]) -> list[Boundary]:
+def boundaries_of_shots(shots: Sequence[tuple[float, float]]) -> list[Boundary]:
     """Boundaries between shots given as (first frame, last frame), both inclusive and in order of time.
 
     Shots that touch have a hard cut between them; frames between two shots are a gradual transition.

@@ -15,10 +15,10 @@ from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.outputs import open_output
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.contracts import FrameExtractor
 from vidkin.features.networks import unit_vectors
 
 if TYPE_CHECKING:
-    from vidkin.features.contracts import FrameExtractor
     from vidkin.media import Frames
 
 EPSILON = 1e-7

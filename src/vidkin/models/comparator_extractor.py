@@ -37,7 +37,7 @@ from vidkin.models.stored import (
     read_weights,
     weights_digest,
 )
-from vidkin.similarity import FrameFeatures, LearnedScorer, frame_similarity, temporal_chamfer
+from vidkin.similarity import FrameFeatures, LearnedScorer, VideoComparator, frame_similarity, temporal_chamfer
 from vidkin.similarity.contracts import lower_median
 
 # Called for every pair of videos.
@@ -45,7 +45,6 @@ _frame_similarity, _temporal_chamfer = unchecked(frame_similarity), unchecked(te
 
 if TYPE_CHECKING:
     from vidkin.media import Frames
-    from vidkin.similarity.learned import VideoComparator
 
 _log = logging.getLogger(__name__)
 
