@@ -202,7 +202,7 @@ _WORDS = {
     "_Span": "span",
 }
 # What an iterator may be read for before it is used; others may not fit into memory, or depend on when they are read.
-_SMALL = ("a path", "text", "a number", "a whole number")
+_SMALL = ("a path", "text")
 
 
 def _kinds_of(annotation: Any) -> list[_Kind]:
