@@ -114,7 +114,7 @@ def test_types_can_be_chosen(tmp_path: Path) -> None:
     assert 40 not in [cut.frame for cut in detect(path, types=["fade"]).cuts]
     with pytest.raises(
         InvalidArgumentError,
-        match="types must be one of 'hard', 'jump', 'gradual', 'dissolve', 'fade', 'wipe', got 'zoom'",
+        match=r"types must be a list of 'hard', 'jump', 'gradual', 'dissolve', 'fade', 'wipe', got \['zoom'\]",
     ):
         detect(path, types=["zoom"])  # type: ignore[list-item]
 

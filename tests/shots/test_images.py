@@ -101,7 +101,7 @@ def test_what_cannot_be_done(tmp_path: Path) -> None:
     source = cut_video(tmp_path / "film.mp4")
     with pytest.raises(MediaError, match=r"film.mp4: the folder cannot be created"):
         write_thumbnails(detection(source), source)
-    with pytest.raises(InvalidArgumentError, match=r"image format must be one of .*got 'tiff'"):
+    with pytest.raises(InvalidArgumentError, match=r"form must be one of .*got 'tiff'"):
         write_thumbnails(detection(source), tmp_path, form="tiff")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"count must be at least 1, got 0"):
         write_thumbnails(detection(source), tmp_path, count=0)
