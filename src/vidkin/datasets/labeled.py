@@ -11,12 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin.errors import InvalidArgumentError
 
 SPLITS = ("train", "validation", "test")
 """The parts that an item may belong to; an undecided one has the split ``""``."""
 
 
+@check_constructor
 @dataclass(frozen=True, kw_only=True)
 class LabelledItem:
     """An image, a video or a drawing with its labels.
@@ -97,6 +99,7 @@ class LabelNames:
         return cls(tuple(sorted(set(labels.values()))), tuple(sorted(labels)))
 
 
+@check_constructor
 @dataclass(frozen=True, repr=False)
 class LabelledSet:
     """Items with one or two levels of labels, in a stable order.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.nn import functional
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin._base.values import short_digest
@@ -45,6 +45,7 @@ _CHUNK = {"cpu": 4, "cuda": 32}
 _CROP_MARGIN = 256 / 224
 
 
+@check_constructor
 class BackboneExtractor:
     """Regional descriptors from any network of timm or torchvision that has intermediate maps.
 

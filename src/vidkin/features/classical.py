@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name, research_hint
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _REVISION = 1
 
 
+@check_constructor
 class ClassicalExtractor:
     """Color, gradients and texture of 3 x 3 overlapping regions and the whole frame, whitened: [T, 10, 128].
 

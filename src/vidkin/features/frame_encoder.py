@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils import fuse_conv_bn_eval
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import PathLike, check_regular_file, write_bytes
 from vidkin._base.registry import import_part
 from vidkin._base.values import parse_json
@@ -41,6 +41,7 @@ _DEVIATION = 0.25
 _LEAST_DEVIATION = 0.15
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameEncoderSettings:
     """Architecture of a `FrameEncoder`.
@@ -97,6 +98,7 @@ class FrameEncoderSettings:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
+@check_constructor
 class FrameEncoder(nn.Module):
     """Unit vectors [N, D] of squares [N, 3, side, side]: a stem, depthwise-separable blocks, one linear layer.
 

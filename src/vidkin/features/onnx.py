@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin._base.values import parse_json, short_digest
@@ -213,6 +214,7 @@ _REVISION = 1
 _POOLS: dict[int, tuple[Pool, ...]] = {1: (), 2: ("first", "mean"), 3: ("regions", "mean")}
 
 
+@check_constructor
 class OnnxExtractor:
     """Descriptors from an ONNX file: unit vectors, one per frame, or one for each of nine regions if the output is a
     map.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import PathLike
 from vidkin._base.outputs import open_output
 from vidkin.errors import InvalidArgumentError
@@ -27,6 +27,7 @@ EPSILON = 1e-7
 _RANK_TOLERANCE = 1e-10
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Whitening:
     """A linear map to unit vectors: ``y = L2((x - mean) @ projection)``.

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class TimeStretch(Result):
     """A stretch of a removed file that the kept file shows as well, at one speed.

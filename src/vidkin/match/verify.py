@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import read_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.match.measure import NUMBERS
@@ -25,6 +25,7 @@ _MAX_UNITS, _MAX_KNOTS = 256, 64
 _MAX_DEVIATIONS = 6.0
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, eq=False)
 class Verifier:
     """A network with one hidden layer over `NUMBERS`, and a monotone calibration of its output.

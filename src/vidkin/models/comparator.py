@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.comparator_extractor import REDUCTION, ArrayComparator, comparator_facts, reduced_length
 from vidkin.models.config import ComparatorConfig, Padding, Remainder
@@ -189,6 +189,7 @@ class ClipComparison:
     learned_maps: torch.Tensor
 
 
+@check_constructor
 class Comparator(nn.Module):
     """Weights regions, compares frames, filters the map of all frames, and scores the similarity of two videos.
 

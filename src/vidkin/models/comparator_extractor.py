@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments, unchecked
+from vidkin._base.arguments import check_arguments, check_constructor, unchecked
 from vidkin._base.files import PathLike
 from vidkin._base.registry import load_attribute, parse_name
 from vidkin.errors import InvalidArgumentError, MissingPartError
@@ -276,6 +276,7 @@ _SETTINGS = {"spatial_share": float, "temporal_share": float, "temporal_span": i
 _CUTS = 6
 
 
+@check_constructor
 class ComparatorExtractor:
     """Describes whole frames with the extractor of a comparator, and opens the comparator as the scorer.
 

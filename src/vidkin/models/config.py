@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.toml import from_table, to_table
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import Fit
@@ -68,6 +69,7 @@ class ModelConfig:
                 )
 
 
+@check_constructor
 @dataclass(frozen=True, kw_only=True)
 class EncoderConfig(ModelConfig):
     """Kind, sizes and input of an encoder.
@@ -213,6 +215,7 @@ Padding = Literal["zeros", "replicate"]
 Remainder = Literal["pooled", "dropped"]
 
 
+@check_constructor
 @dataclass(frozen=True, kw_only=True)
 class ComparatorConfig(ModelConfig):
     """Architecture of a comparator, and the descriptors it compares.

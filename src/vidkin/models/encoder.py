@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import PooledNetwork
 from vidkin.features.sessions import resolve_device
@@ -22,6 +22,7 @@ from vidkin.models.stored import weights_digest
 from vidkin.models.weights import state_arrays
 
 
+@check_constructor
 class Encoder(nn.Module, ABC):
     """A network that turns images or clips into unit vectors.
 
@@ -223,6 +224,7 @@ def check_features(features: torch.Tensor, length: int, lengths: torch.Tensor | 
         )
 
 
+@check_constructor
 class ClipEncoder(BackboneEncoder):
     """Frame network, fully connected layer (Xavier), LSTM over the frames; the last state, scaled to length 1.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import PathLike
 from vidkin._base.registry import load_attribute, parse_name
 from vidkin.errors import InvalidArgumentError, MissingPartError
@@ -244,6 +244,7 @@ class OnnxEncoder:
 _LEAST_INFORMATION = 0.0625
 
 
+@check_constructor
 class ModelExtractor:
     """Embeddings of single frames by a trained model: [T, 1, D].
 

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import nn
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import PooledNetwork, open_pooled_network
@@ -21,6 +22,7 @@ _CHANNELS = (24, 48, 96, 128)
 _GROUPS = 8
 
 
+@check_constructor
 class SmallNetwork(nn.Module):
     """Four halvings and a residual block: features [N, F] of images [N, 3, S, S].
 
@@ -136,6 +138,7 @@ def open_frame_network(
     return network
 
 
+@check_constructor
 class FrameEncoderModel(Encoder):
     """Unit vectors [B, D] of squares [B, 3, S, S] by a :class:`FrameEncoder`, which normalizes its input itself.
 

@@ -6,12 +6,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from vidkin._base.arguments import check_constructor
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import PooledNetwork
 from vidkin.models.config import EncoderConfig
 from vidkin.models.encoder import BackboneEncoder, check_features, linear, unit
 
 
+@check_constructor
 class ImageEncoder(BackboneEncoder):
     """Frame network and fully connected layer (Xavier), scaled to length 1: the clip encoder without its LSTM.
 
@@ -144,6 +146,7 @@ class LowResolutionPath(nn.Module):
         return maps.flatten(1)
 
 
+@check_constructor
 class DeepRankingNetwork(BackboneEncoder):
     """Unit vectors [B, D] of images [B, 3, S, S] from three paths (Wang et al., CVPR 2014).
 

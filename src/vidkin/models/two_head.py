@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from vidkin._base.arguments import check_constructor
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import PooledNetwork, torchvision_stages
 from vidkin.media.frames import LUMINANCE
@@ -67,6 +68,7 @@ class HeadOutputs:
     pooled: Tensor
 
 
+@check_constructor
 class TwoHeadNetwork(BackboneEncoder):
     """Logits and unit vectors of images [B, 3, S, S], or of clips as stacks of differences, in one pass.
 

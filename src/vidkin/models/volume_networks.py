@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from vidkin._base.arguments import check_constructor
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.config import EncoderConfig
 from vidkin.models.encoder import Encoder, check_frames, unit
@@ -146,6 +147,7 @@ _SEGMENT_POOLS = (0, 1, 4)
 _SEGMENT_HIDDEN = 2048
 
 
+@check_constructor
 class DeepSBDNetwork(VolumeNetwork):
     """Logits of the classes of segments [B, 3, T, S, S], such as {none, gradual, sharp}.
 
@@ -178,6 +180,7 @@ _VIDEO_POOLS = (0, 1, 3, 5, 7)
 _VIDEO_HIDDEN = 4096
 
 
+@check_constructor
 class VideoNetwork(VolumeNetwork):
     """C3D (Tran et al., ICCV 2015): logits of clips [B, 3, T, S, S]; the embedding is its second hidden layer.
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import write_text
 from vidkin._base.values import Result, read_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
@@ -24,6 +24,7 @@ from vidkin.review.measure import Judgment, store_review
 from vidkin.shots import DetectedCut, detect, fit_rule, open_detector, with_threshold
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class CorrectedShots:
     """What a person made of the shots of a video.

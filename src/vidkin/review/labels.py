@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import write_text
 from vidkin._base.values import Result, check_at_least, check_choice, read_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
@@ -29,6 +29,7 @@ REVIEW_FOLDER = "review"
 """Folder in an index for labels and what is trained on them."""
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairLabel(Result):
     """A person's verdict on how similar two videos are.
@@ -52,6 +53,7 @@ class PairLabel(Result):
             raise InvalidArgumentError("a pair must be of two videos with different content, the smaller hash first")
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutLabel(Result):
     """Whether a new shot begins at a frame.

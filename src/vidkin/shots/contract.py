@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args, ru
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, check_at_least, check_choice, check_share
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
@@ -472,6 +473,7 @@ class ShotDetection(Result):
         return cards_html(self.cards(), f"{shown_name(self.path)}: {len(self.shots):,} shots")
 
 
+@check_constructor
 class KnownCutsDetector:
     """Reports given cuts up to the end of the video without computing anything.
 

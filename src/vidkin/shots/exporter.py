@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import PathLike, create_folder, safe_name
 from vidkin._base.outputs import check_outputs, describe_source, open_output
 from vidkin._base.values import Result, check_at_least, check_choice
@@ -25,6 +25,7 @@ _FOLDERS = ("thumbnails", "split")
 _WORST = 51
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class ExportSettings:
     """How pieces and images are made.
@@ -73,6 +74,7 @@ class ExportedShots(Result):
 _DEFAULTS = ExportSettings()
 
 
+@check_constructor
 class ShotExporter:
     """Writes the requested files of one video after another.
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.registry import import_part
 from vidkin.errors import InvalidArgumentError
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class FittedRule:
     """Logistic regression on named numbers with a decision threshold.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import PathLike, create_folder, safe_name
 from vidkin._base.outputs import check_free, describe_source, open_output
 from vidkin._base.values import check_at_least, check_choice
@@ -167,6 +167,7 @@ _DIGITS = 3
 _LONGEST = 240
 
 
+@check_constructor
 class NameTemplate:
     """Names of pieces and images, without extension.
 

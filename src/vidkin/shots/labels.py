@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import PathLike
 from vidkin._base.outputs import describe_source, open_output
 from vidkin._base.values import read_json
@@ -52,6 +52,7 @@ class ShotAnnotation:
         check_shot(self.start, self.end, self.critical)
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class VideoAnnotation:
     """The labeled shots of one video.

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import check_positive
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import Frames, sample_planes
@@ -17,6 +18,7 @@ from vidkin.shots.contract import Cut, PlanesDetector, RgbFrame, ShotDetection, 
 from vidkin.shots.detect import build_detection, open_with, with_times
 
 
+@check_constructor
 class ShotStream:
     """Detects the shots of one video whose frames are pushed.
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.files import write_text
 from vidkin._base.values import read_json
 from vidkin.errors import InvalidArgumentError
@@ -26,6 +27,7 @@ PAIR_NUMBERS = ("score", "kinds", "weighted")
 cosine."""
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class ReviewMeasure:
     """A small head on stored features, with two thresholds: same kind, and same.

@@ -22,6 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.files import (
     IMAGE_EXTENSIONS,
     VIDEO_EXTENSIONS,
@@ -124,6 +125,7 @@ def to_square(image: Image.Image, side: int) -> Square:
     return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
 
 
+@check_constructor
 @dataclass(frozen=True, eq=False)
 class FrameNeighbors:
     """The neighbors of M of N images; photographs have none, and take no memory.
@@ -176,6 +178,7 @@ class BrokenImage:
     cause: str
 
 
+@check_constructor
 class ImageSet(Dataset[torch.Tensor]):
     """Squares [N, 3, side, side] uint8, each with its scene, and perhaps a neighbor: the same scene a moment later.
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.registry import Registry
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric import losses
@@ -275,6 +275,7 @@ def make_loss(name: str, parameters: Mapping[str, Any]) -> nn.Module:
 _ON_VIEWS = ("fine_scores", "model")
 
 
+@check_constructor
 class WeightedObjective(nn.Module):
     """A weighted sum of losses; terms on the same draw share its items and their embeddings.
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from vidkin._base.arguments import check_constructor
 from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
 from vidkin.models.config import ComparatorConfig
@@ -22,6 +23,7 @@ _MeasureOrAuto = Literal["auto", Measure]
 _WITHOUT_EFFECT = ("cache", "memory", "threads", "log_every", "checkpoint_every", "tensorboard", "device")
 
 
+@check_constructor
 @dataclass(frozen=True, kw_only=True)
 class DataRecipe:
     """Where the training items come from.
@@ -116,6 +118,7 @@ class ObjectiveRecipe:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
+@check_constructor
 @dataclass(frozen=True, kw_only=True)
 class ScheduleRecipe:
     """Number of steps, items of a step, optimizer and learning rates.
@@ -211,6 +214,7 @@ class ScheduleRecipe:
             )
 
 
+@check_constructor
 @dataclass(frozen=True, kw_only=True)
 class ValidationRecipe:
     """When to measure the validation split, and which weights to keep.
@@ -246,6 +250,7 @@ class ValidationRecipe:
         return "qp" if self.measure == "auto" else self.measure
 
 
+@check_constructor
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """A whole training run.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from vidkin._base import disk
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import create_output_folder, read_regular_file, write_text
 from vidkin._base.install import install_command
 from vidkin._base.values import Result, parse_json
@@ -126,6 +126,7 @@ class TrainingInterrupted(KeyboardInterrupt):
 LOG_FILE = "run.jsonl"
 
 
+@check_constructor
 class RunLog:
     """``run.jsonl`` in the folder of a run: one object per line, with the step and its values.
 

@@ -15,6 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import check_at_least, check_positive
 from vidkin.errors import InvalidArgumentError
 from vidkin.web.problems import ProblemCode, ProblemResponse, RefusedError, make_problem
@@ -22,6 +23,7 @@ from vidkin.web.problems import ProblemCode, ProblemResponse, RefusedError, make
 _ORIGIN = re.compile(r"https?://[a-z0-9._-]+(:\d{1,5})?|https?://\[[0-9a-f:.]+\](:\d{1,5})?")
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Limits of a server; the defaults fit one person at one computer.

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import torch
 from torch.nn import functional
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import check_share
 from vidkin.datasets.augmentation.degrade import blur_clip, compress, luminance
 from vidkin.datasets.augmentation.draws import Range, check_limits, draw_uniform, make_generator
@@ -163,6 +163,7 @@ class FramePlan:
         return edited
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemporalSettings:
     """How often and how strongly each edit in time is applied.
@@ -285,6 +286,7 @@ class ClipView:
         return bool(self.donors)
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrongSettings:
     """Settings of :func:`strong_view`; the defaults are the published ones, without layouts of platforms.

@@ -18,7 +18,7 @@ from typing import Literal
 import torch
 from torch.nn import functional
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import check_share
 from vidkin.datasets.augmentation.draws import Range, check_images, check_limits, draw_flags, draw_uniform
 from vidkin.errors import InvalidArgumentError
@@ -27,6 +27,7 @@ from vidkin.media.layouts import Rectangle, centered, homographies, split_parts
 _REFRAMED = (9 / 16) ** 2
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarpSettings:
     """How strongly `random_warp` moves an image; the defaults leave it in place.

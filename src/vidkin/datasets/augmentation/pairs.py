@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin.datasets.augmentation import degrade, overlays
 from vidkin.datasets.augmentation.draws import Range, make_generator
 from vidkin.datasets.augmentation.geometry import WarpSettings, random_warp
@@ -126,6 +126,7 @@ HEAVY = EditSettings(
 )
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSettings:
     """The two sides of a training pair; the defaults are those of the bundled frame encoder.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from vidkin._base.arguments import check_constructor
 from vidkin.errors import MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.features.sound import Hearing
@@ -101,6 +102,7 @@ class Executor(Protocol):
 _FRAMES_A_BATCH = 4
 
 
+@check_constructor
 class SerialExecutor:
     """Processes one file after the other in this process: for tests, and where starting processes is not worth it.
 

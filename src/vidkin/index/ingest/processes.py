@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from typing import IO, Any
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.blas import processor_count
 from vidkin._base.stopping import check_wanted
 from vidkin.errors import ExtractorError, InvalidArgumentError
@@ -45,6 +46,7 @@ _KILLED = getattr(signal, "SIGKILL", None)
 _FIRST_CRASH = 0xC0000000
 
 
+@check_constructor
 class ProcessExecutor:
     """An :class:`~vidkin.index.ingest.executor.Executor` of worker processes.
 

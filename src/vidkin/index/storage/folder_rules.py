@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.errors import InvalidArgumentError
 
@@ -38,6 +39,7 @@ _LAST_NAMES = re.compile("|".join(fnmatch.translate(name.casefold().rpartition("
 _BELOW_HIDDEN = {name.partition("/")[0]: name.partition("/")[2] for name in _BINS if name[0] == "." and "/" in name}
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class FolderRules:
     """Which files of named folders to index; a file that is named itself is always indexed.

@@ -24,6 +24,7 @@ from typing import (
 import torch
 from torch import Tensor, nn
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_choice, check_not_negative, check_positive
 
 P = ParamSpec("P")
@@ -123,7 +124,7 @@ def options_of(function: Callable[..., Tensor]) -> Constructor[...]:
         itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         __init__.__signature__ = inspect.Signature([itself, *options.values()])  # type: ignore[attr-defined]
         __init__.of_function = function  # type: ignore[attr-defined]
-        return __init__
+        return check_arguments(__init__)
 
     return decorate
 

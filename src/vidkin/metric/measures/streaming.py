@@ -11,6 +11,7 @@ from functools import partial
 
 import torch
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.measures.average_precision import ranked_average_precision
@@ -22,6 +23,7 @@ from vidkin.metric.measures.recall import ranked_map_at_r, ranked_r_precision, r
 _SHARES = ("quadlet_precision", "triplet_precision")
 
 
+@check_constructor
 class RetrievalAccumulator:
     """Per-query measures of any number of queries, a block at a time; each block is ranked once.
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 
 import torch
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.tuples import epoch_generator
 
 
+@check_constructor
 class BalancedBatchSampler:
     """P x K batches: P classes, K items of each; with deeper labels P categories, S subcategories each, K items.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import torch
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import check_at_least, check_not_negative, check_positive
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.tuples import generator_of
@@ -16,6 +17,7 @@ PairRelevance = torch.Tensor | Callable[[int, int], float]
 Triplet = tuple[int, int, int]
 
 
+@check_constructor
 class OnlineTripletSampler:
     """Online triplet sampling (deep ranking, algorithm 1 of the supplement).
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.blocks import Ineligible, LabelBlocks, Uniform
@@ -157,6 +157,7 @@ def sample_hard_quadlets(
     return Quadlets(query, positive, intermediate, negative)
 
 
+@check_constructor
 class QuadletSampler:
     """Batches of quadlets, epoch by epoch: an iterable for a training loop or a ``DataLoader``.
 
