@@ -51,7 +51,7 @@ def check_arguments(function: Callable[_Parameters, _Returned]) -> Callable[_Par
     @cache
     def described() -> tuple[inspect.Signature, list[str], dict[str, tuple[list[_Kind], object]], frozenset[str]]:
         signature = inspect.signature(function)
-        names = _Names(inspect.unwrap(function).__globals__)
+        names = _Names({**inspect.unwrap(function).__globals__, **_ALIASES})
         fixed = [
             each for each in signature.parameters.values() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
         ]
@@ -136,8 +136,17 @@ class _Span(Protocol):
     end: float
 
 
-# Names that are imported for annotations only, and stand for no class.
+class _Array(Protocol):
+    """What NumPy's arrays and torch's tensors have."""
+
+    shape: tuple[int, ...]
+    dtype: object
+    ndim: int
+
+
+# Names that mean less than what is checked, or are imported for annotations only and stand for no class.
 _ALIASES: dict[str, object] = {
+    "AnyArray": _Array,
     "By": str,
     "ClusterSearch": Any,
     "Executor": _Executor,
@@ -152,8 +161,6 @@ class _Names(dict[str, Any]):
     """What the names in annotations of a module mean."""
 
     def __missing__(self, name: str) -> object:
-        if name in _ALIASES:
-            return _ALIASES[name]
         return getattr(builtins, name) if hasattr(builtins, name) else _Unloaded(name, (), {})
 
 
@@ -198,6 +205,7 @@ _WORDS = {
     "Tensor": "tensor",
     "Path": "path",
     "Place": "place of an index",
+    "_Array": "array or a tensor",
     "_Executor": "executor",
     "_Span": "span",
 }
@@ -268,7 +276,7 @@ def _list_kind(origin: type, kinds: list[_Kind]) -> _Kind:
     def accepts(value: object) -> bool:
         if is_read_once and isinstance(value, Iterator):
             return True
-        if isinstance(value, str | bytes | os.PathLike) or not isinstance(value, Collection):
+        if isinstance(value, str | bytes | os.PathLike | Mapping) or not isinstance(value, Collection):
             return False
         return getattr(value, "ndim", 1) > 0 and all(_is_any_of(kinds, each) for each in value)
 

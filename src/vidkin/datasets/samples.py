@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.outputs import describe_source
+from vidkin._base.values import check_choice
 from vidkin.datasets.photographs import PHOTOGRAPHS, camera_flight
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import probe, steady_frames, write_video
@@ -172,6 +173,7 @@ def build_samples(
     return SampleCollection(root, tuple(paths.values()), sources, query, built)
 
 
+@check_arguments
 def write_copy(
     source: PathLike,
     target: PathLike,
@@ -193,7 +195,9 @@ def write_copy(
 
     Raises:
         MediaError: The video cannot be read, or the copy cannot be written.
+        InvalidArgumentError: There is no such edit.
     """
+    check_choice("edit", edit, (*PICTURE_EDITS, _FASTER))
     info = probe(source)
     rate = Fraction(min(info.frame_rate, _HIGHEST_RATE)).limit_denominator(1001)
     speed = _FASTER_BY if edit == _FASTER else 1.0

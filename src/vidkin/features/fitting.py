@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PILImage
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.whitening import Whitening
@@ -127,6 +128,7 @@ def _check_describes(extractor: object) -> None:
         )
 
 
+@check_arguments
 def pictures_of(path: PathLike, *, count: int = 12, short_side: int = 240) -> Iterator[Image]:
     """At most ``count`` pictures of a video, evenly spread, or the one picture of an image file.
 

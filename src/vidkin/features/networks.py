@@ -65,13 +65,12 @@ def region_max_pool(maps: Sequence[A], *, whole_frame: bool = False) -> A:
     Raises:
         InvalidArgumentError: There are no maps, a map does not have four axes, or T differs.
     """
-    if not maps:
+    if not len(maps):
         raise InvalidArgumentError("maps must have at least one stage, got none")
     for stage in maps:
-        if stage.ndim != 4 or stage.shape[0] != maps[0].shape[0]:
-            raise InvalidArgumentError(
-                f"maps must be [T, C, H, W] with one T, got {[list(stage.shape) for stage in maps]}"
-            )
+        if getattr(stage, "ndim", 0) != 4 or stage.shape[0] != maps[0].shape[0]:
+            shapes = [list(getattr(stage, "shape", ())) for stage in maps]
+            raise InvalidArgumentError(f"maps must be arrays [T, C, H, W] with one T, got {shapes}")
     xp = array_namespace(*maps)
     pooled = []
     for stage in maps:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
-from vidkin._base.values import short_digest
+from vidkin._base.values import check_choice, short_digest
 from vidkin.errors import ExtractorError, InvalidArgumentError
 from vidkin.features.contracts import ClipExtractor, FrameExtractor, Turn, Views
 from vidkin.features.information import bar_boxes, distinct_boxes, frame_information, look_at, remember_look, small_luma
@@ -154,7 +154,13 @@ def place_boxes(boxes: NDArray[np.float32], pictures: NDArray[np.float32]) -> ND
     Args:
         boxes: [V, 4] left, top, right, bottom.
         pictures: [T, 4], where the picture is in each frame: the whole frame, or the part between black bars.
+
+    Raises:
+        InvalidArgumentError: One of them has another shape.
     """
+    for name, given in (("boxes", boxes), ("pictures", pictures)):
+        if given.ndim != 2 or given.shape[1] != 4:
+            raise InvalidArgumentError(f"{name} must be [N, 4], got {list(given.shape)}")
     corner = pictures[:, None, [0, 1, 0, 1]]
     size = (pictures[:, 2:] - pictures[:, :2])[:, None, [0, 1, 0, 1]]
     return corner + size * boxes
@@ -339,7 +345,12 @@ def find_content_boxes(
 
     Returns:
         At most 4 boxes, none of them nearly the whole picture or nearly another one (intersection over union .8).
+
+    Raises:
+        InvalidArgumentError: The images have another shape.
     """
+    if images.ndim != 4 or images.shape[3] != 3:
+        raise InvalidArgumentError(f"images must be [T, H, W, 3], got {list(images.shape)}")
     if len(images) < 2:
         return np.zeros((0, 4), np.float32)
     chosen = sorted(set(np.linspace(0, len(images) - 1, _MOST_FRAMES).round().astype(int).tolist()))
@@ -484,7 +495,13 @@ def turn_boxes_back(boxes: NDArray[_Number], degrees: int) -> NDArray[_Number]:
     Args:
         boxes: Left, top, right, bottom as shares of the turned picture.
         degrees: 0, 90, 180 or 270.
+
+    Raises:
+        InvalidArgumentError: The boxes have another shape, or frames cannot be turned by so many degrees.
     """
+    check_choice("degrees", degrees, (0, 90, 180, 270))
+    if not boxes.ndim or boxes.shape[-1] != 4:
+        raise InvalidArgumentError(f"boxes must be [..., 4], got {list(boxes.shape)}")
     left, top, right, bottom = np.moveaxis(boxes, -1, 0)
     one = boxes.dtype.type(1)
     back = {

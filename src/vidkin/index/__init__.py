@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from vidkin.index.recurring.groups import Occurrence, RecurringGroup
     from vidkin.index.storage.contract import NO_WINDOW, MemoryStore, NearestWindows, VectorStore, no_windows
     from vidkin.index.storage.decisions import DecidedStretch, Decision, Decisions, RecurringDecision
-    from vidkin.index.storage.files import content_hash, is_gone
+    from vidkin.index.storage.files import is_gone
     from vidkin.index.storage.folder_rules import FolderRules
     from vidkin.index.storage.lists import SavedList, SavedLists
     from vidkin.index.storage.manifest import IndexInfo, Manifest, WorkerSpec
@@ -179,7 +179,6 @@ __all__ = [
     "check_files",
     "check_plan_is_settled",
     "compare",
-    "content_hash",
     "describe_video",
     "distinct_windows",
     "embed",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin.errors import InvalidArgumentError
 
 __all__ = ["Pose"]
@@ -14,6 +15,7 @@ __all__ = ["Pose"]
 Box = tuple[float, float, float, float]
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class Pose:
     """How a frame is brought into the orientation of another one.

@@ -98,7 +98,7 @@ def read_verifier(path: Path) -> Verifier:
     """
     try:
         document = read_json(path)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise InvalidArgumentError(f"{path} is no verifier: {error}") from error
     if not isinstance(document, Mapping) or document.get("numbers") != list(NUMBERS):
         raise InvalidArgumentError(f"{path} is no verifier of the numbers that this version measures")

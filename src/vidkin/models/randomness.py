@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from vidkin._base.arguments import check_arguments
+from vidkin.errors import InvalidArgumentError
 
 _PREFIX = "random."
 
@@ -44,7 +45,14 @@ def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 @check_arguments
 def restore_random_state(tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
-    """Restore what :func:`random_state` returned; states of GPUs that this machine does not have are ignored."""
+    """Restore what :func:`random_state` returned; states of GPUs that this machine does not have are ignored.
+
+    Raises:
+        InvalidArgumentError: A part of the state is missing.
+    """
+    missing = {f"{_PREFIX}numpy", f"{_PREFIX}torch"} - tensors.keys() | {"python", "numpy"} - values.keys()
+    if missing:
+        raise InvalidArgumentError(f"tensors and values must be a state of random_state, without {sorted(missing)}")
     version, inner, gauss = values["python"]
     random.setstate((version, tuple(inner), gauss))
     name, position, has_gauss, cached = values["numpy"]

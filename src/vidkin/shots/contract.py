@@ -41,6 +41,7 @@ class RgbFrame:
     image: NDArray[np.uint8]
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class DetectedCut:
     """A transition in frames; `detect` adds the times.
@@ -78,6 +79,7 @@ class DetectedCut:
         return self.kind not in SUDDEN
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, eq=False)
 class DetectedCuts:
     """The result of a detector for one video.
@@ -197,6 +199,7 @@ _LONG = ("curve", "frame_times", "stream", "critical")
 _CRITICAL = 0.5
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut(Result):
     """A transition from one shot to the next.
@@ -350,6 +353,7 @@ class BlackStretch(Result):
             )
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve(Result):
     """Values over time from which cuts are read.

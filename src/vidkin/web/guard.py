@@ -123,6 +123,7 @@ _PREFLIGHT = {
 }
 
 
+@check_constructor
 class Guard:
     """Refuses requests that a browser sends for other sites, and those without the token.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from vidkin.index import VideoFile, VideoRecord, content_hash
-from vidkin.index.ingest.session import Copy, Extract, Fail, Keep, Move, Plan
+from vidkin.index import VideoFile, VideoRecord
+from vidkin.index.ingest.session import Copy, Extract, Fail, Keep, Move, Plan, content_hash
 
 
 def file_of(path: Path) -> VideoFile:

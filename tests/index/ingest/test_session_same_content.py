@@ -11,8 +11,8 @@ import pytest
 
 from tests.index.helpers import PLAIN
 from tests.support.videos import encode
-from vidkin.index import Index, MemoryStore, SerialExecutor, VideoRecord, content_hash, scan
-from vidkin.index.ingest.session import Copy, Extract, Fail, Keep, Plan, ingest
+from vidkin.index import Index, MemoryStore, SerialExecutor, VideoRecord, scan
+from vidkin.index.ingest.session import Copy, Extract, Fail, Keep, Plan, content_hash, ingest
 from vidkin.index.storage.files import has_same_bytes
 
 MIB = 1 << 20

@@ -19,7 +19,7 @@ import torch
 from torch.nn import functional
 
 from vidkin._base.arguments import check_arguments, check_constructor
-from vidkin._base.values import check_share
+from vidkin._base.values import check_at_least, check_choice, check_share
 from vidkin.datasets.augmentation.draws import Range, check_images, check_limits, draw_flags, draw_uniform
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.layouts import Rectangle, centered, homographies, split_parts
@@ -146,7 +146,16 @@ def warp(images: torch.Tensor, matrices: torch.Tensor, side: int, *, padding: st
             scale the images down before.
         padding: Content outside the image: ``"border"`` repeats the edge, ``"zeros"`` is black, ``"reflection"``
             mirrors.
+
+    Raises:
+        InvalidArgumentError: Shapes do not match, a number is out of range, or the padding is unknown.
     """
+    check_choice("padding", padding, ("border", "zeros", "reflection"))
+    check_at_least(1, side=side)
+    if images.ndim != 4 or matrices.shape != (len(images), 3, 3):
+        raise InvalidArgumentError(
+            f"images must be [N, 3, H, W] and matrices [N, 3, 3], got {list(images.shape)} and {list(matrices.shape)}"
+        )
     axis = (2.0 * torch.arange(side, dtype=torch.float32) + 1.0) / side - 1.0
     grid = torch.stack(
         [axis.expand(side, side), axis[:, None].expand(side, side), torch.ones(side, side)], dim=-1

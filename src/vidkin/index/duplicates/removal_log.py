@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from vidkin._base import disk
+from vidkin._base.arguments import check_constructor
 from vidkin._base.files import check_file_name, read_regular_file
 from vidkin._base.locks import open_lock
 from vidkin._base.values import parse_json
@@ -60,6 +61,7 @@ class RemovalStep:
     inode: int
 
 
+@check_constructor
 class Journal:
     """Steps in a file; each is on disk before the next begins.
 

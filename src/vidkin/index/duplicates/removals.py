@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.files import check_file_name, write_text
 from vidkin._base.values import Result, read_json
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError, VidkinError
@@ -91,6 +92,7 @@ class Removal(Result):
         return any(file.fate in ("removed", "unfinished") for file in self.files)
 
 
+@check_constructor
 class Removals:
     """What was removed from an index: each plan is in the folder ``removals`` of the index, its log beside it.
 

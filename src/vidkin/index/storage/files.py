@@ -204,7 +204,6 @@ class ContentHash:
     is_whole: bool
 
 
-@check_arguments
 def content_hash(path: str, size: int, *, whole: bool = False) -> ContentHash:
     """Hash of the content of a file: blake2b of its size and all its bytes.
 

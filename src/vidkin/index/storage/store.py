@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base import disk
+from vidkin._base.arguments import check_constructor
 from vidkin.errors import CollectionDamagedError, IndexClosedError, InvalidArgumentError
 from vidkin.index.storage.contract import (
     Catalog,
@@ -53,6 +54,7 @@ _MAX_READINGS = 10
 _WINDOW_FILE = re.compile(r"windows-(\d{1,9})\.(vectors|spans|index)")
 
 
+@check_constructor
 class DiskStore:
     """A :class:`~vidkin.index.storage.contract.VectorStore` in a folder of this machine.
 

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import (
@@ -75,6 +75,7 @@ def triplet_center_loss(
     return reduce((own + margin - nearest).relu(), reduction)
 
 
+@check_constructor
 class CenterLoss(nn.Module):
     """Center loss: pulls each embedding to the center of its class.
 
@@ -130,6 +131,7 @@ class CenterLoss(nn.Module):
         return f"classes={self.centers.shape[0]}, dimensions={self.centers.shape[1]}, alpha={self.alpha}"
 
 
+@check_constructor
 class TripletCenterLoss(nn.Module):
     """Triplet-center loss: the own center nearer than every other center, by a margin.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 import torch
 
+from vidkin._base.arguments import check_constructor
 from vidkin.errors import InvalidArgumentError
 
 
@@ -37,6 +38,7 @@ class _Tuples:
         return [getattr(self, entry.name) for entry in fields(self)]  # type: ignore[arg-type]
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class Quadlets(_Tuples):
     """Indices of items; every part is [B] int64 on the CPU.
@@ -54,6 +56,7 @@ class Quadlets(_Tuples):
     negative: torch.Tensor
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class Triplets(_Tuples):
     """Indices of items; every part is [B] int64.
