@@ -51,6 +51,9 @@ class Frames:
     timestamps: NDArray[np.float64]
 
     def __post_init__(self) -> None:
+        for name, given in (("images", self.images), ("timestamps", self.timestamps)):
+            if not isinstance(given, np.ndarray):
+                raise InvalidArgumentError(f"{name} must be an array, got {type(given).__name__}")
         if self.images.ndim != 4 or self.images.shape[-1] != 3 or self.images.dtype != np.uint8:
             raise InvalidArgumentError(
                 f"images must be [T, H, W, 3] uint8, got {list(self.images.shape)} {self.images.dtype}"

@@ -58,7 +58,8 @@ class FrameFeatures:
     def __post_init__(self) -> None:
         for name in ("values", "timestamps", "information", "baseline", "boxes"):
             given = getattr(self, name)
-            if given is not None and not isinstance(given, np.ndarray):
+            is_absent = given is None and name in ("baseline", "boxes")
+            if not is_absent and not isinstance(given, np.ndarray):
                 object.__setattr__(self, name, np.asarray(given))
         if self.values.ndim != 4 or not np.issubdtype(self.values.dtype, np.floating):
             raise InvalidArgumentError(

@@ -16,12 +16,13 @@ from torch import Tensor
 from vidkin._base.arguments import check_arguments
 from vidkin._base.files import IMAGE_EXTENSIONS, PathLike, check_regular_file, write_bytes
 from vidkin._base.registry import import_part
-from vidkin._base.values import Result, check_at_least, parse_json
+from vidkin._base.values import Result, check_at_least, check_not_negative, parse_json
 from vidkin.datasets import LabelledItem, LabelledSet
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.metric.losses.base import squared_distances
 from vidkin.metric.measures import accuracy, accuracy_per_class, normalized_mutual_information, recall_at_k
 from vidkin.models import HeadOutputs, TwoHeadNetwork, load_model
+from vidkin.training.embedding_measures import check_vectors
 from vidkin.training.inputs import Inputs, OnItem, broken_files, prepare_parts, read_input
 
 NEIGHBORS_FILE = "neighbors.safetensors"
@@ -86,7 +87,13 @@ def store_training_items(model: TwoHeadNetwork, train: Inputs, folder: PathLike,
 
 @check_arguments
 def nearest(queries: Tensor, gallery: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Squared Euclidean distances and places [Q, count] of the nearest gallery vectors, nearest first."""
+    """Squared Euclidean distances and places [Q, count] of the nearest gallery vectors, nearest first.
+
+    Raises:
+        InvalidArgumentError: Vectors have another shape, or the count is negative.
+    """
+    check_vectors(queries, gallery)
+    check_not_negative(count=count)
     distances = squared_distances(queries, gallery)
     smallest = distances.topk(min(count, len(gallery)), dim=1, largest=False, sorted=True)
     return smallest.values, smallest.indices

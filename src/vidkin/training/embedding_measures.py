@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from vidkin._base.arguments import check_arguments
+from vidkin.errors import InvalidArgumentError
 from vidkin.metric import measures
 from vidkin.training.recipe import Measure
 
@@ -69,6 +70,15 @@ def measure_scores(
     return {name: figures[name] for name in names}
 
 
+def check_vectors(queries: Tensor, gallery: Tensor) -> None:
+    """Raise :class:`InvalidArgumentError` unless both are [N, D] floating point, of one D."""
+    for name, given in (("queries", queries), ("gallery", gallery)):
+        if given.ndim != 2 or given.shape[1] != queries.shape[-1] or not given.is_floating_point():
+            raise InvalidArgumentError(
+                f"{name} must be [N, D] floating point with one D, got {list(given.shape)} {given.dtype}"
+            )
+
+
 @check_arguments
 def measure_embeddings(
     queries: Tensor,
@@ -90,7 +100,11 @@ def measure_embeddings(
         ranked: Which figures of `RANKED` to compute; they take most of the time.
         samples: Number of quadlets drawn for the sampled figures.
         seed: Seed of the draw.
+
+    Raises:
+        InvalidArgumentError: Vectors or labels have another shape.
     """
+    check_vectors(queries, queries if gallery is None else gallery)
     among = _among(queries, query_labels)
     exact = measures.quadlet_precision(*among[:2], valid=among[2])
     assert isinstance(exact, measures.CountedMean)

@@ -59,7 +59,7 @@ def test_half_precision_is_widened() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"embeddings": torch.zeros(3)}, "embeddings must have shape [N, D], got (3,)"),
+        ({"embeddings": torch.zeros(3)}, "embeddings must be [N, D] floating point, got (3,) torch.float32"),
         (
             {"labels": torch.zeros(2)},
             "labels must have one row for each embedding, shape (3,) or (3, levels), got (2,)",

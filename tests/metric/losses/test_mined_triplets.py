@@ -279,7 +279,7 @@ def test_anchor_constants_are_those_of_the_measurement(shared_data: Path) -> Non
 def test_what_is_not_allowed() -> None:
     x, y = points(4), UNEQUAL[:4]
     loss = losses.BatchHardTripletLoss()
-    with pytest.raises(InvalidArgumentError, match=r"embeddings must have shape \[N, D\], got \(5,\)"):
+    with pytest.raises(InvalidArgumentError, match=r"embeddings must be \[N, D\] floating point, got \(5,\)"):
         loss(x[0], y)
     with pytest.raises(
         InvalidArgumentError,

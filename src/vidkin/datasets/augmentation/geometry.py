@@ -176,7 +176,15 @@ def stretch(clip: torch.Tensor, across: torch.Tensor, down: torch.Tensor) -> tor
         across: [T, 2] or [1, 2]: half the width of the part, below 0 mirrored, and its middle; the picture reaches
             from -1 to 1.
         down: The same for the height.
+
+    Raises:
+        InvalidArgumentError: The clip is not square, or one of the others has another shape.
     """
+    if clip.ndim != 4 or clip.shape[2] != clip.shape[3] or not clip.is_floating_point():
+        raise InvalidArgumentError(f"clip must be [T, 3, S, S] floating point, got {list(clip.shape)} {clip.dtype}")
+    for name, given in (("across", across), ("down", down)):
+        if given.ndim != 2 or given.shape[1] != 2 or len(given) not in (1, len(clip)):
+            raise InvalidArgumentError(f"{name} must be [{len(clip)} or 1, 2], got {list(given.shape)}")
     rows, columns = _weights(down, clip.shape[-1]), _weights(across, clip.shape[-1])
     return along_height(along_width(clip, columns.to(clip.dtype)), rows.to(clip.dtype))
 

@@ -91,8 +91,10 @@ def resolve_pairs(
     Raises:
         InvalidArgumentError: Shapes do not fit each other, or ``self_offset`` is out of range.
     """
-    if embeddings.ndim != 2:
-        raise InvalidArgumentError(f"embeddings must have shape [N, D], got {tuple(embeddings.shape)}")
+    if embeddings.ndim != 2 or not embeddings.is_floating_point():
+        raise InvalidArgumentError(
+            f"embeddings must be [N, D] floating point, got {tuple(embeddings.shape)} {embeddings.dtype}"
+        )
     if (reference is None) != (reference_labels is None):
         raise InvalidArgumentError("reference and reference_labels must be given together, or neither")
     levels = label_levels(labels, embeddings.shape[0], "labels")

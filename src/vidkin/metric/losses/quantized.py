@@ -74,7 +74,8 @@ def quantized_ap_loss(
     position = ((high - pairs.scores) * ((bins - 1) / (high - low))).clamp(0.0, bins - 1.0)
     lower = position.detach().floor().clamp(max=bins - 2.0)
     share = position - lower
-    index = lower.long()
+    # NaN stays NaN in the shares; as an index it would be out of range.
+    index = lower.nan_to_num().long()
     positive = soft_histogram(index, share, pairs.positive, bins)
     everything = positive + soft_histogram(index, share, pairs.negative, bins)
     total = pairs.positive.sum(dim=1)
