@@ -129,7 +129,7 @@ class _Executor(Protocol):
     run: Callable[..., object]
 
 
-class _Span(Protocol):
+class _HasTimes(Protocol):
     """What a part of a video has."""
 
     start: float
@@ -153,7 +153,7 @@ _ALIASES: dict[str, object] = {
     "FindingKind": str,
     "Prune": bool | str,
     "Source": Any,
-    "Span": _Span,
+    "Span": _HasTimes,
 }
 
 
@@ -178,7 +178,7 @@ def _is_number(value: object) -> bool:
     if type(value) is not float and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
         return False
     # NaN is no number, and infinity is none that could be counted or waited for.
-    return abs(value) <= _LARGEST
+    return abs(float(value)) <= _LARGEST
 
 
 def _is_path(value: object) -> bool:
@@ -207,7 +207,7 @@ _WORDS = {
     "Place": "place of an index",
     "_Array": "array or a tensor",
     "_Executor": "executor",
-    "_Span": "span",
+    "_HasTimes": "span",
 }
 # What an iterator may be read for before it is used; others may not fit into memory, or depend on when they are read.
 _SMALL = ("a path", "text")
