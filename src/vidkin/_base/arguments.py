@@ -276,7 +276,9 @@ def _list_kind(origin: type, kinds: list[_Kind]) -> _Kind:
     def accepts(value: object) -> bool:
         if is_read_once and isinstance(value, Iterator):
             return True
-        if isinstance(value, str | bytes | os.PathLike | Mapping) or not isinstance(value, Collection):
+        # The keys of a dictionary can be gone through, but have no positions.
+        refused = (str, bytes, os.PathLike, *([Mapping] if issubclass(origin, Sequence) else []))
+        if isinstance(value, refused) or not isinstance(value, Collection):
             return False
         return getattr(value, "ndim", 1) > 0 and all(_is_any_of(kinds, each) for each in value)
 
