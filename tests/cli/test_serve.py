@@ -88,10 +88,21 @@ def test_the_browser_is_opened_on_request(library: Library, monkeypatch: pytest.
 
 
 def test_without_an_index_it_says_how_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "make one with `vidkin index" in run("serve", "--index", tmp_path / "c.vidkin", status=3).err
+    monkeypatch.chdir(tmp_path)
+    err = " ".join(run("serve", status=3).err.split())
+    assert "there is no index at collection.vidkin; make one with `vidkin index FOLDER`" in err
+    assert "or run `vidkin serve --create` and add folders in the browser" in err
+    err = " ".join(run("serve", "--index", "c.vidkin", status=3).err.split())
+    assert "`vidkin index FOLDER --index c.vidkin`" in err
+    assert "`vidkin serve --index c.vidkin --create`" in err
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: self._on_ready())
     assert "Open http" in run("serve", "--index", tmp_path / "c.vidkin", "--create", "--port", "0").out
     assert (tmp_path / "c.vidkin").is_dir()
+
+
+def test_a_folder_of_videos_is_not_taken_for_an_index_and_the_next_command_is_named(library: Library) -> None:
+    err = " ".join(run("serve", library.folder, status=3).err.split())
+    assert f"{library.folder} is a folder without an index; run `vidkin index {library.folder}`" in err
 
 
 def test_an_address_that_cannot_be_used_ends_the_command_with_advice(library: Library) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import shlex
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,7 @@ from vidkin._base.install import install_command
 from vidkin._base.temporary import TemporaryFolder, remove_abandoned_folders
 from vidkin.cli.console import meter, note, say
 from vidkin.cli.options import DEFAULT_INDEX, DeviceOption, IndexOption, open_index_for_writing
-from vidkin.errors import MissingPartError
+from vidkin.errors import CollectionNotFoundError, MissingPartError
 
 _PORT = 8800
 
@@ -103,7 +104,29 @@ def serve(
     remove_abandoned_folders()
     private = TemporaryFolder()
     with contextlib.closing(private), contextlib.suppress(KeyboardInterrupt):
-        web.serve(index, host=host, port=port, settings=settings, needs_token=not no_token, on_ready=show_address)
+        try:
+            web.serve(index, host=host, port=port, settings=settings, needs_token=not no_token, on_ready=show_address)
+        except CollectionNotFoundError as error:
+            raise CollectionNotFoundError(_describe_missing_index(index)) from error
+
+
+def _describe_missing_index(index: str) -> str:
+    """What to do where there is no index; a folder of videos is often given instead of an index of them."""
+    if _is_filled_folder(index):
+        return f"{index} is a folder without an index; run `vidkin index {shlex.quote(index)}`, then `vidkin serve`"
+    option = "" if index == DEFAULT_INDEX else f" --index {shlex.quote(index)}"
+    return (
+        f"there is no index at {index}; make one with `vidkin index FOLDER{option}`, or run "
+        f"`vidkin serve{option} --create` and add folders in the browser"
+    )
+
+
+def _is_filled_folder(path: str) -> bool:
+    """Whether this is a folder with something in it."""
+    try:
+        return any(Path(path).iterdir())
+    except OSError:
+        return False
 
 
 def _write_link(folder: Path, address: str) -> str:
