@@ -139,6 +139,7 @@ def test_a_search_in_progress_is_stopped(browser: Browser, address: str, by: str
         page.wait_for_load_state()
         page.get_by_role("button", name="Find similar videos").click()
         expect(page.locator("#searching")).to_be_visible()
+        assert page.locator("main").inner_text().count("Searching") == 1
         if by == "key":
             page.keyboard.press("Escape")
         else:

@@ -55,12 +55,12 @@ function showRecent() {
 }
 
 /** What a search is made with, in words. */
-function describe(how = "Search") {
+function describe() {
   const query = panel.describe();
   let part = panel.source.still ? "the whole picture" : "the whole video";
   if (query.box) part = `the rectangle at ${clock(query.time)}`;
   else if (query.start !== undefined) part = `${clock(query.start)} - ${clock(query.end)}`;
-  find("what").textContent = `${how} with ${part}${how === "Search" ? "." : "..."}`;
+  find("what").textContent = `Search with ${part}.`;
 }
 
 async function search({ push = true } = {}) {
@@ -71,7 +71,6 @@ async function search({ push = true } = {}) {
   if (push) history.pushState(null, "", searchAddress(query));
   clear();
   remember(query);
-  describe("Searching");
   find("searching").hidden = false;
   find("summary").textContent = "Searching...";
   const mine = running;
@@ -94,7 +93,6 @@ async function search({ push = true } = {}) {
     if (mine === running) {
       running = null;
       find("searching").hidden = true;
-      if (panel !== null) describe();
     }
   }
 }
