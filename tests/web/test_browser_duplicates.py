@@ -194,6 +194,17 @@ def test_eight_groups_fit_a_screen_and_columns_sort_them(browser: Browser, many:
         expect(page).to_have_url(f"{address}duplicates")
 
 
+def test_the_fields_of_the_filter_share_a_row_on_a_tablet(browser: Browser, many: tuple[str, Path]) -> None:
+    address, _ = many
+    with new_page(browser, width=768, height=1024) as page:
+        page.goto(f"{address}duplicates", wait_until="domcontentloaded")
+        for form in ("#filter", "#wish"):
+            fields = page.locator(f"{form} label:not(.check)")
+            boxes = [box for field in fields.all() if (box := field.bounding_box()) is not None]
+            assert len(boxes) == 3
+            assert len({round(box["y"]) for box in boxes}) == 1
+
+
 def test_copies_are_selected_by_rule_and_messages_leave_the_bar_free(browser: Browser, many: tuple[str, Path]) -> None:
     address, folder = many
     with new_page(browser) as page:
