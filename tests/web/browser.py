@@ -19,7 +19,7 @@ import psutil
 from tests.conftest import missing_part
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Download, Page
 
 # Seconds. A page of any test is done in a third of it on a busy machine, and pytest's own limit is not reached.
 _TO_START, _FOR_A_PAGE, _TO_END = 60.0, 180.0, 30.0
@@ -157,3 +157,11 @@ def new_page(
             if browser.is_connected():
                 context.close()
     assert problems == [], problems
+
+
+def export(page: Page, name: str) -> Download:
+    """The file that the menu "Export" of a page offers under this name."""
+    page.locator("#export summary").click()
+    with page.expect_download() as download:
+        page.locator("#export").get_by_role("link", name=name).click()
+    return download.value

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.support.videos import Image, encode, pan
-from tests.web.browser import new_page, open_browser, served
+from tests.web.browser import export, new_page, open_browser, served
 from tests.web.conftest import make_library
 from vidkin.index import Index, SerialExecutor
 from vidkin.media import probe
 from vidkin.review import Labels
+from vidkin.shots import shot_format_names
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
@@ -97,14 +98,54 @@ def test_shots_are_looked_at_selected_and_saved_as_a_clip(browser: Browser, plac
             link.click()
         assert download.value.suggested_filename == "film-shots.mp4"
         for name, file in (("Chapters", "film.chapters.txt"), ("Contact sheet", "film.html")):
-            with page.expect_download() as download:
-                page.get_by_role("link", name=name).click()
-            assert download.value.suggested_filename == file
+            assert export(page, name).suggested_filename == file
         page.get_by_role("button", name="Split into files...").click()
         page.get_by_label("New or empty folder").fill(str(folder.parent / "shots"))
         page.get_by_role("button", name="Split", exact=True).click()
         expect(page.locator("#messages")).to_contain_text("2 files in")
         assert len(list((folder.parent / "shots").glob("*.mp4"))) == 2
+
+
+def test_a_phone_shows_one_menu_of_files_and_it_opens_and_closes_by_key(
+    browser: Browser, place: tuple[str, Path]
+) -> None:
+    address, _ = place
+    with new_page(browser, width=375, height=760) as page:
+        open_shots(page, address, "film")
+        menu, files = page.locator("#export"), page.locator("#export a")
+        expect(files).to_have_count(len(shot_format_names()))
+        assert not any(link.is_visible() for link in page.locator("a[download]").all())
+        page.locator("#export summary").focus()
+        page.keyboard.press("Enter")
+        expect(files.first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375
+        page.keyboard.press("Escape")
+        expect(menu).not_to_have_attribute("open", "")
+        expect(page.locator("#export summary")).to_be_focused()
+
+
+def test_a_player_of_the_computer_opens_where_a_converted_film_is_in_the_page(browser: Browser, tmp_path: Path) -> None:
+    """Second 12 is in the second piece of ten seconds."""
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    frames = list(pan("coffee", 24, width=96, height=64))
+    encode(folder / "film.mpg", [frame for frame in frames for _ in range(15)], rate=25, codec="mpeg2video")
+    with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:
+        index.add(folder, executor=SerialExecutor(index.worker_spec))
+    with served(tmp_path / "i.vidkin") as address, new_page(browser) as page:
+        asked: list[float] = []
+
+        def answer(route: Route) -> None:
+            asked.append(route.request.post_data_json["time"])
+            route.fulfill(json={"player": "mpv"})
+
+        page.route("**/open", answer)
+        page.goto(f"{address}videos/1?time=12")
+        expect(page.locator(".player")).to_contain_text("Converted for this browser.", timeout=30_000)
+        expect(page.locator(".clock")).to_contain_text("0:12.0 /")
+        page.get_by_role("button", name="Open in the player").click()
+        expect(page.get_by_text("Opened in mpv.")).to_be_visible()
+        assert asked == [pytest.approx(12, abs=0.1)]
 
 
 def test_critical_parts_are_marked_by_mouse_and_by_key_and_go_into_labels(
@@ -158,10 +199,9 @@ def test_critical_parts_are_marked_by_mouse_and_by_key_and_go_into_labels(
         expect(page.locator("#facts")).to_contain_text("as you corrected them")
         page.reload()
         expect(marks).to_have_count(2)
-        with page.expect_download() as download:
-            page.get_by_role("link", name="Labels").click()
-        assert download.value.suggested_filename == "film.labels.json"
-        (video,) = json.loads(Path(download.value.path()).read_text())["videos"]
+        labels = export(page, "Labels")
+        assert labels.suggested_filename == "film.labels.json"
+        (video,) = json.loads(Path(labels.path()).read_text())["videos"]
         assert [(shot["start"], shot["end"]) for shot in video["shots"]] == [(0, 20), (20, 40), (40, 60)]
         assert video["shots"][0]["critical"] == [12, 19]
         assert video["shots"][1]["critical"] is None

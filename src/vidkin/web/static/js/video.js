@@ -6,8 +6,8 @@ import { searchAddress } from "./addresses.js";
 // Shots that the page shows; the timeline has them all.
 const MOST = 12;
 const place = document.getElementById("query");
-if (place !== null) {
-  const panel = new QueryPanel(JSON.parse(place.dataset.source));
+const panel = place && new QueryPanel(JSON.parse(place.dataset.source));
+if (panel !== null) {
   place.append(panel.element);
   const time = Number(new URLSearchParams(location.search).get("time") ?? NaN);
   if (time > 0) panel.player.seek(time);
@@ -119,7 +119,7 @@ for (const section of document.querySelectorAll(".known")) {
 
 const opener = document.getElementById("open");
 async function openInPlayer() {
-  const time = document.querySelector("video")?.currentTime ?? 0;
+  const time = panel.player.time;
   const number = document.querySelector(".known").dataset.video;
   try {
     const { player } = await api(`/api/videos/${number}/open`, { method: "POST", body: { time } });
