@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.videos import broken_off
-from tests.web.browser import new_page, open_browser, served
+from tests.web.browser import export, new_page, open_browser, served
 from tests.web.conftest import Library, make_library
 from vidkin.index import Index, SerialExecutor
 
@@ -153,9 +153,7 @@ def test_a_favorite_and_a_list_are_kept_and_filtered_by(page: Page) -> None:
     lists = page.get_by_role("navigation", name="Lists")
     lists.get_by_role("link", name="to cut").click()
     expect(page.locator(".card")).to_have_count(1)
-    with page.expect_download() as download:
-        page.get_by_role("link", name="CSV").click()
-    assert download.value.suggested_filename == "to_cut.csv"
+    assert export(page, "CSV").suggested_filename == "to_cut.csv"
     page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete the list").click()
     expect(page.locator(".card")).to_have_count(4)

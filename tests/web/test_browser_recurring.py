@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.web.browser import new_page, open_browser, served
+from tests.web.browser import export, new_page, open_browser, served
 from tests.web.test_recurring import make_season, make_song_season
 from vidkin.index import Index
 
@@ -76,9 +76,7 @@ def test_ends_are_moved_by_keys_and_by_mouse_and_kept(browser: Browser, tmp_path
         expect(page.locator("#groups")).to_contain_text("confirmed")
         expect(page.locator("#part-title")).to_have_text("A, The song in e1.mp4")
         expect(page.locator("#part-facts")).to_contain_text("0:03.70 - ")
-        with page.expect_download() as download:
-            page.get_by_role("link", name="Chapters").click()
-        assert download.value.suggested_filename == "recurring.chapters.zip"
+        assert export(page, "Chapters").suggested_filename == "recurring.chapters.zip"
         with Index.open(index, read_only=True) as opened:
             (group,) = opened.recurring()
         assert group.name == "The song"

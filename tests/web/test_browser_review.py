@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.support.stored_runs import write_training
 from tests.support.videos import encode, pan
-from tests.web.browser import new_page, open_browser, served
+from tests.web.browser import export, new_page, open_browser, served
 from tests.web.conftest import make_library
 from vidkin.index import Index, SerialExecutor
 from vidkin.review import Labels
@@ -57,9 +57,7 @@ def test_duplicates_are_found_judged_and_planned(browser: Browser, tmp_path: Pat
         expect(members.nth(0)).to_contain_text("keep (your choice)")
         expect(members.nth(0)).to_contain_text("copy.mp4")
         expect(members.nth(0)).to_be_focused()
-        with page.expect_download() as download:
-            page.get_by_role("link", name="Plan for").click()
-        assert download.value.suggested_filename == "plan.json"
+        assert export(page, "Plan for").suggested_filename == "plan.json"
         page.get_by_role("button", name="Not a match").click()
         expect(page.locator(".group")).to_contain_text("Done: no duplicates left")
         page.reload()
@@ -109,9 +107,7 @@ def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Pat
         expect(cuts.nth(0)).to_have_attribute("aria-label", "hard cut at 0:05.4")
         page.keyboard.press("s")
         expect(page.locator("#facts")).to_contain_text("1 cut between them (as you corrected them)")
-        with page.expect_download() as download:
-            page.get_by_role("link", name="Edit decision list (EDL)").click()
-        assert download.value.suggested_filename == "film.edl"
+        assert export(page, "Edit decision list (EDL)").suggested_filename == "film.edl"
         verdicts = {label.frame: label.verdict for label in Labels.open(tmp_path / "i.vidkin").cuts}
         assert verdicts == {54: "cut", 40: "no cut"}
 

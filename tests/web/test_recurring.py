@@ -53,8 +53,12 @@ def ends(group: dict[str, Any]) -> list[tuple[float, float]]:
 
 def test_ends_and_a_name_are_kept_by_the_index_and_are_in_every_export(index: Path, connect: Connect) -> None:
     client = connect(index)
-    assert "Recurring segments of these 2 videos have not been searched for yet." in client.get("/recurring").text
+    page = client.get("/recurring").text
+    assert "Recurring segments of these 2 videos have not been searched for yet." in page
+    assert "Export chapters, skip lists and tables here once recurring segments are found." in page
+    assert "/api/recurring/export/" not in page
     (group,) = find(client)
+    assert "/api/recurring/export/csv" in client.get("/recurring").text
     assert (group["kind"], ends(group)) == ("opening", [(4.5, 11.0), (2.8, 9.3)])
     wanted = [{"start": 4.0, "end": 11.0}, {"start": 2.8, "end": 9.0}]
     (decided,) = decide(client, group, verdict="recurs", name=" The  song; part=1 ", occurrences=wanted)

@@ -145,7 +145,7 @@ async def show_recurring(
             "recurring": recurring,
             "files": [_file_values(site, record, own) for record, own in shown_parts],
             "all_files": len(parts),
-            "formats": _EXPORTS,
+            "exports": [(f"/api/recurring/export/{name}", label) for name, label in _EXPORTS.items()],
             "page": page,
             "pages": pages,
             "is_behind": site.index.has_segments

@@ -182,7 +182,9 @@ async def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLRes
         return {
             "video": video_values(site.index.record(video)),
             "source": source_item(site, video=video),
-            "formats": {name: find_shot_format(name).label for name in shot_format_names()},
+            "exports": [
+                (f"/api/videos/{video}/shots/{name}", find_shot_format(name).label) for name in shot_format_names()
+            ],
         }
 
     return site.page("video_shots.html", request, await site.lists.run(find))

@@ -241,14 +241,17 @@ document.addEventListener("keydown", (event) => {
   event.target.closest(".bar").querySelector("button").click();
 });
 
-// The menu of the other pages closes like any menu.
-const menu = document.getElementById("more-pages");
-const closeMenu = (event) => event.target.closest?.("#more-pages") || (menu.open = false);
-for (const name of ["pointerdown", "focusin"]) document.addEventListener(name, closeMenu);
-menu.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || !menu.open) return;
-  event.stopPropagation();
-  menu.open = false;
+// Menus close by a click or the focus elsewhere, by choosing, and by Escape.
+function closeMenus(target) {
+  for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(target)) menu.open = false;
+}
+for (const name of ["pointerdown", "focusin"]) document.addEventListener(name, (event) => closeMenus(event.target));
+document.addEventListener("click", (event) => event.target.closest?.(".menu a") && closeMenus(null));
+document.addEventListener("keydown", (event) => {
+  const menu = event.target.closest?.("details.menu[open]");
+  if (event.key !== "Escape" || !menu) return;
+  event.stopImmediatePropagation(); // the page has other uses of this key
+  closeMenus(null);
   menu.querySelector("summary").focus();
 });
 

@@ -51,7 +51,6 @@ function show(page) {
     document.getElementById("groups").dataset.behind = groups.dataset.behind;
     update(page);
   }
-  document.getElementById("tables").hidden = page.getElementById("tables").hidden;
   filter.parentElement.hidden = page.querySelector(".bars").hidden && filter.elements.q.value === "" && filter.elements.show.value === "all";
   showSelection();
 }
@@ -521,7 +520,7 @@ document.getElementById("where")?.addEventListener("submit", (event) => {
   event.preventDefault();
   remove(event.target.elements.folder.value);
 });
-document.getElementById("plan")?.addEventListener("click", (event) => {
+document.querySelector('#export [href$="/plan.json"]')?.addEventListener("click", (event) => {
   event.preventDefault();
   savePlan(event.currentTarget.href).catch((error) => say(error.message));
 });

@@ -528,7 +528,7 @@ if (editable) {
   byId("save").addEventListener("click", () => store("PUT"));
   byId("reset").addEventListener("click", () => (shown.corrected ? store("DELETE") : accept(shown)));
 }
-for (const link of document.querySelectorAll("#formats a")) {
+for (const link of document.querySelectorAll("#export a")) {
   link.addEventListener("click", (event) => {
     if (!changed) return;
     event.preventDefault();
