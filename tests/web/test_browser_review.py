@@ -48,6 +48,7 @@ def test_duplicates_are_found_judged_and_planned(browser: Browser, tmp_path: Pat
         members = page.locator(".member")
         expect(members).to_have_count(2, timeout=60_000)
         expect(members.nth(0)).to_contain_text("keep (")
+        expect(page.get_by_label("Sort")).to_be_visible()  # what was found can be filtered at once
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         # By key: to the copy, keep it; the groups follow at once, and the focus stays on the file.
         members.nth(0).focus()
