@@ -188,8 +188,8 @@ def _choose(site: Site, paths: Collection[str]) -> list[DuplicateGroup]:
             chosen.append(group)
     if wanted:
         raise InvalidArgumentError(
-            f"{printable(min(wanted))} must be a spare copy to be removed: one whose group has a better one that shows "
-            "all of it, without a doubt; confirm it as a copy first, or keep another"
+            f"{printable(min(wanted))}: no better copy in its group is known to show all of it; confirm it as a copy "
+            "first, or keep another file of the group"
         )
     return chosen
 
