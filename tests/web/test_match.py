@@ -33,7 +33,14 @@ def test_the_page_has_both_players(client: TestClient) -> None:
     assert "coffee.mp4" in page
     assert "<b>.mp4" not in page
     assert client.get(f"/match?video={coffee}&target=99999").status_code == 404
-    assert client.get(f"/match?video={coffee}").status_code == 422
+    assert "<title>coffee.mp4 and rocket &amp; &lt;b&gt;.mp4 - vidkin</title>" in page
+
+
+def test_a_page_of_one_video_says_that_a_match_needs_two(client: TestClient) -> None:
+    for address in ("/match", f"/match?video={number_of(client, 'coffee.mp4')}"):
+        answer = client.get(address, headers={"Accept": "text/html"})
+        assert answer.status_code == 422
+        assert "a match needs two videos; search with one, then open the frame map of a match" in answer.text
 
 
 def test_matching_refuses_a_box(client: TestClient) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
 from fastapi import Path as PathPart
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from numpy.typing import NDArray
@@ -336,11 +336,13 @@ MatchResult: Any = answer_model(
 async def show_match(
     request: Request,
     site: CurrentSite,
-    target: Annotated[int, Query()],
+    target: int | None = None,
     video: int | None = None,
     upload: str | None = None,
 ) -> HTMLResponse:
     """Page of two videos side by side; its script asks for the map."""
+    if target is None or (video is None and upload is None):
+        raise HTTPException(422, "a match needs two videos; search with one, then open the frame map of a match")
     query = await site.lists.run(partial(source_item, site, video=video, upload=upload))
     other = await site.lists.run(partial(source_item, site, video=target))
     return site.page("match.html", request, {"query": query, "target": other})
