@@ -61,6 +61,8 @@ def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect:
     assert [cut["kind"] for cut in found["cuts"]] == ["hard", "hard"]
     assert (found["corrected"], found["frames"], found["frame_rate"]) == (False, 60, pytest.approx(10.0))
     assert [shot["kind"] for shot in found["shots"]] == ["start", "hard", "hard"]
+    assert f"{index.parent.name}, shots detected" in client.get("/shots?q=film").text
+    assert "shots detected" not in client.get("/shots?q=other").text
     assert len(found["curve"]) == 60
     assert client.get(found["shots"][0]["thumbnail"]).status_code == 200
 

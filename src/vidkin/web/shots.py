@@ -161,10 +161,12 @@ async def choose_video(
             if record.status == "ok" and record.frames > 1 and all(word in record.path.casefold() for word in words)
         ]
         records.sort(key=lambda record: (os.path.basename(record.path).casefold(), record.path))
-        videos = [video_values(record) for record in records[(number - 1) * _A_PAGE : number * _A_PAGE]]
+        shown, detector = records[(number - 1) * _A_PAGE : number * _A_PAGE], site.detector()
+        videos = [video_values(record) for record in shown]
         return {
             "is_empty": site.is_empty(),
             "videos": [video for video in videos if not video["still"]],
+            "known": {record.id for record in shown if site.has_shots(record, detector)},
             "query": q,
             "page": number,
             "pages": max(-(-len(records) // _A_PAGE), 1),
