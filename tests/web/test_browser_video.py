@@ -51,6 +51,10 @@ def test_what_is_known_of_a_video_is_found_with_one_click_each(browser: Browser,
     with new_page(browser) as page:
         page.goto(address)
         page.goto(f"{address.rstrip('/')}{page.get_by_role('link', name='coffee.mp4').get_attribute('href')}")
+        # Keys mean the page as long as nothing else of it has the focus.
+        page.keyboard.press("i")
+        expect(page.locator(".range")).to_have_text("0:00.0 - 0:12.0")
+        page.keyboard.press("Escape")
         page.route("**/open", lambda route: route.fulfill(json={"player": "mpv"}))
         page.keyboard.press("v")
         page.get_by_role("button", name="Open in the player").click()

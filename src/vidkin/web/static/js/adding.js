@@ -1,16 +1,14 @@
 // Adding a folder to the index: live progress, what cannot be read and why, and a way to stop.
-import { Follower, api, make, say, showProgress, watchJob } from "./base.js";
+import { api, byId, make } from "./base.js";
+import { Follower, followJob } from "./jobs.js";
 
-const form = document.getElementById("add");
-const panel = document.getElementById("progress");
-const outcome = document.getElementById("outcome");
-const broken = document.getElementById("broken");
-const stop = document.getElementById("stop");
+const form = byId("add");
+const outcome = byId("outcome");
+const broken = byId("broken");
 const jobs = new Follower(follow);
 let shown = 0;
 
 function showState(state) {
-  showProgress(panel, state);
   showBroken(state.notes.map((line) => ({ path: line, cause: "" })));
   // New videos appear while the rest is being read.
   if (state.done >= shown + 10 || (state.done && !shown)) {
@@ -27,14 +25,11 @@ function showBroken(files) {
 }
 
 async function follow(job) {
-  document.getElementById("adding").open = true;
+  byId("adding").open = true;
   shown = 0;
-  panel.hidden = stop.hidden = false;
   outcome.hidden = true;
-  form.querySelector("[type=submit]").disabled = true;
-  stop.onclick = () => api(`/api/jobs/${job.id}/stop`, { method: "POST" }).catch((error) => say(error.message));
   try {
-    const last = await watchJob(job.id, showState);
+    const last = await followJob(job, byId("progress"), { button: form.querySelector("[type=submit]"), quiet: true, onState: showState });
     const found = last.result;
     outcome.textContent = {
       done: found && `${found.added} added, ${found.unchanged} unchanged, ${found.moved} moved, ${found.broken} cannot be read (${last.seconds.toFixed(0)} s).`,
@@ -45,8 +40,6 @@ async function follow(job) {
     outcome.textContent = error.message;
   }
   outcome.hidden = false;
-  panel.hidden = stop.hidden = true;
-  form.querySelector("[type=submit]").disabled = false;
   document.dispatchEvent(new Event("index-changed"));
 }
 
@@ -61,5 +54,5 @@ if (form !== null) {
     }));
   });
   // A page that is loaded while a folder is being added shows how far it is.
-  jobs.join("index").catch((error) => say(error.message));
+  jobs.join("index");
 }

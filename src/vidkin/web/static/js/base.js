@@ -1,11 +1,23 @@
-// What every page uses: requests to the API, messages, and watching jobs.
+// What every page uses: requests to the API, messages, elements, keys and menus.
 
 // Tabs take turns where they wait for the same kind of work.
 const tab = crypto.getRandomValues(new Uint32Array(2)).join("-");
 let tickets = 0;
 
+export const NO_ANSWER = "The server does not answer; is `vidkin serve` still running?";
+
+/** What the server refused, or could not do, in words for the page. */
+export class RequestError extends Error {}
+
+// What the server refuses and nothing else handles is said on the page.
+window.addEventListener("unhandledrejection", (event) => {
+  if (!(event.reason instanceof RequestError)) return;
+  event.preventDefault();
+  say(event.reason.message, { seconds: 10 });
+});
+
 /**
- * Ask the API; resolves with the JSON answer, rejects with an Error whose message says what is wrong. If `onWait` is
+ * Ask the API; resolves with the JSON answer, rejects with a RequestError whose message says what is wrong. If `onWait` is
  * given, it is called with the place in the line while the request waits for others: 1 is the next, 0 has begun.
  */
 export async function api(path, { method = "GET", body, signal, onWait } = {}) {
@@ -32,10 +44,10 @@ async function send(path, options, body) {
     answer = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Error("The server does not answer; is `vidkin serve` still running?");
+    throw new RequestError(NO_ANSWER);
   }
   const value = /^application\/(problem\+)?json/.test(answer.headers.get("Content-Type")) ? await answer.json() : null;
-  if (!answer.ok) throw new Error(value?.detail ?? `The server answered ${answer.status}.`);
+  if (!answer.ok) throw new RequestError(value?.detail ?? `The server answered ${answer.status}.`);
   return value;
 }
 
@@ -58,104 +70,25 @@ for (const [name, element] of [["--said", messages], ["--bar", document.getEleme
   if (element) new ResizeObserver(() => document.documentElement.style.setProperty(name, `${element.offsetHeight}px`)).observe(element);
 }
 
-/** Follow a job by its events; calls onState with every state and resolves with the last one. */
-export function watchJob(id, onState = () => {}) {
-  return new Promise((resolve, reject) => {
-    const events = new EventSource(`/api/jobs/${id}/events`);
-    let failures = 0;
-    events.onmessage = (event) => {
-      failures = 0;
-      const state = JSON.parse(event.data);
-      onState(state);
-      if (state.state !== "running") {
-        events.close();
-        resolve(state);
-      }
-    };
-    events.onerror = () => {
-      failures += 1;
-      if (failures > 5) {
-        events.close();
-        reject(new Error("The server does not answer; is `vidkin serve` still running?"));
-      }
-    };
+/** A page of the server as a document, by default the one that is shown, as it is now. */
+export async function fetchPage(address = location.pathname + location.search) {
+  const answer = await fetch(address, { headers: { Accept: "text/html" } }).catch(() => {
+    throw new RequestError(NO_ANSWER);
   });
-}
-
-/** The job of a kind that is at work, for a page that is opened meanwhile; undefined if there is none. */
-async function runningJob(kind) {
-  const [job] = await api(`/api/jobs?kind=${kind}&state=running`);
-  return job;
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
 
 /**
- * Follows one job at a time with `follow(job)`. The place is taken before the server is asked to begin: neither a second
- * click nor the look for what was at work when the page was opened follows the same job again.
+ * A function that fetches this page anew and gives it to `show`. It resolves when the page shows what the newest request
+ * brought: an older one that comes late changes nothing.
  */
-export class Follower {
-  #follow;
-  #work = null;
-  #begun = 0;
-
-  constructor(follow) {
-    this.#follow = follow;
-  }
-
-  get isBusy() {
-    return this.#work !== null;
-  }
-
-  /** Resolves when nothing is followed. */
-  async idle() {
-    while (this.#work !== null) await this.#work;
-  }
-
-  /**
-   * Follow the job that `ask()` resolves with, null for none; resolves with what `follow` returns, or null if none
-   * could begin.
-   */
-  async begin(ask) {
-    if (this.isBusy) return null;
-    this.#begun += 1;
-    const work = Promise.resolve().then(ask).then((job) => job && this.#follow(job)).catch((error) => (say(error.message, { seconds: 12 }), null));
-    this.#work = work;
-    try {
-      return await work;
-    } finally {
-      this.#work = null;
-    }
-  }
-
-  /** Follow what of a kind is at work, for a page that is opened meanwhile; resolves with null if there is nothing. */
-  async join(kind, isOurs = () => true) {
-    const before = this.#begun;
-    const job = await runningJob(kind);
-    if (job === undefined || before !== this.#begun || !isOurs(job)) return null;
-    return this.begin(() => job);
-  }
-}
-
-/** How far a job is, in words: what it does, how much is done, how fast, and the time that is left. */
-export function progressWords({ done, total, detail, rate, seconds_left: left, seconds }) {
-  const pace = rate >= 1 ? `${rate.toFixed(rate < 10 ? 1 : 0)} a second` : rate > 0 ? `${Math.round(60 * rate)} a minute` : "";
-  const words = [detail || "starting", total ? `${done} of ${total}` : "", total && done < total ? pace : ""];
-  if (left !== null && left !== undefined && done < total) words.push(`about ${span(left)} left`);
-  else if (seconds >= 1) words.push(`${span(seconds)} so far`);
-  return words.filter(Boolean).join(", ");
-}
-
-function span(seconds) {
-  if (seconds < 90) return `${Math.max(Math.round(seconds), 1)} s`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
-  return `${(seconds / 3600).toFixed(1)} h`;
-}
-
-/** Show how far a job is in a panel with a progress bar and a line of words. */
-export function showProgress(panel, state) {
-  const bar = panel.querySelector("progress");
-  if (state.total) [bar.max, bar.value] = [state.total, state.done];
-  else bar.removeAttribute("value");
-  panel.querySelector("p").textContent = progressWords(state);
+export function refresher(show) {
+  let newest = null;
+  return () => {
+    const mine = fetchPage().then((page) => (mine === newest ? show(page) : newest));
+    newest = mine;
+    return mine;
+  };
 }
 
 const CONTROLS = "a, button, input, select, summary";
@@ -189,6 +122,11 @@ export function breakable(name) {
   return name.split(/(?<=_)/).flatMap((part) => (part.endsWith("_") ? [part, make("wbr")] : [part]));
 }
 
+/** A number of things in words. */
+export function count(number, noun, plural = `${noun}s`) {
+  return `${number} ${number === 1 ? noun : plural}`;
+}
+
 /** Times in seconds closer together than this count as equal, as on the server (`vidkin.media.frames`). */
 export const SAME_TIME = 1e-6;
 
@@ -202,9 +140,11 @@ export function clock(seconds, digits = 1) {
   return minutes < 60 ? `${minutes}:${tail}` : `${Math.floor(minutes / 60)}:${String(minutes % 60).padStart(2, "0")}:${tail}`;
 }
 
+const DRAWN = ["svg", "line", "polygon"];
+
 /** An element with attributes (those of properties beginning with "on" are listeners) and children. */
 export function make(name, attributes = {}, ...children) {
-  const element = document.createElement(name);
+  const element = DRAWN.includes(name) ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (value === false || value === null || value === undefined) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
@@ -214,18 +154,81 @@ export function make(name, attributes = {}, ...children) {
   return element;
 }
 
+export const byId = (id) => document.getElementById(id);
+
+/** A card with a picture, a name and a line of facts, as lists of the server have them. */
+export function card(href, picture, name, facts = "") {
+  return make("li", { class: "card" }, make("a", { href },
+    make("span", { class: "picture" }, make("img", { src: picture, alt: "", loading: "lazy", width: 240, height: 135 })),
+    make("span", { class: "name" }, ...breakable(name))), facts && make("span", { class: "facts" }, facts));
+}
+
+/** Put an element where a stretch lies on a line that shows `duration` seconds. */
+export function placeStretch(element, start, end, duration) {
+  element.style.left = `${(100 * start) / duration}%`;
+  element.style.width = `${(100 * Math.max(end - start, 0)) / duration}%`;
+  return element;
+}
+
+/** Ask with a dialog; resolves with the value of the button, empty if it was closed. */
+export function ask(dialog) {
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((resolve) => dialog.addEventListener("close", () => resolve(dialog.returnValue), { once: true }));
+}
+
+/** Where a pointer is in an element from left to right, from 0 to 1. */
+export function shareAt(event, element) {
+  const box = element.getBoundingClientRect();
+  return Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
+}
+
+/**
+ * Follow a pointer that was pressed, until it is released: `move(event)` once it is `least` pixels away, and at the end
+ * `end(event, moved)`. An element that is the target gets its events wherever the pointer is.
+ */
+export function dragPointer(press, target, { move, end = () => {}, least = 0 }) {
+  const stop = new AbortController();
+  let moved = false;
+  if (target !== window) target.setPointerCapture(press.pointerId);
+  target.addEventListener("pointermove", (event) => {
+    moved ||= Math.abs(event.clientX - press.clientX) >= least;
+    if (moved) move(event);
+  }, { signal: stop.signal });
+  for (const name of ["pointerup", "pointercancel"]) {
+    target.addEventListener(name, (event) => {
+      stop.abort();
+      end(event, moved && name === "pointerup");
+    }, { signal: stop.signal });
+  }
+}
+
+/** Warn before a page is left whose changes are not saved. */
+export function warnUnsaved(isChanged) {
+  window.addEventListener("beforeunload", (event) => {
+    if (isChanged()) event.preventDefault();
+  });
+}
+
+/** The key that an event means for the page, letters in lower case; null while text is typed, and for keys of the browser. */
+export function keyOf(event) {
+  if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.target.closest?.("input:not([type=checkbox]), select, textarea, dialog")) return null;
+  return event.key.length === 1 ? event.key.toLowerCase() : event.key;
+}
+
 // Keys of every page: ? shows them, g and a letter goes to a section.
 
-const help = document.getElementById("help");
-document.getElementById("help-button")?.addEventListener("click", () => help.showModal());
+const help = byId("help");
+byId("help-button")?.addEventListener("click", () => help.showModal());
 let going = -Infinity; // when G was pressed
 document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.target.closest?.("input:not([type=checkbox]), select, textarea")) return;
-  if (event.key === "?") help.showModal();
-  else if (event.key === "g") going = performance.now();
+  const key = keyOf(event);
+  if (key === null) return;
+  if (key === "?") help.showModal();
+  else if (key === "g") going = performance.now();
   else if (performance.now() - going < 1500) {
     going = -Infinity;
-    const link = [...document.querySelectorAll("nav[aria-label='Pages'] a")].find((one) => one.dataset.key === event.key.toUpperCase());
+    const link = [...document.querySelectorAll("nav[aria-label='Pages'] a")].find((one) => one.dataset.key === key.toUpperCase());
     if (link === undefined) return;
     event.stopImmediatePropagation(); // the same letter means something else on the page
     link.click();

@@ -1,20 +1,22 @@
 // Duplicates: groups that stay where they are while verdicts, filters and removals change them.
-import { Follower, api, fileSize, make, putInPlace, say, showProgress, watchJob } from "./base.js";
+import { api, byId, count, fileSize, keyOf, make, putInPlace, refresher, say } from "./base.js";
+import { Follower, followJob, showProgress } from "./jobs.js";
 import { Player } from "./player.js";
-import { Sync, SyncTools, exactParts } from "./sync.js";
+import { exactParts } from "./segments.js";
+import { Sync, SyncTools } from "./sync.js";
 
-const form = document.getElementById("wish");
-const filter = document.getElementById("filter");
-const progress = document.getElementById("progress");
-const bar = document.getElementById("selection");
+const form = byId("wish");
+const filter = byId("filter");
+const progress = byId("progress");
+const bar = byId("selection");
 const STORE = `selected ${location.host}`;
 const jobs = new Follower((job) => (job.kind === "removal" ? followRemoval(job) : follow(job)));
 let running = null; // the job that is followed
 let done = []; // what U takes back, the last one at the end
 let isNext = false; // a search begins when what is followed has ended
 let playing = null; // {section, tools, players}
-let newest = null; // the refresh that began last, and whether it is to show the groups anew
-let anew = false;
+let anew = false; // whether the next refresh shows the groups anew
+const refresh = refresher(show);
 
 function wish() {
   const values = form.elements;
@@ -23,32 +25,15 @@ function wish() {
 
 // The page as the server has it now, group by group: what did not change is not touched, and nothing jumps.
 
-/** Resolves when the page shows what the newest request brought: an older one that comes late changes nothing. */
-function refresh({ stay = true } = {}) {
-  anew ||= !stay;
-  const mine = fetchPage().then((page) => {
-    if (mine !== newest) return newest;
-    show(page);
-    return null;
-  });
-  newest = mine;
-  return mine;
-}
-
-async function fetchPage() {
-  const answer = await fetch(location.pathname + location.search, { headers: { Accept: "text/html" } });
-  return new DOMParser().parseFromString(await answer.text(), "text/html");
-}
-
 function show(page) {
   const groups = page.getElementById("groups");
   if (groups === null) return;
   if (anew) {
     anew = false;
     stopPlaying();
-    document.getElementById("groups").replaceWith(groups);
+    byId("groups").replaceWith(groups);
   } else {
-    document.getElementById("groups").dataset.behind = groups.dataset.behind;
+    byId("groups").dataset.behind = groups.dataset.behind;
     update(page);
   }
   filter.parentElement.hidden = page.querySelector(".bars").hidden && filter.elements.q.value === "" && filter.elements.show.value === "all";
@@ -59,8 +44,8 @@ function update(page) {
   const focus = keepFocus();
   const anchor = document.activeElement?.closest(".group") ?? [...document.querySelectorAll(".group")].find((group) => group.getBoundingClientRect().bottom > 0);
   const before = anchor?.getBoundingClientRect().top;
-  putInPlace(document.getElementById("summary"), page.getElementById("summary"));
-  const list = document.getElementById("list");
+  putInPlace(byId("summary"), page.getElementById("summary"));
+  const list = byId("list");
   const left = new Map([...page.querySelectorAll(".group")].map((section) => [section.dataset.key, section]));
   let last = null;
   let anchored = anchor;
@@ -87,7 +72,7 @@ function update(page) {
   }
   const [pages, wanted] = [document.querySelector("#groups nav.pages"), page.querySelector("nav.pages")];
   if (pages && wanted) putInPlace(pages, wanted);
-  else if (wanted) document.getElementById("groups").append(wanted);
+  else if (wanted) byId("groups").append(wanted);
   else pages?.remove();
   focus();
   if (anchored && before !== undefined) window.scrollBy(0, anchored.getBoundingClientRect().top - before);
@@ -148,7 +133,7 @@ async function ask(title, address, body) {
   running = { title };
   showProgress(progress, { done: 0, total: 0, detail: "starting" });
   progress.hidden = false;
-  document.getElementById("stop").hidden = true;
+  progress.querySelector("button").hidden = true;
   try {
     return await api(address, { method: "POST", body });
   } catch (error) {
@@ -160,33 +145,27 @@ async function ask(title, address, body) {
 
 /** What was compared before a stop, or judged meanwhile, is being put together. */
 async function catchUp(ended) {
-  if (ended?.state === "stopped" || document.getElementById("groups").dataset.behind) await jobs.join("duplicates");
+  if (ended?.state === "stopped" || byId("groups").dataset.behind) await jobs.join("duplicates");
 }
 
 /** The last state of a job that is followed to its end, and until the page shows what it did; null if that failed. */
 async function follow(job) {
   running = job;
-  progress.hidden = false;
-  document.getElementById("stop").hidden = false;
   let groups = null;
   try {
-    const ended = await watchJob(job.id, (state) => {
-      showProgress(progress, state);
-      const count = state.detail.match(/\d+ groups? so far/)?.[0];
-      if (count !== undefined && count !== groups) {
-        groups = count;
+    return await followJob(job, progress, {
+      onState: ({ detail }) => {
+        const found = detail.match(/\d+ groups? so far/)?.[0];
+        if (found === undefined || found === groups) return;
+        groups = found;
         refresh().catch(() => {}); // the next state tries again
-      }
+      },
+      onEnd: () => refresh(),
     });
-    if (ended.state === "failed") say(ended.error);
-    if (ended.state === "stopped") say("Stopped; what was compared is kept.");
-    await refresh();
-    return ended;
   } catch (error) {
     say(error.message);
   } finally {
     running = null;
-    progress.hidden = true;
   }
   return null;
 }
@@ -234,13 +213,9 @@ async function decide(member, verdict) {
 async function undoLast() {
   const back = done.pop();
   if (back === undefined) return say("There is nothing to undo on this page; what was removed is below.");
-  try {
-    await back();
-    await refresh();
-    say("Verdict undone.");
-  } catch (error) {
-    say(error.message);
-  }
+  await back();
+  await refresh();
+  say("Verdict undone.");
 }
 
 // Selecting and removing.
@@ -268,7 +243,7 @@ function showSelection() {
   }
   const bytes = [...chosen.values()].reduce((sum, size) => sum + size, 0);
   bar.hidden = chosen.size === 0;
-  document.getElementById("selected").textContent = `${chosen.size} ${chosen.size === 1 ? "copy" : "copies"} selected, ${fileSize(bytes)}`;
+  byId("selected").textContent = `${count(chosen.size, "copy", "copies")} selected, ${fileSize(bytes)}`;
 }
 
 function select(member, on) {
@@ -284,12 +259,8 @@ async function selectByRule({ rule, folder, below }) {
   for (const name of ["page", "sort", "descending"]) wanted.delete(name);
   if (rule.value === "folder") wanted.set("folder", folder.value);
   if (rule.value === "below") wanted.set("below", Math.round(Number(below.value) * 1e6));
-  try {
-    store(new Map(Object.entries(await api(`/api/duplicates/spare?${wanted}`))));
-    if (selected().size === 0) say("No copy fits that may be removable: the others are the best of their group, in doubt, or show more.");
-  } catch (error) {
-    say(error.message);
-  }
+  store(new Map(Object.entries(await api(`/api/duplicates/spare?${wanted}`))));
+  if (selected().size === 0) say("No copy fits that may be removable: the others are the best of their group, in doubt, or show more.");
 }
 
 async function remove(folder) {
@@ -321,19 +292,17 @@ async function followRemoval(job) {
     const result = ended?.result;
     const proving = typeof result?.proven === "number";
     if (!proving) store(new Map());
-    document.getElementById("where").hidden = true;
+    byId("where").hidden = true;
     if (proving) {
-      const count = (number) => `${number} ${number === 1 ? "file" : "files"}`;
-      say(`${count(result.proven)} can be removed without loss${result.skipped.length ? `; ${count(result.skipped.length)} cannot, see below` : ""}.`);
+      say(`${count(result.proven, "file")} can be removed without loss${result.skipped.length ? `; ${count(result.skipped.length, "file")} cannot, see below` : ""}.`);
     } else if (result) {
-      const undoing = job.title === "Bring files back";
-      const count = `${result.done} ${result.done === 1 ? "file" : "files"}`;
+      const moved = count(result.done, "file");
       for (const { path, cause } of result.skipped) say(`${path} stayed: ${cause}`, { seconds: 20 });
-      if (undoing) say(`${count} restored.`);
+      if (job.title === "Bring files back") say(`${moved} restored.`);
       else if (result.done) {
         const back = () => undo(result.name);
         done.push(back);
-        say(`${count} moved to ${result.folder ?? "the trash"} (${fileSize(result.bytes)}).`, { action: { label: "Undo", run: () => (done = done.filter((one) => one !== back), back()) } });
+        say(`${moved} moved to ${result.folder ?? "the trash"} (${fileSize(result.bytes)}).`, { action: { label: "Undo", run: () => (done = done.filter((one) => one !== back), back()) } });
       }
     }
     await showHistory();
@@ -350,7 +319,7 @@ async function undo(name, paths = null) {
 const FATES = { removed: "moved", restored: "restored", unfinished: "not finished: undo it, or run `vidkin apply` with its plan", stayed: "stayed" };
 
 async function showHistory() {
-  const history = document.getElementById("history");
+  const history = byId("history");
   if (!history?.open) return;
   const removals = await api("/api/duplicates/removals");
   const item = (removal, file) => {
@@ -359,11 +328,11 @@ async function showHistory() {
     return make("li", {}, make("strong", {}, file.name), ` ${FATES[file.fate]}${where} `, back);
   };
   history.querySelector(".removals").replaceChildren(
-    ...(removals.length ? removals : []).map((removal) => {
+    ...removals.map((removal) => {
       const bytes = removal.files.filter((file) => file.fate === "removed").reduce((sum, file) => sum + file.size, 0);
       const when = new Date(removal.created).toLocaleString();
       return make("li", {},
-        make("div", { class: "removal-head" }, make("strong", {}, `${when}: ${removal.files.length} ${removal.files.length === 1 ? "file" : "files"}${bytes ? `, moved (${fileSize(bytes)})` : ""}`),
+        make("div", { class: "removal-head" }, make("strong", {}, `${when}: ${count(removal.files.length, "file")}${bytes ? `, moved (${fileSize(bytes)})` : ""}`),
           removal.can_undo ? make("button", { type: "button", onclick: () => undo(removal.name) }, "Undo") : make("span", { class: "good" }, "undone")),
         make("ul", {}, ...removal.files.map((file) => item(removal, file))));
     }),
@@ -390,26 +359,22 @@ async function play(section) {
   if (best === undefined || members.length < 2) return say("Fewer than two of these files are there; there is nothing to play in sync.");
   const button = section.querySelector("[data-play]");
   const stage = section.querySelector(".stage");
-  try {
-    const sources = await Promise.all(members.map((member) => api(`/api/videos/${member.dataset.id}/source`)));
-    const players = sources.map((source, index) => new Player(source, { muted: members[index] !== best }));
-    const at = members.indexOf(best);
-    const leader = players[at];
-    const rest = members.map((member, index) => ({ player: players[index], parts: JSON.parse(member.dataset.parts).map((part) => ({ ...part, leader_box: [0, 0, 1, 1] })) })).filter((_, index) => index !== at);
-    for (const { player } of rest) player.element.classList.add("follower");
-    const sync = new Sync(leader, rest);
-    const tools = new SyncTools(sync, stage);
-    stage.replaceChildren(tools.element, leader.element, ...rest.map(({ player }) => player.element));
-    stage.hidden = false;
-    playing = { section, stage, button, tools, sync };
-    button.lastChild.textContent = " Stop playing";
-    const start = Math.max(...rest.map(({ parts }) => Math.min(...parts.map((part) => part.start), leader.source.duration)), 0);
-    tools.playStretch({ start: Math.min(start, leader.source.duration), end: leader.source.duration });
-    refine(members, best, sync);
-    stage.scrollIntoView({ block: "nearest" });
-  } catch (error) {
-    say(error.message);
-  }
+  const sources = await Promise.all(members.map((member) => api(`/api/videos/${member.dataset.id}/source`)));
+  const players = sources.map((source, index) => new Player(source, { muted: members[index] !== best }));
+  const at = members.indexOf(best);
+  const leader = players[at];
+  const rest = members.map((member, index) => ({ player: players[index], parts: JSON.parse(member.dataset.parts).map((part) => ({ ...part, leader_box: [0, 0, 1, 1] })) })).filter((_, index) => index !== at);
+  for (const { player } of rest) player.element.classList.add("follower");
+  const sync = new Sync(leader, rest);
+  const tools = new SyncTools(sync, stage);
+  stage.replaceChildren(tools.element, leader.element, ...rest.map(({ player }) => player.element));
+  stage.hidden = false;
+  playing = { section, stage, button, tools, sync };
+  button.lastChild.textContent = " Stop playing";
+  const start = Math.max(...rest.map(({ parts }) => Math.min(...parts.map((part) => part.start), leader.source.duration)), 0);
+  tools.playStretch({ start: Math.min(start, leader.source.duration), end: leader.source.duration });
+  refine(members, best, sync);
+  stage.scrollIntoView({ block: "nearest" });
 }
 
 /** Exact times by decoding both, for the players; until they are there, those of the comparison hold. */
@@ -417,16 +382,12 @@ async function refine(members, best, sync) {
   const others = members.filter((member) => member !== best);
   for (const [index, member] of others.entries()) {
     const follower = sync.followers[index];
-    try {
-      const parts = await exactParts({ video: Number(best.dataset.id), target: Number(member.dataset.id) }, follower.parts);
-      if (playing?.sync !== sync) return;
-      follower.parts = parts;
-      if (sync.paused) sync.seek(sync.leader.time);
-    } catch (error) {
-      say(error.message);
-    }
+    const parts = await exactParts({ video: Number(best.dataset.id), target: Number(member.dataset.id) }, follower.parts);
+    if (playing?.sync !== sync) return;
+    follower.parts = parts;
+    if (sync.paused) sync.seek(sync.leader.time);
   }
-  if (playing?.sync === sync) playing.stage.dataset.exact = "yes";
+  playing.stage.dataset.exact = "yes";
 }
 
 // Mouse and keys.
@@ -438,10 +399,6 @@ form?.addEventListener("submit", (event) => {
 form?.elements.threshold.addEventListener("input", (event) => {
   event.target.parentElement.firstChild.textContent = `Score of ${Number(event.target.value).toFixed(2)} or more `;
 });
-document.getElementById("stop")?.addEventListener("click", () => {
-  if (running?.id) api(`/api/jobs/${running.id}/stop`, { method: "POST" }).catch((error) => say(error.message));
-});
-
 function viewAddress() {
   const words = new URLSearchParams(new FormData(filter));
   for (const [name, plain] of [["q", ""], ["show", "all"], ["sort", "path"], ["descending", ""]]) if (words.get(name) === plain) words.delete(name);
@@ -458,7 +415,8 @@ filter?.addEventListener("input", (event) => {
 
 function showView() {
   history.replaceState(null, "", viewAddress());
-  return refresh({ stay: false }).catch((error) => say(error.message));
+  anew = true;
+  return refresh();
 }
 
 /** A column sorts from its largest value at first, names and words from their first; once more turns the order. */
@@ -478,7 +436,7 @@ function showAbout(member) {
   member.querySelector("[data-about]").setAttribute("aria-expanded", String(!about.hidden));
 }
 
-const rule = document.getElementById("rule");
+const rule = byId("rule");
 rule?.addEventListener("change", () => {
   for (const name of ["folder", "below"]) {
     const field = rule.elements[name];
@@ -510,25 +468,24 @@ document.addEventListener("click", (event) => {
 for (const [id, run] of Object.entries({
   trash: () => remove(null),
   move: () => {
-    const where = document.getElementById("where");
+    const where = byId("where");
     where.hidden = !where.hidden;
     where.elements.folder.focus();
   },
   clear: () => store(new Map()),
-})) document.getElementById(id)?.addEventListener("click", run);
-document.getElementById("where")?.addEventListener("submit", (event) => {
+})) byId(id)?.addEventListener("click", run);
+byId("where")?.addEventListener("submit", (event) => {
   event.preventDefault();
   remove(event.target.elements.folder.value);
 });
 document.querySelector('#export [href$="/plan.json"]')?.addEventListener("click", (event) => {
   event.preventDefault();
-  savePlan(event.currentTarget.href).catch((error) => say(error.message));
+  savePlan(event.currentTarget.href);
 });
-document.getElementById("history")?.addEventListener("toggle", () => showHistory().catch((error) => say(error.message)));
+byId("history")?.addEventListener("toggle", showHistory);
 document.addEventListener("keydown", (event) => {
-  if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest?.("input:not([type=checkbox]), select, textarea")) return;
-  if (playing !== null && event.target.closest?.(".group") === playing.section && playing.tools.key(event)) return;
-  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const key = keyOf(event);
+  if (key === null || (playing !== null && event.target.closest?.(".group") === playing.section && playing.tools.key(event))) return;
   if (key === "u" && bar !== null) {
     event.preventDefault();
     undoLast();
@@ -554,5 +511,5 @@ if (form !== null) {
   showSelection();
   await join();
   // What was being put together when the page was made may have ended before this looked.
-  if (document.getElementById("groups").dataset.behind && document.querySelector(".group") === null) await refresh({ stay: false });
+  if (byId("groups").dataset.behind && document.querySelector(".group") === null) await showView();
 }

@@ -1,7 +1,6 @@
 // Experiments: choose runs, see their curves in one picture and their figures side by side; running ones are followed.
-import { api, make, say } from "./base.js";
+import { api, byId, make } from "./base.js";
 
-const byId = (name) => document.getElementById(name);
 const list = byId("runs");
 const chosen = new Set();
 const curves = new Map();
@@ -9,12 +8,7 @@ let runs = [];
 let drawn = "";
 
 async function refresh() {
-  try {
-    runs = await api("/api/experiments");
-  } catch (error) {
-    say(error.message);
-    return;
-  }
+  runs = await api("/api/experiments");
   const state = JSON.stringify(runs.map((run) => [run.id, run.state]));
   if (state !== drawn) {
     drawn = state;
@@ -40,16 +34,11 @@ function entry(run) {
 async function show() {
   const picked = runs.filter((run) => chosen.has(run.id));
   const trainings = picked.filter((run) => run.kind === "training");
-  try {
-    for (const run of trainings) {
-      const known = curves.get(run.id);
-      if (known?.changed !== run.changed) curves.set(run.id, { changed: run.changed, ...(await api(`/api/experiments/${run.id}/curves`)) });
-    }
-    await showTables(picked.filter((run) => run.kind === "benchmark"));
-  } catch (error) {
-    say(error.message);
-    return;
+  for (const run of trainings) {
+    const known = curves.get(run.id);
+    if (known?.changed !== run.changed) curves.set(run.id, { changed: run.changed, ...(await api(`/api/experiments/${run.id}/curves`)) });
   }
+  await showTables(picked.filter((run) => run.kind === "benchmark"));
   byId("compared").hidden = trainings.length === 0;
   if (trainings.length === 0) return;
   const names = [...new Set(trainings.flatMap((run) => Object.keys(curves.get(run.id).series)))].sort();

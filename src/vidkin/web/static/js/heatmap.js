@@ -19,18 +19,15 @@ export class HeatMap extends EventTarget {
     this.row = this.column = 0;
     this.canvas = make("canvas", { width: columns, height: rows, "aria-hidden": "true" });
     this.cross = make("div", { class: "cross", hidden: true });
-    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-    svg.setAttribute("viewBox", "0 0 1 1");
-    svg.setAttribute("preserveAspectRatio", "none");
-    svg.setAttribute("aria-hidden", "true");
-    for (const segment of segments) {
-      const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
-      const places = [this.#share(this.targetTimes, segment.target_start), this.#share(this.queryTimes, segment.query_start),
-        this.#share(this.targetTimes, segment.target_end), this.#share(this.queryTimes, segment.query_end)];
-      ["x1", "y1", "x2", "y2"].forEach((name, index) => line.setAttribute(name, places[index]));
-      if (segment.mirrored) line.classList.add("mirrored");
-      svg.append(line);
-    }
+    const lines = segments.map((segment) =>
+      make("line", {
+        x1: this.#share(this.targetTimes, segment.target_start),
+        y1: this.#share(this.queryTimes, segment.query_start),
+        x2: this.#share(this.targetTimes, segment.target_end),
+        y2: this.#share(this.queryTimes, segment.query_end),
+        class: segment.mirrored && "mirrored",
+      }));
+    const svg = make("svg", { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" }, ...lines);
     this.element = make("div", { class: "heat", tabindex: "0", role: "application", "aria-label": "Frame map; arrow keys move, Enter shows both moments" }, this.canvas, svg, this.cross);
     // About square cells, within bounds that a screen shows.
     this.element.style.aspectRatio = String(Math.min(Math.max(columns / rows, 1), 4));

@@ -1,5 +1,6 @@
 // The map of the collection: points on a canvas with zoom, colors and a lasso; clusters with their posters.
-import { Follower, api, clock, make, say, showProgress, watchJob } from "./base.js";
+import { api, byId, clock, keyOf, make, say } from "./base.js";
+import { Follower, followJob } from "./jobs.js";
 
 // Each scheme has colors as far apart as they can be for people who see red and green alike, 3:1 or more on the
 // background; six colors in four shapes are as many groups as there are clusters.
@@ -19,7 +20,6 @@ const isDark = matchMedia("(prefers-color-scheme: dark)");
 const [LEAST_SHAPE, MOST_FRAMES] = [4, 80];
 const [FRAME_WIDTH, FRAME_HEIGHT] = [72, 42];
 const MOST_POSTERS = 12;
-const byId = (id) => document.getElementById(id);
 const canvas = byId("points");
 const pen = canvas?.getContext("2d");
 const jobs = new Follower(follow);
@@ -257,20 +257,16 @@ async function countShots() {
   byId("find-shots").hidden = unknown === 0;
 }
 
-async function follow(job) {
-  const [button, work] = [byId("find").querySelector("button"), byId("find").querySelector(".work")];
-  byId("find").hidden = work.hidden = false;
-  button.disabled = true;
-  try {
-    const ended = await watchJob(job.id, (state) => showProgress(work, state));
-    for (const line of ended.notes) say(line, { seconds: 12 });
-    if (ended.state === "done") await load();
-    else say(ended.error || "Stopped.");
-    return ended;
-  } finally {
-    button.disabled = false;
-    work.hidden = true;
-  }
+function follow(job) {
+  const place = byId("find");
+  place.hidden = false;
+  return followJob(job, place.querySelector(".work"), {
+    button: place.querySelector("button"),
+    onEnd: async ({ state, notes }) => {
+      for (const line of notes) say(line, { seconds: 12 });
+      if (state === "done") await load();
+    },
+  });
 }
 
 // What is under the mouse.
@@ -349,13 +345,9 @@ function listen() {
   byId("lasso").addEventListener("click", toggleLasso);
   byId("color").addEventListener("change", () => (group(), draw()));
   byId("to-list")?.addEventListener("click", async () => {
-    try {
-      const name = byId("list-name").value.trim();
-      await api("/api/lists", { method: "POST", body: { name, add: [...new Set([...selected].map((position) => map.videos[position]))] } });
-      say(`Added to "${name}"; the library shows it.`);
-    } catch (error) {
-      say(error.message);
-    }
+    const name = byId("list-name").value.trim();
+    await api("/api/lists", { method: "POST", body: { name, add: [...new Set([...selected].map((position) => map.videos[position]))] } });
+    say(`Added to "${name}"; the library shows it.`);
   });
   byId("find").querySelector("button").addEventListener("click", () =>
     jobs.begin(() => api("/api/map", { method: "POST", body: { of, find_shots: byId("find-shots")?.querySelector("input").checked ?? true } })));
@@ -376,27 +368,24 @@ function toggleLasso() {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (map === null || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, dialog")) return;
+  const key = keyOf(event);
+  if (map === null || key === null) return;
   const step = 40 / size();
-  const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] }[event.key];
+  const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] }[key];
   if (moves && event.target === canvas) {
     view.x += moves[0];
     view.y += moves[1];
     draw();
-  } else if (event.key === "+" || event.key === "=") zoom(1.5);
-  else if (event.key === "-") zoom(1 / 1.5);
-  else if (event.key === "0") showAll();
-  else if (event.key === "l") toggleLasso();
-  else if (event.key === "Escape" && selected.size) select([]);
+  } else if (key === "+" || key === "=") zoom(1.5);
+  else if (key === "-") zoom(1 / 1.5);
+  else if (key === "0") showAll();
+  else if (key === "l") toggleLasso();
+  else if (key === "Escape" && selected.size) select([]);
   else return;
   event.preventDefault();
 });
 
 if (canvas !== null) {
   listen();
-  try {
-    if ((await jobs.join("map", (job) => job.title === TITLE)) === null) await load();
-  } catch (error) {
-    say(error.message);
-  }
+  if ((await jobs.join("map", (job) => job.title === TITLE)) === null) await load();
 }

@@ -1,23 +1,12 @@
 // Two videos side by side and the map of their frames.
-import { api, clock, make, say, waiting } from "./base.js";
+import { api, byId as find, clock, count, keyOf, make, say, waiting } from "./base.js";
 import { readQuery } from "./addresses.js";
 import { HeatMap } from "./heatmap.js";
-import { Player, playerKeys } from "./player.js";
-import { Sync, SyncTools, exactParts, partOf } from "./sync.js";
-import { Timeline } from "./timeline.js";
+import { describeSegment, exactParts, partOf, stretchesOf } from "./segments.js";
+import { Sync, SyncTools } from "./sync.js";
+import { openSide } from "./timeline.js";
 
-const find = (id) => document.getElementById(id);
-
-function side(id, options) {
-  const source = JSON.parse(find(id).dataset.source);
-  const player = new Player(source, options);
-  const timeline = source.still ? null : new Timeline(player);
-  find(id).append(player.element);
-  if (timeline) player.element.append(timeline.element);
-  playerKeys(player.element, player);
-  return { source, player, timeline };
-}
-
+const side = (id, options) => openSide(find(id), JSON.parse(find(id).dataset.source), options);
 const query = side("query", {});
 const target = side("target", { muted: true });
 target.player.element.classList.add("follower");
@@ -34,10 +23,6 @@ function thumbnailAt(source, time) {
 }
 
 function showSegments(result) {
-  const label = (segment) =>
-    [`${clock(segment.query_start)} - ${clock(segment.query_end)} at ${clock(segment.target_start)} - ${clock(segment.target_end)}`,
-      `score ${segment.score.toFixed(2)}`, segment.speed < 0.95 || segment.speed > 1.05 ? `speed ${segment.speed.toFixed(2)}` : "",
-      segment.mirrored ? "mirrored" : "", segment.turned ? `turned ${segment.turned} degrees` : "", segment.part].filter(Boolean).join(", ");
   parts = result.segments.map(partOf);
   sync.followers[0].parts = parts;
   const play = (index, options) => {
@@ -45,13 +30,10 @@ function showSegments(result) {
     tools.playStretch(parts[index], { only: parts[index], ...options });
   };
   for (const [name, part] of [["query", query], ["target", target]]) {
-    part.timeline?.showSegments(
-      result.segments.map((each) => ({ start: each[`${name}_start`], end: each[`${name}_end`], mirrored: each.mirrored, label: label(each) })),
-      play,
-    );
+    part.timeline?.showSegments(stretchesOf(result.segments, name), play);
   }
   find("segments").replaceChildren(
-    ...result.segments.map((each, index) => make("li", {}, make("button", { type: "button", onclick: () => play(index) }, label(each)))),
+    ...result.segments.map((each, index) => make("li", {}, make("button", { type: "button", onclick: () => play(index) }, describeSegment(each)))),
   );
   if (result.segments.length) {
     play(0, { play: false }); // where the best one begins, not where the files do
@@ -59,7 +41,7 @@ function showSegments(result) {
       parts = exact;
       sync.followers[0].parts = exact;
       if (sync.paused) play(0, { play: false });
-    }, (error) => say(error.message)).finally(() => (find("sync").dataset.exact = "yes"));
+    }).finally(() => (find("sync").dataset.exact = "yes"));
   } else {
     find("segments").replaceWith(make("p", { class: "facts" }, result.has_segments ? "No stretch of one shows the other." : "Scores of this index order kinds of videos; there are no segments."));
   }
@@ -70,7 +52,7 @@ const alive = setInterval(() => (find("elapsed").textContent = `${Math.round((pe
 try {
   const result = await api("/api/match", { method: "POST", body: wanted, onWait: (position) => (find("score").textContent = waiting(position, "Comparing...")) });
   find("map").classList.remove("waiting");
-  find("score").textContent = `score ${result.score.toFixed(2)}, ${result.segments.length} ${result.segments.length === 1 ? "segment" : "segments"}`;
+  find("score").textContent = `score ${result.score.toFixed(2)}, ${count(result.segments.length, "segment")}`;
   showSegments(result);
   const map = new HeatMap(result.map, result.segments);
   find("map").append(map.element);
@@ -98,7 +80,4 @@ try {
   clearInterval(alive);
   find("busy").hidden = true;
 }
-document.addEventListener("keydown", (event) => {
-  if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea, .heat")) return;
-  tools.key(event);
-});
+document.addEventListener("keydown", (event) => keyOf(event) !== null && !event.target.closest(".heat") && tools.key(event));

@@ -1,5 +1,5 @@
 // A player of one video, picture or dropped file: what the browser cannot play is fetched in converted pieces.
-import { breakable, clock, make } from "./base.js";
+import { breakable, clock, keyOf, make } from "./base.js";
 
 const PIECE_SECONDS = 10;
 const CONVERTED = "Converted for this browser.";
@@ -262,16 +262,27 @@ export function placeBox(element, [left, top, right, bottom]) {
   element.style.height = `${(bottom - top) * 100}%`;
 }
 
-/** The keys of a player, while the focus is in an element: space plays, arrows move a second, comma and period a frame. */
-export function playerKeys(element, player) {
-  element.addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.target.closest("input, select, textarea, .drawn") || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === " " && !event.target.closest("button, a")) player.toggle();
-    else if (event.key === "ArrowLeft") player.seek(player.time - (event.shiftKey ? 5 : 1));
-    else if (event.key === "ArrowRight") player.seek(player.time + (event.shiftKey ? 5 : 1));
-    else if (event.key === ",") player.step(-1);
-    else if (event.key === ".") player.step(1);
+/** Listen to keys while the focus is in an element; with `wholePage` also while it is on nothing else of the page. */
+export function listenKeys(element, listener, { wholePage = false } = {}) {
+  element.addEventListener("keydown", listener);
+  if (!wholePage) return;
+  document.addEventListener("keydown", (event) => {
+    if (element.isConnected && (event.target === document.body || event.target.id === "main")) listener(event);
+  });
+}
+
+/** The keys of a player: space plays, arrows move a second, comma and period a frame. */
+export function playerKeys(element, player, options) {
+  const listener = (event) => {
+    const key = keyOf(event);
+    if (key === null || event.target.closest(".drawn")) return;
+    if (key === " " && !event.target.closest("button, a, input, summary")) player.toggle();
+    else if (key === "ArrowLeft") player.seek(player.time - (event.shiftKey ? 5 : 1));
+    else if (key === "ArrowRight") player.seek(player.time + (event.shiftKey ? 5 : 1));
+    else if (key === ",") player.step(-1);
+    else if (key === ".") player.step(1);
     else return;
     event.preventDefault();
-  });
+  };
+  listenKeys(element, listener, options);
 }

@@ -1,6 +1,6 @@
 // What is searched for: a player with a timeline to mark a stretch, and a rectangle to draw on its frame.
-import { make } from "./base.js";
-import { Player, placeBox, playerKeys } from "./player.js";
+import { dragPointer, keyOf, make } from "./base.js";
+import { Player, listenKeys, placeBox, playerKeys } from "./player.js";
 import { Timeline } from "./timeline.js";
 
 const STEP = 0.02;
@@ -30,8 +30,8 @@ export class QueryPanel extends EventTarget {
     );
     this.rectangle.addEventListener("click", () => this.toggleRectangle());
     this.player.note.before(this.rectangle);
-    playerKeys(this.element, this.player);
-    this.element.addEventListener("keydown", (event) => this.#key(event));
+    playerKeys(this.element, this.player, { wholePage: true });
+    listenKeys(this.element, (event) => this.#key(event), { wholePage: true });
     this.player.overlay.addEventListener("pointerdown", (event) => this.#draw(event));
   }
 
@@ -82,38 +82,30 @@ export class QueryPanel extends EventTarget {
       );
     };
     const [x, y] = at(event);
-    overlay.setPointerCapture(event.pointerId);
     const move = (moved) => {
       const [toX, toY] = at(moved);
       const box = [Math.min(x, toX), Math.min(y, toY), Math.max(x, toX), Math.max(y, toY)];
-      if (box[2] - box[0] >= LEAST && box[3] - box[1] >= LEAST) {
-        if (this.frame) {
-          this.box = box;
-          placeBox(this.frame, box);
-        } else this.setBox(box);
-      }
+      if (box[2] - box[0] < LEAST || box[3] - box[1] < LEAST) return;
+      if (!this.frame) return this.setBox(box);
+      this.box = box;
+      placeBox(this.frame, box);
     };
-    overlay.addEventListener("pointermove", move);
-    overlay.addEventListener(
-      "pointerup",
-      () => {
-        overlay.removeEventListener("pointermove", move);
-        this.frame?.focus({ preventScroll: true });
-        this.dispatchEvent(new Event("change"));
-      },
-      { once: true },
-    );
+    const end = () => {
+      this.frame?.focus({ preventScroll: true });
+      this.dispatchEvent(new Event("change"));
+    };
+    dragPointer(event, overlay, { move, end });
   }
 
   #key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
-    const key = event.key.toLowerCase();
-    if (event.target === this.frame && event.key.startsWith("Arrow")) this.#moveBox(event);
+    const key = keyOf(event);
+    if (key === null) return;
+    if (event.target === this.frame && key.startsWith("Arrow")) this.#moveBox(event);
     else if (key === "r") this.toggleRectangle();
     else if (key === "i" && this.timeline) this.timeline.markStart();
     else if (key === "o" && this.timeline) this.timeline.markEnd();
-    else if (key === "escape" && this.box !== null) this.setBox(null);
-    else if (key === "escape" && this.timeline) this.timeline.mark(null, null);
+    else if (key === "Escape" && this.box !== null) this.setBox(null);
+    else if (key === "Escape" && this.timeline) this.timeline.mark(null, null);
     else return;
     event.preventDefault();
   }

@@ -1,15 +1,13 @@
 // What recurs: groups, one timeline a file, and a part in large whose ends are dragged or moved by keys.
-import { Follower, api, clock, say, showProgress, watchJob } from "./base.js";
+import { RequestError, api, byId, clock, dragPointer, keyOf, placeStretch, refresher, say, shareAt, warnUnsaved } from "./base.js";
+import { Follower, followJob } from "./jobs.js";
 import { Player, playerKeys } from "./player.js";
 import { filmstrip } from "./timeline.js";
 
 const AROUND = 5; // seconds shown on both sides of a part
-const form = document.getElementById("wish");
-const progress = document.getElementById("progress");
-const byId = (name) => document.getElementById(name);
+const form = byId("wish");
 const jobs = new Follower(follow);
-let running = null; // the job that is followed
-let newest = null; // the refresh that began last
+const refresh = refresher(show);
 let isOld = false; // a search ended while changes were not saved
 let changes = new Map(); // key of a group -> {place: {start, end, belongs}}
 let chosen = null; // {button, part, file, view}
@@ -21,22 +19,6 @@ const changeOf = (part) => changes.get(part.key)?.get(part.place) ?? { start: pa
 const row = (key) => document.querySelector(`#groups [data-key="${key}"]`);
 
 // The page as the server has it now.
-
-/** Resolves when the page shows what the newest request brought: an older one that comes late changes nothing. */
-function refresh() {
-  const mine = fetchPage().then((page) => {
-    if (mine !== newest) return newest;
-    show(page);
-    return null;
-  });
-  newest = mine;
-  return mine;
-}
-
-async function fetchPage() {
-  const answer = await fetch(location.pathname + location.search, { headers: { Accept: "text/html" } });
-  return new DOMParser().parseFromString(await answer.text(), "text/html");
-}
 
 function show(page) {
   if (page.getElementById("found") === null) return;
@@ -65,39 +47,26 @@ function keepFocus() {
 
 /** Put the parts where they are in their files; the policy of the page forbids styles in its text. */
 function place() {
-  for (const block of document.querySelectorAll(".line span")) {
-    block.style.left = `${100 * block.dataset.left}%`;
-    block.style.width = `${100 * block.dataset.wide}%`;
-  }
+  for (const block of document.querySelectorAll(".line span")) placeStretch(block, Number(block.dataset.left), Number(block.dataset.left) + Number(block.dataset.wide), 1);
 }
 
 // Searching.
 
 async function find() {
-  if (running !== null) return say("A search is at work; stop it to search with other settings.");
+  if (jobs.isBusy) return say("A search is at work; stop it to search with other settings.");
   const { least, shortest, inside, by } = form.elements;
   const body = { least: Number(least.value), shortest: Number(shortest.value), inside: inside.value === "yes", by: by?.disabled === false ? by.value : "picture" };
   await jobs.begin(() => api("/api/recurring", { method: "POST", body }));
 }
 
-async function follow(job) {
-  running = job;
-  progress.hidden = false;
-  try {
-    const ended = await watchJob(job.id, (state) => showProgress(progress, state));
-    if (ended.state === "failed") say(ended.error, { seconds: 15 });
-    if (ended.state === "stopped") say("Stopped; what was compared is kept.");
-    isOld = ended.state === "done" && changes.size > 0;
-    if (isOld) say("The search has ended. Save or revert your changes to see what it found.", { seconds: 20 });
-    else if (ended.state === "done") await refresh();
-    return ended;
-  } catch (error) {
-    say(error.message);
-  } finally {
-    running = null;
-    progress.hidden = true;
-  }
-  return null;
+function follow(job) {
+  return followJob(job, byId("progress"), {
+    onEnd: async ({ state }) => {
+      isOld = state === "done" && changes.size > 0;
+      if (isOld) say("The search has ended. Save or revert your changes to see what it found.", { seconds: 20 });
+      else if (state === "done") await refresh();
+    },
+  });
 }
 
 // A part in large.
@@ -171,8 +140,7 @@ function draw() {
   const { part, file, view: [from, to] } = chosen;
   const { start, end, belongs } = changeOf(part);
   const at = (time) => `${(100 * (time - from)) / (to - from)}%`;
-  byId("span").style.left = at(start);
-  byId("span").style.width = `${(100 * (end - start)) / (to - from)}%`;
+  placeStretch(byId("span"), start - from, end - from, to - from);
   for (const [name, time] of [["start", start], ["end", end]]) {
     const handle = byId(name);
     handle.style.left = at(time);
@@ -186,8 +154,7 @@ function draw() {
   chosen.button.classList.toggle("apart", !belongs);
   const number = [...chosen.button.parentElement.children].indexOf(chosen.button);
   const block = chosen.button.closest(".file").querySelector(`.line [data-part="${number}"]`);
-  block.style.left = `${(100 * start) / file.duration}%`;
-  block.style.width = `${(100 * (end - start)) / file.duration}%`;
+  placeStretch(block, start, end, file.duration);
   const isChanged = changes.has(part.key);
   const unsaved = row(part.key)?.querySelector(".unsaved");
   if (unsaved) unsaved.hidden = !isChanged;
@@ -221,25 +188,11 @@ function move(name, time) {
   seek(name === "start" ? value : Math.max(value - step, 0));
 }
 
-function drag(event, name) {
-  if (event.button !== 0 || !editable()) return;
-  const handle = event.currentTarget;
-  const box = byId("zoom").getBoundingClientRect();
+function drag(event, handle) {
   const [from, to] = chosen.view;
-  handle.setPointerCapture(event.pointerId);
   handle.focus();
   event.preventDefault();
-  const first = event.clientX;
-  handle.onpointermove = (moved) => {
-    if (Math.abs(moved.clientX - first) < 2 && handle.dataset.moved !== "yes") return;
-    handle.dataset.moved = "yes";
-    const share = Math.min(Math.max((moved.clientX - box.left) / box.width, 0), 1);
-    move(name, from + share * (to - from));
-  };
-  handle.onpointerup = handle.onpointercancel = () => {
-    handle.onpointermove = handle.onpointerup = handle.onpointercancel = null;
-    delete handle.dataset.moved;
-  };
+  dragPointer(event, handle, { least: 2, move: (moved) => move(handle.id, from + shareAt(moved, byId("zoom")) * (to - from)) });
 }
 
 // What is said of a group.
@@ -253,21 +206,17 @@ async function decide(key, verdict) {
     for (const [place, values] of changes.get(key) ?? []) parts.set(place, values);
     if (parts.size) body.occurrences = (await stored(key)).map(({ start, end }, place) => parts.get(place) ?? { start, end, belongs: true });
   }
-  try {
-    await api(`/api/recurring/groups/${key}`, { method: "PUT", body });
-    changes.delete(key);
-    await refresh();
-    say({ recurs: "Saved.", "does not recur": "Marked as not recurring; undo it below.", forget: "Verdict undone." }[verdict]);
-  } catch (error) {
-    say(error.message, { seconds: 10 });
-  }
+  await api(`/api/recurring/groups/${key}`, { method: "PUT", body });
+  changes.delete(key);
+  await refresh();
+  say({ recurs: "Saved.", "does not recur": "Marked as not recurring; undo it below.", forget: "Verdict undone." }[verdict]);
 }
 
 /** The occurrences of a group as the server has them: some may be of files on another page. */
 async function stored(key) {
   const list = await api("/api/recurring");
   const group = list.groups.find((one) => one.key === key);
-  if (group === undefined) throw new Error("This group has changed since; reload the page.");
+  if (group === undefined) throw new RequestError("This group has changed since; reload the page.");
   return group.occurrences;
 }
 
@@ -278,7 +227,7 @@ function revert() {
   changes.delete(key);
   for (const button of buttons) choose(button);
   choose(current);
-  if (isOld && changes.size === 0) refresh().catch((error) => say(error.message));
+  if (isOld && changes.size === 0) refresh();
 }
 
 document.addEventListener("click", (event) => {
@@ -288,7 +237,6 @@ document.addEventListener("click", (event) => {
   if (button === null) return;
   const key = button.closest("[data-key]")?.dataset.key;
   if (button.matches(".part")) choose(button);
-  else if (button.id === "stop") running && api(`/api/jobs/${running.id}/stop`, { method: "POST" }).catch((error) => say(error.message));
   else if (button.id === "save") decide(chosen.part.key, "recurs");
   else if (button.id === "revert") revert();
   else if (button.id === "apart") {
@@ -300,24 +248,25 @@ document.addEventListener("click", (event) => {
 });
 document.addEventListener("pointerdown", (event) => {
   const handle = event.target.closest(".end");
-  if (handle !== null && chosen !== null) drag({ button: event.button, clientX: event.clientX, pointerId: event.pointerId, currentTarget: handle, preventDefault: () => event.preventDefault() }, handle.id);
+  if (handle !== null && chosen !== null && event.button === 0 && editable()) drag(event, handle);
 });
 document.addEventListener("keydown", (event) => {
-  if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input, select, textarea")) return;
+  const key = keyOf(event);
+  if (key === null) return;
   const parts = [...document.querySelectorAll(".part")];
-  const step = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 }[event.key];
+  const step = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 }[key];
   const handle = event.target.closest(".end");
-  const next = { n: 1, p: -1 }[event.key.toLowerCase()];
+  const next = { n: 1, p: -1 }[key];
   if (next !== undefined && parts.length) {
     const at = chosen === null ? -1 : parts.indexOf(chosen.button);
     const button = parts[at < 0 ? 0 : Math.min(Math.max(at + next, 0), parts.length - 1)];
     choose(button);
     button.focus({ preventScroll: true });
   } else if (chosen === null) return;
-  else if (event.key === "[") byId("start").focus();
-  else if (event.key === "]") byId("end").focus();
+  else if (key === "[") byId("start").focus();
+  else if (key === "]") byId("end").focus();
   else if (step !== undefined && handle !== null && editable()) move(handle.id, changeOf(chosen.part)[handle.id] + step * frame() * (event.shiftKey ? 10 : 1));
-  else if (event.key.toLowerCase() === "s" && editable() && changes.has(chosen.part.key)) decide(chosen.part.key, "recurs");
+  else if (key === "s" && editable() && changes.has(chosen.part.key)) decide(chosen.part.key, "recurs");
   else return;
   event.preventDefault();
 });
@@ -327,9 +276,7 @@ document.addEventListener("focusin", (event) => {
   const { start, end } = changeOf(chosen.part);
   seek(name === "start" ? start : Math.max(end - frame(), 0));
 });
-window.addEventListener("beforeunload", (event) => {
-  if (changes.size) event.preventDefault();
-});
+warnUnsaved(() => changes.size > 0);
 /** What one file shows again is found by the picture, and only by it. */
 function allowRules() {
   if (form?.elements.by) form.elements.by.disabled = form.elements.inside.value === "yes";
@@ -342,10 +289,6 @@ form?.addEventListener("submit", (event) => {
 });
 place();
 if (form !== null) {
-  try {
-    const joined = await jobs.join("recurring");
-    if (joined === null && byId("found").dataset.behind) await find();
-  } catch (error) {
-    say(error.message);
-  }
+  const joined = await jobs.join("recurring");
+  if (joined === null && byId("found").dataset.behind) await find();
 }

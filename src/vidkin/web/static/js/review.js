@@ -1,10 +1,11 @@
 // Review: one pair after another, judged by mouse or key; a training, and the switch to what it made.
-import { Follower, api, breakable, clock, make, putInPlace, say, showProgress, watchJob } from "./base.js";
+import { api, breakable, byId, clock, keyOf, make, putInPlace, refresher, say } from "./base.js";
+import { Follower, followJob } from "./jobs.js";
 import { Player, playerKeys } from "./player.js";
-import { Sync, partOf } from "./sync.js";
+import { partOf } from "./segments.js";
+import { Sync } from "./sync.js";
 
-const shownPair = document.getElementById("pair");
-const progress = document.getElementById("progress");
+const shownPair = byId("pair");
 const moments = [0.1, 0.37, 0.63, 0.9];
 const jobs = new Follower(follow);
 let waiting = [];
@@ -12,11 +13,11 @@ let busy = false;
 let playing = null; // the two players of the pair that is shown
 const given = []; // verdicts of this visit, for undo: {pair, before}
 const moves = !matchMedia("(prefers-reduced-motion: reduce)").matches;
-const editable = document.getElementById("verdicts") !== null;
+const editable = byId("verdicts") !== null;
 
 /** A line below the buttons; it covers nothing. */
 function tell(text) {
-  const line = document.getElementById("told");
+  const line = byId("told");
   if (line === null) say(text);
   else line.textContent = text;
 }
@@ -123,15 +124,10 @@ async function showPair() {
   }
 }
 
-let newest = 0;
-async function refresh() {
-  const mine = (newest += 1);
-  const answer = await fetch("/review", { headers: { Accept: "text/html" } });
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  if (mine !== newest) return; // a later verdict is in the answer to the later request
-  putInPlace(document.getElementById("state"), page.getElementById("state"));
-  await showHistory();
-}
+const refresh = refresher((page) => {
+  putInPlace(byId("state"), page.getElementById("state"));
+  return showHistory();
+});
 
 async function judge(verdict) {
   const pair = waiting[0];
@@ -143,12 +139,10 @@ async function judge(verdict) {
       await api("/api/review/pairs", { method: "POST", body });
       given.push({ pair, before: pair.verdict ?? null });
       tell(`${pair.first.name} and ${pair.second.name}: ${verdict}.`);
-      refresh().catch((error) => say(error.message));
+      refresh();
     }
     waiting.shift();
     await show();
-  } catch (error) {
-    say(error.message);
   } finally {
     busy = false;
   }
@@ -164,10 +158,8 @@ async function undo() {
     await api("/api/review/pairs", { method: "POST", body: { first: pair.first.id, second: pair.second.id, verdict: before ?? "forget" } });
     waiting.unshift(pair);
     tell("Verdict undone.");
-    refresh().catch((error) => say(error.message));
+    refresh();
     await show();
-  } catch (error) {
-    say(error.message);
   } finally {
     busy = false;
   }
@@ -182,33 +174,27 @@ async function showHistory() {
     const day = make("span", { class: "facts" }, new Date(when).toLocaleString());
     if (!editable) return make("li", {}, names, make("strong", {}, verdict), day);
     const choice = make("select", { "aria-label": `Verdict on ${first.name} and ${second.name}`, onchange: async () => {
-      try {
-        await api("/api/review/pairs", { method: "POST", body: { first: first.id, second: second.id, verdict: choice.value } });
-        tell(choice.value === "forget" ? "Verdict undone." : `Now: ${choice.value}.`);
-        if (choice.value === "forget") waiting = [];
-        await refresh();
-        if (waiting.length === 0) await show();
-      } catch (error) {
-        say(error.message);
-      }
+      await api("/api/review/pairs", { method: "POST", body: { first: first.id, second: second.id, verdict: choice.value } });
+      tell(choice.value === "forget" ? "Verdict undone." : `Now: ${choice.value}.`);
+      if (choice.value === "forget") waiting = [];
+      await refresh();
+      if (waiting.length === 0) await show();
     } }, ...Object.entries(VERDICTS).map(([value, words]) => make("option", { value, selected: value === verdict }, words)));
     return make("li", {}, names, choice, day);
   });
-  document.getElementById("history").replaceChildren(...(rows.length ? rows : [make("li", { class: "facts" }, "No verdict yet.")]));
+  byId("history").replaceChildren(...(rows.length ? rows : [make("li", { class: "facts" }, "No verdict yet.")]));
 }
 
 const train = (what) => jobs.begin(() => api("/api/review/train", { method: "POST", body: { what } }));
 
-async function follow(job) {
-  progress.hidden = false;
-  try {
-    const ended = await watchJob(job.id, (state) => showProgress(progress, state));
-    tell(ended.state === "done" ? "Trained. What changed stands below, under Trainings." : ended.error || "Stopped.");
-    await refresh();
-    return ended;
-  } finally {
-    progress.hidden = true;
-  }
+function follow(job) {
+  return followJob(job, byId("progress"), {
+    quiet: true,
+    onEnd: ({ state, error }) => {
+      tell(state === "done" ? "Trained. What changed stands below, under Trainings." : error || "Stopped.");
+      return refresh();
+    },
+  });
 }
 
 document.addEventListener("click", async (event) => {
@@ -220,18 +206,14 @@ document.addEventListener("click", async (event) => {
   else if ("undo" in button.dataset) undo();
   else if (what !== undefined) train(what);
   else if (use !== undefined) {
-    try {
-      await api("/api/review/use", { method: "POST", body: { what: use, use: value === "yes" } });
-      await refresh();
-    } catch (error) {
-      say(error.message);
-    }
+    await api("/api/review/use", { method: "POST", body: { what: use, use: value === "yes" } });
+    await refresh();
   }
 });
 document.addEventListener("keydown", (event) => {
-  if (event.altKey || event.ctrlKey || event.metaKey || event.repeat || event.target.closest("input, select, textarea")) return;
-  if (event.key.toLowerCase() === "p" && playing !== null) playing.toggle();
-  const index = ["1", "2", "3", "s", "u"].indexOf(event.key.toLowerCase());
+  const key = event.repeat ? null : keyOf(event);
+  if (key === "p" && playing !== null) playing.toggle();
+  const index = ["1", "2", "3", "s", "u"].indexOf(key);
   const button = document.querySelectorAll("#verdicts button")[index];
   if (button) {
     event.preventDefault();
@@ -239,5 +221,5 @@ document.addEventListener("keydown", (event) => {
   }
 });
 show();
-showHistory().catch((error) => say(error.message));
-jobs.join("review").catch((error) => say(error.message));
+showHistory();
+jobs.join("review");

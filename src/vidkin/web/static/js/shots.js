@@ -1,16 +1,16 @@
 // Shots: a timeline whose cuts are dragged, added and removed, beside a player.
-import { Follower, SAME_TIME, api, clock, make, say, showProgress, watchJob } from "./base.js";
+import { SAME_TIME, api, ask, byId, clock, count, dragPointer, keyOf, make, placeStretch, say, shareAt, warnUnsaved } from "./base.js";
+import { Follower, followJob } from "./jobs.js";
 import { Player, playerKeys } from "./player.js";
 
-const root = document.getElementById("shots");
+const root = byId("shots");
 const video = root.dataset.video;
 const editable = root.dataset.editable !== "";
-const timeline = document.getElementById("timeline");
+const timeline = byId("timeline");
 const address = `/api/videos/${video}/shots`;
-const byId = (name) => document.getElementById(name);
 const player = new Player(JSON.parse(byId("player").dataset.source));
 byId("player").append(player.element);
-playerKeys(player.element, player);
+playerKeys(player.element, player, { wholePage: true });
 const jobs = new Follower(follow);
 let shown = null;
 let cuts = [];
@@ -25,6 +25,8 @@ let changed = false;
 let steps = [];
 const picked = new Set();
 
+/** The time at which a pointer is on the timeline. */
+const timeAt = (event) => shareAt(event, timeline) * shown.duration;
 const percent = (time) => `${(100 * time) / shown.duration}%`;
 const frame = () => 1 / shown.frame_rate;
 
@@ -133,26 +135,18 @@ function setZoom(zoom) {
   timeline.style.width = `${100 * 2 ** zoom}%`;
 }
 
-const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
-
 function band(start, end, kind) {
-  const element = make("span", { class: kind });
-  element.style.left = percent(start);
-  element.style.width = percent(end - start);
-  return element;
+  return placeStretch(make("span", { class: kind }), start, end, shown.duration);
 }
 
 /** A part that is marked as critical: a click or Enter takes the mark away. */
 function markBand(mark) {
   const words = `critical from ${clock(mark.start)} to ${clock(mark.end)}`;
-  const element = band(mark.start, mark.end, "");
   const button = make("button", {
     type: "button", class: "critical mark", title: editable ? `${words}: click to remove` : words, "aria-label": editable ? `Remove mark: ${words}` : words,
     onclick: () => editable && !dragged && unmark(mark),
   });
-  button.style.left = element.style.left;
-  button.style.width = element.style.width;
-  return button;
+  return placeStretch(button, mark.start, mark.end, shown.duration);
 }
 
 /** Keep what is shown, before it changes; a cut that keys move frame by frame is one step. */
@@ -207,30 +201,19 @@ function markHere() {
 function dragMark(event) {
   dragged = false;
   if (!editable || shown === null || event.button !== 0 || event.pointerType === "touch") return;
-  const box = timeline.getBoundingClientRect();
   if (event.target.closest("#cuts button") || event.clientY < byId("bands").getBoundingClientRect().top) return;
-  const timeAt = (move) => Math.min(Math.max(((move.clientX - box.left) / box.width) * shown.duration, 0), shown.duration);
-  const from = event.clientX;
   let ghost = null;
   const move = (step) => {
-    if (ghost === null && Math.abs(step.clientX - from) < 3) return;
     ghost ??= byId("bands").appendChild(make("span", { class: "critical" }));
     const [start, end] = [timeAt(event), timeAt(step)].sort((a, b) => a - b);
-    ghost.style.left = percent(start);
-    ghost.style.width = percent(end - start);
+    placeStretch(ghost, start, end, shown.duration);
   };
-  const stop = (up) => {
-    window.removeEventListener("pointermove", move);
-    window.removeEventListener("pointerup", stop);
-    window.removeEventListener("pointercancel", stop);
-    if (ghost === null) return;
-    ghost.remove();
-    dragged = true;
-    if (up.type === "pointerup") markCritical(timeAt(event), timeAt(up));
+  const end = (up, moved) => {
+    ghost?.remove();
+    dragged = ghost !== null;
+    if (moved) markCritical(timeAt(event), timeAt(up));
   };
-  window.addEventListener("pointermove", move);
-  window.addEventListener("pointerup", stop);
-  window.addEventListener("pointercancel", stop);
+  dragPointer(event, window, { move, end, least: 3 });
 }
 
 /** The cut that the server gave, as long as nobody moved it. */
@@ -329,18 +312,9 @@ function pickAll() {
 /** Write the selected shots, as one clip or into a folder; resolves with the result of the job. */
 async function makeClips(folder) {
   if (changed) return say("Save first: clips have the cuts that are saved.");
-  const panel = byId("making");
-  try {
-    const job = await api(`/api/videos/${video}/clips`, { method: "POST", body: { shots: [...picked].sort((a, b) => a - b), folder } });
-    panel.hidden = false;
-    const ended = await watchJob(job.id, (state) => showProgress(panel, state));
-    if (ended.state !== "done") throw new Error(ended.error || "Stopped.");
-    return ended.result;
-  } catch (error) {
-    say(error.message);
-  } finally {
-    panel.hidden = true;
-  }
+  const job = await api(`/api/videos/${video}/clips`, { method: "POST", body: { shots: [...picked].sort((a, b) => a - b), folder } });
+  const ended = await followJob(job, byId("making"));
+  return ended.state === "done" ? ended.result : null;
 }
 
 async function join() {
@@ -353,10 +327,7 @@ async function join() {
 
 async function split() {
   const dialog = byId("splitting");
-  dialog.returnValue = "";
-  dialog.showModal();
-  await new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }));
-  if (dialog.returnValue !== "split") return;
+  if ((await ask(dialog)) !== "split") return;
   const made = await makeClips(dialog.querySelector("input").value);
   if (made) say(`${count(made.files, "file")} in ${made.folder}.`, { seconds: 12 });
 }
@@ -364,7 +335,7 @@ async function split() {
 // What is at a moment of the timeline is shown above it.
 function peek(event) {
   const box = timeline.getBoundingClientRect();
-  const time = Math.min(Math.max(((event.clientX - box.left) / box.width) * shown.duration, 0), shown.duration);
+  const time = timeAt(event);
   const panel = byId("peek");
   const half = 80;
   panel.hidden = false;
@@ -417,27 +388,21 @@ function place(cut, time) {
 
 function drag(event, cut) {
   if (event.button !== 0) return;
-  const box = timeline.getBoundingClientRect();
-  const from = event.clientX;
   const button = event.target;
-  button.setPointerCapture(event.pointerId);
-  let moved = false;
-  button.onpointermove = (move) => {
-    if (!moved && Math.abs(move.clientX - from) < 3) return;
-    moved = true;
-    const time = ((move.clientX - box.left) / box.width) * shown.duration;
+  const move = (step) => {
+    const time = timeAt(step);
     button.style.left = percent(Math.min(Math.max(time, frame()), shown.duration - frame()));
     seek(time);
   };
-  button.onpointerup = (up) => {
-    button.onpointermove = button.onpointerup = null;
+  const end = (up, moved) => {
     if (!moved) return;
     keep();
-    place(cut, ((up.clientX - box.left) / box.width) * shown.duration);
+    place(cut, timeAt(up));
     chosen = cut;
     draw();
     focusChosen();
   };
+  dragPointer(event, button, { move, end, least: 3 });
 }
 
 function add() {
@@ -463,48 +428,29 @@ function remove() {
 }
 
 async function store(method) {
-  try {
-    const body = method === "PUT" ? { cuts: cuts.map(({ time, kind, moved_from = null }) => ({ time, kind, moved_from })), critical: marks.map(({ start, end }) => [start, end]) } : undefined;
-    accept(await api(address, { method, body }), method === "PUT" ? steps.map((step) => ({ ...step, changed: true, moving: null })) : []);
-    say(method === "PUT" ? "Saved." : "These are the cuts that were detected.");
-  } catch (error) {
-    say(error.message);
-  }
+  const body = method === "PUT" ? { cuts: cuts.map(({ time, kind, moved_from = null }) => ({ time, kind, moved_from })), critical: marks.map(({ start, end }) => [start, end]) } : undefined;
+  accept(await api(address, { method, body }), method === "PUT" ? steps.map((step) => ({ ...step, changed: true, moving: null })) : []);
+  say(method === "PUT" ? "Saved." : "These are the cuts that were detected.");
 }
 
 const find = () => jobs.begin(() => api(address, { method: "POST" }));
 
-async function follow(job) {
-  const [button, progress] = [byId("find").querySelector("button"), byId("find").querySelector("div")];
-  byId("find").hidden = progress.hidden = false;
-  button.disabled = true;
-  try {
-    const ended = await watchJob(job.id, (state) => showProgress(progress, state));
-    if (ended.state === "done") await load();
-    else say(ended.error || "Stopped.");
-    return ended;
-  } finally {
-    button.disabled = false;
-    progress.hidden = true;
-  }
+function follow(job) {
+  const place = byId("find");
+  place.hidden = false;
+  return followJob(job, place.querySelector("div"), { button: place.querySelector("button"), onEnd: ({ state }) => state === "done" && load() });
 }
 
 /** Show the shots; a page that is opened while they are being found shows how far that is. */
 async function begin() {
-  try {
-    if ((await jobs.join("shots", (job) => job.video === Number(video))) === null) await load();
-    const time = Number(new URLSearchParams(location.search).get("time") ?? NaN);
-    if (shown !== null && time >= 0) seek(Math.min(time, shown.duration - frame()));
-  } catch (error) {
-    say(error.message);
-  }
+  if ((await jobs.join("shots", (job) => job.video === Number(video))) === null) await load();
+  const time = Number(new URLSearchParams(location.search).get("time") ?? NaN);
+  if (shown !== null && time >= 0) seek(Math.min(time, shown.duration - frame()));
 }
 
 byId("find").querySelector("button").addEventListener("click", find);
 timeline.addEventListener("click", (event) => {
-  if (dragged || event.target.closest("button")) return;
-  const box = timeline.getBoundingClientRect();
-  seek(((event.clientX - box.left) / box.width) * shown.duration);
+  if (!dragged && !event.target.closest("button")) seek(timeAt(event));
 });
 timeline.addEventListener("pointerdown", dragMark);
 timeline.addEventListener("pointermove", (event) => shown !== null && event.pointerType === "mouse" && peek(event));
@@ -536,12 +482,10 @@ for (const link of document.querySelectorAll("#export a")) {
   });
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown !== null && drawCurve());
-window.addEventListener("beforeunload", (event) => {
-  if (changed) event.preventDefault();
-});
+warnUnsaved(() => changed);
 document.addEventListener("keydown", (event) => {
-  if (shown === null || event.altKey || event.ctrlKey || event.metaKey || event.target.closest("input:not([type=checkbox]), select, textarea, dialog")) return;
-  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const key = keyOf(event);
+  if (shown === null || key === null) return;
   const onCut = event.target.closest("#cuts button") !== null;
   const step = { ArrowLeft: -1, ArrowRight: 1 }[key];
   const next = { n: 1, p: -1 }[key];

@@ -1,5 +1,5 @@
 // Players that show the same moment: one leads, the others follow it frame by frame.
-import { api, clock, make } from "./base.js";
+import { clock, make } from "./base.js";
 
 // Beyond this drift all stop and gather again, below it one plays a little faster or slower, seconds.
 const FAR = 0.3;
@@ -295,26 +295,6 @@ export class Sync extends EventTarget {
       player.element.classList.remove("away");
     }
   }
-}
-
-/** A part from a segment of a match, with the query as the leader. */
-export function partOf(segment) {
-  return {
-    start: segment.query_start,
-    end: segment.query_end,
-    at: segment.target_start,
-    rate: segment.speed,
-    mirrored: segment.mirrored,
-    leader_box: segment.query_box,
-    box: segment.target_box,
-  };
-}
-
-/** The same parts with exact times, by decoding both files; `query` names the leader and the target. */
-export async function exactParts({ video, upload, target }, parts) {
-  const most = parts.slice(0, 8);
-  const exact = await api("/api/sync", { method: "POST", body: { video, upload, target, parts: most } });
-  return [...exact, ...parts.slice(most.length)];
 }
 
 const WHOLE = [0, 0, 1, 1];

@@ -1,5 +1,6 @@
 // A timeline below a player: where it is, matching segments, and a stretch that can be marked.
-import { clock, make } from "./base.js";
+import { clock, dragPointer, make, placeStretch, shareAt } from "./base.js";
+import { Player, playerKeys } from "./player.js";
 
 const FRAMES = 10;
 const HINT = "Drag over the frames to mark a stretch.";
@@ -89,7 +90,7 @@ export class Timeline extends EventTarget {
     for (const part of [this.marked, this.markedFrames]) {
       if (!part) continue;
       part.hidden = !valid;
-      if (valid) this.#place(part, start, end);
+      if (valid) placeStretch(part, start, end, this.duration);
     }
     if (this.clear) {
       this.clear.hidden = !valid;
@@ -109,8 +110,7 @@ export class Timeline extends EventTarget {
           title: stretch.label,
           onclick: () => onChoose(index),
         });
-        this.#place(bar, stretch.start, stretch.end);
-        return bar;
+        return placeStretch(bar, stretch.start, stretch.end, this.duration);
       }),
     );
   }
@@ -118,17 +118,9 @@ export class Timeline extends EventTarget {
   /** Draw a thin line for each of several videos, each with its stretches {start, end, mirrored}; to be looked at only. */
   showLines(rows) {
     this.segments.replaceChildren(
-      ...rows.map((stretches) => make("div", { class: "thin", "aria-hidden": "true" }, ...stretches.map((stretch) => {
-        const bar = make("span", { class: `segment${stretch.mirrored ? " mirrored" : ""}` });
-        this.#place(bar, stretch.start, stretch.end);
-        return bar;
-      }))),
+      ...rows.map((stretches) => make("div", { class: "thin", "aria-hidden": "true" }, ...stretches.map(({ start, end, mirrored }) =>
+        placeStretch(make("span", { class: `segment${mirrored ? " mirrored" : ""}` }), start, end, this.duration)))),
     );
-  }
-
-  #place(element, start, end) {
-    element.style.left = `${(100 * start) / this.duration}%`;
-    element.style.width = `${(100 * Math.max(end - start, 0)) / this.duration}%`;
   }
 
   #seek(time) {
@@ -140,18 +132,9 @@ export class Timeline extends EventTarget {
   #drag(event, use) {
     if (event.button !== 0) return;
     const target = event.currentTarget;
-    const at = (moved) => {
-      const box = target.getBoundingClientRect();
-      use(Math.min(Math.max((moved.clientX - box.left) / box.width, 0), 1) * this.duration);
-    };
-    target.setPointerCapture(event.pointerId);
-    at(event);
-    const stop = () => {
-      target.removeEventListener("pointermove", at);
-    };
-    target.addEventListener("pointermove", at);
-    target.addEventListener("pointerup", stop, { once: true });
-    target.addEventListener("pointercancel", stop, { once: true });
+    const move = (moved) => use(shareAt(moved, target) * this.duration);
+    move(event);
+    dragPointer(event, target, { move });
   }
 
   #show(time = this.player.time) {
@@ -159,4 +142,14 @@ export class Timeline extends EventTarget {
     this.track.setAttribute("aria-valuenow", time.toFixed(1));
     this.track.setAttribute("aria-valuetext", clock(time));
   }
+}
+
+/** Put a player of a source into an element, with its keys and, of a video, its timeline. */
+export function openSide(place, source, options) {
+  const player = new Player(source, options);
+  const timeline = source.still ? null : new Timeline(player);
+  place.append(player.element);
+  if (timeline) player.element.append(timeline.element);
+  playerKeys(player.element, player);
+  return { source, player, timeline };
 }

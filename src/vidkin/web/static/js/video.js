@@ -1,66 +1,50 @@
 // One video: mark a part of it and search with that; its shots, if they are known, or with one click.
-import { Follower, api, breakable, clock, make, say, showProgress, watchJob } from "./base.js";
+import { api, byId, card, clock, keyOf, make, placeStretch, say } from "./base.js";
+import { Follower, followJob } from "./jobs.js";
 import { QueryPanel } from "./query.js";
 import { searchAddress } from "./addresses.js";
 
 // Shots that the page shows; the timeline has them all.
 const MOST = 12;
-const place = document.getElementById("query");
+const place = byId("query");
 const panel = place && new QueryPanel(JSON.parse(place.dataset.source));
 if (panel !== null) {
   place.append(panel.element);
   const time = Number(new URLSearchParams(location.search).get("time") ?? NaN);
   if (time > 0) panel.player.seek(time);
   const go = () => (location.href = searchAddress(panel.describe()));
-  document.getElementById("search").addEventListener("click", go);
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "s" && !event.target.closest("input, select, textarea") && !event.ctrlKey && !event.metaKey) go();
-  });
+  byId("search").addEventListener("click", go);
+  document.addEventListener("keydown", (event) => keyOf(event) === "s" && go());
 }
 
-const shots = document.getElementById("shots");
+const shots = byId("shots");
 const address = `/api/videos/${shots?.dataset.video}/shots`;
 
 async function showShots() {
   const found = await api(address);
-  document.getElementById("find").hidden = found !== null;
+  byId("find").hidden = found !== null;
   if (found === null) return;
   const cards = found.shots.slice(0, MOST).map((shot, index) =>
-    make("li", { class: "card" }, make("a", { href: `/videos/${shots.dataset.video}/shots` },
-      make("span", { class: "picture" }, make("img", { src: shot.thumbnail, alt: "", loading: "lazy", width: 240, height: 135 })),
-      make("span", { class: "name" }, `${index + 1}: ${clock(shot.start)} - ${clock(shot.end)}`))));
+    card(`/videos/${shots.dataset.video}/shots`, shot.thumbnail, `${index + 1}: ${clock(shot.start)} - ${clock(shot.end)}`));
   const rest = found.shots.length - cards.length;
   if (rest > 0) cards.push(make("li", { class: "facts" }, `and ${rest} more on the timeline`));
   shots.querySelector("ul").replaceChildren(...cards);
 }
 
-async function follow(job) {
-  const [button, progress] = [shots.querySelector("button"), shots.querySelector("#find div")];
-  button.disabled = true;
-  progress.hidden = false;
-  try {
-    const ended = await watchJob(job.id, (state) => showProgress(progress, state));
-    if (ended.state === "done") await showShots();
-    else say(ended.error || "Stopped.");
-  } finally {
-    button.disabled = false;
-    progress.hidden = true;
-  }
+function follow(job) {
+  return followJob(job, shots.querySelector("#find div"), {
+    button: shots.querySelector("button"),
+    onEnd: ({ state }) => state === "done" && showShots(),
+  });
 }
 
 if (shots !== null) {
   const jobs = new Follower(follow);
-  shots.querySelector("button").addEventListener("click", () =>
-    jobs.begin(() => api(address, { method: "POST" })));
-  showShots().then(() => jobs.join("shots", (job) => job.video === Number(shots.dataset.video))).catch((error) => say(error.message));
+  shots.querySelector("button").addEventListener("click", () => jobs.begin(() => api(address, { method: "POST" })));
+  showShots().then(() => jobs.join("shots", (job) => job.video === Number(shots.dataset.video)));
 }
 
 // What else is known, or found with one click: similar videos, parts that are elsewhere, parts that recur.
-
-const card = (href, picture, name, facts) =>
-  make("li", { class: "card" }, make("a", { href },
-    make("span", { class: "picture" }, make("img", { src: picture, alt: "", loading: "lazy", width: 240, height: 135 })),
-    make("span", { class: "name" }, ...breakable(name))), make("span", { class: "facts" }, facts));
 
 const show = {
   neighbors(section, found) {
@@ -72,12 +56,8 @@ const show = {
   coverage(section, { words, strip }) {
     const place = section.querySelector(".cover");
     place.hidden = false;
-    const parts = strip.map(([start, end, elsewhere]) => {
-      const part = make("span", { class: elsewhere && "elsewhere", title: elsewhere ? "other videos show this, too" : "only in this video" });
-      part.style.left = `${100 * start}%`;
-      part.style.width = `${100 * (end - start)}%`;
-      return part;
-    });
+    const parts = strip.map(([start, end, elsewhere]) =>
+      placeStretch(make("span", { class: elsewhere && "elsewhere", title: elsewhere ? "other videos show this, too" : "only in this video" }), start, end, 1));
     place.replaceChildren(make("div", { class: "cover-strip", role: "img", "aria-label": words.join(" ") }, ...parts), ...words.map((line) => make("p", { class: "facts" }, line)));
   },
   recurring(section, found) {
@@ -96,39 +76,27 @@ for (const section of document.querySelectorAll(".known")) {
     if (place) place.hidden = true;
   };
   // Coverage is cheap once and never stored: it is asked for by a click only.
-  if (find !== "coverage") api(path).then((found) => found !== null && done(found), (error) => say(error.message));
+  if (find !== "coverage") api(path).then((found) => found !== null && done(found));
   place?.querySelector("button").addEventListener("click", async (event) => {
     event.target.disabled = true;
     const status = place.querySelector("[role=status]");
     try {
       if (find === "recurring") {
-        const work = place.querySelector(".work");
-        work.hidden = false;
-        const ended = await watchJob((await api("/api/recurring", { method: "POST", body: {} })).id, (state) => showProgress(work, state));
-        if (ended.state !== "done") throw new Error(ended.error || "Stopped.");
+        const job = await api("/api/recurring", { method: "POST", body: {} });
+        if ((await followJob(job, place.querySelector(".work"))).state !== "done") return;
       } else status.textContent = "Reading the video...";
       done(await api(path, { method: find === "neighbors" ? "POST" : "GET" }));
-    } catch (error) {
-      status.textContent = "";
-      say(error.message);
     } finally {
+      if (find !== "recurring") status.textContent = "";
       event.target.disabled = false;
     }
   });
 }
 
-const opener = document.getElementById("open");
+const opener = byId("open");
 async function openInPlayer() {
-  const time = panel.player.time;
-  const number = document.querySelector(".known").dataset.video;
-  try {
-    const { player } = await api(`/api/videos/${number}/open`, { method: "POST", body: { time } });
-    say(`Opened in ${player}.`);
-  } catch (error) {
-    say(error.message);
-  }
+  const { player } = await api(`/api/videos/${place.dataset.video}/open`, { method: "POST", body: { time: panel.player.time } });
+  say(`Opened in ${player}.`);
 }
 opener?.addEventListener("click", openInPlayer);
-document.addEventListener("keydown", (event) => {
-  if (opener && event.key === "v" && !event.target.closest("input, select, textarea") && !event.ctrlKey && !event.metaKey && !event.altKey) openInPlayer();
-});
+document.addEventListener("keydown", (event) => opener && keyOf(event) === "v" && openInPlayer());

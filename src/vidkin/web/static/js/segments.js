@@ -1,0 +1,45 @@
+// Segments of a match: in words, as parts that players follow, and with exact times.
+import { api, clock } from "./base.js";
+
+/** Where a segment is in the query or in the target. */
+export const stretch = (segment, side) => `${clock(segment[`${side}_start`])} - ${clock(segment[`${side}_end`])}`;
+
+/** A segment in words: where it is on the sides that have times, how sure that is, and what happened to the copy. */
+export function describeSegment(segment, sides = ["query", "target"]) {
+  const { score, part, speed, mirrored, turned } = segment;
+  // Over a short stretch a speed is not known better than that.
+  const drift = Math.abs(speed - 1) * (segment.query_end - segment.query_start);
+  return [
+    sides.map((side) => stretch(segment, side)).join(" at "),
+    `score ${score.toFixed(2)}`,
+    part,
+    drift > 0.25 && Math.abs(speed - 1) > 0.02 && `plays at ${(1 / speed).toFixed(2)}x`,
+    mirrored && "mirrored",
+    turned && `turned ${turned} degrees`,
+  ].filter(Boolean).join(", ");
+}
+
+/** The segments as a timeline of one side shows them. */
+export function stretchesOf(segments, side, label = describeSegment) {
+  return segments.map((each) => ({ start: each[`${side}_start`], end: each[`${side}_end`], mirrored: each.mirrored, label: label(each) }));
+}
+
+/** A part from a segment of a match, with the query as the leader. */
+export function partOf(segment) {
+  return {
+    start: segment.query_start,
+    end: segment.query_end,
+    at: segment.target_start,
+    rate: segment.speed,
+    mirrored: segment.mirrored,
+    leader_box: segment.query_box,
+    box: segment.target_box,
+  };
+}
+
+/** The same parts with exact times, by decoding both files; `query` names the leader and the target. */
+export async function exactParts({ video, upload, target }, parts) {
+  const most = parts.slice(0, 8);
+  const exact = await api("/api/sync", { method: "POST", body: { video, upload, target, parts: most } });
+  return [...exact, ...parts.slice(most.length)];
+}
