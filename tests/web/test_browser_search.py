@@ -57,6 +57,13 @@ def test_results_are_beside_the_query_and_a_rectangle_is_drawn_by_dragging(
         expect(page.locator(".box.drawn")).to_have_count(0)
 
 
+def test_matches_are_in_sight_on_a_phone(browser: Browser, address: str, library: Library) -> None:
+    with new_page(browser, width=375, height=760) as page:
+        page.goto(f"{address}search")
+        page.get_by_label("Choose a video or picture").set_input_files(library.clip)
+        expect(page.locator(".match").first).to_be_in_viewport(timeout=60_000)
+
+
 @pytest.mark.parametrize(("width", "height"), [(1400, 900), (768, 1024), (400, 800)])
 def test_a_match_plays_on_one_screen_with_the_query(browser: Browser, address: str, width: int, height: int) -> None:
     with new_page(browser, width=width, height=height) as page:

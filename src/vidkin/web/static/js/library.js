@@ -1,11 +1,11 @@
 // The library: results that follow the filter while it is typed, and keys to walk through the videos.
-import { api, make, putInPlace, say } from "./base.js";
+import { RequestError, api, byId, fetchPage, keyOf, make, putInPlace } from "./base.js";
 import "./adding.js";
 import "./picker.js";
 import { selectionKey, selectStep, showSelection } from "./selection.js";
 
-const form = document.getElementById("filter");
-let results = document.getElementById("results");
+const form = byId("filter");
+let results = byId("results");
 let latest = 0;
 let timer = 0;
 document.body.classList.add("enhanced"); // results follow the form, so it needs no button
@@ -14,30 +14,27 @@ async function show(address, { push = true } = {}) {
   const turn = ++latest;
   results.setAttribute("aria-busy", "true");
   try {
-    const answer = await fetch(address, { headers: { Accept: "text/html" } });
-    const text = await answer.text();
+    const page = await fetchPage(address);
     if (turn !== latest) return;
-    const page = new DOMParser().parseFromString(text, "text/html");
     const found = page.getElementById("results");
-    if (found === null) throw new Error(page.querySelector(".error")?.textContent ?? "The server refused.");
+    if (found === null) throw new RequestError(page.querySelector(".error")?.textContent ?? "The server refused.");
     results.removeAttribute("aria-busy");
     const { activeElement: focused } = document;
     const card = focused?.closest("#results .card")?.dataset.id;
     putInPlace(results, found);
-    results = document.getElementById("results");
+    results = byId("results");
     // The place of a card may have changed; the keyboard stays at its video.
     if (card && !focused.isConnected) results.querySelector(`.card[data-id="${card}"] a`)?.focus({ preventScroll: true });
     if (page.getElementById("tree")) await keepUnfolded(page.getElementById("tree"), address);
     if (turn !== latest) return;
     for (const id of ["facts", "tree", "lists", "list-names"]) {
-      const [old, one] = [document.getElementById(id), page.getElementById(id)];
+      const [old, one] = [byId(id), page.getElementById(id)];
       if (old && one) putInPlace(old, one);
     }
     showSelection();
     if (push) history.pushState(null, "", address);
-  } catch (error) {
+  } finally {
     if (turn === latest) results.removeAttribute("aria-busy");
-    say(error.message);
   }
 }
 
@@ -54,7 +51,7 @@ function fillForm(words) {
   for (const field of form.elements) if (field.name) field.value = words.get(field.name) ?? PLAIN[field.name] ?? "";
 }
 
-document.getElementById("clear-filter").addEventListener("click", () => {
+byId("clear-filter").addEventListener("click", () => {
   fillForm(new URLSearchParams());
   show(address());
 });
@@ -63,7 +60,7 @@ document.getElementById("clear-filter").addEventListener("click", () => {
 document.addEventListener("click", (event) => {
   const button = event.target.closest(".unfold");
   if (button === null) return;
-  unfold(button, button.getAttribute("aria-expanded") !== "true", location.search).catch((error) => say(error.message));
+  unfold(button, button.getAttribute("aria-expanded") !== "true", location.search);
 });
 
 /** Show or hide the folders in a folder; `search` is the filter that their links keep. */
@@ -130,18 +127,17 @@ document.addEventListener("index-changed", () => show(location.pathname + locati
 
 // Arrow keys walk through the grid as it is laid out; "/" goes to the field.
 document.addEventListener("keydown", (event) => {
-  if (event.key === "/" && !event.target.closest("input, select, textarea")) {
+  const key = keyOf(event);
+  if (key === "/") {
     event.preventDefault();
     form.elements.q.focus();
     return;
   }
-  if (event.target.closest("input:not([type=checkbox]), select, textarea, dialog")) return;
   const card = event.target.closest(".card");
-  if (selectionKey(event, card)) return;
-  if (card === null || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (selectionKey(event, key, card) || key === null || card === null) return;
   const cards = [...results.querySelectorAll(".card")];
   const columns = cards.filter((other) => other.offsetTop === cards[0].offsetTop).length;
-  const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[event.key];
+  const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns }[key];
   const next = cards[cards.indexOf(card) + (step ?? 0)];
   if (step === undefined || next === undefined) return;
   event.preventDefault();

@@ -1,23 +1,23 @@
 // Search by example: choose or drop something, see what matches, play both sides in step.
-import { api, breakable, clock, make, say, waiting } from "./base.js";
+import { NO_ANSWER, api, breakable, byId as find, card, clock, count, keyOf, make, placeStretch, say, waiting } from "./base.js";
 import { matchAddress, readQuery, searchAddress } from "./addresses.js";
-import { Player, playerKeys } from "./player.js";
+import { placeBox } from "./player.js";
 import { QueryPanel } from "./query.js";
-import { Sync, SyncTools, exactParts, partOf } from "./sync.js";
-import { Timeline } from "./timeline.js";
+import { describeSegment, exactParts, partOf, stretch, stretchesOf } from "./segments.js";
+import { Sync, SyncTools } from "./sync.js";
+import { openSide } from "./timeline.js";
 
 // Lines below the timeline.
 const MOST_LINES = 8;
 const MAX_RECENT = 8;
 const RECENT = `searches ${location.host} ${document.querySelector(".index").textContent}`;
-const find = (id) => document.getElementById(id);
 let panel = null;
 let inStep = null;
 let running = null;
-let found = []; // matches whose parts are drawn below the timeline of the query
+let lines = []; // matches whose parts are drawn below the timeline of the query
 
 function showQuery(source) {
-  found = [];
+  lines = [];
   find("recent").hidden = true;
   endStep();
   find("refused").hidden = true;
@@ -48,10 +48,7 @@ function remember(query) {
 function showRecent() {
   const rows = recent();
   find("recent").hidden = rows.length === 0;
-  find("recent").querySelector("ul").replaceChildren(...rows.map(({ address, name, part, picture }) =>
-    make("li", { class: "card" }, make("a", { href: address },
-      make("span", { class: "picture" }, make("img", { src: picture, alt: "", loading: "lazy", width: 240, height: 135 })),
-      make("span", { class: "name" }, ...breakable(name))), part ? make("span", { class: "facts" }, part) : "")));
+  find("recent").querySelector("ul").replaceChildren(...rows.map(({ address, name, part, picture }) => card(address, picture, name, part)));
 }
 
 /** What a search is made with, in words. */
@@ -73,19 +70,21 @@ async function search({ push = true } = {}) {
   remember(query);
   find("searching").hidden = false;
   find("summary").textContent = "Searching...";
+  // Where the matches come below the query, they would not be seen.
+  if (matchMedia("(max-width: 60rem)").matches) find("searching").scrollIntoView();
   const mine = running;
   try {
     const threshold = Number(find("threshold").value) || 0;
     const body = { ...query, threshold, mirrored: find("mirrored").checked, by: find("by")?.value ?? "picture" };
     const result = await api("/api/search", { method: "POST", body, signal: running.signal, onWait: (position) => (find("summary").textContent = waiting(position)) });
-    const count = result.matches.length;
-    find("summary").textContent = count
-      ? `${count} ${count === 1 ? "match" : "matches"}, best first (${result.seconds.toFixed(1)} s)`
+    const found = result.matches.length;
+    find("summary").textContent = found
+      ? `${count(found, "match", "matches")}, best first (${result.seconds.toFixed(1)} s)`
       : `Nothing has a score of at least ${threshold} (${result.seconds.toFixed(1)} s).`;
     find("matches").replaceChildren(...result.matches.map((match) => showMatch(match, query)));
-    found = query.box ? [] : result.matches.slice(0, MOST_LINES);
+    lines = query.box ? [] : result.matches.slice(0, MOST_LINES);
     showLines();
-    if (count === 0) offerRectangles(query).catch((error) => say(error.message));
+    if (found === 0) offerRectangles(query);
   } catch (error) {
     if (error.name !== "AbortError") refuse(error.message);
     else if (mine === running) find("summary").textContent = "Stopped.";
@@ -99,12 +98,12 @@ async function search({ push = true } = {}) {
 
 /** Below the timeline of the query: which parts of it each of the best matches shares. */
 function showLines() {
-  panel?.timeline?.showLines(found.map(({ segments }) => segments.map((each) => ({ start: each.query_start, end: each.query_end, mirrored: each.mirrored }))));
+  panel?.timeline?.showLines(lines.map(({ segments }) => stretchesOf(segments, "query")));
 }
 
 /** No answer of an earlier search stays beside another query. */
 function clear() {
-  found = [];
+  lines = [];
   endStep();
   find("matches").replaceChildren();
   find("rectangles").hidden = find("refused").hidden = true;
@@ -127,21 +126,13 @@ async function offerRectangles(query) {
     search();
   };
   const percent = (share) => `${Math.round(100 * share)} %`;
+  const third = (low, high, names) => names[Math.min(Math.floor(1.5 * (low + high)), 2)];
+  const where = ([left, top, right, bottom]) => `${third(top, bottom, ["top", "middle", "bottom"])} ${third(left, right, ["left", "center", "right"])}`;
   find("rectangles").replaceChildren(
     boxes.length ? "Search with a part of the picture: " : "No part of the picture stands out; draw a rectangle on it (R) to search with that part.",
-    ...boxes.map((box) => make("button", { type: "button", onclick: () => choose(box) }, `${percent(box[2] - box[0])} x ${percent(box[3] - box[1])} at ${percent(box[0])}, ${percent(box[1])}`)),
+    ...boxes.map((box) => make("button", { type: "button", onclick: () => choose(box) }, `${where(box)}, ${percent(box[2] - box[0])} x ${percent(box[3] - box[1])}`)),
   );
   find("rectangles").hidden = false;
-}
-
-/** What happened to the copy, in words. */
-function kindsOf(segment) {
-  const { speed } = segment;
-  return [
-    Math.abs(speed - 1) > 0.02 && `plays at ${(1 / speed).toFixed(2)}x`,
-    segment.mirrored && "mirrored",
-    segment.turned && `turned ${segment.turned} degrees`,
-  ].filter(Boolean);
 }
 
 function heard(match) {
@@ -155,12 +146,8 @@ function showMatch(match, query) {
   const byEar = match.segments.length === 0 && match.sound_segments.length > 0;
   const segments = byEar ? match.sound_segments : match.segments;
   const still = panel.source.still || query.box;
-  const stretch = (segment, side) => `${clock(segment[`${side}_start`])} - ${clock(segment[`${side}_end`])}`;
-  const label = (segment) => {
-    const target = video.still ? "" : stretch(segment, "target");
-    const where = still || video.still ? target : `${stretch(segment, "query")} at ${target}`;
-    return [where, `score ${segment.score.toFixed(2)}`, segment.part, ...kindsOf(segment)].filter(Boolean).join(", ");
-  };
+  const sides = video.still ? [] : still ? ["target"] : ["query", "target"];
+  const label = (segment) => describeSegment(segment, sides);
   const play = (index) => segments[index] && showStep(match, segments[index], query);
   const first = segments[0];
   const picture = make("button", { type: "button", class: "picture", "aria-label": `Play ${video.name} beside the query`, onclick: () => play(0) },
@@ -169,25 +156,20 @@ function showMatch(match, query) {
     // Around the picture itself: it is letterboxed like the screen of a player.
     const fit = make("span", { class: "fit" });
     fit.style.aspectRatio = `${video.width} / ${video.height}`;
-    const [left, top, right, bottom] = first.target_box;
     const frame = make("span", { class: "box match" });
-    Object.assign(frame.style, { left: `${left * 100}%`, top: `${top * 100}%`, width: `${(right - left) * 100}%`, height: `${(bottom - top) * 100}%` });
+    placeBox(frame, first.target_box);
     fit.append(frame);
     picture.append(fit);
   }
   const meter = make("span", { class: "meter" });
   meter.style.setProperty("--share", match.score);
   const lines = make("div", { class: "lines" });
-  for (const side of segments.length && !video.still ? ["query", "target"] : []) {
-    const duration = side === "query" ? panel.source.duration : video.duration;
-    if (side === "query" && still) continue;
+  for (const side of segments.length ? sides : []) {
+    const duration = Math.max(side === "query" ? panel.source.duration : video.duration, 0.1);
     const line = make("div", { class: "line" });
     for (const [index, segment] of segments.slice(0, 20).entries()) {
       const bar = make("button", { type: "button", tabindex: side === "query" ? "-1" : "0", class: `segment${segment.mirrored ? " mirrored" : ""}`, "aria-label": `Play ${label(segment)}`, title: label(segment), onclick: () => play(index) });
-      const [start, end] = [segment[`${side}_start`], segment[`${side}_end`]];
-      bar.style.left = `${(100 * start) / Math.max(duration, 0.1)}%`;
-      bar.style.width = `${(100 * (end - start)) / Math.max(duration, 0.1)}%`;
-      line.append(bar);
+      line.append(placeStretch(bar, segment[`${side}_start`], segment[`${side}_end`], duration));
     }
     lines.append(make("div", { class: "lane" }, make("span", { class: "facts" }, side === "query" ? "query" : "match"), line));
   }
@@ -211,46 +193,32 @@ function endStep() {
 
 async function showStep(match, segment, query) {
   endStep();
-  if (match.video.missing) {
-    say("The file is gone; it cannot be played.");
-    return;
-  }
-  try {
-    const source = await api(`/api/videos/${match.video.id}/source`);
-    const player = new Player(source, { muted: true });
-    const timeline = source.still ? null : new Timeline(player);
-    find("target").append(player.element);
-    if (timeline) player.element.append(timeline.element);
-    playerKeys(player.element, player);
-    find("compare").href = matchAddress(panel.describe(), match.video.id);
-    find("compare").hidden = Boolean(query.box);
-    find("target-panel").hidden = false;
-    player.element.classList.add("follower");
-    const parts = match.segments.map(partOf);
-    const sync = new Sync(panel.player, [{ player, parts }]);
-    const tools = (inStep = new SyncTools(sync, find("players")));
-    const show = (index, options) => tools.playStretch(sync.followers[0].parts[index], { only: sync.followers[0].parts[index], ...options });
-    find("target").append(tools.element);
-    const stretches = match.segments.map((each) => ({ start: each.target_start, end: each.target_end, mirrored: each.mirrored, label: `Segment ${clock(each.target_start)} - ${clock(each.target_end)}` }));
-    timeline?.showSegments(stretches, (index) => show(index));
-    panel.timeline?.showSegments(
-      query.box ? [] : match.segments.map((each, index) => ({ ...stretches[index], start: each.query_start, end: each.query_end })),
-      (index) => show(index),
-    );
-    const at = Math.max(match.segments.indexOf(segment), 0);
-    if (segment) show(at, { play: !query.box && !panel.source.still });
-    if (segment && !query.box && !panel.source.still && !source.still) {
-      exactParts({ ...panel.source.key, target: match.video.id }, parts).then((exact) => {
-        if (inStep === tools) sync.followers[0].parts = exact;
-        for (const [index, part] of parts.entries()) if (sync.followers[0].only === part) sync.followers[0].only = exact[index];
-      }, (error) => say(error.message));
-    }
-    // Both pictures on the screen, also where one is below the other.
-    if (matchMedia("(max-width: 40rem)").matches) find("query").scrollIntoView();
-    else find("target-panel").scrollIntoView({ block: "nearest" });
-  } catch (error) {
-    say(error.message);
-  }
+  if (match.video.missing) return say("The file is gone; it cannot be played.");
+  const source = await api(`/api/videos/${match.video.id}/source`);
+  const { player, timeline } = openSide(find("target"), source, { muted: true });
+  find("compare").href = matchAddress(panel.describe(), match.video.id);
+  find("compare").hidden = Boolean(query.box);
+  find("target-panel").hidden = false;
+  player.element.classList.add("follower");
+  const parts = match.segments.map(partOf);
+  const sync = new Sync(panel.player, [{ player, parts }]);
+  const tools = (inStep = new SyncTools(sync, find("players")));
+  const show = (index, options) => tools.playStretch(sync.followers[0].parts[index], { only: sync.followers[0].parts[index], ...options });
+  find("target").append(tools.element);
+  const label = (each) => `Segment ${stretch(each, "target")}`;
+  timeline?.showSegments(stretchesOf(match.segments, "target", label), show);
+  panel.timeline?.showSegments(query.box ? [] : stretchesOf(match.segments, "query", label), show);
+  const isStill = query.box || panel.source.still;
+  if (segment) show(Math.max(match.segments.indexOf(segment), 0), { play: !isStill });
+  // Both pictures on the screen, also where one is below the other.
+  if (matchMedia("(max-width: 40rem)").matches) find("query").scrollIntoView();
+  else find("target-panel").scrollIntoView({ block: "nearest" });
+  if (!segment || isStill || source.still) return;
+  const exact = await exactParts({ ...panel.source.key, target: match.video.id }, parts);
+  if (inStep !== tools) return;
+  const [follower] = sync.followers;
+  follower.parts = exact;
+  if (parts.includes(follower.only)) follower.only = exact[parts.indexOf(follower.only)];
 }
 
 function send(file) {
@@ -263,12 +231,7 @@ function send(file) {
   });
   request.addEventListener("loadend", () => {
     progress.hidden = true;
-    let answer = null;
-    try {
-      answer = JSON.parse(request.responseText);
-    } catch {
-      answer = { detail: "The server does not answer; is `vidkin serve` still running?" };
-    }
+    const answer = request.response ?? { detail: NO_ANSWER };
     if (request.status !== 201) {
       panel = null;
       find("query").replaceChildren();
@@ -281,6 +244,7 @@ function send(file) {
     showQuery(answer);
     search();
   });
+  request.responseType = "json";
   request.open("POST", `/api/uploads?name=${encodeURIComponent(file.name)}`);
   request.send(file);
 }
@@ -299,11 +263,14 @@ find("search").addEventListener("click", () => search());
 find("close").addEventListener("click", endStep);
 find("stop").addEventListener("click", () => running?.abort());
 document.addEventListener("keydown", (event) => {
-  if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "s") search();
-  else if (event.key === "Escape" && running !== null && !event.defaultPrevented) running.abort();
-  else if (inStep?.key(event)) return;
-  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const key = keyOf(event);
+  if (key === null) return;
+  if (key === "s") search();
+  else if (key === "Escape" && running !== null) {
+    running.abort();
+    event.preventDefault(); // what is marked stays
+  } else if (inStep?.key(event)) return;
+  const step = { ArrowDown: 1, ArrowUp: -1 }[key];
   const row = event.target.closest(".match");
   if (row === null || step === undefined) return;
   const next = step > 0 ? row.nextElementSibling : row.previousElementSibling;

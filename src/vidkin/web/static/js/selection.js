@@ -1,11 +1,11 @@
 // Several videos of the library at once: selected by mouse and by key, put on lists, searched for copies, split into
 // shots, removed.
-import { Follower, api, make, say, showProgress, watchJob } from "./base.js";
+import { api, ask, byId as find, count, make, say } from "./base.js";
+import { Follower, followJob, watchJob } from "./jobs.js";
 
 const jobs = new Follower(watch);
 const selected = new Set();
 const bar = document.getElementById("selection");
-const find = (id) => document.getElementById(id);
 let anchor = null;
 const cards = () => [...document.querySelectorAll("#results .card")];
 const idOf = (card) => Number(card.dataset.id);
@@ -20,7 +20,7 @@ export function showSelection() {
   }
   document.body.classList.toggle("selecting", selected.size > 0);
   bar.hidden = selected.size === 0 && find("work").hidden;
-  find("selected").textContent = selected.size === 1 ? "1 video selected" : `${selected.size} videos selected`;
+  find("selected").textContent = `${count(selected.size, "video")} selected`;
   const total = Number(find("results").dataset.total);
   find("select-all").hidden = total <= selected.size;
   find("select-all").textContent = `Select all ${total} that fit`;
@@ -50,8 +50,8 @@ document.addEventListener("click", (event) => {
   const card = event.target.closest("#results .card");
   if (card === null || event.target.closest("[data-star], .tag")) return;
   const onBox = event.target.matches("[data-pick]");
-  if (!onBox && !event.shiftKey && !event.ctrlKey && !event.metaKey) return;
-  if (!onBox) event.preventDefault(); // a click on the picture would open it in another tab or window
+  if (!onBox && !event.shiftKey) return; // with Ctrl the video opens in another tab, as any link does
+  if (!onBox) event.preventDefault(); // a click with Shift would open it in another window
   if (event.shiftKey) pickTo(card);
   else pick(card);
   showSelection();
@@ -61,24 +61,18 @@ async function star(card) {
   const button = card.querySelector("[data-star]");
   if (button === null) return;
   const on = button.getAttribute("aria-pressed") !== "true";
-  try {
-    await api("/api/lists", { method: "POST", body: { name: "favorites", [on ? "add" : "remove"]: [idOf(card)] } });
-    button.setAttribute("aria-pressed", String(on));
-    say(on ? "Added to the favorites." : "No favorite any more.", { seconds: 3 });
-  } catch (error) {
-    say(error.message);
-  }
+  await api("/api/lists", { method: "POST", body: { name: "favorites", [on ? "add" : "remove"]: [idOf(card)] } });
+  button.setAttribute("aria-pressed", String(on));
+  say(on ? "Added to the favorites." : "Removed from the favorites.", { seconds: 3 });
 }
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-star]")) star(event.target.closest(".card"));
 });
 
-/** Keys on a card; true if it was one. */
-export function selectionKey(event, card) {
-  const key = event.key.toLowerCase();
-  if ((event.ctrlKey || event.metaKey) && key === "a") for (const other of cards()) selected.add(idOf(other));
-  else if (event.ctrlKey || event.metaKey || event.altKey) return false;
-  else if (key === "escape" && selected.size) selected.clear();
+/** Keys on a card, as `keyOf` has them; true if it was one. */
+export function selectionKey(event, key, card) {
+  if ((event.ctrlKey || event.metaKey) && event.key === "a" && !event.target.closest("input:not([type=checkbox]), select, textarea, dialog")) for (const other of cards()) selected.add(idOf(other));
+  else if (key === "Escape" && selected.size) selected.clear();
   else if (card === null) return false;
   else if (key === "x" && event.shiftKey) pickTo(card);
   else if (key === "x") pick(card);
@@ -98,30 +92,21 @@ export function selectStep(from, to) {
 
 find("select-none").addEventListener("click", clear);
 find("select-all").addEventListener("click", async () => {
-  try {
-    const filter = new URLSearchParams(location.search);
-    filter.delete("page");
-    for (const id of await api(`/api/videos/numbers?${filter}`)) selected.add(id);
-    showSelection();
-  } catch (error) {
-    say(error.message);
-  }
+  const filter = new URLSearchParams(location.search);
+  filter.delete("page");
+  for (const id of await api(`/api/videos/numbers?${filter}`)) selected.add(id);
+  showSelection();
 });
 
 /** Show a job of the server in the bar; resolves with its last state, or null if it did not come to its end. */
 async function watch(job) {
-  const work = find("work");
+  bar.hidden = false;
   try {
-    work.hidden = bar.hidden = false;
-    find("stop-work").onclick = () => api(`/api/jobs/${job.id}/stop`, { method: "POST" }).catch((error) => say(error.message));
-    const ended = await watchJob(job.id, (state) => showProgress(work, state));
-    if (ended.state === "done") return ended;
-    say(ended.error || "Stopped; finished work is kept.");
+    const ended = await followJob(job, find("work"));
+    return ended.state === "done" ? ended : null;
   } finally {
-    work.hidden = true;
     showSelection();
   }
-  return null;
 }
 
 /** Begin a job, unless one is at work; resolves with its last state, or null. */
@@ -133,7 +118,6 @@ async function follow(begin) {
 
 const post = (path, body) => () => api(path, { method: "POST", body });
 
-const count = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 const unread = (failed) => (failed.length ? `; ${failed.length} could not be read: ${failed[0].cause}` : "");
 
 find("seek-shots").addEventListener("click", async () => {
@@ -173,37 +157,25 @@ find("seek-copies").addEventListener("click", async () => {
   if (ended !== null) showCopies(ended.result);
 });
 
-/** Ask with a dialog; resolves with the value of the button, empty if it was closed. */
-export function ask(dialog) {
-  dialog.returnValue = "";
-  dialog.showModal();
-  return new Promise((resolve) => dialog.addEventListener("close", () => resolve(dialog.returnValue), { once: true }));
-}
-
 find("to-list")?.addEventListener("click", async () => {
   const dialog = find("listing");
   const choice = await ask(dialog);
   if (!choice) return;
   const name = dialog.querySelector("input").value.trim();
-  try {
-    await api("/api/lists", { method: "POST", body: { name, [choice]: [...selected] } });
-    say(choice === "add" ? `Added to "${name}".` : `Taken off "${name}".`);
-    changed();
-  } catch (error) {
-    say(error.message);
-  }
+  await api("/api/lists", { method: "POST", body: { name, [choice]: [...selected] } });
+  say(choice === "add" ? `Added to "${name}".` : `Removed from "${name}".`);
+  changed();
 });
 
 find("remove")?.addEventListener("click", async () => {
-  const count = selected.size;
-  find("removing-words").textContent = count === 1 ? "1 video is selected." : `${count} videos are selected.`;
+  find("removing-words").textContent = `${count(selected.size, "video is", "videos are")} selected.`;
   if ((await ask(find("removing"))) !== "remove") return;
   const ended = await follow(post("/api/videos/remove", { videos: [...selected] }));
   if (ended === null) return;
   const { removed, paths } = ended.result;
   clear();
   changed();
-  const undo = removed <= paths.length && { label: "Add again", run: () => api("/api/index", { method: "POST", body: { paths } }).then((job) => watchJob(job.id)).then(changed, (error) => say(error.message)) };
+  const undo = removed <= paths.length && { label: "Add again", run: () => api("/api/index", { method: "POST", body: { paths } }).then((job) => watchJob(job.id)).then(changed) };
   say(`Removed ${removed} from the index.`, { action: undo || null });
 });
 
@@ -215,18 +187,14 @@ document.addEventListener("click", async (event) => {
   const newName = rename === undefined ? null : prompt(`New name for the list "${name}"`, name);
   if (rename !== undefined && !newName) return;
   if (rename === undefined && !confirm(`Delete the list "${name}"? Its videos stay.`)) return;
-  try {
-    await api("/api/lists/rename", { method: "POST", body: { name, new_name: newName } });
-    const words = new URLSearchParams(location.search);
-    if (newName === null) words.delete("list");
-    else words.set("list", newName.trim());
-    location.search = words;
-  } catch (error) {
-    say(error.message);
-  }
+  await api("/api/lists/rename", { method: "POST", body: { name, new_name: newName } });
+  const words = new URLSearchParams(location.search);
+  if (newName === null) words.delete("list");
+  else words.set("list", newName.trim());
+  location.search = words;
 });
 
 // What was at work when the page was opened.
 for (const [kind, show] of [["copies", showCopies], ["shots", showShots], ["clips", showFiles]]) {
-  jobs.join(kind, (job) => job.video === null).then((ended) => ended && show(ended.result)).catch((error) => say(error.message));
+  jobs.join(kind, (job) => job.video === null).then((ended) => ended && show(ended.result));
 }
