@@ -40,7 +40,7 @@ def test_a_page_of_one_video_says_that_a_match_needs_two(client: TestClient) -> 
     for address in ("/match", f"/match?video={number_of(client, 'coffee.mp4')}"):
         answer = client.get(address, headers={"Accept": "text/html"})
         assert answer.status_code == 422
-        assert "a match needs two videos; search with one, then open the frame map of a match" in answer.text
+        assert "A match needs two videos; search with one, then open the frame map of a match" in answer.text
 
 
 def test_matching_refuses_a_box(client: TestClient) -> None:
