@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.match import NUMBERS, Sequenced, Verifier, measure, read_verifier
+from vidkin.match import NUMBERS, Sequenced, Verifier, compare, read_verifier
 
 COUNT, UNITS = len(NUMBERS), 3
 
@@ -39,22 +39,22 @@ def test_a_score_is_what_the_network_says_number_by_number() -> None:
     raw = 1 / (1 + math.exp(-total))
     low, high = ((0, 0), (0.4, 0.2)) if raw <= 0.4 else ((0.4, 0.2), (0.8, 0.7)) if raw <= 0.8 else ((0.8, 0.7), (1, 1))
     expected = low[1] + (raw - low[0]) * (high[1] - low[1]) / (high[0] - low[0])
-    assert float(verifier.score(numbers)) == pytest.approx(expected, abs=1e-5)
+    assert float(verifier.score_numbers(numbers)) == pytest.approx(expected, abs=1e-5)
 
 
 def test_scores_of_many_comparisons_are_those_of_each() -> None:
     verifier = network()
     numbers = np.random.default_rng(2).standard_normal((4, 5, COUNT)).astype(np.float32)
-    together = verifier.score(numbers)
+    together = verifier.score_numbers(numbers)
     assert together.shape == (4, 5)
     assert ((together >= 0) & (together <= 1)).all()
-    np.testing.assert_allclose(together[2, 3], verifier.score(numbers[2, 3]), atol=1e-6)
+    np.testing.assert_allclose(together[2, 3], verifier.score_numbers(numbers[2, 3]), atol=1e-6)
 
 
 def test_numbers_far_outside_of_training_count_as_its_edge() -> None:
     verifier = network()
     far = verifier.mean + 100 * verifier.deviation
-    assert verifier.score(far) == verifier.score(verifier.mean + 6 * verifier.deviation)
+    assert verifier.score_numbers(far) == verifier.score_numbers(verifier.mean + 6 * verifier.deviation)
 
 
 def test_a_stored_verifier_is_read_again(tmp_path: Path) -> None:
@@ -62,14 +62,14 @@ def test_a_stored_verifier_is_read_again(tmp_path: Path) -> None:
     (tmp_path / "verify.json").write_text(json.dumps({**verifier.to_dict(), "trained_on": "tests"}))
     numbers = np.random.default_rng(3).standard_normal((20, COUNT)).astype(np.float32)
     read = read_verifier(tmp_path / "verify.json")
-    np.testing.assert_allclose(read.score(numbers), verifier.score(numbers), atol=1e-5)
+    np.testing.assert_allclose(read.score_numbers(numbers), verifier.score_numbers(numbers), atol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"numbers": ["evidence"]}, "no verifier of the numbers that this version measures"),
-        ({"mean": [0.0]}, r"mean must be \[30\] finite numbers"),
+        ({"mean": [0.0]}, r"mean must be \[34\] finite numbers"),
         ({"out": "abc"}, "is no verifier"),
         ({"out_bias": None}, "is no verifier"),
         ({"deviation": [0.0] * COUNT}, "deviations above 0"),
@@ -102,7 +102,7 @@ def footage(seed: int, frames: int, start: int = 0) -> Sequenced:
 
 def test_a_comparison_measures_the_stretch_that_matches() -> None:
     whole, part = footage(1, 60), footage(1, 20, start=16)
-    measured = measure(part, whole)
+    measured = compare(part, whole)
     numbers = dict(zip(NUMBERS, measured.numbers.tolist(), strict=True))
     assert measured.lines[0].offset == pytest.approx(8.0, abs=0.01)
     assert numbers["query coverage"] == 1.0
@@ -116,7 +116,7 @@ def test_a_comparison_measures_the_stretch_that_matches() -> None:
 def test_strangers_measure_less_than_copies_in_every_kind_of_evidence() -> None:
     query = footage(1, 20)
     copy, stranger = (
-        dict(zip(NUMBERS, measure(query, other).numbers.tolist(), strict=True))
+        dict(zip(NUMBERS, compare(query, other).numbers.tolist(), strict=True))
         for other in (footage(1, 60), footage(2, 60))
     )
     for name in ("evidence", "excess", "best mean", "sharpness"):
@@ -126,11 +126,11 @@ def test_strangers_measure_less_than_copies_in_every_kind_of_evidence() -> None:
 def test_frames_without_information_speak_for_nothing() -> None:
     one = footage(1, 20)
     black = Sequenced(one.vectors, one.times, one.levels, np.zeros(20, np.float32))
-    assert measure(black, black).lines == ()
+    assert compare(black, black).lines == ()
 
 
 def test_numbers_do_not_depend_on_what_else_is_compared() -> None:
     query, target = footage(1, 20), footage(1, 60)
-    first = measure(query, target).numbers
-    measure(query, footage(3, 60))
-    np.testing.assert_array_equal(first, measure(query, target).numbers)
+    first = compare(query, target).numbers
+    compare(query, footage(3, 60))
+    np.testing.assert_array_equal(first, compare(query, target).numbers)

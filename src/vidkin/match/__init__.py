@@ -1,21 +1,35 @@
 """Which stretches of one video are which stretches of another, in which pose, how surely."""
 
+from vidkin.match.compare import Window, compare
+from vidkin.match.engine import Edge, Effort, Engine, Query, Segment, View, sequence
 from vidkin.match.frame_map import frame_map, levels
 from vidkin.match.lines import AlignedLine, find_lines
-from vidkin.match.measure import NUMBERS, Measured, Sequenced, measure
+from vidkin.match.measure import NUMBERS, Measured, Sequenced
 from vidkin.match.pose import Pose
+from vidkin.match.shortlist import Candidate, Gallery, shortlist
 from vidkin.match.verify import Verifier, read_verifier
 
 __all__ = [
     "NUMBERS",
     "AlignedLine",
+    "Candidate",
+    "Edge",
+    "Effort",
+    "Engine",
+    "Gallery",
     "Measured",
     "Pose",
+    "Query",
+    "Segment",
     "Sequenced",
     "Verifier",
+    "View",
+    "Window",
+    "compare",
     "find_lines",
     "frame_map",
     "levels",
-    "measure",
     "read_verifier",
+    "sequence",
+    "shortlist",
 ]

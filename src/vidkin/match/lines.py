@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
-
-__all__ = ["AlignedLine", "find_lines"]
+__all__ = ["MAX_GAP", "AlignedLine", "find_lines"]
 
 Map = NDArray[np.float32]
 Times = NDArray[np.float64]
@@ -17,12 +15,17 @@ Times = NDArray[np.float64]
 SPEEDS = (1.0, 0.5, 0.57, 0.66, 0.76, 0.87, 1.15, 1.32, 1.52, 1.74, 2.0, 2.4)
 """Speeds that are tried, seconds of target per second of query; the speed of a line found is then fitted."""
 SPEED_LIMITS = (0.45, 2.6)
-# Evidence of a line at another speed must exceed that of the line at speed 1 by this share: sampling alone moves it.
+# A line at another speed, or backwards, needs this many times the evidence of the line at speed 1: frames of both sides
+# are up to half a period apart, which alone moves it by less.
 _OTHER_SPEED = 1.08
+# And its rows must have more evidence by so many standard errors: the best of many speeds gains by chance.
+_MIN_ERRORS = 3.0
+# Evidence of a mismatch: cells that were taken out, or lie beyond the end, count as that when two lines are compared.
+_MISMATCH = np.float32(-0.25)
 # Speeds other than 1 whose best line is fitted.
 _FITTED_SPEEDS = 2
-# Seconds without evidence that end a line: nothing is bridged that does not match.
-_MAX_GAP = 1.6
+MAX_GAP = 1.6
+"""Seconds without evidence that end a line: nothing is bridged that does not match."""
 # A fit is repeated until it no longer finds more evidence, at most this many times.
 _MAX_FITS = 4
 # Lines with a smaller share of the evidence of the strongest one are not looked for.
@@ -34,10 +37,10 @@ class AlignedLine:
     """A stretch of the query in the target: target time = offset + speed * query time.
 
     Attributes:
-        speed: Seconds of target per second of query.
+        speed: Seconds of target per second of query; negative where the target runs backwards.
         offset: Seconds of target at the start of the query.
         rows: [N] frames of the query on the line, without gaps.
-        columns: [N] the frame of the target that each of these shows.
+        columns: [N] the frame of the target that each of these shows; -1 where the target has ended.
         evidence: Sum of the map along the line, in seconds of a perfect match.
     """
 
@@ -65,15 +68,30 @@ def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_li
     """
     if not evidence.size or evidence.max() <= 0:
         return []
-    search = _Search(evidence.copy(), query_times, target_times)
+    forward = _Search(evidence.copy(), query_times, target_times)
+    # Backwards is forward in a target whose time runs the other way; three frames are needed to see it.
+    backward = _Search(evidence[:, ::-1].copy(), query_times, -target_times[::-1]) if len(query_times) > 2 else None
     found: list[AlignedLine] = []
     for _ in range(max_lines):
-        line = search.find()
+        line = forward.find()
+        reverse = backward.find() if backward is not None else None
+        if reverse is not None:
+            reverse = _reversed(reverse, len(target_times))
+            if line is None or forward.exceeds(reverse, line):
+                line = reverse
         if line is None or (found and line.evidence < _MIN_SHARE * found[0].evidence):
             break
         found.append(line)
-        search.clear(line)
+        forward.clear(line)
+        if backward is not None:
+            backward.clear(_reversed(line, len(target_times)))
     return found
+
+
+def _reversed(line: AlignedLine, count: int) -> AlignedLine:
+    """A line in a target of ``count`` frames, as it is in the target whose time runs the other way."""
+    columns = np.where(line.columns >= 0, count - 1 - line.columns, -1)
+    return AlignedLine(-line.speed, -line.offset, line.rows, columns, line.evidence)
 
 
 class _Search:
@@ -117,13 +135,28 @@ class _Search:
             start = float(self._speeds[at]), float(self._all_offsets[at])
             for is_free in (False, True) if number == 0 else (True,):
                 line = self._fitted(*start, is_free)
-                bar = 0.0 if best is None else best.evidence * (_OTHER_SPEED if best.speed == 1.0 else 1.0)
-                if line is not None and line.evidence > bar:
+                if line is None:
+                    continue
+                if best is None or (best.speed != 1.0 and line.evidence > best.evidence) or self.exceeds(line, best):
                     best = line
         return best
 
+    def exceeds(self, line: AlignedLine, plain: AlignedLine) -> bool:
+        """Whether a line has so much more evidence than a plain one that sampling and chance do not explain it."""
+        if line.evidence <= _OTHER_SPEED * plain.evidence:
+            return False
+        rows = np.union1d(line.rows, plain.rows)
+        values = []
+        for each in (line, plain):
+            # Beyond its ends a line is what the map has there, or a mismatch.
+            columns = self._nearest(each.offset + each.speed * self._query_times[rows])
+            cells = np.where(columns >= 0, self._left[rows, columns], np.float32(-1.0))
+            values.append(np.maximum(cells, _MISMATCH) * self._stays[rows])
+        gain = values[0] - values[1]
+        return float(gain.mean()) > _MIN_ERRORS * float(gain.std()) / np.sqrt(len(gain))
+
     def clear(self, line: AlignedLine) -> None:
-        """Take the cells of a line out of the map, and those beside them."""
+        """Take the cells of a line out of the map, and their neighbors."""
         for step in (-1, 0, 1):
             columns = line.columns + step
             inside = (columns >= 0) & (columns < len(self._target_times))
@@ -154,7 +187,7 @@ class _Search:
         positive = first + np.flatnonzero(values[first:last] > 0)
         if len(positive) < 2:
             return first, last, total
-        limit = max(_MAX_GAP, 2.5 * float(np.median(np.diff(self._query_times))))
+        limit = max(MAX_GAP, 2.5 * float(np.median(np.diff(self._query_times))))
         wide = np.flatnonzero(np.diff(self._query_times[positive]) > limit)
         if not len(wide):
             return first, last, total

@@ -8,17 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
-from vidkin.match.frame_map import Vectors, frame_map
-from vidkin.match.lines import AlignedLine, find_lines
+from vidkin.match.frame_map import Vectors
+from vidkin.match.lines import AlignedLine
+from vidkin.match.pose import PLAIN, WHOLE, Box, Pose
 
-__all__ = ["NUMBERS", "Measured", "Sequenced", "measure"]
+__all__ = ["NUMBERS", "Chain", "Measured", "Part", "Sequenced", "measure_numbers"]
 
-# Calibrated similarity from which on frames speak for a match: unrelated ones lie around 0.
-_SPEAKS = 0.25
 # Seconds on both sides of a line that belong to it; what lies farther shows another moment.
-_BESIDE = 2.0
-# Frames of a line whose pairs tell whether both sides change alike.
+_NEARBY = 2.0
+# Frames of a line whose pairs tell whether both sides change alike: more would not move the mean of 1,128 pairs.
 _PAIRS = 48
 
 NUMBERS = (
@@ -34,10 +32,12 @@ NUMBERS = (
     "lines",
     "all coverage",
     "speed",
+    "backwards",
     "best mean",
     "best high",
     "back mean",
     "highest",
+    "margin",
     "sharpness",
     "elsewhere",
     "query still",
@@ -52,64 +52,133 @@ NUMBERS = (
     "query frames",
     "target frames",
     "second",
+    "pose",
+    "area",
 )
 """Names of the numbers, in their order."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sequenced:
     """The frames of one video for a comparison.
 
     Attributes:
-        vectors: [T, D] float32 unit vectors.
+        vectors: [T, D] unit vectors.
         times: [T] seconds.
-        levels: [T] similarity of unrelated frames.
+        levels: [T] similarity of unrelated frames, see :func:`levels`.
         information: [T] in [0, 1].
+        usual: [T] similarity of the videos of a collection that are nearer than three of four, of a query's frames;
+            None where there is no collection, or too small a one.
     """
 
     vectors: Vectors
     times: NDArray[np.float64]
     levels: NDArray[np.float32]
     information: NDArray[np.float32]
+    usual: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.vectors)
 
+    @property
+    def period(self) -> float:
+        """Seconds between two frames; 1 for a single frame."""
+        return float(np.median(np.diff(self.times))) if len(self.times) > 1 else 1.0
 
-@dataclass(frozen=True, slots=True)
+    def cut(self, first: int, end: int) -> Sequenced:
+        """The frames from ``first`` to one before ``end``."""
+        return Sequenced(
+            self.vectors[first:end],
+            self.times[first:end],
+            self.levels[first:end],
+            self.information[first:end],
+            None if self.usual is None else self.usual[first:end],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Measured:
     """A comparison.
 
     Attributes:
         lines: Where they match, strongest first.
+        similarities: Mean calibrated similarity along each line.
         numbers: [len(NUMBERS)] float32.
+        pose: The pose of the query in which they were compared.
+        box: The part of the query's frames that was compared.
+        cells: Pairs of frames that were compared.
     """
 
     lines: tuple[AlignedLine, ...]
+    similarities: tuple[float, ...]
     numbers: NDArray[np.float32]
+    pose: Pose
+    box: Box
+    cells: int
 
 
-@check_arguments
-def measure(query: Sequenced, target: Sequenced) -> Measured:
-    """Compare two videos, both in the same pose."""
-    similarity = frame_map(query.vectors, target.vectors, query.levels, target.levels)
-    weights = np.minimum(query.information[:, None], target.information[None])
-    evidence = (similarity - _SPEAKS) * np.where(similarity > _SPEAKS, weights, 1.0)
-    lines = find_lines(evidence.astype(np.float32), query.times, target.times)
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A rectangle of the map.
+
+    Attributes:
+        similarity: [Tq, Tt] calibrated similarity.
+        first_row, first_column: Its corner in the whole map.
+    """
+
+    similarity: NDArray[np.float32]
+    first_row: int
+    first_column: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """A line, and the pieces of it that lie in the parts of the map."""
+
+    line: AlignedLine
+    pieces: tuple[tuple[Part, AlignedLine], ...]
+
+
+def measure_numbers(
+    parts: Sequence[Part],
+    chains: Sequence[Chain],
+    query: Sequenced,
+    target: Sequenced,
+    *,
+    pose: Pose = PLAIN,
+    box: Box = WHOLE,
+) -> NDArray[np.float32]:
+    """`NUMBERS` of a comparison: of the map, of all lines together, and along the strongest line.
+
+    Args:
+        parts: The map, as far as it was computed; similarity elsewhere counts as that of unrelated frames, 0.
+        chains: Lines, strongest first.
+        query, target: The videos.
+        pose, box: How the query's frames were brought to be compared.
+    """
     numbers = dict.fromkeys(NUMBERS, 0.0)
-    numbers |= _of_whole(similarity, query, target)
-    if lines:
-        numbers |= _of_lines(lines, query, target)
-        numbers |= _of_best(lines[0], similarity, query, target)
-    return Measured(tuple(lines), np.array([numbers[name] for name in NUMBERS], np.float32))
+    numbers |= _describe_map(parts, query, target)
+    numbers["pose"] = float(pose != PLAIN)
+    left, top, right, bottom = box
+    numbers["area"] = float(np.log(max((right - left) * (bottom - top), 1e-3)))
+    if chains:
+        numbers |= _describe_lines(chains, query, target)
+        numbers |= _describe_best(chains[0], query, target)
+    return np.array([numbers[name] for name in NUMBERS], np.float32)
 
 
-def _of_whole(similarity: NDArray[np.float32], query: Sequenced, target: Sequenced) -> dict[str, float]:
-    best = similarity.max(axis=1)
+def _describe_map(parts: Sequence[Part], query: Sequenced, target: Sequenced) -> dict[str, float]:
+    best = np.zeros(len(query), np.float32)
+    is_known = np.zeros(len(query), np.bool_)
+    for part in parts:
+        rows = slice(part.first_row, part.first_row + len(part.similarity))
+        highest = part.similarity.max(axis=1)
+        best[rows] = np.where(is_known[rows], np.maximum(best[rows], highest), highest)
+        is_known[rows] = True
     return {
         "best mean": float(best.mean()),
         "best high": float(np.quantile(best, 0.9)),
-        "highest": float(similarity.max()),
+        "highest": float(best.max()),
         "query level": float(query.levels.mean()),
         "target level": float(target.levels.mean()),
         "query frames": float(np.log(len(query))),
@@ -117,12 +186,13 @@ def _of_whole(similarity: NDArray[np.float32], query: Sequenced, target: Sequenc
     }
 
 
-def _of_lines(lines: Sequence[AlignedLine], query: Sequenced, target: Sequenced) -> dict[str, float]:
+def _describe_lines(chains: Sequence[Chain], query: Sequenced, target: Sequenced) -> dict[str, float]:
     rows, columns = np.zeros(len(query), np.bool_), np.zeros(len(target), np.bool_)
-    for line in lines:
-        rows[line.rows] = True
-        inside = line.columns[line.columns >= 0]
+    for chain in chains:
+        rows[chain.line.rows] = True
+        inside = chain.line.columns[chain.line.columns >= 0]
         columns[inside.min() : inside.max() + 1] = True
+    lines = [chain.line for chain in chains]
     return {
         "lines": float(np.log(len(lines))),
         "all coverage": float(max(rows.mean(), columns.mean())),
@@ -130,42 +200,60 @@ def _of_lines(lines: Sequence[AlignedLine], query: Sequenced, target: Sequenced)
     }
 
 
-def _of_best(
-    line: AlignedLine, similarity: NDArray[np.float32], query: Sequenced, target: Sequenced
-) -> dict[str, float]:
+def _describe_best(chain: Chain, query: Sequenced, target: Sequenced) -> dict[str, float]:
+    line = chain.line
     inside = line.columns >= 0
     rows, columns = line.rows[inside], line.columns[inside]
-    values = np.sort(similarity[rows, columns])
-    seconds = float(query.times[rows[-1]] - query.times[rows[0]]) + _period(query.times)
-    part = similarity[rows]
-    # What the same frames are similar to elsewhere in the target, and the target's own frames in the query.
-    far = np.abs(target.times[None] - target.times[columns][:, None]) > _BESIDE * max(1.0, line.speed)
-    elsewhere = np.where(far, part, -1.0).max(axis=1)
-    has_far = far.any(axis=1)
-    back = similarity[:, np.unique(columns)].max(axis=0)
-    peaks = np.abs(target.times[part.argmax(axis=1)] - target.times[columns]) <= _BESIDE / 2
+    pieces = [_describe_piece(part, piece, query, target) for part, piece in chain.pieces]
+    values, elsewhere, has_far, back, peaks = (np.concatenate(each) for each in zip(*pieces, strict=True))
+    seconds = float(query.times[rows[-1]] - query.times[rows[0]]) + query.period
+    cosines = np.einsum("nd,nd->n", query.vectors[rows], target.vectors[columns], dtype=np.float32)
+    usual = query.levels if query.usual is None else query.usual
+    # Rows that are like nothing else would divide by nothing.
+    margins = (cosines - usual[rows]) / np.maximum(1.0 - usual[rows], 0.05)
     return {
         "evidence": float(np.log1p(line.evidence)),
         "excess": float(values.mean()),
-        "cosine": float(np.einsum("nd,nd->n", query.vectors[rows], target.vectors[columns]).mean()),
+        "cosine": float(cosines.mean()),
         "low": float(np.quantile(values, 0.1)),
         "middle": float(np.median(values)),
         "high": float(np.quantile(values, 0.9)),
         "seconds": float(np.log(seconds)),
         "query coverage": len(rows) / len(query),
         "target coverage": float(len(np.unique(columns)) / len(target)),
-        "speed": float(abs(np.log(line.speed))),
+        "speed": float(abs(np.log(abs(line.speed)))),
+        "backwards": float(line.speed < 0),
         "back mean": float(back.mean()),
+        "margin": float(margins.mean()),
         "sharpness": float((values.mean() - elsewhere[has_far].mean()) if has_far.any() else 0.0),
         "elsewhere": float(elsewhere[has_far].mean() if has_far.any() else 0.0),
         "on line": float(peaks.mean()),
         "off line": float(has_far.mean()),
         "information": float(np.minimum(query.information[rows], target.information[columns]).mean()),
-        **_of_changes(query.vectors[rows], target.vectors[columns]),
+        **_describe_changes(query.vectors[rows], target.vectors[columns]),
     }
 
 
-def _of_changes(query: Vectors, target: Vectors) -> dict[str, float]:
+def _describe_piece(
+    part: Part, line: AlignedLine, query: Sequenced, target: Sequenced
+) -> tuple[NDArray[np.generic], ...]:
+    """Along a line in one part: values, the highest value at other moments, whether there are other moments, the
+    highest value of each target frame, and whether a row is highest on the line."""
+    inside = line.columns >= 0
+    rows, columns = line.rows[inside] - part.first_row, line.columns[inside] - part.first_column
+    similarity = part.similarity[rows]
+    times = target.times[part.first_column : part.first_column + part.similarity.shape[1]]
+    far = np.abs(times[None] - times[columns][:, None]) > _NEARBY * max(1.0, abs(line.speed))
+    return (
+        part.similarity[rows, columns],
+        np.where(far, similarity, -1.0).max(axis=1),
+        far.any(axis=1),
+        part.similarity[:, np.unique(columns)].max(axis=0),
+        np.abs(times[similarity.argmax(axis=1)] - times[columns]) <= _NEARBY / 2,
+    )
+
+
+def _describe_changes(query: Vectors, target: Vectors) -> dict[str, float]:
     """How much each side changes along the line, and whether they change at the same moments and as much."""
     picked = np.unique(np.linspace(0, len(query) - 1, _PAIRS).astype(np.intp))
     first, second = np.triu_indices(len(picked), 1)
@@ -181,7 +269,3 @@ def _of_changes(query: Vectors, target: Vectors) -> dict[str, float]:
         "changes agree": agree,
         "changes differ": float(np.abs(own - other).mean()),
     }
-
-
-def _period(times: NDArray[np.float64]) -> float:
-    return float(np.median(np.diff(times))) if len(times) > 1 else 1.0

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from vidkin._base.arguments import check_constructor
 from vidkin.errors import InvalidArgumentError
 
-__all__ = ["Pose"]
+__all__ = ["PLAIN", "WHOLE", "Box", "Pose"]
 
 Box = tuple[float, float, float, float]
+"""Left, top, right and bottom, as shares of the sides of a frame."""
+WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
+"""The whole frame."""
 
 
 @check_constructor
@@ -54,3 +57,7 @@ class Pose:
         for _ in range(self.quarter):
             left, top, right, bottom = 1 - bottom, left, 1 - top, right
         return (1 - right, top, 1 - left, bottom) if self.flip else (left, top, right, bottom)
+
+
+PLAIN = Pose()
+"""As it is."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import read_json
 from vidkin.errors import InvalidArgumentError
-from vidkin.match.measure import NUMBERS
+from vidkin.match.measure import NUMBERS, Measured
 
 __all__ = ["Verifier", "read_verifier"]
 
@@ -68,8 +68,12 @@ class Verifier:
         if knots[-1].tolist() != [1, 1]:
             raise InvalidArgumentError("knots must end at 1, 1")
 
-    def score(self, numbers: Floats) -> NDArray[np.float64]:
-        """[...] scores in [0, 1] of numbers [..., F]: .7 and more is a copy, below .2 nothing in common."""
+    def score(self, measured: Measured) -> float:
+        """Score in [0, 1] of a comparison: .7 and more is a copy, below .2 nothing in common."""
+        return float(self.score_numbers(measured.numbers)) if measured.lines else 0.0
+
+    def score_numbers(self, numbers: Floats) -> NDArray[np.float64]:
+        """[...] scores of the numbers [..., F] of many comparisons, whether they have lines or not."""
         scaled = np.clip((numbers - self.mean) / self.deviation, -_MAX_DEVIATIONS, _MAX_DEVIATIONS)
         units = np.tanh(scaled @ self.hidden.T + self.hidden_bias)
         raw = 1.0 / (1.0 + np.exp(-np.clip((units @ self.out + self.out_bias).astype(np.float64), -40, 40)))

@@ -1,4 +1,4 @@
-"""Videos in three levels for the verifier: copies in all edits, other footage of the same scene, and strangers."""
+"""Videos for the verifier: a training part of its own, and the two halves of the copy benchmark to measure on."""
 
 from __future__ import annotations
 
@@ -6,37 +6,85 @@ from pathlib import Path
 from typing import Literal
 
 from vidkin._base.values import read_json
+from vidkin_research.copies.edits import EDITS
 from vidkin_research.copies.halves import find_divided_recordings
-from vidkin_research.copies.recordings import Recording, find_recordings
+from vidkin_research.copies.material import DISTRACTOR, CopyMaterial, GalleryVideo, make_copies
+from vidkin_research.copies.recordings import ClipSize, Recording, find_recordings
 from vidkin_research.frame_encoder.held_back import is_held_back_clip
 
-__all__ = ["Half", "find_material"]
+__all__ = ["MEASURED_SIZE", "SHORTEST_SOURCE", "Part", "find_material", "make_material"]
 
-Half = Literal["development", "held-back"]
+Part = Literal["training", "development", "held-back"]
 
-# Of the clips that a half may use, every so many is a source of copies; the others are strangers.
-_SOURCE_STEP = {"development": 5, "held-back": 3}
+SHORTEST_SOURCE = 3.8
+"""Seconds of the shortest recording that copies are made of, as `choose_queries` has it."""
+# Recordings of `clips` that training copies are made of.
+_TRAINING_SOURCES = 32
+# Every query is edited in a quarter of the kinds: more queries say more than more kinds of each.
+_TRAINING_SHARES = 4
+# Two queries of a long recording are two moments of one camera: the middle level.
+_TRAINING_SIZE = ClipSize(seconds=4.0, clips=2, short_side=240, rate=4.0)
+# Of the videos of `labeled`, every so many is unrelated footage in training, and the one after it in development.
+_LABELED_STEP = 4
+MEASURED_SIZE = ClipSize(seconds=4.0, clips=1, short_side=240, rate=4.0, recordings=6)
+"""The copies that the frame encoder is measured on, too."""
 
 
-def find_material(data: Path, half: Half) -> tuple[list[Recording], list[Recording]]:
-    """The recordings that copies are made of, and the videos that none is made of.
+def find_material(data: Path, part: Part) -> tuple[list[Recording], list[Recording]]:
+    """The recordings that copies are made of, and the unrelated videos to search among.
 
-    Sources are the half of `copy_halves.HALVES` and some of the scenes of ``clips``, which are held back by scene as in
-    training the frame encoder; strangers are the other clips of these scenes, and, held back, the edited films.
+    No recording is in two parts. Copies are made of scenes of ``clips`` for training, and of the two halves of
+    `copy_halves.HALVES` to measure on. Unrelated are, in training, the other clips of these scenes and some
+    videos of ``labelled`` (skies and turntables, which resemble each other); on the development half other videos
+    of ``labelled``; on the held-back half the scenes of ``clips`` that training the frame encoder never saw, and the
+    edited films.
 
     Args:
         data: The measurement data.
-        half: To develop on, or held back.
+        part: To train on, to develop on, or held back.
     """
+    if part == "development":
+        return find_divided_recordings(data / "videos", part), _labeled(data)[1::_LABELED_STEP]
     scenes = read_json(data / "clips" / "clips.json")
     clips = []
     for recording in find_recordings(data / "clips"):
         scene = int(scenes[recording.path.name]["scene"])
-        if is_held_back_clip(scene) == (half == "held-back"):
+        if is_held_back_clip(scene) == (part == "held-back"):
             clips.append(Recording(recording.path, f"clip {recording.path.stem}", f"scene {scene}", recording.duration))
-    sources = find_divided_recordings(data / "videos", half) + clips[:: _SOURCE_STEP[half]]
+    if part == "held-back":
+        return find_divided_recordings(data / "videos", part), [*clips, *find_recordings(data / "shots")]
+    sources = [recording for recording in clips if recording.duration >= SHORTEST_SOURCE][:_TRAINING_SOURCES]
     taken = {recording.path for recording in sources}
-    strangers = [recording for recording in clips if recording.path not in taken]
-    if half == "held-back":
-        strangers += find_recordings(data / "shots")
-    return sources, strangers
+    others = [recording for recording in clips if recording.path not in taken]
+    return sources, others + _labeled(data)[::_LABELED_STEP]
+
+
+def make_material(data: Path, part: Part, work: Path) -> CopyMaterial:
+    """Queries, copies and unrelated videos of a part; files that are there are used again.
+
+    Args:
+        data: The measurement data.
+        part: To train on, to develop on, or held back.
+        work: Folder of the copies.
+    """
+    sources, others = find_material(data, part)
+    unrelated = tuple(GalleryVideo(each.path, each.family, each.scene, DISTRACTOR) for each in others)
+    if part != "training":
+        made = [make_copies(sources, work, MEASURED_SIZE)]
+    else:
+        kinds, shares = list(EDITS), _TRAINING_SHARES
+        made = [
+            make_copies(sources[share::shares], work, _TRAINING_SIZE, edits=kinds[share::shares])
+            for share in range(shares)
+        ]
+    queries = tuple(query for each in made for query in each.queries)
+    return CopyMaterial(queries, (*(video for each in made for video in each.gallery), *unrelated))
+
+
+def _labeled(data: Path) -> list[Recording]:
+    """Skies and turntables; those of one class and object may show one place."""
+    return [
+        Recording(each.path, str(each.path), "/".join(each.path.parts[-3:-1]), each.duration)
+        for folder in ("aerial", "fruit")
+        for each in find_recordings(data / "labelled" / folder)
+    ]

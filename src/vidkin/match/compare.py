@@ -1,0 +1,145 @@
+"""One comparison of two videos: the map of their frames near the offsets voted for, its lines, and their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vidkin.errors import InvalidArgumentError
+from vidkin.match.frame_map import frame_map
+from vidkin.match.lines import MAX_GAP, AlignedLine, find_lines
+from vidkin.match.measure import Chain, Measured, Part, Sequenced, measure_numbers
+from vidkin.match.pose import PLAIN, WHOLE, Box, Pose
+
+__all__ = ["MIN_SIMILARITY", "Window", "compare"]
+
+MIN_SIMILARITY = 0.25
+"""Calibrated similarity from which on two frames speak for a match: that of unrelated frames lies around 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Frames of a query and of a target that are compared with each other.
+
+    Attributes:
+        query_first, query_end: Positions of the first frame and of one past the last.
+        target_first, target_end: The same in the target.
+    """
+
+    query_first: int
+    query_end: int
+    target_first: int
+    target_end: int
+
+
+def compare(
+    query: Sequenced,
+    target: Sequenced,
+    pose: Pose = PLAIN,
+    near: Sequence[Window] | None = None,
+    *,
+    box: Box = WHOLE,
+) -> Measured:
+    """Compare two videos.
+
+    Args:
+        query: Frames of a video, already in the pose.
+        target: Frames of another one.
+        pose: The pose of the query's frames.
+        near: Where to look, see :func:`shortlist`, so that the cost does not grow with the length of the files; lines
+            that continue in the next window are joined. None compares every frame with every frame.
+        box: The part of the query's frames that the vectors describe.
+
+    Raises:
+        InvalidArgumentError: A video has no frames, or a window is empty or outside of the videos.
+    """
+    if not len(query) or not len(target):
+        raise InvalidArgumentError(f"both videos must have frames, got {len(query)} and {len(target)}")
+    parts: list[Part] = []
+    pieces: list[tuple[Part, AlignedLine]] = []
+    for window in near if near is not None else (Window(0, len(query), 0, len(target)),):
+        is_inside = window.query_end <= len(query) and window.target_end <= len(target)
+        if not (
+            is_inside and 0 <= window.query_first < window.query_end and 0 <= window.target_first < window.target_end
+        ):
+            raise InvalidArgumentError(f"{window} must lie in {len(query)} and {len(target)} frames")
+        part, lines = _compare_window(query, target, window)
+        parts.append(part)
+        pieces += [(part, line) for line in lines]
+    chains = _join(pieces, query, target)
+    return Measured(
+        tuple(chain.line for chain in chains),
+        tuple(_mean_similarity(chain) for chain in chains),
+        measure_numbers(parts, chains, query, target, pose=pose, box=box),
+        pose,
+        box,
+        sum(part.similarity.size for part in parts),
+    )
+
+
+def _compare_window(query: Sequenced, target: Sequenced, window: Window) -> tuple[Part, list[AlignedLine]]:
+    """The map in a window, and its lines in positions of the whole videos."""
+    some = query.cut(window.query_first, window.query_end)
+    other = target.cut(window.target_first, window.target_end)
+    similarity = frame_map(some.vectors, other.vectors, some.levels, other.levels)
+    weights = np.minimum(some.information[:, None], other.information[None])
+    above = similarity - np.float32(MIN_SIMILARITY)
+    evidence = above * np.where(above > 0, weights, np.float32(1.0))
+    lines = [
+        AlignedLine(
+            line.speed,
+            line.offset,
+            line.rows + window.query_first,
+            np.where(line.columns >= 0, line.columns + window.target_first, -1),
+            line.evidence,
+        )
+        for line in find_lines(evidence, some.times, other.times)
+    ]
+    return Part(similarity, window.query_first, window.target_first), lines
+
+
+def _join(pieces: Sequence[tuple[Part, AlignedLine]], query: Sequenced, target: Sequenced) -> list[Chain]:
+    """Lines, strongest first, those that continue each other in neighboring windows joined."""
+    chains: list[list[tuple[Part, AlignedLine]]] = []
+    for part, line in sorted(pieces, key=lambda piece: int(piece[1].rows[0])):
+        for chain in chains:
+            if chain[-1][0] is not part and _continues(chain[-1][1], line, query, target):
+                chain.append((part, line))
+                break
+        else:
+            chains.append([(part, line)])
+    joined = [Chain(_as_one_line([line for _, line in chain], query, target), tuple(chain)) for chain in chains]
+    return sorted(joined, key=lambda chain: -chain.line.evidence)
+
+
+def _continues(line: AlignedLine, after: AlignedLine, query: Sequenced, target: Sequenced) -> bool:
+    start = float(query.times[after.rows[0]])
+    if not 0 < start - query.times[line.rows[-1]] <= MAX_GAP + query.period or line.speed * after.speed < 0:
+        return False
+    expected, actual = (each.offset + each.speed * start for each in (line, after))
+    # The fit of either line may be off by a frame.
+    return abs(expected - actual) <= 2 * max(query.period, target.period)
+
+
+def _as_one_line(lines: Sequence[AlignedLine], query: Sequenced, target: Sequenced) -> AlignedLine:
+    if len(lines) == 1:
+        return lines[0]
+    rows = np.concatenate([line.rows for line in lines])
+    columns = np.concatenate([line.columns for line in lines])
+    speed, offset = lines[0].speed, lines[0].offset
+    if any(line.speed != 1.0 for line in lines):
+        inside = columns >= 0
+        speed, offset = (
+            float(value) for value in np.polyfit(query.times[rows[inside]], target.times[columns[inside]], 1)
+        )
+    return AlignedLine(speed, offset, rows, columns, sum(line.evidence for line in lines))
+
+
+def _mean_similarity(chain: Chain) -> float:
+    values = []
+    for part, line in chain.pieces:
+        inside = line.columns >= 0
+        values.append(part.similarity[line.rows[inside] - part.first_row, line.columns[inside] - part.first_column])
+    return float(np.concatenate(values).mean())

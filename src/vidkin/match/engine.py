@@ -1,0 +1,190 @@
+"""Which videos of a collection match which queries, where, and how surely: shortlist, comparison, verifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin._base.values import check_at_least, check_choice
+from vidkin.match.compare import compare
+from vidkin.match.frame_map import Vectors, levels
+from vidkin.match.lines import AlignedLine
+from vidkin.match.measure import Measured, Sequenced
+from vidkin.match.pose import PLAIN, WHOLE, Box, Pose
+from vidkin.match.shortlist import Gallery, shortlist, with_usual
+from vidkin.match.verify import Verifier
+
+__all__ = ["Edge", "Effort", "Engine", "Query", "Segment", "View", "sequence"]
+
+Effort = Literal["stored", "reread"]
+
+# Edges with a lower score say nothing: a tenth of what unrelated videos may have.
+_MIN_SCORE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of a query and the stretch of a target that shows it.
+
+    Attributes:
+        query_start, query_end: Seconds in the query.
+        target_start, target_end: Seconds in the target.
+        score: Mean calibrated similarity of the frames, in [0, 1].
+        speed: Seconds of target per second of query; negative where the target runs backwards.
+        pose: The pose that brings the query into the orientation of the target.
+        query_box, target_box: The parts of the frames that match.
+    """
+
+    query_start: float
+    query_end: float
+    target_start: float
+    target_end: float
+    score: float
+    speed: float
+    pose: Pose
+    query_box: Box = WHOLE
+    target_box: Box = WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A match of two videos.
+
+    Attributes:
+        a: Position of the query.
+        b: Position of the video in the gallery.
+        pose: The pose of the query in which they match.
+        segments: Where they match, strongest first.
+        score: Probability of shared footage: .7 and more is a copy, below .2 nothing in common.
+    """
+
+    a: int
+    b: int
+    pose: Pose
+    segments: tuple[Segment, ...]
+    score: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A query's frames in another pose, or a part of them.
+
+    Attributes:
+        pose: The pose that the frames were given.
+        box: The part of the frames, in the query's own orientation.
+        frames: The vectors of these frames.
+    """
+
+    pose: Pose
+    box: Box
+    frames: Sequenced
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """A video to find.
+
+    Attributes:
+        frames: Its vectors, as an index stores them.
+        reread: Function that reads the file again and returns other views of it; None where there is no file.
+    """
+
+    frames: Sequenced
+    reread: Callable[[], Sequence[View]] | None = None
+
+
+def sequence(
+    vectors: Vectors,
+    times: Sequence[float] | NDArray[np.float64],
+    cohort: Vectors,
+    information: NDArray[np.float32] | None = None,
+) -> Sequenced:
+    """Frames for a comparison.
+
+    Args:
+        vectors: [T, D] unit vectors.
+        times: [T] seconds, increasing.
+        cohort: [N, D] vectors of unrelated frames by the same extractor.
+        information: [T] in [0, 1]; None weighs all frames alike.
+    """
+    exact = np.asarray(vectors, np.float32)
+    ones = np.ones(len(exact), np.float32)
+    own = levels(exact, cohort) if len(exact) else ones
+    return Sequenced(exact, np.asarray(times, np.float64), own, ones if information is None else information)
+
+
+class Engine:
+    """Finds matches.
+
+    Args:
+        verifier: Turns the numbers of a comparison into a score.
+        candidates: Videos that each view of a query is compared with, at most.
+    """
+
+    def __init__(self, verifier: Verifier, *, candidates: int = 100) -> None:
+        check_at_least(1, candidates=candidates)
+        self._verifier, self._candidates = verifier, candidates
+
+    def match(self, queries: Iterable[Query], gallery: Gallery, *, effort: Effort = "stored") -> Iterator[Edge]:
+        """Matches of each query in turn, best first.
+
+        Args:
+            queries: Videos to find.
+            gallery: Where to look.
+            effort: ``"stored"`` compares the stored vectors; ``"reread"`` also the views that a query's file gives.
+        """
+        check_choice("effort", effort, get_args(Effort))
+        for number, query in enumerate(queries):
+            best: dict[int, tuple[float, Measured]] = {}
+            for view in self._views(query, effort):
+                for video, measured in self.compare_view(view, gallery):
+                    score = self._verifier.score(measured)
+                    if score >= _MIN_SCORE and (video not in best or score > best[video][0]):
+                        best[video] = score, measured
+            for video, (score, measured) in sorted(best.items(), key=lambda item: (-item[1][0], item[0])):
+                yield _edge(number, video, score, measured, query.frames, gallery.videos[video])
+
+    def compare_view(self, view: View, gallery: Gallery) -> Iterator[tuple[int, Measured]]:
+        """Comparisons of a view of a query with its candidates: (position in the gallery, comparison)."""
+        if not len(view.frames):
+            return
+        frames = with_usual(view.frames, gallery)
+        for candidate in shortlist(gallery, frames, self._candidates):
+            target = gallery.videos[candidate.video]
+            measured = compare(frames, target, view.pose, candidate.windows, box=view.box)
+            if measured.lines:
+                yield candidate.video, measured
+
+    def _views(self, query: Query, effort: Effort) -> Iterator[View]:
+        yield View(PLAIN, WHOLE, query.frames)
+        if effort == "reread" and query.reread is not None:
+            yield from query.reread()
+
+
+def _edge(number: int, video: int, score: float, measured: Measured, query: Sequenced, target: Sequenced) -> Edge:
+    segments = tuple(
+        _segment(line, similarity, measured, query, target)
+        for line, similarity in zip(measured.lines, measured.similarities, strict=True)
+    )
+    return Edge(number, video, measured.pose, segments, score)
+
+
+def _segment(line: AlignedLine, similarity: float, measured: Measured, query: Sequenced, target: Sequenced) -> Segment:
+    """A line as times; a frame stays until the next one."""
+    inside = line.columns >= 0
+    rows, columns = line.rows[inside], line.columns[inside]
+    first, last = int(columns.min()), int(columns.max())
+    return Segment(
+        query_start=float(query.times[rows[0]]),
+        query_end=float(query.times[rows[-1]]) + query.period,
+        target_start=float(target.times[first]),
+        target_end=float(target.times[last]) + target.period,
+        score=float(np.clip(similarity, 0.0, 1.0)),
+        speed=line.speed,
+        pose=measured.pose,
+        query_box=measured.box,
+    )

@@ -1,0 +1,59 @@
+"""Footage whose truth is known: vectors that walk at random, and films that are composed of stretches of such walks."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.match import NUMBERS, Sequenced, Verifier, sequence
+
+DIMENSION = 48
+
+
+def walk(seed: int, times: NDArray[np.float64], *, dimension: int = DIMENSION) -> NDArray[np.float32]:
+    """[T, D] unit vectors of one recording at these moments of it: a second later half is new."""
+    random = np.random.default_rng(seed)
+    place = random.standard_normal(dimension)
+    nodes = random.standard_normal((int(times.max()) + 3, dimension))
+    first = times.astype(np.intp)
+    share = (times - first)[:, None]
+    vectors = 0.7 * place + (1 - share) * nodes[first] + share * nodes[first + 1]
+    return unit(vectors)
+
+
+def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+    return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def cohort(dimension: int = DIMENSION) -> NDArray[np.float32]:
+    return unit(np.random.default_rng(99).standard_normal((200, dimension)))
+
+
+def film(
+    *stretches: tuple[int, float, float, float], rate: float = 2.0, noise: float = 0.3, shift: float = 0.0
+) -> Sequenced:
+    """Frames of stretches in their order: recording, its second at the start, seconds, speed of playing.
+
+    Args:
+        stretches: What is shown; a negative speed plays backwards from the second at the start.
+        rate: Frames a second.
+        noise: Length of the random change of each vector, as of an edit.
+        shift: Seconds by which the moments of the first stretch are later than its start, less than a frame.
+    """
+    parts = []
+    for number, (seed, start, seconds, speed) in enumerate(stretches):
+        moments = np.arange(0, seconds, 1 / rate) + (shift if number == 0 else 0.0)
+        parts.append(walk(seed, start + speed * moments))
+    vectors = np.concatenate(parts)
+    random = np.random.default_rng(len(vectors))
+    changed = unit(vectors + noise / np.sqrt(DIMENSION) * random.standard_normal(vectors.shape))
+    return sequence(changed, np.arange(len(changed)) / rate, cohort())
+
+
+def verifier() -> Verifier:
+    """A network that looks at the mean similarity along the best line alone: .05 at .2, .5 at .5, .95 at .8."""
+    hidden = np.zeros((1, len(NUMBERS)), np.float32)
+    hidden[0, NUMBERS.index("excess")] = 4.0
+    zeros, ones = np.zeros(len(NUMBERS), np.float32), np.ones(len(NUMBERS), np.float32)
+    knots = np.array([[0, 0], [1, 1]], np.float32)
+    return Verifier(zeros, ones, hidden, np.array([-2.0], np.float32), np.array([3.5], np.float32), 0.0, knots)

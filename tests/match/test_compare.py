@@ -1,0 +1,156 @@
+"""Comparisons say which stretch is shown where, how fast and in which direction, and what speaks for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.match.footage import DIMENSION, cohort, film, unit, walk
+from vidkin.errors import InvalidArgumentError
+from vidkin.match import NUMBERS, Gallery, Measured, Pose, Sequenced, Window, compare, sequence, shortlist
+
+
+def numbers_of(measured: Measured) -> dict[str, float]:
+    return dict(zip(NUMBERS, measured.numbers.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("speed", [0.5, 0.8, 1 / 1.05, 1 / 1.04, 1.04, 1.05, 1.25, 2.0, 2.5])
+def test_another_speed_of_unaltered_footage_is_said(speed: float) -> None:
+    query = film((1, 20, 40, speed), noise=0.1)
+    (line, *_) = compare(query, film((2, 0, 30, 1), (1, 0, 160, 1), noise=0.1)).lines
+    assert line.speed == pytest.approx(speed, rel=0.01)
+    assert line.offset == pytest.approx(30 + 20, abs=0.3)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.4, 0.8])
+@pytest.mark.parametrize("shift", [0.0, 0.13, 0.25, 0.38])
+@pytest.mark.parametrize("seconds", [5, 12, 40])
+def test_the_same_speed_is_said_to_be_exactly_one(noise: float, shift: float, seconds: float) -> None:
+    query = film((1, 20, seconds, 1), noise=noise, shift=shift)
+    (line, *_) = compare(query, film((2, 0, 9, 1), (1, 0, 80, 1), noise=noise)).lines
+    assert line.speed == 1.0
+    assert line.offset == pytest.approx(29 + shift, abs=0.5)
+
+
+def test_footage_in_another_order_is_found_piece_by_piece() -> None:
+    query = film((1, 0, 36, 1))
+    target = film((1, 24, 12, 1), (1, 12, 12, 1), (1, 0, 12, 1))
+    lines = sorted(compare(query, target).lines[:3], key=lambda line: int(line.rows[0]))
+    assert [round(line.offset) for line in lines] == [24, 0, -24]
+    assert [line.speed for line in lines] == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("speed", [1.0, 1.5])
+def test_footage_that_runs_backwards_is_found_and_said(speed: float) -> None:
+    query = film((1, 10, 20, 1))
+    measured = compare(query, film((2, 0, 15, 1), (1, 40, 38 / speed, -speed)))
+    (line, *_) = measured.lines
+    assert line.speed == pytest.approx(-1 / speed, rel=0.02)
+    assert numbers_of(measured)["backwards"] == 1.0
+    assert len(line) >= 38
+    shown = 15 + (40 - (10 + query.times[line.rows])) / speed
+    assert np.abs(np.arange(200)[line.columns] / 2 - shown).max() <= 0.5
+
+
+def test_still_footage_runs_forwards_at_speed_one() -> None:
+    query = film((1, 5, 20, 0.0), noise=0.0)
+    (line, *_) = compare(query, film((2, 0, 10, 1), (1, 5, 30, 0.0), noise=0.0)).lines
+    assert line.speed == 1.0
+
+
+def test_a_pose_is_reported_with_what_was_compared_in_it() -> None:
+    measured = compare(film((1, 0, 10, 1)), film((1, 0, 10, 1)), Pose(flip=True))
+    assert measured.pose == Pose(flip=True)
+    assert numbers_of(measured)["pose"] == 1.0
+
+
+def test_unrelated_videos_that_both_stand_still_are_told_from_a_copy() -> None:
+    """Two cards resemble each other all along; a copy does so at its own moments only."""
+    card, other = walk(3, np.zeros(1)), walk(4, np.zeros(1))
+    near = unit(card + 0.9 * other)
+
+    def stand(vector: np.ndarray) -> Sequenced:
+        return sequence(np.repeat(vector, 24, axis=0), np.arange(24) / 2, cohort())
+
+    still = numbers_of(compare(stand(card), stand(near)))
+    moving = numbers_of(compare(film((1, 0, 12, 1)), film((1, 0, 12, 1))))
+    assert still["excess"] > 0.5
+    assert (still["query still"], still["target still"]) == pytest.approx((1.0, 1.0), abs=1e-5)
+    assert still["sharpness"] == pytest.approx(0.0, abs=1e-5)
+    assert moving["query still"] < 0.6
+    assert moving["sharpness"] > 0.4
+    assert moving["changes agree"] > 0.8
+
+
+def test_likeness_to_everything_is_no_margin() -> None:
+    """A collection whose videos all resemble the query, as night cameras do, leaves no margin for one of them."""
+    query = film((1, 0, 10, 1))
+    target = film((1, 0, 10, 1), noise=2.0)
+    likes = [
+        sequence(unit(query.vectors + 0.8 * walk(seed, query.times)), query.times, cohort()) for seed in range(10, 40)
+    ]
+    others = [film((seed, 0, 10, 1)) for seed in range(10, 40)]
+    margins = []
+    for videos in (likes, others):
+        usual = Gallery(videos).usual(query.vectors)
+        assert usual is not None
+        known = Sequenced(query.vectors, query.times, query.levels, query.information, usual)
+        margins.append(numbers_of(compare(known, target))["margin"])
+    assert margins[0] < 0.1
+    assert margins[1] > 0.3
+
+
+def test_the_cost_does_not_grow_with_the_length_of_the_file() -> None:
+    query = film((1, 40, 12, 1))
+    cells, offsets = [], []
+    for minutes in (60, 240):
+        target = film((2, 0, 1000, 1), (1, 0, 120, 1), (3, 0, minutes * 60 - 1120, 1))
+        (candidate,) = shortlist(Gallery([target]), query, 5)
+        assert candidate.windows is not None
+        measured = compare(query, target, near=candidate.windows)
+        cells.append(measured.cells)
+        offsets.append(measured.lines[0].offset)
+    assert offsets == pytest.approx([1040, 1040], abs=0.2)
+    assert max(cells) <= 1.1 * min(cells)
+    assert max(cells) < len(query) * 7200 / 20
+
+
+@pytest.mark.parametrize("speed", [1.0, 1.04, 2.0])
+def test_a_stretch_that_spans_many_windows_is_one_line(speed: float) -> None:
+    query = film((1, 0, 200, speed))
+    target = film((2, 0, 200, 1), (1, 0, 410, 1), (3, 0, 200, 1))
+    (candidate,) = shortlist(Gallery([target]), query, 5)
+    assert candidate.windows is not None
+    assert len(candidate.windows) > 3
+    measured = compare(query, target, near=candidate.windows)
+    (line, *_) = measured.lines
+    assert len(line) >= len(query) - 4
+    assert line.speed == pytest.approx(speed, rel=1e-3) if speed != 1.0 else line.speed == 1.0
+    assert numbers_of(measured)["query coverage"] > 0.98
+    assert measured.cells < len(query) * len(target) / 2
+
+
+def test_numbers_near_the_offset_are_those_of_the_whole_map() -> None:
+    query = film((1, 40, 12, 1))
+    target = film((2, 0, 100, 1), (1, 0, 120, 1))
+    whole = numbers_of(compare(query, target))
+    near = numbers_of(compare(query, target, near=[Window(0, len(query), 220, 380)]))
+    assert near.keys() == whole.keys()
+    # The best frame elsewhere may lie outside of the window; everything along the line is the same.
+    free = {"best mean", "best high", "elsewhere", "sharpness", "off line", "on line", "lines", "second"}
+    for name in whole.keys() - free:
+        assert near[name] == pytest.approx(whole[name], abs=1e-4), name
+    for name in free - {"lines", "second"}:
+        assert near[name] == pytest.approx(whole[name], abs=0.12), name
+
+
+@pytest.mark.parametrize("window", [Window(0, 99, 0, 4), Window(0, 4, 4, 4), Window(-1, 4, 0, 4)])
+def test_windows_outside_of_the_videos_are_refused(window: Window) -> None:
+    with pytest.raises(InvalidArgumentError, match="must lie in 8 and 8 frames"):
+        compare(film((1, 0, 4, 1)), film((1, 0, 4, 1)), near=[window])
+
+
+def test_videos_without_frames_are_refused() -> None:
+    empty = sequence(np.zeros((0, DIMENSION), np.float32), [], cohort())
+    with pytest.raises(InvalidArgumentError, match="both videos must have frames, got 0 and 8"):
+        compare(empty, film((1, 0, 4, 1)))
