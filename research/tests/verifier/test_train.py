@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -20,14 +21,14 @@ def made_pairs(seed: int = 0, queries: int = 6, videos: int = 90) -> Pairs:
     numbers = random.standard_normal((queries, videos, len(NUMBERS))).astype(np.float32)
     numbers[..., 0] += 2.0 * levels
     numbers[..., 5] += 3.0 * (levels == COPY)
-    return Pairs(numbers, levels, numbers[..., 0] / 8)
+    return Pairs(numbers, np.ones_like(levels, np.bool_), levels, numbers[..., 0] / 8)
 
 
 @pytest.mark.parametrize("loss", get_args(Loss))
 def test_copies_get_higher_scores_than_everything_else(loss: Loss) -> None:
     verifier, provenance = train_verifier(made_pairs(), VerifierSettings(loss=loss, steps=200))
     fresh = made_pairs(seed=1)
-    scores = verifier.score(fresh.numbers)
+    scores = verifier.score_numbers(fresh.numbers)
     copies, others = scores[fresh.levels == COPY], scores[fresh.levels != COPY]
     assert (copies[:, None] > others).mean() > 0.97
     assert provenance["pairs"] == {
@@ -40,9 +41,9 @@ def test_calibration_keeps_the_order_and_puts_strangers_below_a_fifth() -> None:
     pairs = made_pairs()
     verifier, _ = train_verifier(pairs, VerifierSettings(loss="logistic", steps=200))
     again = calibrate(verifier, pairs)
-    first, second = (one.score(pairs.numbers).ravel() for one in (verifier, again))
+    first, second = (one.score_numbers(pairs.numbers).ravel() for one in (verifier, again))
     assert (np.diff(second[np.argsort(first, kind="stable")]) >= -1e-9).all()
-    assert (verifier.score(pairs.numbers)[pairs.levels != COPY] <= 0.2 + 1e-6).mean() > 0.99
+    assert (verifier.score_numbers(pairs.numbers)[pairs.levels != COPY] <= 0.2 + 1e-6).mean() > 0.99
 
 
 def test_the_same_seed_trains_the_same_verifier() -> None:
@@ -54,10 +55,21 @@ def test_the_same_seed_trains_the_same_verifier() -> None:
     assert one.to_dict() != another.to_dict()
 
 
+def test_pairs_that_were_not_compared_teach_nothing() -> None:
+    pairs = made_pairs()
+    random = np.random.default_rng(5)
+    compared = random.random(pairs.levels.shape) < 0.7
+    settings = VerifierSettings(steps=30)
+    noise = np.where(compared[..., None], pairs.numbers, 1e3).astype(np.float32)
+    one, _ = train_verifier(replace(pairs, compared=compared), settings)
+    other, _ = train_verifier(replace(pairs, compared=compared, numbers=noise), settings)
+    assert one.to_dict() == other.to_dict()
+
+
 def test_material_without_copies_is_refused() -> None:
     pairs = made_pairs()
     with pytest.raises(InvalidArgumentError, match="pairs must have copies and strangers"):
-        train_verifier(Pairs(pairs.numbers, np.zeros_like(pairs.levels), pairs.mean_of_best), VerifierSettings())
+        train_verifier(replace(pairs, levels=np.zeros_like(pairs.levels)), VerifierSettings())
 
 
 def test_another_loss_is_refused() -> None:

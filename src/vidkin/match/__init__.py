@@ -1,7 +1,7 @@
 """Which stretches of one video are which stretches of another, in which pose, how surely."""
 
 from vidkin.match.compare import Window, compare
-from vidkin.match.engine import Edge, Effort, Engine, Query, Segment, View, sequence
+from vidkin.match.engine import Edge, Effort, Engine, Query, Segment, View, compare_candidates, sequence
 from vidkin.match.frame_map import frame_map, levels
 from vidkin.match.lines import AlignedLine, find_lines
 from vidkin.match.measure import NUMBERS, Measured, Sequenced
@@ -26,6 +26,7 @@ __all__ = [
     "View",
     "Window",
     "compare",
+    "compare_candidates",
     "find_lines",
     "frame_map",
     "levels",

@@ -18,7 +18,7 @@ from vidkin.match.pose import PLAIN, WHOLE, Box, Pose
 from vidkin.match.shortlist import Gallery, shortlist, with_usual
 from vidkin.match.verify import Verifier
 
-__all__ = ["Edge", "Effort", "Engine", "Query", "Segment", "View", "sequence"]
+__all__ = ["Edge", "Effort", "Engine", "Query", "Segment", "View", "compare_candidates", "sequence"]
 
 Effort = Literal["stored", "reread"]
 
@@ -141,28 +141,32 @@ class Engine:
         for number, query in enumerate(queries):
             best: dict[int, tuple[float, Measured]] = {}
             for view in self._views(query, effort):
-                for video, measured in self.compare_view(view, gallery):
+                for video, measured in compare_candidates(view, gallery, self._candidates):
                     score = self._verifier.score(measured)
                     if score >= _MIN_SCORE and (video not in best or score > best[video][0]):
                         best[video] = score, measured
             for video, (score, measured) in sorted(best.items(), key=lambda item: (-item[1][0], item[0])):
                 yield _edge(number, video, score, measured, query.frames, gallery.videos[video])
 
-    def compare_view(self, view: View, gallery: Gallery) -> Iterator[tuple[int, Measured]]:
-        """Comparisons of a view of a query with its candidates: (position in the gallery, comparison)."""
-        if not len(view.frames):
-            return
-        frames = with_usual(view.frames, gallery)
-        for candidate in shortlist(gallery, frames, self._candidates):
-            target = gallery.videos[candidate.video]
-            measured = compare(frames, target, view.pose, candidate.windows, box=view.box)
-            if measured.lines:
-                yield candidate.video, measured
-
     def _views(self, query: Query, effort: Effort) -> Iterator[View]:
         yield View(PLAIN, WHOLE, query.frames)
         if effort == "reread" and query.reread is not None:
             yield from query.reread()
+
+
+def compare_candidates(view: View, gallery: Gallery, k: int) -> Iterator[tuple[int, Measured]]:
+    """Comparisons of a view of a query with at most ``k`` videos: (position in the gallery, comparison).
+
+    Videos in which no line is found are left out.
+    """
+    if not len(view.frames):
+        return
+    frames = with_usual(view.frames, gallery)
+    for candidate in shortlist(gallery, frames, k):
+        target = gallery.videos[candidate.video]
+        measured = compare(frames, target, view.pose, candidate.windows, box=view.box)
+        if measured.lines:
+            yield candidate.video, measured
 
 
 def _edge(number: int, video: int, score: float, measured: Measured, query: Sequenced, target: Sequenced) -> Edge:

@@ -15,12 +15,14 @@ from vidkin._base.values import read_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.match.measure import NUMBERS, Measured
 
-__all__ = ["Verifier", "read_verifier"]
+__all__ = ["SOFTNESS", "Verifier", "read_verifier"]
 
 Floats = NDArray[np.float32]
 
 # A network of another size is no verifier of ours: files of strangers are bounded.
 _MAX_UNITS, _MAX_KNOTS = 256, 64
+# Outputs are divided by it before the logistic function, so that those of sure copies do not all become 1.
+SOFTNESS = 4.0
 # Numbers far outside of what training saw say no more than its edge.
 _MAX_DEVIATIONS = 6.0
 
@@ -30,7 +32,7 @@ _MAX_DEVIATIONS = 6.0
 class Verifier:
     """A network with one hidden layer over `NUMBERS`, and a monotone calibration of its output.
 
-    ``score = calibrate(sigmoid(out . tanh(hidden @ ((x - mean) / deviation) + hidden_bias) + out_bias))``
+    ``score = calibrate(sigmoid((out . tanh(hidden @ ((x - mean) / deviation) + hidden_bias) + out_bias) / SOFTNESS))``
 
     Attributes:
         mean, deviation: [F] of the numbers in training.
@@ -76,7 +78,8 @@ class Verifier:
         """[...] scores of the numbers [..., F] of many comparisons, whether they have lines or not."""
         scaled = np.clip((numbers - self.mean) / self.deviation, -_MAX_DEVIATIONS, _MAX_DEVIATIONS)
         units = np.tanh(scaled @ self.hidden.T + self.hidden_bias)
-        raw = 1.0 / (1.0 + np.exp(-np.clip((units @ self.out + self.out_bias).astype(np.float64), -40, 40)))
+        outputs = (units @ self.out + self.out_bias).astype(np.float64) / SOFTNESS
+        raw = 1.0 / (1.0 + np.exp(-np.clip(outputs, -40, 40)))
         return np.asarray(np.interp(raw, self.knots[:, 0], self.knots[:, 1]), np.float64)
 
     def to_dict(self) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from typing import Any, get_args
 import torch
 
 from vidkin._base.values import check_at_least
-from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.machine import describe_machine
 from vidkin_research.copies.halves import SMALL, Half, find_divided_recordings
 from vidkin_research.copies.material import make_copies
@@ -94,7 +93,7 @@ def main() -> None:
         export.export_student(run, material.open_material(given.work), given.target, teacher=given.teacher)
     elif given.step == "views":
         pictures_of = material.open_material(given.work)
-        for network in map(_network_of, given.network):
+        for network in map(raw_vectors.parse_network, given.network):
             store = raw_vectors.VectorStore(network, given.work / "measure" / "vectors")
             logging.info("%s: %s", network.name, raw_vectors.measure_views(store, pictures_of))
     elif given.step == "measure":
@@ -107,16 +106,8 @@ def _log_step(step: int, terms: dict[str, float]) -> None:
         logging.info("step %d: %s", step, ", ".join(f"{name} {value:.3f}" for name, value in terms.items()))
 
 
-def _network_of(text: str) -> raw_vectors.Network:
-    name, _, rest = text.partition("=")
-    file, _, side = rest.rpartition("@")
-    if not file or not side.isdecimal():
-        raise InvalidArgumentError(f"--network must be NAME=FILE@SIDE, got {text!r}")
-    return raw_vectors.Network(name, Path(file), int(side))
-
-
 def _measure(given: argparse.Namespace) -> dict[str, Any]:
-    networks = [_network_of(text) for text in given.network]
+    networks = [raw_vectors.parse_network(text) for text in given.network]
     folder = given.work / "measure"
     recordings = find_divided_recordings(given.videos, given.half)
     copies = make_copies(

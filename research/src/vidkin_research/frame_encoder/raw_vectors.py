@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image as PILImage
 
+from vidkin.errors import InvalidArgumentError
 from vidkin.media import read_frames
 from vidkin.media.frames import fit_to_square
 from vidkin_research.copies.edits import EDITS
@@ -36,6 +37,7 @@ __all__ = [
     "measure_speed",
     "measure_views",
     "nearest_within",
+    "parse_network",
 ]
 
 Vectors = NDArray[np.float32]
@@ -75,6 +77,19 @@ class Network:
     def key(self) -> str:
         """Changes with the file and the side, so that stored vectors are never another network's."""
         return hashlib.sha256(self.file.read_bytes() + str(self.side).encode()).hexdigest()[:12]
+
+
+def parse_network(text: str) -> Network:
+    """The network that ``NAME=FILE@SIDE`` names.
+
+    Raises:
+        InvalidArgumentError: The text has another form.
+    """
+    name, _, rest = text.partition("=")
+    file, _, side = rest.rpartition("@")
+    if not file or not side.isdecimal():
+        raise InvalidArgumentError(f"--network must be NAME=FILE@SIDE, got {text!r}")
+    return Network(name, Path(file), int(side))
 
 
 def mean_of_best(query: Vectors, target: Vectors) -> float:

@@ -2,39 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.match import NUMBERS, Sequenced, levels, measure
+from vidkin.match import NUMBERS, Gallery, Pose, Sequenced, View, compare_candidates
 from vidkin_research.copies.material import CopyMaterial
 from vidkin_research.copies.recordings import QueryClip
 from vidkin_research.frame_encoder.raw_vectors import mean_of_best
 
-__all__ = ["COPY", "LEFT_OUT", "SCENE", "STRANGER", "Pairs", "level_of", "measure_pairs"]
+__all__ = [
+    "CANDIDATES",
+    "COPY",
+    "LEFT_OUT",
+    "SCENE",
+    "STRANGER",
+    "Pairs",
+    "count_false",
+    "join_pairs",
+    "level_of",
+    "measure_pairs",
+    "rank_copies",
+]
 
 COPY, SCENE, STRANGER = 2, 1, 0
 """Levels: the same footage, another moment or recording of the same place, nothing in common."""
 LEFT_OUT = -1
 """Other recordings of what a query shows, which may or may not hold its moments."""
+CANDIDATES = 200
+"""Videos that a query is compared with, at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """All pairs of Q queries and G videos.
+    """Pairs of Q queries and G videos.
 
     Attributes:
-        numbers: [Q, G, F] float32, `NUMBERS` of each pair.
+        numbers: [Q, G, F] float32, `NUMBERS` of each pair that was compared, else 0.
+        compared: [Q, G] whether the video was on the query's shortlist and a line was found.
         levels: [Q, G] int8, `COPY`, `SCENE`, `STRANGER` or `LEFT_OUT`.
         mean_of_best: [Q, G] the score without any rule, for comparison.
     """
 
     numbers: NDArray[np.float32]
+    compared: NDArray[np.bool_]
     levels: NDArray[np.int8]
     mean_of_best: NDArray[np.float32]
+
+    def of_queries(self, rows: NDArray[np.intp]) -> Pairs:
+        """The pairs of some queries."""
+        return Pairs(self.numbers[rows], self.compared[rows], self.levels[rows], self.mean_of_best[rows])
+
+
+def join_pairs(parts: Sequence[Pairs]) -> Pairs:
+    """The queries of several measurements with one gallery, one after the other."""
+    return Pairs(
+        np.concatenate([part.numbers for part in parts]),
+        np.concatenate([part.compared for part in parts]),
+        np.concatenate([part.levels for part in parts]),
+        np.concatenate([part.mean_of_best for part in parts]),
+    )
 
 
 def level_of(query: QueryClip, family: str, scene: str, source: QueryClip | None) -> int:
@@ -42,41 +72,72 @@ def level_of(query: QueryClip, family: str, scene: str, source: QueryClip | None
     if source is not None and source.name == query.name:
         return COPY
     if family == query.recording.family:
-        return LEFT_OUT
+        # A copy of another stretch shows another moment of the recording; an unedited recording shows all of it.
+        return LEFT_OUT if source is None else SCENE
     return SCENE if scene == query.recording.scene else STRANGER
 
 
 def measure_pairs(
-    vectors_of: Callable[[Path], tuple[NDArray[np.float32], list[float]]],
+    frames_of: Callable[[Path], Sequenced],
     material: CopyMaterial,
-    cohort: NDArray[np.float32],
     *,
+    candidates: int = CANDIDATES,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Pairs:
-    """Compare every query with every video.
+    """Compare every query with the videos of its shortlist.
 
     Args:
-        vectors_of: Function from a file to the vectors [T, D] of its frames and their T times.
+        frames_of: Function from a file to its frames.
         material: Queries and gallery.
-        cohort: [N, D] vectors of unrelated frames, for levels.
+        candidates: Videos that a query is compared with, at most.
         on_progress: Callback that receives the queries compared and their number.
     """
-
-    def read(path: Path) -> Sequenced:
-        vectors, times = vectors_of(path)
-        vectors = vectors.astype(np.float32)
-        return Sequenced(vectors, np.array(times), levels(vectors, cohort), np.ones(len(vectors), np.float32))
-
-    gallery = [read(video.path) for video in material.gallery]
-    shape = len(material.queries), len(gallery)
+    videos = [frames_of(video.path) for video in material.gallery]
+    gallery = Gallery(videos)
+    shape = len(material.queries), len(videos)
     numbers = np.zeros((*shape, len(NUMBERS)), np.float32)
-    kinds, means = np.zeros(shape, np.int8), np.zeros(shape, np.float32)
+    compared, kinds = np.zeros(shape, np.bool_), np.zeros(shape, np.int8)
+    means = np.zeros(shape, np.float32)
     for row, query in enumerate(material.queries):
-        frames = read(query.path)
-        for column, (video, other) in enumerate(zip(material.gallery, gallery, strict=True)):
-            numbers[row, column] = measure(frames, other).numbers
-            means[row, column] = mean_of_best(frames.vectors, other.vectors)
+        frames = frames_of(query.path)
+        for column, measured in compare_candidates(View(Pose(), (0, 0, 1, 1), frames), gallery, candidates):
+            numbers[row, column], compared[row, column] = measured.numbers, True
+        for column, video in enumerate(material.gallery):
+            means[row, column] = mean_of_best(frames.vectors, videos[column].vectors)
             kinds[row, column] = level_of(query, video.family, video.scene, video.source)
         if on_progress is not None:
             on_progress(row + 1, shape[0])
-    return Pairs(numbers, kinds, means)
+    return Pairs(numbers, compared, kinds, means)
+
+
+def rank_copies(scores: NDArray[np.floating], levels: NDArray[np.int8]) -> dict[str, float]:
+    """mAP over the queries and micro-AP over all pairs; equal scores rank in the order of the videos."""
+    rows = [
+        _average_precision(score[level != LEFT_OUT], level[level != LEFT_OUT] == COPY)
+        for score, level in zip(scores, levels, strict=True)
+        if (level == COPY).any()
+    ]
+    known = levels != LEFT_OUT
+    return {
+        "map": round(float(np.mean(rows)), 4),
+        "micro_ap": round(_average_precision(scores[known], levels[known] == COPY), 4),
+    }
+
+
+def count_false(scores: NDArray[np.floating], levels: NDArray[np.int8]) -> dict[str, int]:
+    """How many strangers reach .2, and how many other moments of one place reach .7."""
+    strangers, scenes, copies = (scores[levels == level] for level in (STRANGER, SCENE, COPY))
+    return {
+        "strangers": len(strangers),
+        "strangers at .2": int((strangers >= 0.2).sum()),
+        "other moments": len(scenes),
+        "other moments at .7": int((scenes >= 0.7).sum()),
+        "copies": len(copies),
+        "copies at .2": int((copies >= 0.2).sum()),
+        "copies at .7": int((copies >= 0.7).sum()),
+    }
+
+
+def _average_precision(scores: NDArray[np.floating], relevant: NDArray[np.bool_]) -> float:
+    hits = np.flatnonzero(relevant[np.argsort(-scores, kind="stable")])
+    return float((np.arange(1, len(hits) + 1) / (hits + 1)).mean())

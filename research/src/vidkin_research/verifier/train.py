@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.match import NUMBERS, Verifier
+from vidkin.match.verify import SOFTNESS
 from vidkin.metric.losses import quad_linear_ap_loss, quadlet_loss, radial_loss, triplet_loss
-from vidkin_research.verifier.pairs import COPY, SCENE, STRANGER, Pairs
+from vidkin_research.verifier.pairs import COPY, LEFT_OUT, SCENE, STRANGER, Pairs
 
-__all__ = ["Loss", "VerifierSettings", "calibrate", "train_verifier", "tuple_loss"]
+__all__ = ["Loss", "VerifierSettings", "calibrate", "score_pairs", "train_verifier", "tuple_loss"]
 
 Loss = Literal["quad_linear", "triplet", "quadlet", "radial", "logistic"]
 
@@ -40,18 +41,20 @@ class VerifierSettings:
         queries: In a batch.
         copies, scenes, strangers: Videos of each level for each query in a batch; half of the strangers are those that
             look most like it.
+        tie: Weight of the logistic loss next to the losses on ranks, which say nothing about zero.
         seed: Source of everything random.
     """
 
     loss: Loss = "quad_linear"
     units: int = 16
-    steps: int = 3000
+    steps: int = 1500
     rate: float = 3e-3
     decay: float = 1e-2
     queries: int = 8
     copies: int = 16
     scenes: int = 8
     strangers: int = 48
+    tie: float = 0.3
     seed: int = 58
 
     def __post_init__(self) -> None:
@@ -63,6 +66,8 @@ def train_verifier(
 ) -> tuple[Verifier, dict[str, Any]]:
     """Train on pairs in three levels; returns the verifier and what it was trained with.
 
+    Pairs that were not compared have no numbers and nothing to teach; in calibration they score 0.
+
     Args:
         pairs: The material.
         settings: How.
@@ -71,7 +76,7 @@ def train_verifier(
     Raises:
         InvalidArgumentError: There are no copies or no strangers.
     """
-    known = pairs.numbers[pairs.levels >= STRANGER]
+    known = pairs.numbers[pairs.compared & (pairs.levels >= STRANGER)]
     if not (pairs.levels == COPY).any() or not (pairs.levels == STRANGER).any():
         raise InvalidArgumentError("pairs must have copies and strangers")
     mean, deviation = known.mean(axis=0), known.std(axis=0) + 1e-3
@@ -86,7 +91,7 @@ def train_verifier(
     for step in range(settings.steps):
         rows, columns = draw(random)
         outputs = network(scaled[rows, columns])[..., 0]
-        loss = _loss(outputs, torch.from_numpy(pairs.levels[rows, columns].astype(np.int64)), settings.loss)
+        loss = _loss(outputs, torch.from_numpy(pairs.levels[rows, columns].astype(np.int64)), settings)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -120,13 +125,14 @@ class _Draw:
 
     def __init__(self, pairs: Pairs, settings: VerifierSettings) -> None:
         self._settings = settings
-        self._queries = [row for row, kinds in enumerate(pairs.levels) if (kinds == COPY).any()]
-        self._of = [[np.flatnonzero(kinds == level) for level in range(3)] for kinds in pairs.levels]
+        levels = np.where(pairs.compared, pairs.levels, LEFT_OUT)
+        self._of = [[np.flatnonzero(kinds == level) for level in range(3)] for kinds in levels]
+        self._queries = [row for row, of in enumerate(self._of) if len(of[COPY]) and len(of[STRANGER])]
         # What looks like a copy is drawn more often, by the similarity that knows no rule.
         self._weights = []
         for kinds, similar in zip(self._of, pairs.mean_of_best, strict=True):
             weight = np.exp(6 * (similar[kinds[STRANGER]] - similar.max()))
-            self._weights.append(weight / weight.sum())
+            self._weights.append(weight / max(float(weight.sum()), 1e-9))
 
     def __call__(self, random: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         settings = self._settings
@@ -147,16 +153,16 @@ class _Draw:
         return chosen[:, None], np.stack(columns)
 
 
-def _loss(outputs: Tensor, kinds: Tensor, loss: Loss) -> Tensor:
+def _loss(outputs: Tensor, kinds: Tensor, settings: VerifierSettings) -> Tensor:
     """The loss of the lists of some queries, [Q, N] outputs and levels."""
     is_copy = (kinds == COPY).float()
     logistic = nn.functional.binary_cross_entropy_with_logits(outputs, is_copy)
-    if loss == "logistic":
+    if settings.loss == "logistic":
         return logistic
     # Scores in [-1, 1], as the margins of the losses are meant for cosines and unit vectors.
-    scores = torch.tanh(outputs / 4)
-    if loss != "quad_linear":
-        return tuple_loss(scores, kinds, loss) + 0.3 * logistic
+    scores = torch.tanh(outputs / SOFTNESS)
+    if settings.loss != "quad_linear":
+        return tuple_loss(scores, kinds, settings.loss) + settings.tie * logistic
     relevant = (kinds >= SCENE).float().masked_fill(kinds == COPY, -1.0)
     together = scores.reshape(1, -1)
     return (
@@ -164,7 +170,7 @@ def _loss(outputs: Tensor, kinds: Tensor, loss: Loss) -> Tensor:
         + quad_linear_ap_loss(together, is_copy.reshape(1, -1))
         + quad_linear_ap_loss(scores, relevant)
         # Ranks say nothing about zero: without it, nothing ties the scores of two batches together.
-        + 0.3 * logistic
+        + settings.tie * logistic
     )
 
 
@@ -196,11 +202,14 @@ def tuple_loss(scores: Tensor, kinds: Tensor, loss: Literal["triplet", "quadlet"
 def calibrate(verifier: Verifier, pairs: Pairs) -> Verifier:
     """Give the scores their meaning: all but few strangers below .2, and .7 where nine of ten are copies.
 
-    The curve between is isotonic: it never changes an order.
+    From .7 on there are at most as few other moments of the same place. The curve between is isotonic: it never changes
+    an order.
     """
-    raw = verifier.score(pairs.numbers)
+    raw = score_pairs(verifier, pairs)
     copies, others = raw[pairs.levels == COPY], raw[(pairs.levels == STRANGER) | (pairs.levels == SCENE)]
-    low = float(np.quantile(others, 1 - _FEW))
+    low = float(np.quantile(raw[pairs.levels == STRANGER], 1 - _FEW))
+    scenes = raw[pairs.levels == SCENE]
+    ceiling = float(np.quantile(scenes, 1 - _FEW)) if len(scenes) else low
     outputs = np.concatenate([copies, others])
     is_copy = np.concatenate([np.ones(len(copies)), np.zeros(len(others))])
     # Copies and others count alike, however many there are of each.
@@ -208,14 +217,13 @@ def calibrate(verifier: Verifier, pairs: Pairs) -> Verifier:
     regression = IsotonicRegression(out_of_bounds="clip").fit(outputs, is_copy, sample_weight=weights)
     grid = np.linspace(0, 1, 2001)
     sure = grid[np.flatnonzero(regression.predict(grid) >= 0.9)[:1]]
-    high = max(float(sure[0]) if len(sure) else 1.0, low + 1e-3)
+    # A scene that stands still has no other moments: they do not raise the bar above what half of the copies reach.
+    bar = min(ceiling, float(np.median(copies)))
+    high = max(float(sure[0]) if len(sure) else 1.0, bar, low + 1e-3)
     knots = [(0.0, 0.0), (min(low, 1 - 2e-3), _UNRELATED), (min(high, 1 - 1e-3), _SURE), (1.0, 1.0)]
-    return Verifier(
-        verifier.mean,
-        verifier.deviation,
-        verifier.hidden,
-        verifier.hidden_bias,
-        verifier.out,
-        verifier.out_bias,
-        np.array(knots, np.float32),
-    )
+    return replace(verifier, knots=np.array(knots, np.float32))
+
+
+def score_pairs(verifier: Verifier, pairs: Pairs) -> NDArray[np.float64]:
+    """[Q, G] scores; 0 where a pair was not compared."""
+    return np.where(pairs.compared, verifier.score_numbers(pairs.numbers), 0.0)

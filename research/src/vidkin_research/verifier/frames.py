@@ -1,0 +1,63 @@
+"""Frames of a network for comparisons: its stored vectors at one or two a second, with levels against one cohort."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from vidkin.match import Sequenced, sequence
+from vidkin_research.frame_encoder.material import open_material
+from vidkin_research.frame_encoder.raw_vectors import Vectors, VectorStore
+
+__all__ = ["STORED_RATE", "FrameSource", "read_cohort"]
+
+STORED_RATE = 2.0
+"""Frames a second of the store; fewer are every n-th of them."""
+# Unrelated images that levels are measured against, and how many of them are read at a time.
+_COHORT, _AT_ONCE = 1000, 100
+
+
+class FrameSource:
+    """Frames of videos.
+
+    Args:
+        store: Vectors at `STORED_RATE`.
+        cohort: [N, D] vectors of unrelated images.
+        step: Every how many frames one is taken: 2 for one frame a second.
+    """
+
+    def __init__(self, store: VectorStore, cohort: Vectors, *, step: int = 1) -> None:
+        self._store, self._cohort, self._step = store, cohort, step
+        self._known: dict[Path, Sequenced] = {}
+
+    def __call__(self, path: Path) -> Sequenced:
+        """The frames of a video."""
+        if path not in self._known:
+            vectors, times = self._store.vectors(path)
+            self._known[path] = sequence(vectors[:: self._step], times[:: self._step], self._cohort)
+        return self._known[path]
+
+
+def read_cohort(pictures: Path, folder: Path, store: VectorStore) -> Vectors:
+    """Vectors of images that the frame encoder was trained on, computed once.
+
+    Args:
+        pictures: Work folder of the frame encoder.
+        folder: Where the vectors are kept.
+        store: Computes them.
+    """
+    file = folder / f"cohort_{store.network.key()}.npy"
+    if file.exists():
+        stored: Vectors = np.load(file)
+        return stored
+    random = np.random.default_rng(0)
+    material = open_material(pictures)
+    chosen = np.sort(random.choice(material.training, min(_COHORT, len(material.training)), replace=False)).tolist()
+    parts = [chosen[first : first + _AT_ONCE] for first in range(0, len(chosen), _AT_ONCE)]
+    vectors = np.concatenate(
+        [store.encode([material.pictures[each].read(pictures) for each in part]) for part in parts]
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(file, vectors)
+    return vectors
