@@ -15,8 +15,11 @@ from vidkin.match.pose import PLAIN, WHOLE, Box, Pose
 
 __all__ = ["MIN_SIMILARITY", "Window", "compare"]
 
-MIN_SIMILARITY = 0.25
-"""Calibrated similarity from which on two frames speak for a match: that of unrelated frames lies around 0."""
+MIN_SIMILARITY = 0.05
+"""Calibrated similarity from which on two frames may speak for a match: that of unrelated frames lies around 0."""
+# Where a copy is plain, frames below this do not belong to it; where even the best frames are less similar than twice
+# as much, those that are half as similar as the best ones do.
+_PLAIN_SIMILARITY = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,10 @@ def _compare_window(query: Sequenced, target: Sequenced, window: Window) -> tupl
     other = target.cut(window.target_first, window.target_end)
     similarity = frame_map(some.vectors, other.vectors, some.levels, other.levels)
     weights = np.minimum(some.information[:, None], other.information[None])
-    above = similarity - np.float32(MIN_SIMILARITY)
+    highest = float(similarity.max())
+    if highest <= MIN_SIMILARITY:
+        return Part(similarity, window.query_first, window.target_first), []
+    above = similarity - np.float32(min(_PLAIN_SIMILARITY, highest / 2))
     evidence = above * np.where(above > 0, weights, np.float32(1.0))
     lines = [
         AlignedLine(

@@ -26,6 +26,10 @@ _MISMATCH = np.float32(-0.25)
 _FITTED_SPEEDS = 2
 MAX_GAP = 1.6
 """Seconds without evidence that end a line: nothing is bridged that does not match."""
+# A fit adds at most so much to the evidence of a line of the grid, whose steps are half a frame.
+_MAX_LIFT = 1.25
+# Frames that a speed is fitted to, at least.
+_MIN_FREE = 6
 # A fit is repeated until it no longer finds more evidence, at most this many times.
 _MAX_FITS = 4
 # Lines with a smaller share of the evidence of the strongest one are not looked for.
@@ -56,7 +60,7 @@ class AlignedLine:
 
 @check_arguments
 def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_lines: int = 8) -> list[AlignedLine]:
-    """The lines with the most evidence, strongest first, each without the cells of those before it.
+    """The lines with the most evidence, strongest first, each outside of the stretches of those before it.
 
     A run on a line is the stretch whose sum of evidence, weighted by the seconds that a query frame stays, is largest.
 
@@ -73,8 +77,8 @@ def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_li
     backward = _Search(evidence[:, ::-1].copy(), query_times, -target_times[::-1]) if len(query_times) > 2 else None
     found: list[AlignedLine] = []
     for _ in range(max_lines):
-        line = forward.find()
-        reverse = backward.find() if backward is not None else None
+        line = forward.find(over=_MIN_SHARE * found[0].evidence if found else 0.0)
+        reverse = backward.find(over=line.evidence if line is not None else 0.0) if backward is not None else None
         if reverse is not None:
             reverse = _reversed(reverse, len(target_times))
             if line is None or forward.exceeds(reverse, line):
@@ -119,21 +123,25 @@ class _Search:
         first, last = self._target_times[0] - reach[-1], self._target_times[-1] - reach[0] + self._period
         return np.arange(first, last, self._period / 2)
 
-    def find(self) -> AlignedLine | None:
-        """The best line of what is left."""
+    def find(self, over: float = 0.0) -> AlignedLine | None:
+        """The best line of what is left; None if no fit will lift one above this evidence."""
         sums = np.cumsum(self._along(self._columns) * self._stays, axis=1)
         lowest = np.minimum(np.minimum.accumulate(sums, axis=1)[:, :-1], 0.0)
         before = np.concatenate([np.zeros((len(sums), 1), np.float32), lowest], axis=1)
         gains = (sums - before).max(axis=1)
         of_speeds = np.maximum.reduceat(gains, self._firsts)
+        if _MAX_LIFT * float(of_speeds.max()) <= over:
+            return None
         best: AlignedLine | None = None
         for number in [0, *(1 + np.argsort(-of_speeds[1:])[:_FITTED_SPEEDS]).tolist()]:
-            if of_speeds[number] <= 0:
+            if of_speeds[number] <= 0 or (best is not None and _MAX_LIFT * of_speeds[number] <= best.evidence):
                 continue
             last = self._firsts[number + 1] if number + 1 < len(self._firsts) else len(gains)
             at = self._firsts[number] + int(np.argmax(gains[self._firsts[number] : last]))
             start = float(self._speeds[at]), float(self._all_offsets[at])
             for is_free in (False, True) if number == 0 else (True,):
+                if number == 0 and is_free and best is not None and len(best) < _MIN_FREE:
+                    continue
                 line = self._fitted(*start, is_free)
                 if line is None:
                     continue
@@ -156,11 +164,13 @@ class _Search:
         return float(gain.mean()) > _MIN_ERRORS * float(gain.std()) / np.sqrt(len(gain))
 
     def clear(self, line: AlignedLine) -> None:
-        """Take the cells of a line out of the map, and their neighbors."""
-        for step in (-1, 0, 1):
-            columns = line.columns + step
-            inside = (columns >= 0) & (columns < len(self._target_times))
-            self._left[line.rows[inside], columns[inside]] = -1.0
+        """Take the stretch of the query in the stretch of the target out of the map.
+
+        Footage that stands still is similar in all of it; other lines there would say the same once more.
+        """
+        columns = line.columns[line.columns >= 0]
+        rows = slice(int(line.rows[0]), int(line.rows[-1]) + 1)
+        self._left[rows, max(0, int(columns.min()) - 1) : int(columns.max()) + 2] = -1.0
 
     def _nearest(self, times: Times) -> NDArray[np.intp]:
         """Position of the target frame nearest to each time; -1 beyond the ends."""
@@ -269,7 +279,7 @@ def _regress(
     if total < 1e-3:
         return None
     middle, goal = (weights * times).sum() / total, (weights * peaks).sum() / total
-    if is_free and len(times) >= 6:
+    if is_free and len(times) >= _MIN_FREE:
         spread = (weights * (times - middle) ** 2).sum()
         if spread > 1e-6:
             slope = (weights * (times - middle) * (peaks - goal)).sum() / spread
