@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from vidkin._base.files import write_text
+from vidkin.match import sequence
 from vidkin.rendering.machine import describe_machine
 from vidkin_research.copies.figures import summarize_copies
 from vidkin_research.copies.material import CopyMaterial, make_copies
@@ -25,9 +26,9 @@ from vidkin_research.copies.scores import PairScores
 from vidkin_research.heads import HeadStore
 from vidkin_research.order.encoder import EncoderLoss, Whitening, encode, measure_order, train_encoder, unit_vectors
 from vidkin_research.order.frames import Features, FrameSet, gather_frames
-from vidkin_research.verifier.material import Half, find_material
+from vidkin_research.verifier.material import Half, find_halves
 from vidkin_research.verifier.pairs import SCENE, STRANGER, Pairs, measure_pairs
-from vidkin_research.verifier.train import Loss, VerifierSettings, train_verifier
+from vidkin_research.verifier.train import Loss, VerifierSettings, score_pairs, train_verifier
 
 _RATE = 2.0
 _SIZE = ClipSize(seconds=8.0, clips=1, short_side=240, rate=_RATE, recordings=16)
@@ -86,7 +87,7 @@ def main() -> None:
 
 
 def _material(data: Path, work: Path, half: Half) -> CopyMaterial:
-    sources, strangers = find_material(data, half)
+    sources, strangers = find_halves(data, half)
     copies = make_copies(
         sources,
         work / half,
@@ -118,15 +119,18 @@ def _verifiers(
 ) -> list[dict[str, Any]]:
     chosen = np.random.default_rng(0).choice(len(seen), min(_COHORT, len(seen)), replace=False)
     cohort = unit_vectors(whitening(seen.features[chosen]))
-    pairs = {half: measure_pairs(store.vectors, each, cohort) for half, each in material.items()}
+    pairs = {
+        half: measure_pairs(lambda path: sequence(*store.vectors(path), cohort), each, candidates=len(each.gallery))
+        for half, each in material.items()
+    }
     logger.info("pairs are compared")
     copies, held = material["held-back"], pairs["held-back"]
     rows = [_row("mean of best", [_figures(copies, held, held.mean_of_best, calibrated=False)])]
     for loss in get_args(Loss):
         runs = []
         for seed in range(seeds):
-            verifier, _ = train_verifier(pairs["development"], VerifierSettings(loss=loss, seed=seed))
-            runs.append(_figures(copies, held, verifier.score(held.numbers)))
+            verifier, _ = train_verifier(pairs["development"], VerifierSettings(loss=loss, steps=3000, seed=seed))
+            runs.append(_figures(copies, held, score_pairs(verifier, held)))
         rows.append(_row(loss, runs))
         logger.info("verifier, %s: %s", loss, rows[-1])
     return rows

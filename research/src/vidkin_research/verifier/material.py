@@ -12,12 +12,15 @@ from vidkin_research.copies.material import DISTRACTOR, CopyMaterial, GalleryVid
 from vidkin_research.copies.recordings import ClipSize, Recording, find_recordings
 from vidkin_research.frame_encoder.held_back import is_held_back_clip
 
-__all__ = ["MEASURED_SIZE", "SHORTEST_SOURCE", "Part", "find_material", "make_material"]
+__all__ = ["MEASURED_SIZE", "Half", "Part", "find_halves", "find_material", "make_material"]
 
+Half = Literal["development", "held-back"]
 Part = Literal["training", "development", "held-back"]
 
-SHORTEST_SOURCE = 3.8
-"""Seconds of the shortest recording that copies are made of, as `choose_queries` has it."""
+# Of the clips that a half may use, every so many is a source of copies; the others are strangers.
+_SOURCE_STEP = {"development": 5, "held-back": 3}
+# Seconds of the shortest recording that training copies are made of, as `choose_queries` has it.
+_SHORTEST_SOURCE = 3.8
 # Recordings of `clips` that training copies are made of.
 _TRAINING_SOURCES = 32
 # Every query is edited in a quarter of the kinds: more queries say more than more kinds of each.
@@ -45,15 +48,10 @@ def find_material(data: Path, part: Part) -> tuple[list[Recording], list[Recordi
     """
     if part == "development":
         return find_divided_recordings(data / "videos", part), _labeled(data)[1::_LABELED_STEP]
-    scenes = read_json(data / "clips" / "clips.json")
-    clips = []
-    for recording in find_recordings(data / "clips"):
-        scene = int(scenes[recording.path.name]["scene"])
-        if is_held_back_clip(scene) == (part == "held-back"):
-            clips.append(Recording(recording.path, f"clip {recording.path.stem}", f"scene {scene}", recording.duration))
+    clips = _find_clips(data, is_held_back=part == "held-back")
     if part == "held-back":
         return find_divided_recordings(data / "videos", part), [*clips, *find_recordings(data / "shots")]
-    sources = [recording for recording in clips if recording.duration >= SHORTEST_SOURCE][:_TRAINING_SOURCES]
+    sources = [recording for recording in clips if recording.duration >= _SHORTEST_SOURCE][:_TRAINING_SOURCES]
     taken = {recording.path for recording in sources}
     others = [recording for recording in clips if recording.path not in taken]
     return sources, others + _labeled(data)[::_LABELED_STEP]
@@ -79,6 +77,36 @@ def make_material(data: Path, part: Part, work: Path) -> CopyMaterial:
         ]
     queries = tuple(query for each in made for query in each.queries)
     return CopyMaterial(queries, (*(video for each in made for video in each.gallery), *unrelated))
+
+
+def find_halves(data: Path, half: Half) -> tuple[list[Recording], list[Recording]]:
+    """Recordings and strangers where both halves hold clips too, to train on one half and measure on the other.
+
+    Sources are the half of `copy_halves.HALVES` and some of the scenes of ``clips``, which are held back by scene as in
+    training the frame encoder; strangers are the other clips of these scenes, and, held back, the edited films.
+
+    Args:
+        data: The measurement data.
+        half: To develop on, or held back.
+    """
+    clips = _find_clips(data, is_held_back=half == "held-back")
+    sources = find_divided_recordings(data / "videos", half) + clips[:: _SOURCE_STEP[half]]
+    taken = {recording.path for recording in sources}
+    strangers = [recording for recording in clips if recording.path not in taken]
+    if half == "held-back":
+        strangers += find_recordings(data / "shots")
+    return sources, strangers
+
+
+def _find_clips(data: Path, *, is_held_back: bool) -> list[Recording]:
+    """The clips of scenes that are held back, or of the others."""
+    scenes = read_json(data / "clips" / "clips.json")
+    clips = []
+    for recording in find_recordings(data / "clips"):
+        scene = int(scenes[recording.path.name]["scene"])
+        if is_held_back_clip(scene) == is_held_back:
+            clips.append(Recording(recording.path, f"clip {recording.path.stem}", f"scene {scene}", recording.duration))
+    return clips
 
 
 def _labeled(data: Path) -> list[Recording]:
