@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from vidkin.match import Edge, Engine, Gallery, Query, Sequenced, Verifier, read_verifier, sequence
+from vidkin.match import Edge, Engine, Gallery, Query, Segment, Sequenced, Verifier, read_verifier
 from vidkin.rendering.machine import describe_machine
-from vidkin.similarity import Segment
 from vidkin_research.copies.figures import CopyFigures, summarize_copies
 from vidkin_research.copies.material import DISTRACTOR, CopyMaterial
 from vidkin_research.copies.places import place_segments
@@ -32,6 +31,7 @@ from vidkin_research.frame_encoder.drawn import draw_page
 from vidkin_research.frame_encoder.raw_vectors import VectorStore, mean_of_best, parse_network
 from vidkin_research.verifier.frames import STORED_RATE, FrameSource, read_cohort
 from vidkin_research.verifier.material import make_material
+from vidkin_research.verifier.stills import hold
 
 # Videos of the gallery that are compared, at most.
 _CANDIDATES = 200
@@ -93,7 +93,8 @@ def measure_network(
     raw = np.array([[mean_of_best(query.vectors, video.vectors) for video in videos] for query in queries])
     rows: dict[str, Any] = {"mean of best": describe(summarize_copies("raw", PairScores(raw), material))}
     gallery = Gallery(videos)
-    pages = [draw_still(store, cohort, rate, number) for number in range(_PAGES)]
+    drawn = store.encode([draw_page(np.random.default_rng([7, number])) for number in range(_PAGES)])
+    pages = [hold(vector, _PAGE_SECONDS, rate, cohort) for vector in drawn]
     stretches = cut_stretches(source, material)
     for name, verifier in verifiers.items():
         engine = Engine(verifier, candidates=_CANDIDATES)
@@ -132,10 +133,7 @@ def to_scores(edges: Sequence[Edge], material: CopyMaterial) -> PairScores:
     segments: list[list[tuple[Segment, ...]]] = [[() for _ in material.gallery] for _ in material.queries]
     for edge in edges:
         scores[edge.a, edge.b] = edge.score
-        segments[edge.a][edge.b] = tuple(
-            Segment(each.query_start, each.query_end, each.target_start, each.target_end, each.score, each.speed)
-            for each in edge.segments
-        )
+        segments[edge.a][edge.b] = edge.segments
     return PairScores(scores, segments)
 
 
@@ -184,13 +182,6 @@ def describe_speeds(found: PairScores, material: CopyMaterial) -> dict[str, Any]
         "at other speeds": len(errors),
         "within 5 %": int(sum(error <= 0.05 for error in errors)),
     }
-
-
-def draw_still(store: VectorStore, cohort: np.ndarray, rate: float, number: int) -> Sequenced:
-    """A drawn page that stands still for some seconds."""
-    times = np.arange(0, _PAGE_SECONDS, 1 / rate)
-    vector = store.encode([draw_page(np.random.default_rng([7, number]))])
-    return sequence(np.repeat(vector, len(times), axis=0), times, cohort)
 
 
 def count_strangers(

@@ -19,7 +19,7 @@ SPEED_LIMITS = (0.45, 2.6)
 # are up to half a period apart, which alone moves it by less.
 _OTHER_SPEED = 1.08
 # And its rows must have more evidence by so many standard errors: the best of many speeds gains by chance.
-_MIN_ERRORS = 3.0
+_MIN_ERRORS = 2.0
 # Evidence of a mismatch: cells that were taken out, or lie beyond the end, count as that when two lines are compared.
 _MISMATCH = np.float32(-0.25)
 # Speeds other than 1 whose best line is fitted.

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from vidkin._base.files import write_text
 from vidkin.rendering.machine import describe_machine
 from vidkin_research.copies.material import CopyMaterial
+from vidkin_research.frame_encoder.material import open_material
 from vidkin_research.frame_encoder.raw_vectors import VectorStore, parse_network
 from vidkin_research.verifier.frames import STORED_RATE, FrameSource, read_cohort
 from vidkin_research.verifier.material import make_material
-from vidkin_research.verifier.pairs import Pairs, count_false, join_pairs, measure_pairs, rank_copies
+from vidkin_research.verifier.pairs import Pairs, Stills, count_false, join_pairs, measure_pairs, rank_copies
+from vidkin_research.verifier.stills import encode_stills
 from vidkin_research.verifier.train import Loss, VerifierSettings, score_pairs, train_verifier
 
 logger = logging.getLogger(__name__)
@@ -43,9 +45,15 @@ def main() -> None:
     store = VectorStore(network, given.work / "vectors", rate=STORED_RATE)
     cohort = read_cohort(given.pictures, given.work, store)
     material = make_material(given.data, "training", given.work / "training")
-    pairs = join_pairs([measure_pairs(FrameSource(store, cohort, step=step), material) for step in (1, 2)])
+    stills = encode_stills(store, open_material(given.pictures), given.work)
+    parts = []
+    for step in (1, 2):
+        rate = STORED_RATE / step
+        still = Stills(stills.queries(rate, cohort), stills.videos(rate, cohort), stills.is_copy())
+        parts.append(measure_pairs(FrameSource(store, cohort, step=step), material, stills=still))
+    pairs = join_pairs(parts)
     logger.info("%d queries, %d videos, %d compared", *pairs.levels.shape, int(pairs.compared.sum()))
-    held = np.tile(_is_held(material), 2)
+    held = np.tile(np.concatenate([_is_held(material), np.arange(len(stills.plain)) % _FOLD == 0]), 2)
     rows = _choose(pairs, held, given.losses, given.seeds)
     loss: Loss = max(rows, key=lambda name: rows[name]["micro_ap"])
     verifier, provenance = train_verifier(pairs, VerifierSettings(loss=loss))

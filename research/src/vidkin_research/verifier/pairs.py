@@ -21,6 +21,7 @@ __all__ = [
     "SCENE",
     "STRANGER",
     "Pairs",
+    "Stills",
     "count_false",
     "join_pairs",
     "level_of",
@@ -57,6 +58,21 @@ class Pairs:
         return Pairs(self.numbers[rows], self.compared[rows], self.levels[rows], self.mean_of_best[rows])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Stills:
+    """Queries and videos that stand still.
+
+    Attributes:
+        queries: Frames of Q queries.
+        videos: Frames of G videos.
+        is_copy: [Q, G] which video is a copy of which query; all others are strangers.
+    """
+
+    queries: Sequence[Sequenced]
+    videos: Sequence[Sequenced]
+    is_copy: NDArray[np.bool_]
+
+
 def join_pairs(parts: Sequence[Pairs]) -> Pairs:
     """The queries of several measurements with one gallery, one after the other."""
     return Pairs(
@@ -81,6 +97,7 @@ def measure_pairs(
     frames_of: Callable[[Path], Sequenced],
     material: CopyMaterial,
     *,
+    stills: Stills | None = None,
     candidates: int = CANDIDATES,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Pairs:
@@ -89,25 +106,34 @@ def measure_pairs(
     Args:
         frames_of: Function from a file to its frames.
         material: Queries and gallery.
+        stills: More queries and videos, which have nothing in common with the material.
         candidates: Videos that a query is compared with, at most.
         on_progress: Callback that receives the queries compared and their number.
     """
+    queries = [frames_of(query.path) for query in material.queries]
     videos = [frames_of(video.path) for video in material.gallery]
+    kinds = np.array(
+        [
+            [level_of(query, video.family, video.scene, video.source) for video in material.gallery]
+            for query in material.queries
+        ],
+        np.int8,
+    )
+    if stills is not None:
+        known, kinds = kinds, np.full((len(queries) + len(stills.queries), len(videos) + len(stills.videos)), STRANGER)
+        kinds[: len(queries), : len(videos)] = known
+        kinds[len(queries) :, len(videos) :][stills.is_copy] = COPY
+        queries, videos = [*queries, *stills.queries], [*videos, *stills.videos]
     gallery = Gallery(videos)
-    shape = len(material.queries), len(videos)
-    numbers = np.zeros((*shape, len(NUMBERS)), np.float32)
-    compared, kinds = np.zeros(shape, np.bool_), np.zeros(shape, np.int8)
-    means = np.zeros(shape, np.float32)
-    for row, query in enumerate(material.queries):
-        frames = frames_of(query.path)
+    numbers = np.zeros((*kinds.shape, len(NUMBERS)), np.float32)
+    compared, means = np.zeros(kinds.shape, np.bool_), np.zeros(kinds.shape, np.float32)
+    for row, frames in enumerate(queries):
         for column, measured in compare_candidates(View(Pose(), (0, 0, 1, 1), frames), gallery, candidates):
             numbers[row, column], compared[row, column] = measured.numbers, True
-        for column, video in enumerate(material.gallery):
-            means[row, column] = mean_of_best(frames.vectors, videos[column].vectors)
-            kinds[row, column] = level_of(query, video.family, video.scene, video.source)
+        means[row] = [mean_of_best(frames.vectors, video.vectors) for video in videos]
         if on_progress is not None:
-            on_progress(row + 1, shape[0])
-    return Pairs(numbers, compared, kinds, means)
+            on_progress(row + 1, len(queries))
+    return Pairs(numbers, compared, kinds.astype(np.int8), means)
 
 
 def rank_copies(scores: NDArray[np.floating], levels: NDArray[np.int8]) -> dict[str, float]:

@@ -1,0 +1,88 @@
+"""Pages and photographs that stand still, with edited copies: footage in which only the image itself can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.match import Sequenced, sequence
+from vidkin_research.frame_encoder.drawn import draw_page
+from vidkin_research.frame_encoder.edits import edit_picture
+from vidkin_research.frame_encoder.material import Material
+from vidkin_research.frame_encoder.raw_vectors import Vectors, VectorStore
+
+__all__ = ["StillVectors", "encode_stills", "hold"]
+
+# Drawn pages, photographs of scenes that no encoder here was trained on, and edited copies of each.
+_PAGES, _PHOTOGRAPHS, _COPIES = 40, 40, 5
+# Seconds that a still stands.
+_SECONDS = (1.0, 6.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StillVectors:
+    """Vectors of stills and of their copies.
+
+    Attributes:
+        plain: [N, D] of the images as they are.
+        copies: [N, C, D] of edited copies of each.
+    """
+
+    plain: Vectors
+    copies: Vectors
+
+    def queries(self, rate: float, cohort: Vectors) -> list[Sequenced]:
+        """The images, each for some seconds."""
+        return [
+            hold(vector, seconds, rate, cohort) for vector, seconds in zip(self.plain, self._lengths(0), strict=True)
+        ]
+
+    def videos(self, rate: float, cohort: Vectors) -> list[Sequenced]:
+        """Their copies, those of one image after the other."""
+        vectors = self.copies.reshape(-1, self.copies.shape[-1])
+        return [hold(vector, seconds, rate, cohort) for vector, seconds in zip(vectors, self._lengths(1), strict=True)]
+
+    def is_copy(self) -> NDArray[np.bool_]:
+        """[N, N C] which copy was made of which image."""
+        return np.repeat(np.eye(len(self.plain), dtype=np.bool_), self.copies.shape[1], axis=1)
+
+    def _lengths(self, seed: int) -> NDArray[np.float64]:
+        count = self.copies.shape[0] * (self.copies.shape[1] if seed else 1)
+        return np.random.default_rng([58, seed]).uniform(*_SECONDS, count)
+
+
+def hold(vector: Vectors, seconds: float, rate: float, cohort: Vectors) -> Sequenced:
+    """One image that stands for some seconds."""
+    times = np.arange(max(1, round(seconds * rate))) / rate
+    return sequence(np.repeat(vector[None], len(times), axis=0), times, cohort)
+
+
+def encode_stills(store: VectorStore, pictures: Material, folder: Path) -> StillVectors:
+    """Draw and encode the stills, computed once.
+
+    Args:
+        store: Computes vectors.
+        pictures: Supplies photographs, those left for validation, and what is laid over images.
+        folder: Where the vectors are kept.
+    """
+    file = folder / f"stills_{store.network.key()}.npz"
+    if not file.exists():
+        random = np.random.default_rng(58)
+        photographs = random.choice(pictures.validation, _PHOTOGRAPHS, replace=False).tolist()
+        images = [draw_page(random) for _ in range(_PAGES)]
+        images += [pictures.pictures[number].read(pictures.work) for number in photographs]
+        others = _supply(pictures, random)
+        copies = [edit_picture(image, random, others)[0] for image in images for _ in range(_COPIES)]
+        plain, edited = store.encode(images), store.encode(copies)
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez(file, plain=plain, copies=edited.reshape(len(images), _COPIES, -1))
+    with np.load(file) as stored:
+        return StillVectors(stored["plain"], stored["copies"])
+
+
+def _supply(pictures: Material, random: np.random.Generator) -> Callable[[], NDArray[np.uint8]]:
+    return lambda: pictures.pictures[int(random.choice(pictures.training))].read(pictures.work)
