@@ -4,9 +4,9 @@
         --network NAME=FILE@SIDE... --verifier NAME=FILE... [--copies FOLDER] [--product] [--output FILE]
 
 Each network gives one vector a frame, at one and at two frames a second. Copies are those that the frame encoder is
-measured on; unrelated videos are searched among them. ``--verifier`` names the network that a verifier was trained on:
-each network is measured with each. Strangers are unrelated videos and drawn pages that search for each other and among
-all copies; other moments are stretches of one recording at least four seconds apart.
+measured on; unrelated videos are searched among them. ``--verifier`` names the network that a verifier was trained on;
+a network without a verifier of its own is measured with all of them. Strangers are unrelated videos and drawn pages
+that search for each other and among all copies; other moments are stretches of one recording, one stretch apart.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from vidkin_research.verifier.material import make_material
 from vidkin_research.verifier.stills import hold
 
 # Videos of the gallery that are compared, at most.
-_CANDIDATES = 200
+_CANDIDATES = 100
 # Unrelated videos that search, and drawn pages that search and are searched, each for as many seconds.
-_SEARCHING, _PAGES, _PAGE_SECONDS = 40, 40, 3.0
+_SEARCHING, _PAGES, _PAGE_SECONDS = 25, 25, 3.0
 # Seconds of a stretch of a recording, and of the whole of it that is used.
 _STRETCH, _LONGEST = 4.0, 40.0
 
@@ -70,7 +70,8 @@ def main() -> None:
         rows = figures["networks"][network.name] = {"file": network.key()}
         for rate in given.rates:
             source = FrameSource(store, cohort, step=round(STORED_RATE / rate))
-            rows[f"{rate:g} a second"] = measure_network(source, store, cohort, material, verifiers, rate)
+            own = {network.name: verifiers[network.name]} if network.name in verifiers else verifiers
+            rows[f"{rate:g} a second"] = measure_network(source, store, cohort, material, own, rate)
             show(f"{network.name}, {rate:g} a second", rows[f"{rate:g} a second"])
     if given.product:
         figures["vidkin today"] = measure_product(material)

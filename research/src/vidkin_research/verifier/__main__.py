@@ -54,23 +54,39 @@ def main() -> None:
     pairs = join_pairs(parts)
     logger.info("%d queries, %d videos, %d compared", *pairs.levels.shape, int(pairs.compared.sum()))
     held = np.tile(np.concatenate([_is_held(material), np.arange(len(stills.plain)) % _FOLD == 0]), 2)
-    rows = _choose(pairs, held, given.losses, given.seeds)
-    loss: Loss = max(rows, key=lambda name: rows[name]["micro_ap"])
-    verifier, provenance = train_verifier(pairs, VerifierSettings(loss=loss))
-    document = {
-        **verifier.to_dict(),
-        "trained": {
-            **provenance,
-            "network": network.key(),
-            "machine": describe_machine(),
-            "material": sorted({query.recording.path.name for query in material.queries}),
-            "queries left out to choose the loss": int(held.sum()) // 2,
-            "mean of best": rank_copies(pairs.of_queries(np.flatnonzero(held)).mean_of_best, pairs.levels[held]),
-            "losses": rows,
-        },
+    document = train_document(pairs, held, given.losses, given.seeds)
+    document["trained"] |= {
+        "network": network.key(),
+        "machine": describe_machine(),
+        "material": sorted({query.recording.path.name for query in material.queries}),
+        "stills": len(stills.plain),
     }
     write_text(given.output, json.dumps(document) + "\n")
     logger.info("%s", json.dumps(document["trained"]["losses"], indent=1))
+
+
+def train_document(pairs: Pairs, held: NDArray[np.bool_], losses: Sequence[Loss], seeds: int) -> dict[str, Any]:
+    """A verifier as JSON, with what it was trained on and how the losses compare.
+
+    Args:
+        pairs: The material.
+        held: [Q] queries that the losses are compared on by networks that are trained on the others.
+        losses: Losses to compare; the one with the highest micro-AP trains the verifier on all queries.
+        seeds: Networks for each loss.
+    """
+    rows = _choose(pairs, held, losses, seeds)
+    loss: Loss = max(rows, key=lambda name: rows[name]["micro_ap"])
+    verifier, provenance = train_verifier(pairs, VerifierSettings(loss=loss))
+    validation = pairs.of_queries(np.flatnonzero(held))
+    return {
+        **verifier.to_dict(),
+        "trained": {
+            **provenance,
+            "queries left out to compare the losses": int(held.sum()),
+            "mean of best": rank_copies(validation.mean_of_best, validation.levels),
+            "losses": rows,
+        },
+    }
 
 
 def _is_held(material: CopyMaterial) -> NDArray[np.bool_]:

@@ -47,7 +47,7 @@ class VerifierSettings:
 
     loss: Loss = "quad_linear"
     units: int = 16
-    steps: int = 1500
+    steps: int = 1000
     rate: float = 3e-3
     decay: float = 1e-2
     queries: int = 8
