@@ -29,7 +29,7 @@ from vidkin_research.copies.places import place_segments
 from vidkin_research.copies.scores import PairScores, search_scores
 from vidkin_research.frame_encoder.drawn import draw_page
 from vidkin_research.frame_encoder.raw_vectors import VectorStore, mean_of_best, parse_network
-from vidkin_research.verifier.frames import STORED_RATE, FrameSource, read_cohort
+from vidkin_research.verifier.frames import FrameSource, read_cohort
 from vidkin_research.verifier.material import make_material
 from vidkin_research.verifier.stills import hold
 
@@ -65,11 +65,12 @@ def main() -> None:
         "networks": {},
     }
     for network in map(parse_network, given.network):
-        store = VectorStore(network, given.work / "vectors", rate=STORED_RATE)
+        stored = max(given.rates)
+        store = VectorStore(network, given.work / "vectors", rate=stored)
         cohort = read_cohort(given.pictures, given.work, store)
         rows = figures["networks"][network.name] = {"file": network.key()}
         for rate in given.rates:
-            source = FrameSource(store, cohort, step=round(STORED_RATE / rate))
+            source = FrameSource(store, cohort, step=round(stored / rate))
             own = {network.name: verifiers[network.name]} if network.name in verifiers else verifiers
             rows[f"{rate:g} a second"] = measure_network(source, store, cohort, material, own, rate)
             show(f"{network.name}, {rate:g} a second", rows[f"{rate:g} a second"])

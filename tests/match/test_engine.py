@@ -100,6 +100,8 @@ def test_wrong_arguments_are_refused() -> None:
     other = sequence(unit(np.ones((4, 16))), np.arange(4) / 2, cohort(16))
     with pytest.raises(InvalidArgumentError, match=r"one dimension, got \[16, 48\]"):
         Gallery([film((1, 0, 2, 1)), other])
+    with pytest.raises(InvalidArgumentError, match="cohort must have at least one vector"):
+        sequence(unit(np.ones((4, 16))), np.arange(4) / 2, np.zeros((0, 16), np.float32))
     with pytest.raises(InvalidArgumentError, match="candidates must be at least 1"):
         Engine(verifier(), candidates=0)
     with pytest.raises(InvalidArgumentError, match="effort must be one of"):

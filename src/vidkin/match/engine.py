@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.values import check_at_least, check_choice
+from vidkin.errors import InvalidArgumentError
 from vidkin.match.compare import compare
 from vidkin.match.frame_map import Vectors, levels
 from vidkin.match.lines import AlignedLine
@@ -110,7 +111,12 @@ def sequence(
         times: [T] seconds, increasing.
         cohort: [N, D] vectors of unrelated frames by the same extractor.
         information: [T] in [0, 1]; None weighs all frames alike.
+
+    Raises:
+        InvalidArgumentError: The cohort is empty.
     """
+    if not len(cohort):
+        raise InvalidArgumentError("cohort must have at least one vector, got none")
     exact = np.asarray(vectors, np.float32)
     ones = np.ones(len(exact), np.float32)
     own = levels(exact, cohort) if len(exact) else ones
@@ -140,18 +146,13 @@ class Engine:
         check_choice("effort", effort, get_args(Effort))
         for number, query in enumerate(queries):
             best: dict[int, tuple[float, Measured]] = {}
-            for view in self._views(query, effort):
+            for view in _views(query, effort):
                 for video, measured in compare_candidates(view, gallery, self._candidates):
                     score = self._verifier.score(measured)
                     if score >= _MIN_SCORE and (video not in best or score > best[video][0]):
                         best[video] = score, measured
             for video, (score, measured) in sorted(best.items(), key=lambda item: (-item[1][0], item[0])):
                 yield _edge(number, video, score, measured, query.frames, gallery.videos[video])
-
-    def _views(self, query: Query, effort: Effort) -> Iterator[View]:
-        yield View(PLAIN, WHOLE, query.frames)
-        if effort == "reread" and query.reread is not None:
-            yield from query.reread()
 
 
 def compare_candidates(view: View, gallery: Gallery, k: int) -> Iterator[tuple[int, Measured]]:
@@ -167,6 +168,12 @@ def compare_candidates(view: View, gallery: Gallery, k: int) -> Iterator[tuple[i
         measured = compare(frames, target, view.pose, candidate.windows, box=view.box)
         if measured.lines:
             yield candidate.video, measured
+
+
+def _views(query: Query, effort: Effort) -> Iterator[View]:
+    yield View(PLAIN, WHOLE, query.frames)
+    if effort == "reread" and query.reread is not None:
+        yield from query.reread()
 
 
 def _edge(number: int, video: int, score: float, measured: Measured, query: Sequenced, target: Sequenced) -> Edge:

@@ -14,7 +14,7 @@ from vidkin.match.compare import MIN_SIMILARITY, Window
 from vidkin.match.lines import SPEED_LIMITS
 from vidkin.match.measure import Sequenced
 
-__all__ = ["Candidate", "Gallery", "shortlist"]
+__all__ = ["MAX_PRODUCT", "Candidate", "Gallery", "shortlist", "with_usual"]
 
 Floats = NDArray[np.float32]
 
