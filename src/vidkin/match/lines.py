@@ -19,7 +19,7 @@ SPEED_LIMITS = (0.45, 2.6)
 # are up to half a period apart, which alone moves it by less.
 _OTHER_SPEED = 1.08
 # And its rows must have more evidence by so many standard errors: the best of many speeds gains by chance.
-_MIN_ERRORS = 2.0
+_MIN_ERRORS = 3.0
 # Evidence of a mismatch: cells that were taken out, or lie beyond the end, count as that when two lines are compared.
 _MISMATCH = np.float32(-0.25)
 # Speeds other than 1 whose best line is fitted.
@@ -161,7 +161,7 @@ class _Search:
             cells = np.where(columns >= 0, self._left[rows, columns], np.float32(-1.0))
             values.append(np.maximum(cells, _MISMATCH) * self._stays[rows])
         gain = values[0] - values[1]
-        return float(gain.mean()) > _MIN_ERRORS * float(gain.std()) / np.sqrt(len(gain))
+        return bool(gain.mean() > _MIN_ERRORS * gain.std() / np.sqrt(len(gain)))
 
     def clear(self, line: AlignedLine) -> None:
         """Take the stretch of the query in the stretch of the target out of the map.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -234,9 +235,7 @@ def _describe_best(chain: Chain, query: Sequenced, target: Sequenced) -> dict[st
     }
 
 
-def _describe_piece(
-    part: Part, line: AlignedLine, query: Sequenced, target: Sequenced
-) -> tuple[NDArray[np.generic], ...]:
+def _describe_piece(part: Part, line: AlignedLine, query: Sequenced, target: Sequenced) -> tuple[NDArray[Any], ...]:
     """Along a line in one part: values, the highest value at other moments, whether there are other moments, the
     highest value of each target frame, and whether a row is highest on the line."""
     inside = line.columns >= 0
@@ -247,7 +246,7 @@ def _describe_piece(
     return (
         part.similarity[rows, columns],
         np.where(far, similarity, -1.0).max(axis=1),
-        far.any(axis=1),
+        np.asarray(far.any(axis=1)),
         part.similarity[:, np.unique(columns)].max(axis=0),
         np.abs(times[similarity.argmax(axis=1)] - times[columns]) <= _NEARBY / 2,
     )
