@@ -52,7 +52,7 @@ class StillVectors:
 
     def _lengths(self, seed: int) -> NDArray[np.float64]:
         count = self.copies.shape[0] * (self.copies.shape[1] if seed else 1)
-        return np.random.default_rng([58, seed]).uniform(*_SECONDS, count)
+        return np.asarray(np.random.default_rng([58, seed]).uniform(*_SECONDS, count), np.float64)
 
 
 def hold(vector: Vectors, seconds: float, rate: float, cohort: Vectors) -> Sequenced:
