@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from vidkin.match import Edge, Engine, Gallery, Query, Segment, Sequenced, Verifier, read_verifier
+from vidkin.match import Edge, EdgeSegment, Engine, Gallery, MatchQuery, Sequenced, Verifier, read_verifier
 from vidkin.rendering.machine import describe_machine
 from vidkin_research.copies.figures import CopyFigures, summarize_copies
 from vidkin_research.copies.material import DISTRACTOR, CopyMaterial
@@ -101,7 +101,7 @@ def measure_network(
     for name, verifier in verifiers.items():
         engine = Engine(verifier, candidates=_CANDIDATES)
         started = time.process_time()
-        edges = list(engine.match([Query(frames) for frames in queries], gallery))
+        edges = list(engine.match([MatchQuery(frames) for frames in queries], gallery))
         spent = 1000 * (time.process_time() - started) / len(queries)
         found = to_scores(edges, material)
         rows[f"engine, verifier of {name}"] = {
@@ -132,7 +132,7 @@ def to_scores(edges: Sequence[Edge], material: CopyMaterial) -> PairScores:
     """Edges as a table; 0 where there is none."""
     shape = len(material.queries), len(material.gallery)
     scores = np.zeros(shape)
-    segments: list[list[tuple[Segment, ...]]] = [[() for _ in material.gallery] for _ in material.queries]
+    segments: list[list[tuple[EdgeSegment, ...]]] = [[() for _ in material.gallery] for _ in material.queries]
     for edge in edges:
         scores[edge.a, edge.b] = edge.score
         segments[edge.a][edge.b] = edge.segments
@@ -198,7 +198,7 @@ def count_strangers(
     scenes = [*(video.scene for video in material.gallery), *(f"page {number}" for number in range(len(pages)))]
     own = [*unrelated, *range(len(videos), len(videos) + len(pages))]
     of_strangers, of_kind = [], []
-    for edge in engine.match([Query(frames) for frames in queries], gallery):
+    for edge in engine.match([MatchQuery(frames) for frames in queries], gallery):
         if own[edge.a] != edge.b:
             (of_kind if scenes[own[edge.a]] == scenes[edge.b] else of_strangers).append(edge.score)
     return {
@@ -236,7 +236,7 @@ def count_moments(
         ]
         pairs += len(others)
         if others:
-            scores += [edge.score for edge in engine.match([Query(frames)], gallery) if edge.b in others]
+            scores += [edge.score for edge in engine.match([MatchQuery(frames)], gallery) if edge.b in others]
     return {
         "pairs": pairs,
         "at .2": sum(score >= 0.2 for score in scores),

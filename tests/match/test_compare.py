@@ -7,7 +7,7 @@ import pytest
 
 from tests.match.footage import DIMENSION, cohort, film, unit, walk
 from vidkin.errors import InvalidArgumentError
-from vidkin.match import NUMBERS, Gallery, Measured, Pose, Sequenced, Window, compare, sequence, shortlist
+from vidkin.match import NUMBERS, Gallery, MapWindow, Measured, Pose, Sequenced, compare, sequence, shortlist
 
 
 def numbers_of(measured: Measured) -> dict[str, float]:
@@ -134,7 +134,7 @@ def test_numbers_near_the_offset_are_those_of_the_whole_map() -> None:
     query = film((1, 40, 12, 1))
     target = film((2, 0, 100, 1), (1, 0, 120, 1))
     whole = numbers_of(compare(query, target))
-    near = numbers_of(compare(query, target, near=[Window(0, len(query), 220, 380)]))
+    near = numbers_of(compare(query, target, near=[MapWindow(0, len(query), 220, 380)]))
     assert near.keys() == whole.keys()
     # The best frame elsewhere may lie outside of the window; everything along the line is the same.
     free = {"best mean", "best high", "elsewhere", "sharpness", "off line", "on line", "lines", "second"}
@@ -144,8 +144,8 @@ def test_numbers_near_the_offset_are_those_of_the_whole_map() -> None:
         assert near[name] == pytest.approx(whole[name], abs=0.12), name
 
 
-@pytest.mark.parametrize("window", [Window(0, 99, 0, 4), Window(0, 4, 4, 4), Window(-1, 4, 0, 4)])
-def test_windows_outside_of_the_videos_are_refused(window: Window) -> None:
+@pytest.mark.parametrize("window", [MapWindow(0, 99, 0, 4), MapWindow(0, 4, 4, 4), MapWindow(-1, 4, 0, 4)])
+def test_windows_outside_of_the_videos_are_refused(window: MapWindow) -> None:
     with pytest.raises(InvalidArgumentError, match="must lie in 8 and 8 frames"):
         compare(film((1, 0, 4, 1)), film((1, 0, 4, 1)), near=[window])
 

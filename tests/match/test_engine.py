@@ -9,7 +9,7 @@ import pytest
 
 from tests.match.footage import cohort, film, unit, verifier, walk
 from vidkin.errors import InvalidArgumentError
-from vidkin.match import Engine, Gallery, Pose, Query, Sequenced, View, sequence, shortlist
+from vidkin.match import Engine, Gallery, MatchQuery, Pose, Sequenced, View, sequence, shortlist
 
 
 def collection(count: int = 24) -> list[Sequenced]:
@@ -34,7 +34,7 @@ def test_a_large_collection_is_searched_by_faiss_with_the_same_answer() -> None:
 
 
 def test_the_engine_reports_where_a_clip_is_shown() -> None:
-    edge = next(Engine(verifier()).match([Query(film((1, 33, 8, 1)))], Gallery(collection())))
+    edge = next(Engine(verifier()).match([MatchQuery(film((1, 33, 8, 1)))], Gallery(collection())))
     assert (edge.a, edge.b, edge.pose) == (0, 7, Pose())
     assert edge.score > 0.7
     (segment, *_) = edge.segments
@@ -45,7 +45,7 @@ def test_the_engine_reports_where_a_clip_is_shown() -> None:
 
 def test_every_query_gets_edges_of_its_own_best_first() -> None:
     videos = [*collection(), film((1, 33, 8, 1), noise=0.1)]
-    queries = [Query(film((1, 33, 8, 1))), Query(film((77, 0, 8, 1))), Query(film((105, 3, 8, 1)))]
+    queries = [MatchQuery(film((1, 33, 8, 1))), MatchQuery(film((77, 0, 8, 1))), MatchQuery(film((105, 3, 8, 1)))]
     edges = list(Engine(verifier()).match(queries, Gallery(videos)))
     sure = [(edge.a, edge.b) for edge in edges if edge.score > 0.7]
     assert sorted(sure[:2]) == [(0, 7), (0, 24)]
@@ -63,7 +63,7 @@ def test_a_mirrored_copy_is_found_in_its_pose_when_the_file_may_be_read_again() 
         reads.append(1)
         return [View(Pose(flip=True), (0, 0, 1, 1), film((1, 33, 8, 1)))]
 
-    query, gallery, engine = Query(mirrored, reread), Gallery(collection()), Engine(verifier())
+    query, gallery, engine = MatchQuery(mirrored, reread), Gallery(collection()), Engine(verifier())
     assert not [edge for edge in engine.match([query], gallery) if edge.score > 0.2]
     assert reads == []
     (edge,) = [edge for edge in engine.match([query], gallery, effort="reread") if edge.score > 0.2]
@@ -75,12 +75,12 @@ def test_a_mirrored_copy_is_found_in_its_pose_when_the_file_may_be_read_again() 
 def test_vectors_may_have_any_dimension(dimension: int) -> None:
     times = np.arange(16) / 2
     videos = [sequence(walk(seed, times, dimension=dimension), times, cohort(dimension)) for seed in range(20)]
-    edges = Engine(verifier()).match([Query(videos[3])], Gallery(videos))
+    edges = Engine(verifier()).match([MatchQuery(videos[3])], Gallery(videos))
     assert next(edges).b == 3
 
 
 def test_half_precision_vectors_give_the_same_edges() -> None:
-    query, videos = Query(film((1, 33, 8, 1))), collection()
+    query, videos = MatchQuery(film((1, 33, 8, 1))), collection()
     halves = [Sequenced(each.vectors.astype(np.float16), each.times, each.levels, each.information) for each in videos]
     first, second = (next(Engine(verifier()).match([query], Gallery(each))) for each in (videos, halves))
     assert first.b == second.b
@@ -90,8 +90,8 @@ def test_half_precision_vectors_give_the_same_edges() -> None:
 def test_empty_videos_match_nothing() -> None:
     empty = sequence(np.zeros((0, 48), np.float32), [], cohort())
     gallery = Gallery([empty, *collection()])
-    assert list(Engine(verifier()).match([Query(empty)], gallery)) == []
-    assert next(Engine(verifier()).match([Query(film((1, 33, 8, 1)))], gallery)).b == 8
+    assert list(Engine(verifier()).match([MatchQuery(empty)], gallery)) == []
+    assert next(Engine(verifier()).match([MatchQuery(film((1, 33, 8, 1)))], gallery)).b == 8
 
 
 def test_wrong_arguments_are_refused() -> None:

@@ -1,30 +1,30 @@
 """Which stretches of one video are which stretches of another, in which pose, how surely."""
 
-from vidkin.match.compare import Window, compare
-from vidkin.match.engine import Edge, Effort, Engine, Query, Segment, View, compare_candidates, sequence
+from vidkin.match.compare import MapWindow, compare
+from vidkin.match.engine import Edge, EdgeSegment, Effort, Engine, MatchQuery, View, compare_candidates, sequence
 from vidkin.match.frame_map import frame_map, levels
 from vidkin.match.lines import AlignedLine, find_lines
 from vidkin.match.measure import NUMBERS, Measured, Sequenced
 from vidkin.match.pose import Pose
-from vidkin.match.shortlist import Candidate, Gallery, shortlist
+from vidkin.match.shortlist import Gallery, VotedVideo, shortlist
 from vidkin.match.verify import Verifier, read_verifier
 
 __all__ = [
     "NUMBERS",
     "AlignedLine",
-    "Candidate",
     "Edge",
+    "EdgeSegment",
     "Effort",
     "Engine",
     "Gallery",
+    "MapWindow",
+    "MatchQuery",
     "Measured",
     "Pose",
-    "Query",
-    "Segment",
     "Sequenced",
     "Verifier",
     "View",
-    "Window",
+    "VotedVideo",
     "compare",
     "compare_candidates",
     "find_lines",

@@ -13,7 +13,7 @@ from vidkin.match.lines import MAX_GAP, AlignedLine, find_lines
 from vidkin.match.measure import Chain, Measured, Part, Sequenced, measure_numbers
 from vidkin.match.pose import PLAIN, WHOLE, Box, Pose
 
-__all__ = ["MIN_SIMILARITY", "Window", "compare"]
+__all__ = ["MIN_SIMILARITY", "MapWindow", "compare"]
 
 MIN_SIMILARITY = 0.05
 """Calibrated similarity from which on two frames may speak for a match: that of unrelated frames lies around 0."""
@@ -23,7 +23,7 @@ _PLAIN_SIMILARITY = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class MapWindow:
     """Frames of a query and of a target that are compared with each other.
 
     Attributes:
@@ -41,7 +41,7 @@ def compare(
     query: Sequenced,
     target: Sequenced,
     pose: Pose = PLAIN,
-    near: Sequence[Window] | None = None,
+    near: Sequence[MapWindow] | None = None,
     *,
     box: Box = WHOLE,
 ) -> Measured:
@@ -62,7 +62,7 @@ def compare(
         raise InvalidArgumentError(f"both videos must have frames, got {len(query)} and {len(target)}")
     parts: list[Part] = []
     pieces: list[tuple[Part, AlignedLine]] = []
-    for window in near if near is not None else (Window(0, len(query), 0, len(target)),):
+    for window in near if near is not None else (MapWindow(0, len(query), 0, len(target)),):
         is_inside = window.query_end <= len(query) and window.target_end <= len(target)
         if not (
             is_inside and 0 <= window.query_first < window.query_end and 0 <= window.target_first < window.target_end
@@ -82,7 +82,7 @@ def compare(
     )
 
 
-def _compare_window(query: Sequenced, target: Sequenced, window: Window) -> tuple[Part, list[AlignedLine]]:
+def _compare_window(query: Sequenced, target: Sequenced, window: MapWindow) -> tuple[Part, list[AlignedLine]]:
     """The map in a window, and its lines in positions of the whole videos."""
     some = query.cut(window.query_first, window.query_end)
     other = target.cut(window.target_first, window.target_end)

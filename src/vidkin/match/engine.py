@@ -19,7 +19,7 @@ from vidkin.match.pose import PLAIN, WHOLE, Box, Pose
 from vidkin.match.shortlist import Gallery, shortlist, with_usual
 from vidkin.match.verify import Verifier
 
-__all__ = ["Edge", "Effort", "Engine", "Query", "Segment", "View", "compare_candidates", "sequence"]
+__all__ = ["Edge", "EdgeSegment", "Effort", "Engine", "MatchQuery", "View", "compare_candidates", "sequence"]
 
 Effort = Literal["stored", "reread"]
 
@@ -28,7 +28,7 @@ _MIN_SCORE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class EdgeSegment:
     """A stretch of a query and the stretch of a target that shows it.
 
     Attributes:
@@ -66,7 +66,7 @@ class Edge:
     a: int
     b: int
     pose: Pose
-    segments: tuple[Segment, ...]
+    segments: tuple[EdgeSegment, ...]
     score: float
 
 
@@ -86,7 +86,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Query:
+class MatchQuery:
     """A video to find.
 
     Attributes:
@@ -135,7 +135,7 @@ class Engine:
         check_at_least(1, candidates=candidates)
         self._verifier, self._candidates = verifier, candidates
 
-    def match(self, queries: Iterable[Query], gallery: Gallery, *, effort: Effort = "stored") -> Iterator[Edge]:
+    def match(self, queries: Iterable[MatchQuery], gallery: Gallery, *, effort: Effort = "stored") -> Iterator[Edge]:
         """Matches of each query in turn, best first.
 
         Args:
@@ -170,7 +170,7 @@ def compare_candidates(view: View, gallery: Gallery, k: int) -> Iterator[tuple[i
             yield candidate.video, measured
 
 
-def _views(query: Query, effort: Effort) -> Iterator[View]:
+def _views(query: MatchQuery, effort: Effort) -> Iterator[View]:
     yield View(PLAIN, WHOLE, query.frames)
     if effort == "reread" and query.reread is not None:
         yield from query.reread()
@@ -184,12 +184,14 @@ def _edge(number: int, video: int, score: float, measured: Measured, query: Sequ
     return Edge(number, video, measured.pose, segments, score)
 
 
-def _segment(line: AlignedLine, similarity: float, measured: Measured, query: Sequenced, target: Sequenced) -> Segment:
+def _segment(
+    line: AlignedLine, similarity: float, measured: Measured, query: Sequenced, target: Sequenced
+) -> EdgeSegment:
     """A line as times; a frame stays until the next one."""
     inside = line.columns >= 0
     rows, columns = line.rows[inside], line.columns[inside]
     first, last = int(columns.min()), int(columns.max())
-    return Segment(
+    return EdgeSegment(
         query_start=float(query.times[rows[0]]),
         query_end=float(query.times[rows[-1]]) + query.period,
         target_start=float(target.times[first]),

@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.match.compare import MIN_SIMILARITY, Window
+from vidkin.match.compare import MIN_SIMILARITY, MapWindow
 from vidkin.match.lines import SPEED_LIMITS
 from vidkin.match.measure import Sequenced
 
-__all__ = ["MAX_PRODUCT", "Candidate", "Gallery", "shortlist", "with_usual"]
+__all__ = ["MAX_PRODUCT", "Gallery", "VotedVideo", "shortlist", "with_usual"]
 
 Floats = NDArray[np.float32]
 
 # Frames from which on a FAISS index is faster than one matrix product, its training included.
 MAX_PRODUCT = 50_000
-# Neighbors of a query frame that FAISS returns: as many as ten copies have in reach of a moment, twice.
+# Neighbors of a query frame that FAISS returns: a hundred copies with two or three similar frames each.
 _NEIGHBORS = 256
 # Frames of a product at once: 256 of the query with 50,000 of the gallery are 50 MB.
 _ROWS = 256
@@ -39,7 +39,7 @@ _USUAL = 0.75
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class VotedVideo:
     """A video that may match.
 
     Attributes:
@@ -50,7 +50,7 @@ class Candidate:
 
     video: int
     votes: float
-    windows: tuple[Window, ...] | None
+    windows: tuple[MapWindow, ...] | None
 
 
 class Gallery:
@@ -150,7 +150,7 @@ class Gallery:
         return rows[keep] + first_row, frames[keep], values[keep]
 
 
-def shortlist(gallery: Gallery, query: Sequenced, k: int) -> list[Candidate]:
+def shortlist(gallery: Gallery, query: Sequenced, k: int) -> list[VotedVideo]:
     """The videos with the most votes, most first, and the windows in which those votes lie.
 
     A frame of the query votes for its most similar frame in each video, as much as that frame is more similar than
@@ -184,13 +184,13 @@ def shortlist(gallery: Gallery, query: Sequenced, k: int) -> list[Candidate]:
         windows = None
         if len(query) * len(target) > _MAX_CELLS:
             windows = tuple(_windows(query, target, rows[is_own], gallery.times(frames[is_own]), values[is_own]))
-        result.append(Candidate(owner, votes[owner], windows))
+        result.append(VotedVideo(owner, votes[owner], windows))
     return result
 
 
 def _windows(
     query: Sequenced, target: Sequenced, rows: NDArray[np.intp], times: NDArray[np.float64], values: Floats
-) -> Iterator[Window]:
+) -> Iterator[MapWindow]:
     """For each chunk of the query the stretches of the target with the most votes, long enough for every speed."""
     for first in range(0, len(query), _CHUNK):
         end = min(first + _CHUNK, len(query))
@@ -209,7 +209,7 @@ def _windows(
             low = int(np.searchsorted(target.times, start))
             high = int(np.searchsorted(target.times, stop, side="right"))
             if low < high:
-                yield Window(first, end, low, high)
+                yield MapWindow(first, end, low, high)
 
 
 def _merge(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
