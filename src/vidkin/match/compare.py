@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 from vidkin.match.frame_map import frame_map
 from vidkin.match.lines import MAX_GAP, AlignedLine, find_lines
@@ -37,6 +38,7 @@ class MapWindow:
     target_end: int
 
 
+@check_arguments
 def compare(
     query: Sequenced,
     target: Sequenced,

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.match.compare import compare
@@ -98,6 +99,7 @@ class MatchQuery:
     reread: Callable[[], Sequence[View]] | None = None
 
 
+@check_arguments
 def sequence(
     vectors: Vectors,
     times: Sequence[float] | NDArray[np.float64],
@@ -155,6 +157,7 @@ class Engine:
                 yield _edge(number, video, score, measured, query.frames, gallery.videos[video])
 
 
+@check_arguments
 def compare_candidates(view: View, gallery: Gallery, k: int) -> Iterator[tuple[int, Measured]]:
     """Comparisons of a view of a query with at most ``k`` videos: (position in the gallery, comparison).
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
+
 __all__ = ["MAX_GAP", "AlignedLine", "find_lines"]
 
 Map = NDArray[np.float32]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 from vidkin.match.compare import MIN_SIMILARITY, MapWindow
 from vidkin.match.lines import SPEED_LIMITS
@@ -150,6 +151,7 @@ class Gallery:
         return rows[keep] + first_row, frames[keep], values[keep]
 
 
+@check_arguments
 def shortlist(gallery: Gallery, query: Sequenced, k: int) -> list[VotedVideo]:
     """The videos with the most votes, most first, and the windows in which those votes lie.
 
