@@ -1,4 +1,4 @@
-"""Gathering with gradient: two processes together have the gradients of one."""
+"""Gathering with gradient: two processes have the same gradients as one."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def inputs() -> Tensor:
     return torch.randn(8, 6, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
 
 
-# Every process computes the whole loss on everything.
+# Every process computes the full loss on the gathered batch.
 WHOLE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "quadlets": losses.AllQuadletsLoss(g1=9.0, g2=9.0, g3=9.0),
     "radial": losses.AllQuadletsLoss("radial"),
     "batch all": losses.BatchAllTripletLoss(1.0),
     "magnet": lambda x, y: losses.magnet_loss(x, y[:, 0], y[:, 1], alpha=9.0),
 }
-# Every process takes its own queries; each of them has a term, so the mean of means is the mean.
+# Every process uses its own queries. All have a term, so the mean of the means is the overall mean.
 SHARED: dict[str, Callable[..., Tensor]] = {
     "batch hard": losses.BatchHardTripletLoss(),
     "semi-hard": losses.SemiHardTripletLoss(1.0),
@@ -74,7 +74,7 @@ def train_in_one_of_two(rank: int, store: str, out: str) -> None:
 
 
 @pytest.mark.process
-def test_two_processes_have_the_gradients_of_one(tmp_path: Path) -> None:
+def test_two_processes_have_the_same_gradients_as_one(tmp_path: Path) -> None:
     mp.spawn(train_in_one_of_two, (str(tmp_path / "store"), str(tmp_path / "found")), nprocs=WORLD)
     expected = one_process()
     for rank in range(WORLD):
@@ -86,7 +86,7 @@ def test_two_processes_have_the_gradients_of_one(tmp_path: Path) -> None:
                 torch.testing.assert_close(gradient, other, msg=lambda text, n=name: f"{n}: {text}")
 
 
-def test_alone_nothing_is_gathered() -> None:
+def test_a_single_process_returns_the_tensor_itself() -> None:
     x = torch.ones(3, 2, requires_grad=True)
     assert gather_with_gradient(x) is x
     assert rank_offset(x) == 0

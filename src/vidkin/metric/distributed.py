@@ -1,7 +1,7 @@
-"""Losses over the batches of all processes: gather with gradient.
+"""Gathering of tensors from all processes with gradient, for losses over a distributed batch.
 
-In distributed data-parallel training each process sees its share of a batch, but pairs, ranks and hard negatives are
-needed over all of it.
+In distributed data-parallel training each process sees only its share of a batch, but losses need the pairs, ranks
+and hard negatives of the whole batch.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from torch import distributed as dist
 def gather_with_gradient(tensor: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
     """The tensors of all processes, joined along the first dimension in order of rank, with gradient.
 
-    Every process must call it with the same shape and dtype (drop the incomplete last batch). Backward adds up the
-    gradients that *all* processes have for this process' rows, so with gradients averaged over processes, as
-    DistributedDataParallel does, both of these equal the training of one process on the joined batch::
+    Every process must call it with the same shape and dtype (drop the incomplete last batch). The backward pass sums
+    the gradients of *all* processes for the rows of this one. With gradients averaged over processes, as
+    DistributedDataParallel does, both of these are therefore equivalent to training one process on the joined batch::
 
         everything = gather_with_gradient(embeddings)             # [W N, D]
         loss(everything, gather_with_gradient(labels))            # the same loss in every process
         loss(embeddings, labels, everything, all_labels, self_offset=rank_offset(embeddings))   # own queries only
 
-    The second holds for losses whose mean is over queries, all with a term (else means of means differ from the
-    mean). Integer tensors (labels) pass without gradient.
+    The second requires a loss that averages over queries and to which every query contributes; otherwise the mean of
+    the means differs from the overall mean. Integer tensors (labels) have no gradient.
 
     Args:
         tensor: [N, ...], N equal in all processes.
         group: The process group, None for the default one.
 
     Returns:
-        [W N, ...] for W processes; the tensor itself where torch.distributed is not in use.
+        [W N, ...] for W processes; the tensor itself if torch.distributed is not in use.
     """
     if _world_size(group) == 1:
         return tensor
@@ -41,7 +41,7 @@ def gather_with_gradient(tensor: Tensor, group: dist.ProcessGroup | None = None)
 
 
 def rank_offset(tensor: Tensor, group: dist.ProcessGroup | None = None) -> int:
-    """The row of the gathered tensor at which this process' own rows begin: the ``self_offset`` of the losses."""
+    """First row of this process in the gathered tensor, for ``self_offset`` of the losses."""
     return 0 if _world_size(group) == 1 else dist.get_rank(group) * tensor.shape[0]
 
 

@@ -1,4 +1,4 @@
-"""Batches, checks and slow twins for the tests of losses on embeddings."""
+"""Batches, checks and slow implementations for the tests of losses on embeddings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-# One batch of each kind that sampling does not always prevent; labels are (category, subcategory).
+# Degenerate batches that sampling does not always prevent; labels are (category, subcategory).
 UNEQUAL = torch.tensor(
     [[0, 0], [1, 2], [0, 1], [0, 0], [2, 3], [0, 1], [1, 4], [0, 0], [1, 2], [2, 3], [0, 1], [1, 4], [0, 5]]
 )

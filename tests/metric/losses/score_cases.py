@@ -1,4 +1,4 @@
-"""Scores and relevance that the tests of the score losses share."""
+"""Scores and relevance shared by the tests of losses on scores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def example() -> tuple[Tensor, Tensor]:
 
 
 def anchor_embeddings() -> Tensor:
-    """[12, 8], x_ij = sin(.7 i + 1.3 j + .1 i j) with rows of length 1: what the recorded values were made of."""
+    """[12, 8], x_ij = sin(.7 i + 1.3 j + .1 i j) with rows of length 1; the recorded values are for these."""
     i = torch.arange(12.0, dtype=torch.float64).unsqueeze(1)
     j = torch.arange(8.0, dtype=torch.float64).unsqueeze(0)
     return normalize(torch.sin(0.7 * i + 1.3 * j + 0.1 * i * j), dim=1)

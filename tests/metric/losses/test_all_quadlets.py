@@ -1,4 +1,4 @@
-"""Losses over every quadlet of a batch against lists of all quadlets."""
+"""Losses over all quadlets of a batch against enumeration."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LossFunction = Callable[..., Tensor]
 
 
 def listed(tuple_loss: LossFunction, *batch: Tensor, self_offset: int | None = None) -> Tensor:
-    """The mean of a tuple loss over the list of all quadlets."""
+    """Mean of a tuple loss over all enumerated quadlets."""
     slow = Slow(*batch, self_offset=self_offset)
     quadlets = slow.quadlets()
     if not quadlets:
@@ -58,7 +58,7 @@ FAST = [pytest.param(case.values[0], id=case.id) for case in CASES]
 
 @pytest.mark.parametrize(("fast", "tuple_loss"), CASES)
 @pytest.mark.parametrize("seed", range(3))
-def test_equals_the_list_of_all_quadlets(fast: LossFunction, tuple_loss: LossFunction, seed: int) -> None:
+def test_loss_equals_the_mean_over_enumerated_quadlets(fast: LossFunction, tuple_loss: LossFunction, seed: int) -> None:
     x = points(len(UNEQUAL), seed=seed)
     expected = value_and_gradient(lambda leaf: listed(tuple_loss, leaf, UNEQUAL), x)
     assert expected[0] > 0
@@ -67,7 +67,7 @@ def test_equals_the_list_of_all_quadlets(fast: LossFunction, tuple_loss: LossFun
 
 @pytest.mark.parametrize(("fast", "tuple_loss"), CASES)
 @pytest.mark.parametrize("offset", [None, 2])
-def test_reference_set(fast: LossFunction, tuple_loss: LossFunction, offset: int | None) -> None:
+def test_a_reference_set_replaces_the_batch(fast: LossFunction, tuple_loss: LossFunction, offset: int | None) -> None:
     bank = points(len(UNEQUAL), seed=7)
     x, y = (points(6, seed=8), UNEQUAL[3:9]) if offset is None else (bank[2:8], UNEQUAL[2:8])
     for leaf_is_bank in (False, True):
@@ -81,14 +81,14 @@ def test_reference_set(fast: LossFunction, tuple_loss: LossFunction, offset: int
 
 
 @pytest.mark.parametrize(("fast", "tuple_loss"), CASES)
-def test_three_levels_of_labels(fast: LossFunction, tuple_loss: LossFunction) -> None:
+def test_labels_can_have_three_levels(fast: LossFunction, tuple_loss: LossFunction) -> None:
     labels = torch.cat([UNEQUAL, torch.arange(len(UNEQUAL))[:, None] % 2], dim=1)
     x = points(len(UNEQUAL), seed=4)
     expected = value_and_gradient(lambda leaf: listed(tuple_loss, leaf, labels), x)
     assert_same(value_and_gradient(lambda leaf: fast(leaf, labels), x), expected)
 
 
-def test_blocks_do_not_change_theradial_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_do_not_change_the_radial_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     x = points(len(UNEQUAL))
     whole = value_and_gradient(lambda leaf: losses.all_quadlets_radial_loss(leaf, UNEQUAL), x)
     monkeypatch.setattr(radial_sums, "BLOCK_ELEMENTS", 3 * len(UNEQUAL))
@@ -111,7 +111,7 @@ def gradcheck_holds(loss: LossFunction) -> bool:
 
 
 @pytest.mark.parametrize("loss", FAST[:4])
-def test_gradcheck(loss: LossFunction) -> None:
+def test_gradient_passes_gradcheck(loss: LossFunction) -> None:
     assert gradcheck_holds(loss)
 
 
@@ -149,7 +149,7 @@ def test_bf16_autocast_keeps_full_precision(loss: LossFunction) -> None:
     assert bool(gradient.isfinite().all())
 
 
-def test_float32_at_a_real_size_agrees_with_float64() -> None:
+def test_float32_agrees_with_float64_for_large_batches() -> None:
     fine = torch.arange(256) // 4
     labels = torch.stack([fine // 4, fine], dim=1)
     x = points(256, 32)
@@ -160,7 +160,7 @@ def test_float32_at_a_real_size_agrees_with_float64() -> None:
         torch.testing.assert_close(gradient.double(), exact_gradient, rtol=1e-3, atol=1e-6)
 
 
-def test_modules_choose_their_form() -> None:
+def test_modules_compute_their_form() -> None:
     x = points(len(UNEQUAL))
     torch.testing.assert_close(losses.AllQuadletsLoss(g1=1.0)(x, UNEQUAL), losses.all_quadlets_loss(x, UNEQUAL, g1=1.0))
     torch.testing.assert_close(
@@ -169,7 +169,7 @@ def test_modules_choose_their_form() -> None:
     )
 
 
-def test_what_is_not_allowed() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     x = points(4)
     with pytest.raises(InvalidArgumentError, match=r"labels must have two levels or more, .* got \(4,\)"):
         losses.AllQuadletsLoss()(x, UNEQUAL[:4, 0])

@@ -19,7 +19,7 @@ def tuples(count: int, seed: int = 0) -> list[Tensor]:
     return list(points(4 * count, 4, seed).view(4, count, 4).unbind(0))
 
 
-def test_triplet_by_hand() -> None:
+def test_triplet_form_by_hand() -> None:
     a, p, n = line(0.0, 2.0, 1.5)
     # alpha 45: 4 - 4 * 1 * .25 = 3; alpha with tan^2 = 3 (60 degrees): 4 - 12 * .25 = 1
     assert losses.AngularLoss()(a, p, n).item() == pytest.approx(3.0, abs=1e-6)
@@ -27,7 +27,7 @@ def test_triplet_by_hand() -> None:
     assert losses.AngularLoss(45.0)(a, p, *line(2.5)).item() == 0.0
 
 
-def test_quadlet_is_the_sum_of_three_triplets() -> None:
+def test_quadlet_form_is_the_sum_of_three_triplets() -> None:
     q, p, i, n = tuples(6)
     loss = losses.AngularLoss((30.0, 40.0, 50.0), form="quadlet")
     expected = (
@@ -39,7 +39,7 @@ def test_quadlet_is_the_sum_of_three_triplets() -> None:
     assert losses.AngularLoss(form="quadlet").alphas == (36.0, 45.0, 45.0)
 
 
-def test_smaller_angles_ask_for_farther_negatives() -> None:
+def test_smaller_angles_require_farther_negatives() -> None:
     a, p, n = line(0.0, 1.0, 1.7)
     values = [losses.AngularLoss(alpha)(a, p, n).item() for alpha in (20.0, 25.0, 45.0)]
     # ||n - middle|| = 1.2 against 1 / (2 tan alpha) = 1.37, 1.07, .5
@@ -48,7 +48,7 @@ def test_smaller_angles_ask_for_farther_negatives() -> None:
 
 
 @pytest.mark.parametrize("form", ["triplet", "quadlet"])
-def test_gradcheck_empty_equal_half(form: str) -> None:
+def test_gradients_of_regular_and_degenerate_batches(form: str) -> None:
     loss = losses.AngularLoss(form=form)  # type: ignore[arg-type]
     count = 3 if form == "triplet" else 4
     batch = [member.requires_grad_() for member in tuples(5, seed=1)[:count]]
@@ -71,7 +71,7 @@ def test_gradcheck_empty_equal_half(form: str) -> None:
         assert loss(*half).item() == pytest.approx(loss(*(h.double() for h in half)).item(), rel=1e-5)
 
 
-def test_what_is_not_allowed() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     a, b, c, d = tuples(2)
     with pytest.raises(InvalidArgumentError, match="form must be one of 'triplet', 'quadlet', got 'pair'"):
         losses.AngularLoss(form="pair")  # type: ignore[arg-type]

@@ -75,7 +75,7 @@ def exact_risk(scores: Tensor, relevance: Tensor) -> float:
 
 @pytest.mark.parametrize("tau", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("include_self", [False, True])
-def test_smooth_ap_equals_the_loop(tau: float, include_self: bool) -> None:
+def test_smooth_ap_equals_a_plain_loop(tau: float, include_self: bool) -> None:
     scores, relevance = random_case()
     assert_same_with_gradient(
         lambda s: smooth_ap_loss(s, relevance, tau=tau, include_self=include_self),
@@ -84,7 +84,7 @@ def test_smooth_ap_equals_the_loop(tau: float, include_self: bool) -> None:
     )
 
 
-def test_smooth_ap_tends_to_the_exact_risk() -> None:
+def test_smooth_ap_approaches_the_exact_risk() -> None:
     scores, relevance = random_case()
     assert smooth_ap_loss(scores, relevance, tau=1e-6).item() == pytest.approx(exact_risk(scores, relevance))
 
@@ -95,7 +95,7 @@ def test_smooth_ap_by_hand() -> None:
     assert smooth_ap_loss(scores, torch.tensor([[1, 0]])).item() == pytest.approx(1 / 3)
 
 
-def test_smooth_ap_gradient_is_that_of_finite_differences() -> None:
+def test_smooth_ap_gradient_equals_finite_differences() -> None:
     scores, relevance = random_case(1)
     assert_gradcheck(lambda s: smooth_ap_loss(s, relevance, tau=0.2), scores)
 
@@ -107,14 +107,14 @@ def test_smooth_ap_gradient_is_that_of_finite_differences() -> None:
         (0.1, 0.23922741413116455, 0.27066704630851746),
     ],
 )
-def test_smooth_ap_is_that_of_the_official_code(tau: float, value: float, gradient: float) -> None:
+def test_smooth_ap_equals_the_official_code(tau: float, value: float, gradient: float) -> None:
     loss = SmoothAPLoss(tau, include_self=True)
     found = anchor_value_and_gradient(lambda x: loss(x @ x.T, anchor_relevance()))
     assert found == pytest.approx((value, gradient), rel=1e-4)
 
 
 def test_smooth_ap_equals_the_package_where_its_grouping_is_right() -> None:
-    # As many classes as members of each, and in order: the one layout that the package reads as it is.
+    # As many classes as members per class, in order: the only layout that the package groups correctly.
     embeddings = normalize(torch.randn(16, 8, generator=torch.Generator().manual_seed(0)), dim=1)
     labels = torch.arange(16) // 4
     expected = PackageSmoothAPLoss(0.01)(embeddings, labels)
@@ -123,13 +123,13 @@ def test_smooth_ap_equals_the_package_where_its_grouping_is_right() -> None:
 
 
 def test_smooth_ap_differs_from_the_package_where_its_grouping_is_wrong() -> None:
-    # Four classes of three: the package takes groups of four rows in a line for classes.
+    # With four classes of three, the package takes four consecutive rows for a class.
     embeddings, labels = anchor_embeddings().float(), torch.arange(12) // 3
     package = PackageSmoothAPLoss(0.01)(embeddings, labels).item()
     found = SmoothAPLoss(0.01, include_self=True)(embeddings @ embeddings.T, anchor_relevance()).item()
     assert package == pytest.approx(0.2776690423488617, rel=1e-5)
     assert found == pytest.approx(0.18830817937850952, rel=1e-4)
-    # Its value is not a property of the labeled set: the same items in another order give another one.
+    # Its value depends on the order of the items, so it is not a function of the labeled set.
     order = torch.tensor([0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11])
     moved = PackageSmoothAPLoss(0.01)(embeddings[order], labels[order]).item()
     assert abs(moved - package) > 0.01
@@ -139,7 +139,7 @@ def test_smooth_ap_differs_from_the_package_where_its_grouping_is_wrong() -> Non
 
 
 @pytest.mark.parametrize(("tau", "rho", "delta"), [(0.01, 100.0, 0.05), (0.1, 2.0, 0.3), (0.5, 10.0, 1.5)])
-def test_sup_ap_equals_the_loop(tau: float, rho: float, delta: float) -> None:
+def test_sup_ap_equals_a_plain_loop(tau: float, rho: float, delta: float) -> None:
     scores, relevance = random_case()
     assert_same_with_gradient(
         lambda s: SupAPLoss(tau, rho, delta)(s, relevance),
@@ -148,13 +148,13 @@ def test_sup_ap_equals_the_loop(tau: float, rho: float, delta: float) -> None:
     )
 
 
-def test_sup_ap_gradient_is_that_of_finite_differences() -> None:
+def test_sup_ap_gradient_equals_finite_differences() -> None:
     scores, relevance = random_case(2)
     assert_gradcheck(lambda s: sup_ap_loss(s, relevance, tau=0.2, rho=3.0, delta=0.4), scores)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_sup_ap_is_an_upper_bound(seed: int) -> None:
+def test_sup_ap_is_an_upper_bound_on_the_exact_risk(seed: int) -> None:
     scores, relevance = random_case(seed)
     assert sup_ap_loss(scores, relevance).item() >= exact_risk(scores, relevance)
 
@@ -166,7 +166,7 @@ def test_upper_step_by_hand() -> None:
     torch.testing.assert_close(upper_step(x, tau=0.01, rho=100.0, delta=0.05), expected, rtol=1e-6, atol=1e-6)
 
 
-def test_options_out_of_range_are_refused() -> None:
+def test_options_out_of_range_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="tau must be above 0, got 0"):
         SmoothAPLoss(tau=0)
     with pytest.raises(InvalidArgumentError, match="rho must be above 0, got -1"):
@@ -180,7 +180,7 @@ def test_options_out_of_range_are_refused() -> None:
         smooth_ap_loss(*random_case(), max_positives=2)
 
 
-def test_a_bound_of_the_positives_changes_nothing() -> None:
+def test_a_bound_on_the_positives_does_not_change_the_loss() -> None:
     scores, relevance = random_case()
     for bound in (3, 5, 100):
         torch.testing.assert_close(

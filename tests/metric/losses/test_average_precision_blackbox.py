@@ -17,7 +17,7 @@ from vidkin.metric.losses.average_precision import descending_rank
 
 def ranks_of(row: dict[int, float]) -> dict[int, int]:
     order = sorted(row, key=lambda j: (-row[j], j))
-    return {j: place for place, j in enumerate(order, start=1)}
+    return {j: rank for rank, j in enumerate(order, start=1)}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -28,7 +28,7 @@ def test_value_is_the_exact_risk(seed: int) -> None:
 
 
 @pytest.mark.parametrize("lambda_", [4.0, 15.0, 60.0])
-def test_gradient_equals_the_loop(lambda_: float) -> None:
+def test_gradient_equals_a_plain_loop(lambda_: float) -> None:
     scores, relevance = random_case()
     scores.requires_grad_()
     blackbox_ap_loss(scores, relevance, lambda_=lambda_).backward()
@@ -52,14 +52,14 @@ def test_gradient_equals_the_loop(lambda_: float) -> None:
 
 
 @pytest.mark.parametrize(("lambda_", "gradient"), [(0.5, 0.49515995383262634), (4.0, 0.14080780744552612)])
-def test_public_code_gives_the_same(lambda_: float, gradient: float) -> None:
+def test_loss_equals_the_public_code(lambda_: float, gradient: float) -> None:
     loss = BlackBoxAPLoss(lambda_, include_self=True)
     found = anchor_value_and_gradient(lambda x: loss(x @ x.T, anchor_relevance()))
     # The public code divides by |P| + 1e-5.
     assert found == pytest.approx((0.18914413452148438, gradient), rel=2e-5)
 
 
-def test_steps_along_the_gradient_lower_the_risk() -> None:
+def test_gradient_descent_lowers_the_risk() -> None:
     scores, relevance = random_case()
     before = blackbox_ap_loss(scores, relevance).item()
     for _ in range(60):
@@ -69,15 +69,15 @@ def test_steps_along_the_gradient_lower_the_risk() -> None:
     assert blackbox_ap_loss(scores, relevance).item() < 0.5 * before
 
 
-def test_margin_asks_for_a_gap() -> None:
-    # In order, but closer than the margin: with it the order counts as wrong.
+def test_margin_requires_a_gap() -> None:
+    # In order, but closer than the margin, so the order counts as wrong.
     scores = torch.tensor([[0.50, 0.45]], requires_grad=True)
     relevance = torch.tensor([[1, 0]])
     assert blackbox_ap_loss(scores, relevance).item() == 0.0
     value = blackbox_ap_loss(scores, relevance, margin=0.1)
     assert value.item() == pytest.approx(0.5)
     (gradient,) = torch.autograd.grad(value, scores)
-    # Moved by lambda the two change places, half of the list each: (1 - 2) / 2 / 4 for the positive.
+    # A step of lambda swaps the two: (1 - 2) / 2 / 4 for the positive.
     torch.testing.assert_close(gradient, torch.tensor([[-0.125, 0.125]]))
 
 
@@ -86,7 +86,7 @@ def test_ties_go_to_the_first_column() -> None:
     assert descending_rank(values).tolist() == [[3.0, 1.0, 4.0, 2.0]]
 
 
-def test_options_out_of_range_are_refused() -> None:
+def test_options_out_of_range_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="lambda_ must be above 0, got 0"):
         BlackBoxAPLoss(0)
     with pytest.raises(InvalidArgumentError, match="margin must be at least 0, got -1"):

@@ -9,7 +9,7 @@ from tests.metric.losses.test_average_precision import naive_upper_step
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import HierarchicalAPLoss, hierarchical_ap_loss, sup_ap_loss
 
-# (category, subcategory) of nine items: shuffled, unequal, one alone in its category.
+# (category, subcategory) of nine items, shuffled and of unequal size; one is alone in its category.
 CATEGORIES = torch.tensor([0, 1, 0, 1, 1, 0, 2, 0, 1])
 SUBCATEGORIES = torch.tensor([0, 2, 1, 2, 3, 0, 4, 1, 2])
 
@@ -45,7 +45,7 @@ def naive(scores: Tensor, relevance: Tensor, tau: float, rho: float, delta: floa
 
 
 @pytest.mark.parametrize(("tau", "rho", "delta"), [(0.01, 100.0, 0.05), (0.1, 2.0, 0.3)])
-def test_equals_the_loop(tau: float, rho: float, delta: float) -> None:
+def test_loss_equals_a_plain_loop(tau: float, rho: float, delta: float) -> None:
     scores, _ = random_case()
     relevance = graded_relevance()
     assert_same_with_gradient(
@@ -55,7 +55,7 @@ def test_equals_the_loop(tau: float, rho: float, delta: float) -> None:
     )
 
 
-def test_in_blocks_equals_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loss_in_blocks_equals_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.metric.losses.score_pairs.BLOCK_PAIRS", 40)
     scores, _ = random_case(4)
     relevance = graded_relevance()
@@ -66,7 +66,7 @@ def test_in_blocks_equals_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_gradient_is_that_of_finite_differences() -> None:
+def test_gradient_equals_finite_differences() -> None:
     scores, _ = random_case(1)
     relevance = graded_relevance()
     assert_gradcheck(lambda s: hierarchical_ap_loss(s, relevance, tau=0.2, rho=3.0, delta=0.4), scores)
@@ -83,8 +83,8 @@ def test_only_ratios_of_the_relevance_matter() -> None:
     torch.testing.assert_close(hierarchical_ap_loss(scores, relevance), hierarchical_ap_loss(scores, 2 * relevance))
 
 
-def test_by_hand() -> None:
-    # Order wanted and found, gaps wide: every rank is exact and H-AP is 1.
+def test_loss_by_hand() -> None:
+    # Correct order with wide gaps: every rank is exact and H-AP is 1.
     ordered = torch.tensor([[0.9, 0.5, 0.1]], dtype=torch.float64)
     relevance = torch.tensor([[1.0, 0.5, 0.0]])
     assert hierarchical_ap_loss(ordered, relevance).item() == pytest.approx(0.0, abs=1e-12)
@@ -96,7 +96,7 @@ def test_by_hand() -> None:
     assert hierarchical_ap_loss(swapped, relevance).item() == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_swap_of_levels_costs_and_its_gradient_parts_them() -> None:
+def test_swapped_levels_have_a_loss_and_a_gradient_that_separates_them() -> None:
     scores = torch.tensor([[0.5, 0.55, 0.1]], requires_grad=True)
     hierarchical_ap_loss(scores, torch.tensor([[1.0, 0.5, 0.0]])).backward()
     assert scores.grad is not None
@@ -105,6 +105,6 @@ def test_a_swap_of_levels_costs_and_its_gradient_parts_them() -> None:
     assert other == pytest.approx(0.0, abs=1e-6)
 
 
-def test_options_out_of_range_are_refused() -> None:
+def test_options_out_of_range_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="delta must be above 0, got 0"):
         HierarchicalAPLoss(delta=0)

@@ -7,16 +7,16 @@ import torch
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import (
-    in_full_precision,
     pairwise_distances,
     reduce,
     reduce_queries,
     squared_distance,
     squared_distances,
+    to_full_precision,
     weighted_mean,
 )
 
-# Of a rectangle of 3 by 4, whose diagonal is 5.
+# Corners of a rectangle of 3 by 4, whose diagonal is 5.
 CORNERS = torch.tensor([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0], [0.0, 4.0]])
 SQUARED = [[0, 9, 25, 16], [9, 0, 16, 25], [25, 16, 0, 9], [16, 25, 9, 0]]
 
@@ -28,33 +28,33 @@ def test_distances_of_a_rectangle() -> None:
     assert torch.allclose(plain, torch.tensor(SQUARED).sqrt())
 
 
-def test_far_from_the_origin_no_digits_are_lost() -> None:
+def test_distances_far_from_the_origin_are_accurate() -> None:
     # The squares are 10^12: their difference has no digit of 9, 16 and 25 left in single precision.
     far = CORNERS + 1e6
     assert torch.allclose(squared_distances(far, far), squared_distances(CORNERS, CORNERS), atol=1e-3)
 
 
-def test_half_precision_is_computed_in_single() -> None:
+def test_half_precision_is_computed_in_single_precision() -> None:
     assert squared_distances(CORNERS.half(), CORNERS.half()).dtype == torch.float32
-    assert in_full_precision(CORNERS.bfloat16()).dtype == torch.float32
-    assert in_full_precision(CORNERS.double()).dtype == torch.float64
+    assert to_full_precision(CORNERS.bfloat16()).dtype == torch.float32
+    assert to_full_precision(CORNERS.double()).dtype == torch.float64
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert squared_distances(CORNERS, CORNERS).tolist() == SQUARED
 
 
-def test_a_point_on_another_has_a_gradient_of_zero() -> None:
+def test_coinciding_points_have_zero_gradient() -> None:
     points = torch.zeros(2, 3, requires_grad=True)
     pairwise_distances(points, points.detach() * 0, "euclidean").sum().backward()
     assert points.grad is not None
     assert points.grad.abs().max() == 0.0
 
 
-def test_another_distance_is_refused() -> None:
+def test_an_unknown_distance_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="distance must"):
         pairwise_distances(CORNERS, CORNERS, "cosine")  # type: ignore[arg-type]
 
 
-def test_reductions_of_hand_made_values() -> None:
+def test_reductions_by_hand() -> None:
     values = torch.tensor([1.0, 2.0, 6.0])
     assert reduce(values, "mean") == 3.0
     assert reduce(values, "sum") == 9.0
@@ -67,7 +67,7 @@ def test_reductions_of_hand_made_values() -> None:
     assert weighted_mean(values, torch.tensor([1, 0, 5]), "mean") == 1.5
 
 
-def test_the_mean_of_nothing_is_zero_and_has_a_gradient() -> None:
+def test_the_mean_of_no_values_is_zero_with_a_gradient() -> None:
     empty = torch.zeros(0, requires_grad=True)
     for value in (
         reduce(empty, "mean"),
@@ -79,7 +79,7 @@ def test_the_mean_of_nothing_is_zero_and_has_a_gradient() -> None:
     assert empty.grad is not None
 
 
-def test_another_reduction_is_refused() -> None:
+def test_an_unknown_reduction_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="reduction must be"):
         reduce(CORNERS, "median")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="reduction must be"):

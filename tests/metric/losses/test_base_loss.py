@@ -1,4 +1,4 @@
-"""The base of loss modules: what a loss gets from its fields."""
+"""Loss modules: options taken from the loss function, their checks and their repr."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Power(Loss):
         return self.compute(values, **self.options)
 
 
-def test_options_of_the_function_are_attributes_and_shown() -> None:
+def test_options_are_attributes_and_appear_in_the_repr() -> None:
     loss = Power(3.0, scale=2.0)
     assert loss.options == {"exponent": 3.0, "offset": None, "form": "all", "scale": 2.0}
     assert repr(loss) == "Power(exponent=3.0, offset=None, form='all', scale=2.0)"
@@ -62,7 +62,7 @@ def test_options_are_checked_by_their_types(options: dict[str, float], message: 
         Power(**options)  # type: ignore[arg-type]
 
 
-def test_a_loss_is_a_module_like_any_other() -> None:
+def test_a_loss_is_a_regular_module() -> None:
     loss = Power()
     assert nn.ModuleList([loss, Power()])[0] is loss
     assert loss != Power()
@@ -70,7 +70,7 @@ def test_a_loss_is_a_module_like_any_other() -> None:
     assert repr(copy.deepcopy(loss)) == repr(pickle.loads(pickle.dumps(loss))) == repr(loss)
 
 
-def test_a_loss_takes_the_options_of_its_function_and_no_others() -> None:
+def test_a_loss_takes_only_the_options_of_its_function() -> None:
     assert str(inspect.signature(Power)).startswith("(exponent: 'Positive' = 2.0, offset: 'NotNegative | None'")
     with pytest.raises(TypeError, match="unexpected keyword argument 'self_offset'"):
         Power(self_offset=0)
@@ -78,7 +78,7 @@ def test_a_loss_takes_the_options_of_its_function_and_no_others() -> None:
         Power(1.0, 2.0, "all")  # type: ignore[misc]
 
 
-def test_a_checked_function_checks_options_by_type_and_together() -> None:
+def test_a_checked_function_checks_single_and_joint_options() -> None:
     def check_order(exponent: float, scale: float) -> None:
         if exponent < scale:
             raise InvalidArgumentError(f"exponent must be at least scale, got {exponent} and {scale}")
@@ -89,5 +89,5 @@ def test_a_checked_function_checks_options_by_type_and_together() -> None:
         checked_power(torch.ones(2), 0)
     with pytest.raises(InvalidArgumentError, match=r"^exponent must be at least scale, got 2\.0 and 3\.0$"):
         checked_power(torch.ones(2), scale=3.0)
-    # Unchecked, as a module checks once instead.
+    # Not checked here, since the module checks on construction.
     assert power(torch.ones(2), 0).item() == 2.0

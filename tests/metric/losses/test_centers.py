@@ -1,4 +1,4 @@
-"""Center loss and triplet-center loss: values by hand, how the centers move."""
+"""Center loss and triplet-center loss: values by hand and movement of the centers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def test_centers_move_by_the_published_rule() -> None:
     x = torch.tensor([[3.0], [6.0], [1.0]])
     centers = torch.tensor([[0.0], [1.0], [5.0]])
     moved = losses.moved_centers(centers, x, torch.tensor([0, 0, 1]), alpha=0.5)
-    # class 0: 0 - .5 * ((0-3) + (0-6)) / 3 = 1.5; class 1: stands on its only item; class 2 is not in the batch
+    # class 0: 0 - .5 * ((0-3) + (0-6)) / 3 = 1.5; class 1: equals its only item; class 2 is not in the batch
     torch.testing.assert_close(moved, torch.tensor([[1.5], [1.0], [5.0]]))
 
 
-def test_center_loss_moves_after_the_loss_and_only_in_training() -> None:
+def test_centers_move_after_the_loss_and_only_in_training() -> None:
     loss = losses.CenterLoss(3, 5)
     x = points(6, dtype=torch.float32).requires_grad_()
     value = loss(x, LABELS)
@@ -74,7 +74,7 @@ def test_triplet_center_by_hand() -> None:
     torch.testing.assert_close(each, torch.tensor([0.0, 2.875]))
 
 
-def test_half_of_the_distance_with_half_of_the_margin_is_half_of_the_loss() -> None:
+def test_half_distance_with_half_the_margin_gives_half_the_loss() -> None:
     x, centers = points(6), points(3, seed=1)
     squared = losses.triplet_center_loss(x, LABELS, centers, margin=3.0)
     half = losses.triplet_center_loss(x, LABELS, centers, margin=1.5, distance="half")
@@ -82,13 +82,13 @@ def test_half_of_the_distance_with_half_of_the_margin_is_half_of_the_loss() -> N
     torch.testing.assert_close(half, squared / 2)
 
 
-def test_another_distance_is_refused() -> None:
+def test_an_unknown_distance_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="distance must be one of 'squared', 'half', got 'euclidean'"):
         losses.TripletCenterLoss(4, 5, distance="euclidean")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("distance", "scale"), [("squared", 1.0), ("half", 0.5)])
-def test_triplet_center_equals_its_slow_twin_and_learns_its_centers(
+def test_triplet_center_equals_a_slow_implementation_and_learns_its_centers(
     distance: Literal["squared", "half"], scale: float
 ) -> None:
     torch.manual_seed(0)
@@ -113,7 +113,7 @@ def test_triplet_center_equals_its_slow_twin_and_learns_its_centers(
     assert float(ours.abs().sum()) > 0
 
 
-def test_gradcheck() -> None:
+def test_gradient_passes_gradcheck() -> None:
     x, centers = points(6).requires_grad_(), points(3, seed=1).requires_grad_()
     assert torch.autograd.gradcheck(lambda a, b: losses.center_loss(a, LABELS, b), (x, centers))
     assert torch.autograd.gradcheck(lambda a, b: losses.triplet_center_loss(a, LABELS, b, margin=2.0), (x, centers))
@@ -129,7 +129,7 @@ def test_order_of_the_batch_does_not_matter() -> None:
     )
 
 
-def test_degenerate_batches() -> None:
+def test_degenerate_batches_have_a_finite_loss() -> None:
     for loss in (losses.CenterLoss(1, 4), losses.TripletCenterLoss(1, 4), losses.TripletCenterLoss(3, 4)):
         empty = torch.zeros(0, 4, requires_grad=True)
         value = loss(empty, torch.zeros(0, dtype=torch.long))
@@ -160,7 +160,7 @@ def test_bf16_autocast_keeps_full_precision() -> None:
 
 
 @pytest.mark.data
-def test_reductions_relate_as_in_the_reference_packages(shared_data: Path) -> None:
+def test_reductions_agree_with_the_reference_packages(shared_data: Path) -> None:
     # The centers of that measurement are not recorded, but its three definitions are one sum over 12 items.
     frozen = json.loads((shared_data / "anchors" / "loss_fixtures.json").read_text())
     total = frozen["centre loss Taha TF 0.5*sum||x-c||^2"]
@@ -171,7 +171,7 @@ def test_reductions_relate_as_in_the_reference_packages(shared_data: Path) -> No
     assert total / frozen["centre loss KaiyangZhou"] == pytest.approx(ratio / 2, rel=1e-6)
 
 
-def test_what_is_not_allowed() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     x = points(6)
     with pytest.raises(InvalidArgumentError, match=r"alpha must be in \[0, 1\], got 1\.5"):
         losses.CenterLoss(3, 5, alpha=1.5)

@@ -45,7 +45,7 @@ def naive_info_nce(scores: Tensor, relevance: Tensor, tau: float, denominator: s
 
 @pytest.mark.parametrize("denominator", ["negatives", "all"])
 @pytest.mark.parametrize("tau", [0.03, 0.5])
-def test_info_nce_equals_the_loop(tau: float, denominator: str) -> None:
+def test_info_nce_equals_a_plain_loop(tau: float, denominator: str) -> None:
     scores, relevance = random_case()
     assert_same_with_gradient(
         lambda s: InfoNCELoss(tau, denominator=denominator)(s, relevance),  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ def test_info_nce_equals_the_loop(tau: float, denominator: str) -> None:
 
 
 @pytest.mark.parametrize("denominator", ["negatives", "all"])
-def test_info_nce_gradient_is_that_of_finite_differences(denominator: str) -> None:
+def test_info_nce_gradient_equals_finite_differences(denominator: str) -> None:
     scores, relevance = random_case(1)
     assert_gradcheck(lambda s: info_nce_loss(s, relevance, tau=0.5, denominator=denominator), scores)  # type: ignore[arg-type]
 
@@ -69,12 +69,12 @@ def test_info_nce_of_the_worked_example() -> None:
     ("tau", "value", "gradient"),
     [(0.07, 4.695975303649902, 7.561305999755859), (0.03, 10.428726196289062, 18.02479362487793)],
 )
-def test_public_info_nce_gives_the_same(tau: float, value: float, gradient: float) -> None:
+def test_info_nce_equals_the_public_code(tau: float, value: float, gradient: float) -> None:
     found = anchor_value_and_gradient(lambda x: InfoNCELoss(tau)(x @ x.T, anchor_relevance()))
     assert found == pytest.approx((value, gradient), rel=1e-5)
 
 
-def test_package_nt_xent_and_sup_con_give_the_same_on_equal_classes() -> None:
+def test_info_nce_equals_package_losses_on_equal_classes() -> None:
     def cosines(x: Tensor) -> Tensor:
         return normalize(x) @ normalize(x).T
 
@@ -85,7 +85,7 @@ def test_package_nt_xent_and_sup_con_give_the_same_on_equal_classes() -> None:
     assert found == pytest.approx((3.993464708328247, 3.792572498321533), rel=1e-5)
 
 
-def test_package_losses_on_unequal_classes() -> None:
+def test_info_nce_on_unequal_classes_matches_package_losses_up_to_weights() -> None:
     embeddings = normalize(torch.randn(9, 5, generator=torch.Generator().manual_seed(0)), dim=1)
     labels = torch.tensor(LABELS)
     scores, relevance = embeddings @ embeddings.T, same_label(labels)
@@ -128,14 +128,14 @@ def test_self_hard_negative_of_the_worked_example() -> None:
     assert SelfHardNegativeLoss(negative_weight=3.0)(scores, relevance).item() == pytest.approx(3 * hardest)
 
 
-def test_public_hard_negative_gives_the_same() -> None:
+def test_hard_negative_equals_the_public_code() -> None:
     found, _ = anchor_value_and_gradient(lambda x: hard_negative_loss(x @ x.T, anchor_relevance()))
     assert found == pytest.approx(0.5189653038978577, rel=1e-6)
     found, _ = anchor_value_and_gradient(lambda x: self_similarity_loss(x @ x.T, anchor_relevance()))
     assert found == pytest.approx(0.0, abs=1e-7)
 
 
-def test_self_hard_negative_equals_the_loop() -> None:
+def test_self_hard_negative_equals_a_plain_loop() -> None:
     scores, relevance = random_case()
     scores = 0.05 + 0.9 * (scores + 1) / 2
 
@@ -148,7 +148,7 @@ def test_self_hard_negative_equals_the_loop() -> None:
     assert_gradcheck(lambda s: self_hard_negative_loss(s, relevance), scores)
 
 
-def test_floor_of_the_logarithms() -> None:
+def test_floor_bounds_the_logarithms() -> None:
     scores = torch.tensor([[-0.5, 1.5], [0.0, 1.0]], requires_grad=True)
     loss = self_hard_negative_loss(scores, torch.eye(2), reduction="none")
     torch.testing.assert_close(loss, torch.tensor([-2 * math.log(1e-3), 0.0]))
@@ -156,7 +156,7 @@ def test_floor_of_the_logarithms() -> None:
     assert gradient[0].abs().sum() == 0
 
 
-def test_own_column_of_gathered_references() -> None:
+def test_self_offset_selects_the_own_column() -> None:
     # Two queries that are references 2 and 3 of four.
     scores = torch.tensor([[0.1, 0.2, 0.5, 0.3], [0.4, 0.1, 0.2, 0.25]])
     relevance = torch.tensor([[0, 0, 1, 0], [0, 0, 0, 1]])
@@ -167,7 +167,7 @@ def test_own_column_of_gathered_references() -> None:
     torch.testing.assert_close(self_similarity_loss(scores, ignored, self_offset=2), -torch.tensor(0.25).log())
 
 
-def test_arguments_that_do_not_fit_are_refused() -> None:
+def test_mismatched_arguments_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match=r"scores must be square unless self_offset says .*, got \(2, 4\)"):
         self_similarity_loss(torch.zeros(2, 4), torch.zeros(2, 4))
     with pytest.raises(InvalidArgumentError, match="denominator must be one of 'negatives', 'all', got 'none'"):

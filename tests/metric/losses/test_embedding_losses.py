@@ -1,4 +1,4 @@
-"""What every loss on embeddings promises: no waiting for the device, the precision it was given, a telling repr."""
+"""Properties common to all losses on embeddings: no synchronization with the device, precision and repr."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.metric.losses.cases import UNEQUAL, points
 from vidkin.metric import losses
 
-# Operations whose result has to come from the device before Python can go on.
-WAITING = {
+# Operations that wait for a result from the device.
+BLOCKING_OPERATIONS = {
     torch.ops.aten._local_scalar_dense.default,
     torch.ops.aten.nonzero.default,
     torch.ops.aten.masked_select.default,
@@ -73,13 +73,13 @@ CASES: dict[str, tuple[Callable[[], nn.Module], int, Tensor | None]] = {
 }
 
 
-class NeverWaits(TorchDispatchMode):
+class FailOnWait(TorchDispatchMode):
     """Fails on the first operation that makes Python wait for a result."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        assert func not in WAITING, f"{func} waits for the device"
+        assert func not in BLOCKING_OPERATIONS, f"{func} waits for the device"
         return func(*args, **(kwargs or {}))
 
 
@@ -95,30 +95,30 @@ def test_repr_shows_the_settings(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_forward_and_backward_never_wait_for_the_device(name: str) -> None:
+def test_forward_and_backward_do_not_wait_for_the_device(name: str) -> None:
     loss, embeddings, labels = loss_and_batch(name)
     leaves = [member.requires_grad_() for member in embeddings]
-    with NeverWaits():
+    with FailOnWait():
         loss(*leaves, *labels).backward()
     assert all(leaf.grad is not None for leaf in leaves)
 
 
-def test_the_guard_sees_waiting() -> None:
-    with NeverWaits(), pytest.raises(AssertionError, match="waits for the device"):
+def test_waiting_for_the_device_is_detected() -> None:
+    with FailOnWait(), pytest.raises(AssertionError, match="waits for the device"):
         torch.ones(2).sum().item()
-    # The radial form lists its triplets, as its docstring says.
+    # The radial form lists its triplets, which its docstring documents.
     radial = losses.AllQuadletsLoss("radial")
-    with NeverWaits(), pytest.raises(AssertionError, match="nonzero"):
+    with FailOnWait(), pytest.raises(AssertionError, match="nonzero"):
         radial(points(len(UNEQUAL)), UNEQUAL)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_double_precision_stays(name: str) -> None:
+def test_double_precision_is_kept(name: str) -> None:
     loss, embeddings, labels = loss_and_batch(name)
     assert loss.double()(*(member.double() for member in embeddings), *labels).dtype == torch.float64
 
 
-def test_every_loss_on_embeddings_is_here() -> None:
+def test_all_losses_on_embeddings_are_tested_here() -> None:
     here = {name.split("(")[0] for name in CASES}
     own = {
         name

@@ -1,4 +1,4 @@
-"""Which items are positives and negatives of which, against plain loops; and what does not fit together."""
+"""Masks of positives and negatives against plain loops, and checks of shapes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def loops(
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("levels", [1, 2, 3])
-def test_masks_are_those_of_plain_loops(seed: int, levels: int) -> None:
+def test_masks_equal_plain_loops(seed: int, levels: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(0, 2, (6, levels), generator=generator)
     others = torch.cat([torch.randint(0, 2, (3, levels), generator=generator), labels])
@@ -83,7 +83,7 @@ def test_half_precision_is_widened() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_named(changes: dict[str, object], message: str) -> None:
+def test_errors_name_the_mismatched_argument(changes: dict[str, object], message: str) -> None:
     arguments: dict[str, object] = {
         "embeddings": torch.zeros(3, 2),
         "labels": torch.zeros(3),
@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_named(changes: dict[str, object], message: str) ->
         resolve_pairs(**arguments)  # type: ignore[arg-type]
 
 
-def test_the_module_passes_everything_on() -> None:
+def test_a_module_passes_all_arguments_to_its_function() -> None:
     """The queries are references 1 and 2, so each has the other as its only positive and reference 0 as a negative."""
     vectors = torch.tensor([[0.0], [3.0]])
     references = torch.tensor([[1.0], [0.0], [3.0]])
@@ -105,5 +105,5 @@ def test_the_module_passes_everything_on() -> None:
     # Squared distances: positive 9 for both; negative 1 and 4.
     assert loss.tolist() == [2 + 9 - 1, 2 + 9 - 4]
     assert torch.equal(loss, batch_hard_triplet_loss(*arguments, self_offset=1, margin=2.0, reduction="none"))
-    # Without the offset each query finds itself at distance 0 beside the other; the farthest positive stays.
+    # Without the offset each query also finds itself at distance 0; the farthest positive is unchanged.
     assert torch.equal(loss, BatchHardTripletLoss(margin=2.0, reduction="none")(*arguments))

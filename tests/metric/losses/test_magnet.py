@@ -1,4 +1,4 @@
-"""Magnet loss against a slow twin, which also stands for the well-known port with its squared variance."""
+"""Magnet loss against a slow implementation, which also covers a well-known port with a squared variance."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def slow_magnet(x: Tensor, classes: Tensor, clusters: Tensor, *, alpha: float = 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 3.0])
-def test_equals_the_slow_twin(seed: int, alpha: float) -> None:
+def test_loss_equals_a_slow_implementation(seed: int, alpha: float) -> None:
     x = points(10, seed=seed)
     for clusters in (CLUSTERS, torch.zeros(10, dtype=torch.long)):
         expected = value_and_gradient(lambda leaf, c=clusters: slow_magnet(leaf, CLASSES, c, alpha=alpha), x)
@@ -70,7 +70,7 @@ def test_cluster_numbers_may_repeat_between_classes() -> None:
 
 
 @pytest.mark.parametrize("name", PORT)
-def test_the_port_differs_by_its_variance_alone(name: str) -> None:
+def test_the_public_port_differs_only_in_its_variance(name: str) -> None:
     x, fine, coarse = anchor_batch()
     x = F.normalize(x, dim=1)
     classes = fine if "classes=clusters" in name else coarse
@@ -85,14 +85,14 @@ def test_the_port_differs_by_its_variance_alone(name: str) -> None:
 
 
 @pytest.mark.data
-def test_anchor_constants_are_those_of_the_measurement(shared_data: Path) -> None:
+def test_recorded_values_equal_the_measurement(shared_data: Path) -> None:
     frozen = json.loads((shared_data / "anchors" / "loss_fixtures.json").read_text())
     for name, (value, gradient_name, gradient_norm) in PORT.items():
         assert frozen[name] == pytest.approx(value, abs=1e-6)
         assert frozen[gradient_name] == pytest.approx(gradient_norm, abs=1e-6)
 
 
-def test_by_hand() -> None:
+def test_loss_by_hand() -> None:
     x = torch.tensor([[0.0], [2.0], [5.0], [7.0]], dtype=torch.float64)
     # means 1 and 6, own distances 1, s^2 = 4/3, so 1 / (2 s^2) = 3/8; to the other mean 36, 16, 16, 36:
     # (3/8 + alpha - 3/8 * 36)+ and (3/8 + alpha - 6)+
@@ -102,7 +102,7 @@ def test_by_hand() -> None:
     assert losses.MagnetLoss(alpha=10.0)(x, labels).item() == pytest.approx(8.75 / 4)
 
 
-def test_reference_set() -> None:
+def test_a_reference_set_replaces_the_batch() -> None:
     bank = points(10, seed=1)
     x = points(4, seed=2)
     labels = torch.tensor([0, 1, 2, 9])  # class 9 has no cluster in the bank
@@ -116,12 +116,12 @@ def test_reference_set() -> None:
         others = [math.exp(-float(distances[k, j] * scale)) for j in range(3) if j != k]
         expected = max(0.0, float(distances[k, k] * scale) + 1.0 + math.log(sum(others)))
         assert each[k].item() == pytest.approx(expected)
-    # The batch as its own bank is the batch alone.
+    # With the batch as reference set, the loss is that of the batch.
     beside = losses.magnet_loss(bank, CLASSES, CLUSTERS, bank, CLASSES, CLUSTERS)
     torch.testing.assert_close(beside, losses.magnet_loss(bank, CLASSES, CLUSTERS))
 
 
-def test_gradcheck_and_order() -> None:
+def test_gradient_passes_gradcheck_and_order_does_not_matter() -> None:
     x = points(10, seed=4).requires_grad_()
     assert torch.autograd.gradcheck(lambda leaf: losses.magnet_loss(leaf, CLASSES, CLUSTERS), (x,))
     order = torch.randperm(10, generator=torch.Generator().manual_seed(1))
@@ -142,7 +142,7 @@ def test_gradcheck_and_order() -> None:
         pytest.param(torch.zeros(4, 3), torch.tensor([0, 0, 1, 1]), 1.0, id="all equal"),  # alpha + log 1
     ],
 )
-def test_degenerate_batches(x: Tensor, labels: Tensor, expected: float) -> None:
+def test_degenerate_batches_have_a_finite_loss(x: Tensor, labels: Tensor, expected: float) -> None:
     value, gradient = value_and_gradient(lambda leaf: losses.magnet_loss(leaf, labels), x)
     assert value == pytest.approx(expected)
     assert bool(gradient.isfinite().all())
@@ -157,7 +157,7 @@ def test_bf16_autocast_keeps_full_precision() -> None:
     assert bool(gradient.isfinite().all())
 
 
-def test_what_is_not_allowed() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     x = points(10)
     with pytest.raises(InvalidArgumentError, match="alpha must be at least 0, got -1"):
         losses.MagnetLoss(-1)

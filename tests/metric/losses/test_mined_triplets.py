@@ -1,4 +1,4 @@
-"""Batch-hard, semi-hard and batch-all triplets against slow twins, in every kind of batch."""
+"""Batch-hard, semi-hard and batch-all triplets against slow implementations, in every kind of batch."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ MODULES = [
 
 @pytest.mark.parametrize(("fast", "slow"), PAIRS)
 @pytest.mark.parametrize("seed", range(3))
-def test_equals_the_slow_twin_on_unequal_shuffled_classes(fast: LossFunction, slow: LossFunction, seed: int) -> None:
+def test_loss_equals_a_slow_implementation(fast: LossFunction, slow: LossFunction, seed: int) -> None:
     x = points(len(UNEQUAL), seed=seed)
     for labels in (UNEQUAL, UNEQUAL[:, 0], UNEQUAL[:, 1] + 100 * UNEQUAL[:, 0]):
         expected = value_and_gradient(lambda leaf, y=labels: slow(leaf, y), x)
@@ -106,7 +106,7 @@ def test_equals_the_slow_twin_on_unequal_shuffled_classes(fast: LossFunction, sl
 
 @pytest.mark.parametrize(("fast", "slow"), PAIRS)
 @pytest.mark.parametrize("offset", [None, 2])
-def test_reference_set(fast: LossFunction, slow: LossFunction, offset: int | None) -> None:
+def test_a_reference_set_replaces_the_batch(fast: LossFunction, slow: LossFunction, offset: int | None) -> None:
     bank, bank_labels = points(len(UNEQUAL), seed=7), UNEQUAL
     x, y = (points(6, seed=8), UNEQUAL[3:9]) if offset is None else (bank[2:8], bank_labels[2:8])
     expected = value_and_gradient(lambda leaf: slow(leaf, y, bank, bank_labels, self_offset=offset), x)
@@ -116,7 +116,7 @@ def test_reference_set(fast: LossFunction, slow: LossFunction, offset: int | Non
 
 
 @pytest.mark.parametrize("loss", FAST)
-def test_the_batch_as_its_own_reference_set(loss: LossFunction) -> None:
+def test_the_batch_can_be_its_own_reference_set(loss: LossFunction) -> None:
     x = points(len(UNEQUAL))
     alone = value_and_gradient(lambda leaf: loss(leaf, UNEQUAL), x)
     beside = value_and_gradient(lambda leaf: loss(leaf, UNEQUAL, leaf, UNEQUAL, self_offset=0), x)
@@ -124,7 +124,7 @@ def test_the_batch_as_its_own_reference_set(loss: LossFunction) -> None:
 
 
 @pytest.mark.parametrize("loss", FAST)
-def test_gradcheck(loss: LossFunction) -> None:
+def test_gradient_passes_gradcheck(loss: LossFunction) -> None:
     x = points(8, 3, seed=5).requires_grad_()
     assert torch.autograd.gradcheck(lambda leaf: loss(leaf, UNEQUAL[:8]), (x,))
 
@@ -147,7 +147,7 @@ def test_degenerate_batches_are_zero_with_a_gradient(loss: LossFunction, labels:
 
 
 @pytest.mark.parametrize("loss", FAST)
-def test_an_empty_reference_set(loss: LossFunction) -> None:
+def test_an_empty_reference_set_gives_zero_loss(loss: LossFunction) -> None:
     x = points(3)
     value, gradient = value_and_gradient(lambda leaf: loss(leaf, UNEQUAL[:3], x[:0], UNEQUAL[:0]), x)
     assert value == 0.0
@@ -175,7 +175,7 @@ def test_bf16_autocast_keeps_full_precision(loss: LossFunction) -> None:
 
 
 @pytest.mark.parametrize("loss", FAST)
-def test_far_from_the_origin_float32_still_agrees(loss: LossFunction) -> None:
+def test_float32_is_accurate_far_from_the_origin(loss: LossFunction) -> None:
     x = points(len(UNEQUAL))
     exact, _ = value_and_gradient(lambda leaf: loss(leaf, UNEQUAL), x)
     far = (x + 100.0).float()
@@ -183,7 +183,7 @@ def test_far_from_the_origin_float32_still_agrees(loss: LossFunction) -> None:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=repr)
-def test_modules_reduce(module: torch.nn.Module) -> None:
+def test_modules_apply_their_reduction(module: torch.nn.Module) -> None:
     x = points(len(UNEQUAL))
     module.reduction = "none"  # type: ignore[assignment]
     each = module(x, UNEQUAL)
@@ -219,8 +219,8 @@ def test_semi_hard_priority_by_hand() -> None:
     assert loss_of_first(0.0, 1.0, -0.4, 0.9) == pytest.approx(0.6)  # all nearer: the farthest of them
 
 
-def test_a_tie_at_the_threshold_is_counted_on_both_sides_or_on_none() -> None:
-    # Many equal distances: thresholds meet distances exactly, where one-sided counting would be off by a distance.
+def test_ties_at_the_threshold_are_counted_consistently() -> None:
+    # Many equal distances: thresholds equal distances exactly, where one-sided counting would be off by a distance.
     x = torch.eye(12)
     labels = torch.arange(12) // 3
     for margin in (0.0, 0.2):
@@ -256,11 +256,11 @@ ANCHORS = {
 
 
 @pytest.mark.parametrize("name", ANCHORS)
-def test_values_of_the_reference_package(name: str) -> None:
+def test_values_equal_those_of_the_reference_package(name: str) -> None:
     loss, value, gradient_norm = ANCHORS[name]
     x, fine, _ = anchor_batch()
     unit = F.normalize(x, dim=1)
-    # The package normalizes inside, so its gradient passes through the normalization of its (unit) input.
+    # The package normalizes its (unit) input internally, so its gradient passes through the normalization.
     ours = value_and_gradient(lambda leaf: loss(F.normalize(leaf, dim=1), fine), unit)
     assert ours[0] == pytest.approx(value, abs=1e-6)
     if gradient_norm is not None:
@@ -268,7 +268,7 @@ def test_values_of_the_reference_package(name: str) -> None:
 
 
 @pytest.mark.data
-def test_anchor_constants_are_those_of_the_measurement(shared_data: Path) -> None:
+def test_recorded_values_equal_the_measurement(shared_data: Path) -> None:
     frozen = json.loads((shared_data / "anchors" / "loss_fixtures.json").read_text())
     for name, (_, value, gradient_norm) in ANCHORS.items():
         assert frozen[name] == pytest.approx(value, abs=1e-6)
@@ -276,7 +276,7 @@ def test_anchor_constants_are_those_of_the_measurement(shared_data: Path) -> Non
             assert frozen[f"{name} |grad|"] == pytest.approx(gradient_norm, abs=1e-6)
 
 
-def test_what_is_not_allowed() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     x, y = points(4), UNEQUAL[:4]
     loss = losses.BatchHardTripletLoss()
     with pytest.raises(InvalidArgumentError, match=r"embeddings must be \[N, D\] floating point, got \(5,\)"):

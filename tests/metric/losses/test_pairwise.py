@@ -67,7 +67,7 @@ def naive_circle(scores: Tensor, positives: list[tuple[int, int]], negatives: li
 
 @pytest.mark.parametrize("active", [False, True])
 @pytest.mark.parametrize(("near", "far"), [(1.0, 0.0), (0.5, -0.2)])
-def test_contrastive_equals_the_loop(near: float, far: float, active: bool) -> None:
+def test_contrastive_equals_a_plain_loop(near: float, far: float, active: bool) -> None:
     scores, relevance = random_case()
     assert_same_with_gradient(
         lambda s: ContrastiveLoss(near, far, active_only=active)(s, relevance),
@@ -87,7 +87,7 @@ def test_contrastive_by_hand() -> None:
     torch.testing.assert_close(pairs, torch.tensor([[0.2, 0.6, 0.3, 0.0]]))
 
 
-def test_contrastive_on_distances_is_that_of_the_package() -> None:
+def test_contrastive_on_distances_equals_the_package() -> None:
     loss = ContrastiveLoss(1.0, 0.0, active_only=True)
     found = anchor_value_and_gradient(lambda x: loss(1 + minus_distances(x), anchor_relevance()))
     assert found == pytest.approx((1.2645405530929565, 1.3998239040374756), rel=1e-5)
@@ -95,7 +95,7 @@ def test_contrastive_on_distances_is_that_of_the_package() -> None:
 
 @pytest.mark.parametrize("mining", ["all", "hard"])
 @pytest.mark.parametrize("margin", [0.0, 0.2, 1.0])
-def test_triplet_equals_the_loop(mining: str, margin: float) -> None:
+def test_triplet_equals_a_plain_loop(mining: str, margin: float) -> None:
     scores, relevance = random_case()
     assert_same_with_gradient(
         lambda s: ScoreTripletLoss(margin, mining=mining)(s, relevance),  # type: ignore[arg-type]
@@ -111,7 +111,7 @@ def test_triplet_by_hand() -> None:
     assert score_triplet_loss(scores, relevance, mining="hard").item() == pytest.approx(0.3)
 
 
-def test_triplet_on_distances_is_that_of_the_package() -> None:
+def test_triplet_on_distances_equals_the_package() -> None:
     found = anchor_value_and_gradient(lambda x: ScoreTripletLoss(0.2)(minus_distances(x), anchor_relevance()))
     assert found == pytest.approx((0.16514848172664642, 0.19848628342151642), rel=1e-5)
     hard, _ = anchor_value_and_gradient(
@@ -120,7 +120,7 @@ def test_triplet_on_distances_is_that_of_the_package() -> None:
     assert hard == pytest.approx(0.6012373544766846, rel=1e-6)
 
 
-def test_circle_of_queries_equals_the_loop() -> None:
+def test_circle_of_queries_equals_a_plain_loop() -> None:
     scores, relevance = random_case()
 
     def loop(s: Tensor) -> Tensor:
@@ -134,7 +134,7 @@ def test_circle_of_queries_equals_the_loop() -> None:
     assert_same_with_gradient(lambda s: circle_loss(s, relevance, gamma=16.0), loop, scores)
 
 
-def test_circle_of_the_whole_matrix_equals_the_loop() -> None:
+def test_circle_of_the_whole_matrix_equals_a_plain_loop() -> None:
     scores, relevance = random_case()
     positives = [(k, i) for k, found, _ in lists(relevance) for i in found]
     negatives = [(k, j) for k, _, found in lists(relevance) for j in found]
@@ -152,7 +152,7 @@ def test_circle_of_the_whole_matrix_equals_the_loop() -> None:
         (0.25, 256.0, (401.5616760253906, 255.7645721435547), (607.5731811523438, 791.5684204101562)),
     ],
 )
-def test_both_public_circle_losses_are_reproduced(
+def test_circle_equals_both_public_implementations(
     margin: float, gamma: float, query: tuple[float, float], whole: tuple[float, float]
 ) -> None:
     found = anchor_value_and_gradient(
@@ -161,7 +161,7 @@ def test_both_public_circle_losses_are_reproduced(
     assert found == pytest.approx(query, rel=1e-5)
     once = torch.where(torch.ones(12, 12).triu(1) > 0, anchor_relevance(), -1.0)
     found = anchor_value_and_gradient(lambda x: CircleLoss(margin, gamma, form="global")(x @ x.T, once))
-    # Recorded in single precision, with exponents up to 600.
+    # The recorded values are in single precision, with exponents up to 600.
     assert found == pytest.approx(whole, rel=3e-5)
 
 
@@ -173,7 +173,7 @@ def test_circle_equals_the_package_on_unequal_classes() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_circle_gradient_leaves_the_weights_alone() -> None:
+def test_circle_gradient_treats_the_weights_as_constants() -> None:
     # One pair of each kind: d loss / d s_n = gamma a_n sigmoid(logit), with a_n taken as a constant.
     scores = torch.tensor([[0.4, 0.6]], dtype=torch.float64, requires_grad=True)
     circle_loss(scores, torch.tensor([[1, 0]]), margin=0.25, gamma=2.0).backward()
@@ -183,14 +183,14 @@ def test_circle_gradient_leaves_the_weights_alone() -> None:
     assert scores.grad[0].tolist() == pytest.approx([-2 * 0.85 * weight, 2 * 0.85 * weight])
 
 
-def test_gradients_are_those_of_finite_differences() -> None:
+def test_gradients_equal_finite_differences() -> None:
     scores, relevance = random_case(1)
     assert_gradcheck(lambda s: contrastive_loss(s, relevance, positive_margin=0.7), scores)
     assert_gradcheck(lambda s: score_triplet_loss(s, relevance, margin=0.3), scores)
     assert_gradcheck(lambda s: score_triplet_loss(s, relevance, margin=0.3, mining="hard"), scores)
 
 
-def test_options_out_of_range_are_refused() -> None:
+def test_options_out_of_range_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="mining must be one of 'all', 'hard', got 'easy'"):
         ScoreTripletLoss(mining="easy")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"margin must be at least 0, got -0\.1"):

@@ -56,7 +56,7 @@ def naive_frames(
     rate: float = 0.35,
     include_self: bool = False,
 ) -> Tensor:
-    """The published form: every difference [B, B, T, T, T] of every pair of videos, then 2 % of it."""
+    """The published form: all differences [B, B, T, T, T] of all pairs of videos, then a selection."""
     targets = frame_scores.shape[3]
     size = max(1, round(rate * targets))
     top = torch.zeros_like(reference_scores).scatter(3, reference_scores.topk(size, dim=3).indices, 1.0)
@@ -103,7 +103,7 @@ def test_step_is_convex_with_a_continuous_slope() -> None:
     assert slope[-1].item() == pytest.approx(2 / 0.05)
 
 
-def test_worked_example() -> None:
+def test_loss_of_the_worked_example() -> None:
     scores, relevance = example()
     assert QuadLinearAPLoss(0.05, 0.1, include_self=True)(scores, relevance).item() == 0.0
     value = QuadLinearAPLoss(0.1, 1.0, include_self=True)(scores, relevance).item()
@@ -112,13 +112,13 @@ def test_worked_example() -> None:
     assert value == pytest.approx(0.01388890, abs=2e-8)
 
 
-def test_example_in_the_documentation() -> None:
+def test_docstring_example_is_correct() -> None:
     found = doctest.testmod(sys.modules[QuadLinearAPLoss.__module__])
     assert found.attempted == 4
     assert found.failed == 0
 
 
-def test_without_self_by_hand() -> None:
+def test_loss_without_self_pairs_by_hand() -> None:
     # One positive at 0.5 and one negative at 0.6: x = 2 * 0.1 / 0.1 + 1 = 3, risk = 3 / 4.
     scores = torch.tensor([[1.0, 0.5, 0.6]])
     relevance = torch.tensor([[1, 1, 0]])
@@ -130,7 +130,7 @@ def test_without_self_by_hand() -> None:
 
 @pytest.mark.parametrize(("delta", "rho"), [(0.05, 0.1), (0.1, 1.0), (0.7, 5.0)])
 @pytest.mark.parametrize("include_self", [False, True])
-def test_equals_the_loop(delta: float, rho: float, include_self: bool) -> None:
+def test_loss_equals_a_plain_loop(delta: float, rho: float, include_self: bool) -> None:
     scores, relevance = random_case()
     assert_same_with_gradient(
         lambda s: quad_linear_ap_loss(s, relevance, delta=delta, rho=rho, include_self=include_self),
@@ -139,7 +139,7 @@ def test_equals_the_loop(delta: float, rho: float, include_self: bool) -> None:
     )
 
 
-def test_gradient_is_that_of_finite_differences() -> None:
+def test_gradient_equals_finite_differences() -> None:
     scores, relevance = random_case(1)
     assert_gradcheck(lambda s: quad_linear_ap_loss(s, relevance, delta=0.3, rho=1.0), scores)
 
@@ -152,13 +152,13 @@ def test_gradient_is_that_of_finite_differences() -> None:
         (0.05, 5.0, 0.23990386724472046, 0.36300456523895264),
     ],
 )
-def test_public_code_gives_the_same(delta: float, rho: float, value: float, gradient: float) -> None:
+def test_loss_equals_the_public_code(delta: float, rho: float, value: float, gradient: float) -> None:
     loss = QuadLinearAPLoss(delta, rho, include_self=True)
     found = anchor_value_and_gradient(lambda x: loss(x @ x.T, anchor_relevance()))
     assert found == pytest.approx((value, gradient), rel=1e-5)
 
 
-def test_gradient_does_not_vanish_where_the_order_is_badly_wrong() -> None:
+def test_gradient_does_not_vanish_for_badly_wrong_orders() -> None:
     scores = torch.tensor([[-0.9, 0.9]], requires_grad=True)
     quad_linear_ap_loss(scores, torch.tensor([[1, 0]]), delta=0.05).backward()
     assert scores.grad is not None
@@ -167,14 +167,14 @@ def test_gradient_does_not_vanish_where_the_order_is_badly_wrong() -> None:
 
 
 @pytest.mark.parametrize("name", ["delta", "rho"])
-def test_options_out_of_range_are_refused(name: str) -> None:
+def test_options_out_of_range_are_rejected(name: str) -> None:
     with pytest.raises(InvalidArgumentError, match=rf"{name} must be above 0, got 0\.0"):
         QuadLinearAPLoss(**{name: 0.0})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("include_self", [False, True])
 @pytest.mark.parametrize("rho", [0.1, 5.0])
-def test_frames_equal_the_five_dimensional_form(rho: float, include_self: bool) -> None:
+def test_frame_loss_equals_the_five_dimensional_form(rho: float, include_self: bool) -> None:
     scores, labels, relevance = frame_case()
     assert_same_with_gradient(
         lambda s: frame_quad_linear_ap_loss(s, labels, relevance, delta=0.3, rho=rho, include_self=include_self),
@@ -183,7 +183,7 @@ def test_frames_equal_the_five_dimensional_form(rho: float, include_self: bool) 
     )
 
 
-def test_frames_in_blocks_equal_the_five_dimensional_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frame_loss_in_blocks_equals_the_five_dimensional_form(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.metric.losses.score_pairs.BLOCK_PAIRS", 100)
     scores, labels, relevance = frame_case(frames=9, seed=3)
     assert_same_with_gradient(
@@ -193,7 +193,7 @@ def test_frames_in_blocks_equal_the_five_dimensional_form(monkeypatch: pytest.Mo
     )
 
 
-def test_frames_by_hand() -> None:
+def test_frame_loss_by_hand() -> None:
     # The frozen model orders the three target frames 0, 1, 2: frame 0 is positive, frame 2 negative.
     labels = torch.tensor([0.9, 0.5, 0.1]).view(1, 1, 1, 3)
     scores = torch.tensor([0.2, 9.0, 0.3]).view(1, 1, 1, 3).requires_grad_()
@@ -204,7 +204,7 @@ def test_frames_by_hand() -> None:
     assert gradient[0, 0, 0, 1] == 0.0
 
 
-def test_padded_frames_change_nothing() -> None:
+def test_padded_frames_do_not_change_the_loss() -> None:
     scores, labels, relevance = frame_case(frames=5)
     expected = frame_quad_linear_ap_loss(scores, labels, relevance, reduction="none")
     wide_scores = torch.full((6, 6, 8, 9), torch.nan, dtype=torch.float64)
@@ -225,7 +225,7 @@ def test_padded_frames_change_nothing() -> None:
     assert gradient[..., 5:].abs().sum() == 0
 
 
-def test_targets_of_different_length_equal_the_loss_of_each_alone() -> None:
+def test_padded_targets_have_the_same_loss_as_each_target_alone() -> None:
     scores, labels, _ = frame_case(frames=8)
     lengths = [8, 3, 1, 5, 0, 2]
     masks = torch.arange(8) < torch.tensor(lengths).unsqueeze(1)
@@ -254,7 +254,7 @@ def test_no_relevant_pair_gives_zero_with_a_gradient() -> None:
     assert gradient.abs().sum() == 0
 
 
-def test_frame_memory_is_that_of_the_selected_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frame_memory_is_bounded_by_the_selected_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     from vidkin.metric.losses import quad_linear
 
@@ -271,7 +271,7 @@ def test_frame_memory_is_that_of_the_selected_pairs(monkeypatch: pytest.MonkeyPa
     assert seen == [6 * 2 * 7]
 
 
-def test_frames_with_a_bound_never_wait_for_the_device() -> None:
+def test_frame_loss_with_a_bound_does_not_wait_for_the_device() -> None:
     scores = torch.rand(6, 6, 7, 7, device="meta", requires_grad=True)
     labels, relevance = torch.rand(6, 6, 7, 7, device="meta"), torch.ones(6, 6, device="meta")
     masks = torch.ones(6, 7, dtype=torch.bool, device="meta")
@@ -281,7 +281,7 @@ def test_frames_with_a_bound_never_wait_for_the_device() -> None:
         FrameQuadLinearAPLoss()(scores, labels, relevance)
 
 
-def test_frame_half_precision_is_computed_in_single() -> None:
+def test_frame_half_precision_is_computed_in_single_precision() -> None:
     scores, labels, relevance = frame_case(dtype=torch.float32)
     low = scores.bfloat16()
     found = frame_quad_linear_ap_loss(low, labels, relevance)
@@ -289,7 +289,7 @@ def test_frame_half_precision_is_computed_in_single() -> None:
     torch.testing.assert_close(found, frame_quad_linear_ap_loss(low.float(), labels, relevance))
 
 
-def test_frame_arguments_that_do_not_fit_are_refused() -> None:
+def test_mismatched_frame_arguments_are_rejected() -> None:
     scores, labels, relevance = frame_case()
     with pytest.raises(
         InvalidArgumentError, match=r"frame and reference scores must have one shape .*, got \(6, 6, 7, 7\), "

@@ -67,7 +67,7 @@ def settings_of(loss: torch.nn.Module) -> dict[str, object]:
 @pytest.mark.parametrize(
     "loss", [losses.QuadletLoss(), losses.RadialLoss(), losses.RadialLoss(c=4.0, margin=1.0)], ids=repr
 )
-def test_gradcheck(loss: torch.nn.Module) -> None:
+def test_gradient_passes_gradcheck(loss: torch.nn.Module) -> None:
     batch = [member.requires_grad_() for member in quadlets(6, seed=3)]
     assert float(loss(*batch).detach()) > 0
     assert torch.autograd.gradcheck(loss, batch)
@@ -79,7 +79,7 @@ def test_detached_radius_has_the_published_value_and_no_gradient_through_it() ->
     q, p, i, n = (member.requires_grad_() for member in quadlets(5, seed=1))
     published, stopped = losses.RadialLoss(), losses.RadialLoss(detach_radius=True)
     torch.testing.assert_close(published(q, p, i, n), stopped(q, p, i, n))
-    # With the radius held, q feels only -||n - X||^2, whose gradient is 2/3 (n - X), and the triplet term.
+    # With a detached radius, the gradient at q comes from -||n - X||^2, where it is 2/3 (n - X), and the triplet term.
     each = losses.radial_loss(q, p, i, n, margin=0.0, detach_radius=True, reduction="none")
     (gradient,) = torch.autograd.grad(each.sum(), q)
     active = (each.detach() > 0)[:, None]
@@ -107,7 +107,7 @@ def test_radial_closed_form_of_the_supplement() -> None:
         torch.testing.assert_close(gradient, closed)
 
 
-def test_radial_triplet_part_pulls_with_both_terms() -> None:
+def test_gradient_of_the_radial_triplet_term() -> None:
     q, p, i, _ = (member.requires_grad_() for member in quadlets(1, seed=4))
     far = torch.full_like(q, 50.0)  # no radial part
     gradients = torch.autograd.grad(losses.radial_loss(q, p, i, far, margin=9.0), [q, p, i])
@@ -147,7 +147,7 @@ def test_quadlet_gradients_of_equation_7(seed: int) -> None:
     kind=st.sampled_from(["random", "collinear", "two equal", "opposite"]),
     slack=st.sampled_from([0.0, 1e-6, 0.5]),
 )
-def test_theorem_zero_radial_loss_implies_the_order(
+def test_zero_radial_loss_implies_the_order(
     dimensions: int, seed: int, c: float, spread: float, kind: str, slack: float
 ) -> None:
     generator = torch.Generator().manual_seed(seed)
@@ -175,14 +175,14 @@ def test_theorem_zero_radial_loss_implies_the_order(
     assert d(p, i) <= d(p, n) + tolerance
 
 
-def test_theorem_is_not_strict_at_exactly_three() -> None:
+def test_the_order_is_not_strict_at_c_of_three() -> None:
     q, p, i, n = line(0.0, 1.0, -1.0, 3.0)
     # X = 0, R = 1, n at 3 R: the loss is 0, yet d(p, i) = d(p, n) = 2 (the paper claims a strict relation).
     assert losses.radial_loss(q, p, i, n, margin=0.0).item() == 0.0
     assert (p - i).norm() == (p - n).norm()
 
 
-def test_theorem_fails_below_three() -> None:
+def test_zero_radial_loss_does_not_imply_the_order_below_three() -> None:
     q, p, i, n = line(0.0, 1.0, -1.0, 2.0)
     # X = 0, R = 1, n at 2 R: no loss at c = 2, but d(p, n) = 1 < d(p, i) = 2.
     assert losses.radial_loss(q, p, i, n, c=2.0, margin=0.0).item() == 0.0
@@ -190,7 +190,7 @@ def test_theorem_fails_below_three() -> None:
     assert losses.radial_loss(q, p, i, n, c=3.0, margin=0.0).item() == 5.0
 
 
-def test_a_cluster_of_one_point_has_no_gradient_through_its_radius_and_no_nan() -> None:
+def test_a_cluster_of_equal_points_has_zero_gradient_through_its_radius() -> None:
     point = points(1)
     batch = [point.clone().requires_grad_() for _ in range(4)]
     loss = losses.RadialLoss()(*batch)
@@ -233,7 +233,7 @@ def test_embeddings_are_not_normalized() -> None:
     assert losses.QuadletLoss(0, 0, 0)(*doubled).item() == pytest.approx(4 * losses.QuadletLoss(0, 0, 0)(*batch).item())
 
 
-def test_what_is_not_allowed() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     q, p, i, n = quadlets(3)
     with pytest.raises(InvalidArgumentError, match=r"one shape \[B, D\].*'positive': \(2, 4\)"):
         losses.TripletLoss()(q, p[:2], n)

@@ -1,4 +1,4 @@
-"""Quadruplet-1 and Quadruplet-2: values by hand, margins that follow the batch."""
+"""Quadruplet-1 and Quadruplet-2: values by hand, and adaptive margins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_quadrupletwise_by_hand() -> None:
     assert losses.QuadrupletwiseLoss(delta=4.0)(q, p, i, n).item() == 6.25
 
 
-def test_quadrupletwise_is_the_sum_of_its_constraints() -> None:
+def test_quadrupletwise_loss_is_the_sum_of_its_constraints() -> None:
     q, p, i, n = tuples(8)
     total = (
         losses.quadrupletwise_inequality(q, p, q, i)
@@ -39,7 +39,7 @@ def test_quadrupletwise_is_the_sum_of_its_constraints() -> None:
     torch.testing.assert_close(losses.quadrupletwise_loss(q, p, i, n), total)
 
 
-def test_equality_is_two_inequalities_without_gap() -> None:
+def test_equality_is_the_sum_of_two_inequalities_with_delta_zero() -> None:
     a, b, c, d = tuples(8, seed=1)
     there = losses.quadrupletwise_inequality(a, b, c, d, delta=0.0, reduction="none")
     back = losses.quadrupletwise_inequality(c, d, a, b, delta=0.0, reduction="none")
@@ -94,14 +94,14 @@ def test_adaptive_margins_use_the_whole_batch() -> None:
     [losses.QuadrupletwiseLoss(), losses.QuadrupletLoss(margins=(2.0, 1.0))],
     ids=repr,
 )
-def test_gradcheck(loss: torch.nn.Module) -> None:
+def test_gradient_passes_gradcheck(loss: torch.nn.Module) -> None:
     batch = [member.requires_grad_() for member in tuples(5, seed=4)]
     assert float(loss(*batch).detach()) > 0
     assert torch.autograd.gradcheck(loss, batch)
 
 
 @pytest.mark.parametrize("loss", [losses.QuadrupletwiseLoss(), losses.QuadrupletLoss()], ids=repr)
-def test_empty_equal_and_half_precision_batches(loss: torch.nn.Module) -> None:
+def test_empty_degenerate_and_half_precision_batches(loss: torch.nn.Module) -> None:
     empty = [torch.zeros(0, 3, requires_grad=True) for _ in range(4)]
     loss(*empty).backward()
     assert empty[0].grad is not None
@@ -118,7 +118,7 @@ def test_empty_equal_and_half_precision_batches(loss: torch.nn.Module) -> None:
     assert value.item() == pytest.approx(loss(*(member.double() for member in half)).item(), rel=1e-5)
 
 
-def test_what_is_not_allowed() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     a, b, c, d = tuples(3)
     with pytest.raises(InvalidArgumentError, match="delta must be at least 0, got -1"):
         losses.QuadrupletwiseLoss(delta=-1)

@@ -55,7 +55,7 @@ def naive(scores: Tensor, relevance: Tensor, bins: int, low: float, high: float,
 
 @pytest.mark.parametrize("form", ["plain", "tie-aware", "simplified"])
 @pytest.mark.parametrize(("bins", "low", "high"), [(20, -1.0, 1.0), (4, -1.5, 1.2), (2, -1.0, 1.0)])
-def test_equals_the_loop(form: str, bins: int, low: float, high: float) -> None:
+def test_loss_equals_a_plain_loop(form: str, bins: int, low: float, high: float) -> None:
     scores, relevance = random_case()
     loss = QuantizedAPLoss(bins, form != "plain", low=low, high=high, simplified=form == "simplified")
     assert_same_with_gradient(
@@ -63,7 +63,7 @@ def test_equals_the_loop(form: str, bins: int, low: float, high: float) -> None:
     )
 
 
-def test_fast_ap_equals_the_loop() -> None:
+def test_fast_ap_equals_a_plain_loop() -> None:
     scores, relevance = random_case(3)
     assert_same_with_gradient(
         lambda s: FastAPLoss(10)(s, relevance), lambda s: naive(s, relevance, 11, -1.0, 1.0), scores
@@ -71,7 +71,7 @@ def test_fast_ap_equals_the_loop() -> None:
 
 
 @pytest.mark.parametrize("tie_aware", [False, True])
-def test_gradient_is_that_of_finite_differences(tie_aware: bool) -> None:
+def test_gradient_equals_finite_differences(tie_aware: bool) -> None:
     scores, relevance = random_case(1)
     assert_gradcheck(lambda s: quantized_ap_loss(s, relevance, bins=7, tie_aware=tie_aware), scores)
 
@@ -87,25 +87,25 @@ def test_gradient_is_that_of_finite_differences(tie_aware: bool) -> None:
         (20, -1.0, "simplified", 0.1946595311164856, 0.6059527397155762),
     ],
 )
-def test_public_dir_code_gives_the_same(
+def test_loss_equals_the_public_dir_code(
     bins: int, low: float, form: str, value: float, value_labels_only: float
 ) -> None:
     loss = QuantizedAPLoss(bins, form != "plain", low=low, simplified=form == "simplified", include_self=True)
     found, gradient = anchor_value_and_gradient(lambda x: loss((x @ x.T).clamp(max=1.0), anchor_relevance()))
     assert found == pytest.approx(value, rel=2e-6)
     assert math.isfinite(gradient)
-    # A query that is not its own positive but stays in its list, as a negative.
+    # The query stays in its own list, as a negative.
     relevance = anchor_relevance().fill_diagonal_(0)
     found, _ = anchor_value_and_gradient(lambda x: loss((x @ x.T).clamp(max=1.0), relevance))
     assert found == pytest.approx(value_labels_only, rel=2e-6)
 
 
-def test_official_fast_ap_gives_the_same_value_and_true_gradient() -> None:
+def test_fast_ap_equals_the_official_value_with_the_true_gradient() -> None:
     found = anchor_value_and_gradient(lambda x: FastAPLoss(10)(x @ x.T, anchor_relevance()))
     assert found == pytest.approx((0.4856910705566406, 0.8205040693283081), rel=1e-5)
 
 
-def test_fast_ap_equals_the_package() -> None:
+def test_fast_ap_equals_pytorch_metric_learning() -> None:
     embeddings = normalize(torch.randn(9, 5, generator=torch.Generator().manual_seed(0)), dim=1)
     labels = torch.tensor(LABELS)
     expected = PackageFastAPLoss(10)(embeddings, labels)
@@ -113,21 +113,21 @@ def test_fast_ap_equals_the_package() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_by_hand() -> None:
+def test_loss_by_hand() -> None:
     # Centers 1, 0, -1. The negative sits on 1, the positive half on 0 and half on -1: 1/2 1/2 / (3/2) + 1/2 1/2.
     scores = torch.tensor([[-0.5, 1.0]])
     value = fast_ap_loss(scores, torch.tensor([[1, 0]]), bins=2).item()
     assert value == pytest.approx(1 - (0.25 / 1.5 + 0.5 * 1.0 / 2.0))
 
 
-def test_tied_items_are_averaged_over_their_orders() -> None:
-    # One positive and one negative at the same center: AP is 1 or 1/2; the integral form says ln 2 for it.
+def test_tie_aware_form_averages_over_the_orders_of_ties() -> None:
+    # One positive and one negative at the same center: AP is 1 or 1/2; the integral form gives ln 2.
     scores = torch.zeros(1, 2, dtype=torch.float64)
     value = quantized_ap_loss(scores, torch.tensor([[1, 0]]), bins=3, tie_aware=True).item()
     assert value == pytest.approx(1 - math.log(3) / 2)
 
 
-def test_scores_beyond_the_range_count_at_its_end() -> None:
+def test_scores_beyond_the_range_are_clipped() -> None:
     relevance = torch.tensor([[1, 0, 0]])
     inside = fast_ap_loss(torch.tensor([[0.2, 1.0, -1.0]]), relevance)
     beyond = torch.tensor([[0.2, 3.0, -1.7]], requires_grad=True)
@@ -137,15 +137,15 @@ def test_scores_beyond_the_range_count_at_its_end() -> None:
     assert gradient[0, 1:].abs().sum() == 0
 
 
-def test_one_item_at_a_center_does_not_blow_up_the_gradient() -> None:
-    # Mass 1 + 1e-7 at the first center, where the ratio of the tie-aware form jumps.
+def test_a_single_item_at_a_center_keeps_the_gradient_bounded() -> None:
+    # A mass of 1 + 1e-7 at the first center is where the ratio of the tie-aware form jumps.
     scores = torch.tensor([[1.0, 0.9000001, -1.0]], requires_grad=True)
     quantized_ap_loss(scores, torch.tensor([[1, 1, 0]]), bins=21, tie_aware=True).backward()
     assert scores.grad is not None
     assert scores.grad.abs().max() < 100
 
 
-def test_options_out_of_range_are_refused() -> None:
+def test_options_out_of_range_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match=r"bins must be at least 2, got 1"):
         QuantizedAPLoss(1)
     with pytest.raises(InvalidArgumentError, match=r"low must be below high, got 1.0 and 1.0"):

@@ -25,7 +25,7 @@ def off_diagonal(scores: Tensor, relevance: Tensor) -> list[Tensor]:
     return [scores[k, j] - relevance[k, j] for k in range(9) for j in range(9) if k != j]
 
 
-def test_errors_equal_the_loop() -> None:
+def test_errors_equal_a_plain_loop() -> None:
     scores, relevance = random_case()
     assert_same_with_gradient(
         lambda s: MAELoss()(s, relevance),
@@ -50,7 +50,7 @@ def test_errors_by_hand() -> None:
     torch.testing.assert_close(mse_loss(scores, relevance, reduction="none"), torch.tensor([[0.04, 0.25, 0.0]]))
 
 
-def test_graded_relevance_is_the_wanted_score() -> None:
+def test_graded_relevance_is_the_target_score() -> None:
     scores = torch.tensor([[0.5, 0.2]])
     assert mae_loss(scores, torch.tensor([[0.5, 0.2]])).item() == 0.0
 
@@ -67,21 +67,21 @@ def test_regularizer_by_hand() -> None:
     )
 
 
-def test_public_regularizer_gives_the_same() -> None:
-    # The recorded value was made with the range [-.5, .5].
+def test_regularizer_equals_the_public_code() -> None:
+    # The recorded value is for the range [-.5, .5].
     loss = SimilarityRegularizer(-0.5, 0.5)
     value, _ = anchor_value_and_gradient(lambda x: loss(x @ x.T))
     assert value == pytest.approx(11.534564971923828, rel=1e-6)
 
 
-def test_regularizer_takes_maps_of_any_shape_and_nothing() -> None:
+def test_regularizer_accepts_maps_of_any_shape_and_empty_maps() -> None:
     maps = torch.full((2, 3, 4), 2.0)
     assert similarity_regularizer(maps).item() == 24.0
     assert similarity_regularizer(maps[:0], reduction="mean").item() == 0.0
     assert similarity_regularizer(maps.bfloat16()).dtype == torch.float32
 
 
-def test_options_out_of_range_are_refused() -> None:
+def test_options_out_of_range_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match=r"low must be below high, got 1\.0 and 1\.0"):
         SimilarityRegularizer(low=1.0)
     with pytest.raises(InvalidArgumentError, match="reduction must be one of 'mean', 'sum', 'none', got 'max'"):

@@ -1,4 +1,4 @@
-"""What every loss on (scores, relevance) promises, each tried on all of them."""
+"""Properties common to all losses on (scores, relevance), tested on each loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.metric.losses.score_cases import random_case
 from tests.metric.losses.test_average_precision_hierarchical import graded_relevance
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric import losses
-from vidkin.metric.losses.score_pairs import LossOnScores, gather_marked, in_row_blocks
+from vidkin.metric.losses.score_pairs import LossOnScores, gather_marked, map_row_blocks
 
 RANKED = {
     "quad linear": losses.QuadLinearAPLoss(0.3, 1.0),
@@ -41,18 +41,18 @@ PAIRED = {
     "mse": losses.MSELoss(),
 }
 ALL = RANKED | PAIRED
-# Those that are one number for each query before they are reduced.
+# Losses with one value per query before the reduction.
 PER_QUERY = {
     name: loss
     for name, loss in ALL.items()
     if name not in ("contrastive", "active", "global circle", "mae", "mse", "self hard negative")
 }
-# Those to which the similarity of a query with itself is nothing.
+# Losses that ignore the similarity of a query with itself.
 WITHOUT_SELF = {name: loss for name, loss in ALL.items() if name != "self hard negative"}
 
 
 class LargestTensor(TorchDispatchMode):
-    """Notes the number of elements of the largest tensor that any operation makes."""
+    """Records the number of elements of the largest tensor that any operation returns."""
 
     elements = 0
 
@@ -61,7 +61,7 @@ class LargestTensor(TorchDispatchMode):
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         for made in result if isinstance(result, tuple | list) else (result,):
-            # An expanded view is large in name only.
+            # Expanded views share memory.
             if isinstance(made, Tensor) and not func.is_view:
                 self.elements = max(self.elements, made.numel())
         return result
@@ -101,7 +101,7 @@ def test_order_of_the_items_does_not_matter(loss: LossOnScores, graded: bool) ->
 
 
 @every(ALL)
-def test_no_relevant_pair_is_defined_and_keeps_a_gradient(loss: LossOnScores) -> None:
+def test_batches_without_positives_have_a_finite_loss_and_gradient(loss: LossOnScores) -> None:
     scores, _ = unit_case()
     value, gradient = value_and_gradient(loss, scores, torch.eye(9))
     if loss in RANKED.values() or isinstance(loss, losses.InfoNCELoss | losses.ScoreTripletLoss):
@@ -112,7 +112,7 @@ def test_no_relevant_pair_is_defined_and_keeps_a_gradient(loss: LossOnScores) ->
 
 
 @every(ALL)
-def test_only_relevant_pairs_are_defined_and_keep_a_gradient(loss: LossOnScores) -> None:
+def test_batches_without_negatives_have_a_finite_loss_and_gradient(loss: LossOnScores) -> None:
     scores, _ = unit_case()
     value, _ = value_and_gradient(loss, scores, torch.ones(9, 9))
     if loss in RANKED.values() and not getattr(loss, "tie_aware", False):
@@ -123,7 +123,7 @@ def test_only_relevant_pairs_are_defined_and_keep_a_gradient(loss: LossOnScores)
 
 @every(ALL)
 @pytest.mark.parametrize("size", [1, 2])
-def test_smallest_batches(loss: LossOnScores, size: int) -> None:
+def test_the_smallest_batches_have_a_finite_loss(loss: LossOnScores, size: int) -> None:
     for relevance in (torch.ones(size, size), torch.eye(size), torch.full((size, size), -1.0)):
         value_and_gradient(loss, torch.full((size, size), 0.5), relevance)
 
@@ -152,7 +152,7 @@ def test_ignored_pairs_do_not_count(loss: LossOnScores) -> None:
 
 
 @every(WITHOUT_SELF)
-def test_infinite_scores_of_ignored_pairs_do_no_harm(loss: LossOnScores) -> None:
+def test_infinite_scores_of_ignored_pairs_have_no_effect(loss: LossOnScores) -> None:
     scores, relevance = unit_case()
     value, gradient = value_and_gradient(loss, scores, relevance)
     masked = scores.clone().fill_diagonal_(-torch.inf)
@@ -162,8 +162,8 @@ def test_infinite_scores_of_ignored_pairs_do_no_harm(loss: LossOnScores) -> None
 
 
 @every(ALL)
-def test_gathered_rows_give_the_rows_of_the_whole(loss: LossOnScores) -> None:
-    """A rank that holds queries 3..5 of 9 sees the same lists as one process that holds all."""
+def test_gathered_rows_have_the_same_loss_as_in_one_process(loss: LossOnScores) -> None:
+    """A rank with queries 3..5 of 9 computes the same values for them as a single process."""
     scores, relevance = unit_case()
     part = type(loss).__call__(loss, scores[3:6], relevance[3:6], self_offset=3)
     alone = scores.clone()
@@ -181,7 +181,7 @@ def test_reductions_agree(loss: LossOnScores) -> None:
         rows[reduction] = loss(scores, relevance)
     loss.reduction = "mean"
     assert rows["none"].shape == (9,)
-    # Query 6 is alone in its class and does not count.
+    # Query 6 is alone in its class, so it is not counted.
     assert rows["none"][6] == 0
     torch.testing.assert_close(rows["sum"], rows["none"].sum())
     torch.testing.assert_close(rows["mean"], rows["none"].sum() / 8)
@@ -189,7 +189,7 @@ def test_reductions_agree(loss: LossOnScores) -> None:
 
 @every(ALL)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_is_computed_in_single(loss: LossOnScores, dtype: torch.dtype) -> None:
+def test_half_precision_is_computed_in_single_precision(loss: LossOnScores, dtype: torch.dtype) -> None:
     scores, relevance = unit_case()
     low = scores.to(dtype)
     found, gradient = value_and_gradient(loss, low, relevance)
@@ -201,7 +201,7 @@ def test_half_precision_is_computed_in_single(loss: LossOnScores, dtype: torch.d
 
 
 @every(ALL)
-def test_bfloat16_autocast_from_the_embeddings(loss: LossOnScores) -> None:
+def test_bfloat16_autocast_gives_a_finite_loss_and_gradient(loss: LossOnScores) -> None:
     generator = torch.Generator().manual_seed(2)
     embeddings = torch.nn.functional.normalize(torch.randn(9, 16, generator=generator).abs(), dim=1)
     _, relevance = unit_case()
@@ -217,7 +217,7 @@ def test_bfloat16_autocast_from_the_embeddings(loss: LossOnScores) -> None:
 
 
 @every(ALL)
-def test_blocks_of_rows_equal_the_whole(loss: LossOnScores, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_rows_do_not_change_the_loss(loss: LossOnScores, monkeypatch: pytest.MonkeyPatch) -> None:
     scores, relevance = unit_case()
     expected = value_and_gradient(loss, scores, relevance)
     monkeypatch.setattr("vidkin.metric.losses.score_pairs.BLOCK_PAIRS", 60)
@@ -235,7 +235,7 @@ def test_relevance_may_be_of_any_type(loss: LossOnScores) -> None:
 
 
 @every(ALL)
-def test_arguments_that_do_not_fit_are_refused(loss: LossOnScores) -> None:
+def test_mismatched_arguments_are_rejected(loss: LossOnScores) -> None:
     scores, relevance = unit_case()
     with pytest.raises(InvalidArgumentError, match=r"not be empty, got \(9, 9\) and \(9, 8\)"):
         loss(scores, relevance[:, :8])
@@ -249,7 +249,7 @@ def test_arguments_that_do_not_fit_are_refused(loss: LossOnScores) -> None:
 
 
 @every(WITHOUT_SELF)
-def test_a_query_in_its_own_list_only_when_asked_for(loss: LossOnScores) -> None:
+def test_a_query_is_in_its_own_list_only_with_include_self(loss: LossOnScores) -> None:
     scores, relevance = unit_case()
     low, high = scores.clone().fill_diagonal_(0.1), scores.clone().fill_diagonal_(0.9)
     torch.testing.assert_close(loss(low, relevance), loss(high, relevance))
@@ -259,7 +259,7 @@ def test_a_query_in_its_own_list_only_when_asked_for(loss: LossOnScores) -> None
     assert kept[0] != kept[1]
 
 
-def test_rectangular_scores_leave_nothing_out() -> None:
+def test_rectangular_scores_have_no_self_pairs() -> None:
     scores = torch.tensor([[0.1, 0.9, 0.5]])
     assert losses.mae_loss(scores, torch.zeros(1, 3)).item() == pytest.approx(0.5)
     assert losses.mae_loss(scores, torch.zeros(1, 3), self_offset=1).item() == pytest.approx(0.3)
@@ -272,7 +272,7 @@ def test_repr_shows_the_options() -> None:
     assert repr(losses.QuadLinearAPLoss()) == expected
 
 
-def test_gather_marked_fills_slots() -> None:
+def test_gather_marked_returns_columns_and_filled_slots() -> None:
     marked = torch.tensor([[False, True, True], [False, False, False], [True, False, False]])
     columns, filled = gather_marked(marked, None)
     assert filled.tolist() == [[True, True], [False, False], [True, False]]
@@ -280,7 +280,7 @@ def test_gather_marked_fills_slots() -> None:
     assert columns[2, 0] == 0
 
 
-def test_blocks_bound_the_temporaries(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_bound_the_size_of_temporaries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.metric.losses.score_pairs.BLOCK_PAIRS", 100)
     sizes: list[int] = []
 
@@ -289,16 +289,16 @@ def test_blocks_bound_the_temporaries(monkeypatch: pytest.MonkeyPatch) -> None:
         return values.square().sum(dim=1)
 
     values = torch.arange(50.0).view(10, 5).requires_grad_()
-    result = in_row_blocks(row_sums, values, pairs_per_row=30)
+    result = map_row_blocks(row_sums, values, pairs_per_row=30)
     assert sizes == [3, 3, 3, 1]
     result.sum().backward()
-    # Every block is computed once more on the way back.
+    # Every block is recomputed in the backward pass.
     assert sorted(sizes) == sorted([3, 3, 3, 1] * 2)
     torch.testing.assert_close(values.grad, 2 * values.detach())
 
 
-def test_a_memory_bank_is_a_rectangle() -> None:
-    """Queries against a bank that does not hold them: every loss that needs no own column takes it."""
+def test_queries_can_be_scored_against_a_memory_bank() -> None:
+    """Every loss that ignores self-pairs accepts queries against a bank without them."""
     generator = torch.Generator().manual_seed(0)
     scores = torch.rand(4, 30, generator=generator)
     relevance = (torch.rand(4, 30, generator=generator) < 0.2).float()
@@ -310,7 +310,7 @@ def test_a_memory_bank_is_a_rectangle() -> None:
 
 @every(ALL)
 def test_no_tensor_is_larger_than_the_scores(loss: LossOnScores, monkeypatch: pytest.MonkeyPatch) -> None:
-    """256 queries in classes of 8, small blocks: the differences to all positives would be 7 times as many."""
+    """With 256 queries in classes of 8, the differences to all positives would be 7 times as large."""
     monkeypatch.setattr("vidkin.metric.losses.score_pairs.BLOCK_PAIRS", 20_000)
     labels = torch.arange(256) // 8
     scores = torch.rand(256, 256, generator=torch.Generator().manual_seed(0)).requires_grad_()
@@ -321,8 +321,8 @@ def test_no_tensor_is_larger_than_the_scores(loss: LossOnScores, monkeypatch: py
 
 
 @every(ALL)
-def test_nothing_waits_for_the_device(loss: LossOnScores, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On tensors without values whatever needs one on the host fails: counting positives does, a bound does not."""
+def test_losses_do_not_synchronize_with_the_device(loss: LossOnScores, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Meta tensors make any read of a value fail: counting positives reads one, a bound on them does not."""
     scores = torch.rand(2000, 2000, device="meta", requires_grad=True)
     relevance = torch.ones(2000, 2000, device="meta")
     if hasattr(loss, "max_positives") and getattr(loss, "mining", "all") == "all":
@@ -334,7 +334,7 @@ def test_nothing_waits_for_the_device(loss: LossOnScores, monkeypatch: pytest.Mo
     assert scores.grad.shape == scores.shape
 
 
-def test_every_loss_on_scores_is_here() -> None:
+def test_all_losses_on_scores_are_tested_here() -> None:
     public = {getattr(losses, name) for name in losses.__all__}
     on_scores = {item for item in public if isinstance(item, type) and issubclass(item, LossOnScores)}
     assert on_scores - {losses.FrameQuadLinearAPLoss} == {type(loss) for loss in ALL.values()}

@@ -1,4 +1,4 @@
-"""Slow and obvious twins of the measures, in plain Python, for one query at a time."""
+"""Naive implementations of the measures, in plain Python, for one query at a time."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ def grades_of(ranked: list[tuple[float, int]]) -> list[int]:
 
 
 def average_precision(grades: Sequence[int], level: int = 1) -> float:
-    hits = [place for place, grade in enumerate(grades, start=1) if grade >= level]
+    hits = [rank for rank, grade in enumerate(grades, start=1) if grade >= level]
     if not hits:
         return math.nan
-    return sum((number / place) for number, place in enumerate(hits, start=1)) / len(hits)
+    return sum((number / rank) for number, rank in enumerate(hits, start=1)) / len(hits)
 
 
 def ndcg(grades: Sequence[int], k: int | None = None, *, linear: bool = False) -> float:
     def dcg(order: Sequence[int]) -> float:
         gains = [float(g) if linear else 2.0**g - 1 for g in order[:k]]
-        return sum(gain / math.log2(1 + place) for place, gain in enumerate(gains, start=1))
+        return sum(gain / math.log2(1 + rank) for rank, gain in enumerate(gains, start=1))
 
     best = dcg(sorted(grades, reverse=True))
     return dcg(grades) / best if best else math.nan
@@ -93,8 +93,8 @@ def map_at_r(grades: Sequence[int], level: int = 1) -> float:
     total = sum(grade >= level for grade in grades)
     if not total:
         return math.nan
-    hits = [place for place, grade in enumerate(grades[:total], start=1) if grade >= level]
-    return sum(number / place for number, place in enumerate(hits, start=1)) / total
+    hits = [rank for rank, grade in enumerate(grades[:total], start=1) if grade >= level]
+    return sum(number / rank for number, rank in enumerate(hits, start=1)) / total
 
 
 def hierarchical_ap(grades: Sequence[int], levels: int, alpha: float = 1.0, *, population: bool = True) -> float:

@@ -1,4 +1,4 @@
-"""Average precision against hand-made lists, a naive twin, every order of ties, and published values."""
+"""Average precision against values by hand, a naive implementation, every order of ties, and published values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = torch.tensor
         ([0, 1, 0, 1], (1 / 2 + 2 / 4) / 2),
     ],
 )
-def test_a_list_that_can_be_checked_by_hand(relevance: list[int], expected: float) -> None:
+def test_average_precision_of_short_lists_by_hand(relevance: list[int], expected: float) -> None:
     scores = T([[0.9, 0.8, 0.7, 0.6]])
     assert average_precision(scores, T([relevance])).item() == pytest.approx(expected)
     assert average_precision(scores[0], T(relevance)).shape == ()
@@ -52,7 +52,7 @@ def test_queries_without_positives_are_skipped_and_counted() -> None:
     assert average_precision(scores, relevance).isnan().tolist() == [False, True, False]
 
 
-def test_nothing_to_find_anywhere_is_nan_and_says_so() -> None:
+def test_no_positives_at_all_give_nan_and_a_count_of_zero() -> None:
     mean = mean_average_precision(torch.rand(3, 4), torch.zeros(3, 4, dtype=torch.long))
     assert math.isnan(mean)
     assert (mean.count, mean.skipped) == (0, 3)
@@ -61,21 +61,21 @@ def test_nothing_to_find_anywhere_is_nan_and_says_so() -> None:
 
 @pytest.mark.parametrize("shape", [(0, 5), (3, 0), (0, 0)])
 @pytest.mark.parametrize("ties", ["stable", "expected"])
-def test_empty_matrices_have_no_queries_that_count(shape: tuple[int, int], ties: str) -> None:
+def test_empty_matrices_count_no_queries(shape: tuple[int, int], ties: str) -> None:
     mean = mean_average_precision(torch.zeros(shape), torch.zeros(shape), ties=ties)  # type: ignore[arg-type]
     assert math.isnan(mean)
     assert (mean.count, mean.skipped) == (0, shape[0])
     assert math.isnan(micro_average_precision(torch.zeros(shape), torch.zeros(shape), ties=ties))  # type: ignore[arg-type]
 
 
-def test_a_counted_mean_is_a_float_that_survives_pickling() -> None:
+def test_counted_mean_is_a_float_that_can_be_pickled() -> None:
     mean = CountedMean(0.25, 4, 1)
     assert json.dumps({"mAP": mean}) == '{"mAP": 0.25}'
     again = pickle.loads(pickle.dumps(mean))
     assert (again, again.count, again.skipped) == (0.25, 4, 1)
 
 
-def test_ties_rank_in_column_order_or_in_the_mean_over_orders() -> None:
+def test_ties_rank_in_column_order_or_average_over_orders() -> None:
     scores = torch.zeros(1, 3)
     assert average_precision(scores, T([[1, 0, 0]])).item() == 1.0
     assert average_precision(scores, T([[0, 0, 1]])).item() == pytest.approx(1 / 3)
@@ -87,7 +87,7 @@ def test_ties_rank_in_column_order_or_in_the_mean_over_orders() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("level", [1, 2])
-def test_equals_the_naive_twin(seed: int, level: int) -> None:
+def test_values_equal_those_of_the_naive_implementation(seed: int, level: int) -> None:
     scores, relevance, valid = naive.random_case(seed)
     lists = naive.ranked_lists(scores, relevance, valid)
     stable = [naive.average_precision(naive.grades_of(ranked), level) for ranked in lists]
@@ -108,7 +108,7 @@ def test_expected_ties_equal_the_mean_over_every_order(seed: int) -> None:
     )
 
 
-def test_micro_is_one_list_over_all_pairs() -> None:
+def test_micro_average_precision_ranks_all_pairs_in_one_list() -> None:
     # Ranked: .9 yes, .8 no, .7 yes, .2 no -> (1 + 2/3) / 2, while each query by itself is perfect.
     scores, relevance = T([[0.9, 0.8], [0.7, 0.2]]), T([[1, 0], [1, 0]])
     assert micro_average_precision(scores, relevance) == pytest.approx((1 + 2 / 3) / 2)
@@ -117,7 +117,7 @@ def test_micro_is_one_list_over_all_pairs() -> None:
     assert micro_average_precision(scores, relevance, valid=valid) == 1.0
 
 
-def test_per_level_gives_every_level_that_occurs() -> None:
+def test_per_level_returns_every_level_that_occurs() -> None:
     scores, relevance, valid = naive.random_case(3)
     levels = average_precision_per_level(scores, relevance, valid=valid)
     assert sorted(levels) == [1, 2]
@@ -127,14 +127,14 @@ def test_per_level_gives_every_level_that_occurs() -> None:
 
 
 @given(st.data())
-def test_permutations_and_monotone_maps_change_nothing(data: st.DataObject) -> None:
+def test_permutations_and_monotone_maps_do_not_change_the_values(data: st.DataObject) -> None:
     length = data.draw(st.integers(1, 12))
     ranks = data.draw(st.permutations(range(length)))
     relevance = T([data.draw(st.lists(st.integers(0, 2), min_size=length, max_size=length))])
     scores = T([ranks]).double()
     order = T(data.draw(st.permutations(range(length))))
     value = average_precision(scores, relevance)
-    # No ties: the gallery may come in any order and scores on any rising scale, with either rule for ties.
+    # Without ties, neither the order of the gallery nor an increasing map of the scores matters, under both tie rules.
     assert torch.allclose(value, average_precision(scores[:, order], relevance[:, order]), equal_nan=True)
     assert torch.allclose(value, average_precision(torch.exp(scores / 3), relevance), equal_nan=True)
     assert torch.allclose(value, average_precision(scores, relevance, ties="expected"), equal_nan=True)
@@ -165,18 +165,18 @@ def test_blocks_of_queries_do_not_change_the_values(monkeypatch: pytest.MonkeyPa
     assert torch.equal(average_precision(scores, relevance, valid=valid).nan_to_num(-1), whole.nan_to_num(-1))
 
 
-def test_pairs_left_out_may_hold_anything() -> None:
+def test_excluded_pairs_may_have_any_score() -> None:
     scores = T([[0.9, float("nan"), 0.1, float("inf")]])
     valid = T([[True, False, True, False]])
     assert average_precision(scores, T([[0, 1, 1, 1]]), valid=valid).item() == 0.5
 
 
-def test_half_precision_is_ranked_as_it_is() -> None:
+def test_half_precision_scores_are_ranked_without_conversion() -> None:
     scores = T([[0.9, 0.5, 0.7]], dtype=torch.bfloat16)
     assert average_precision(scores, T([[False, False, True]])).item() == 0.5
 
 
-def test_fixture_of_a_public_reference() -> None:
+def test_values_equal_those_of_a_public_implementation() -> None:
     scores, relevance, valid = naive.fixture_scores()
     fine = mean_average_precision(scores, relevance, level=2, valid=valid)
     coarse = mean_average_precision(scores, relevance, level=1, valid=valid)
@@ -201,12 +201,12 @@ def test_fixture_of_a_public_reference() -> None:
         ((torch.zeros(1, 2), torch.full((1, 2), float("nan"))), "relevance must be at least 0"),
     ],
 )
-def test_input_without_meaning_is_refused(arguments: tuple[torch.Tensor, torch.Tensor], message: str) -> None:
+def test_invalid_input_is_rejected(arguments: tuple[torch.Tensor, torch.Tensor], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         mean_average_precision(*arguments)
 
 
-def test_choices_that_do_not_exist_are_refused() -> None:
+def test_unknown_choices_are_rejected() -> None:
     scores, relevance = torch.rand(2, 3), torch.ones(2, 3)
     with pytest.raises(InvalidArgumentError, match="ties must be one of 'stable', 'expected', got 'random'"):
         average_precision(scores, relevance, ties="random")  # type: ignore[arg-type]
@@ -223,7 +223,9 @@ def test_choices_that_do_not_exist_are_refused() -> None:
         (("ND", "DS", "CS", "IS"), "ISVR", "ISVD"),
     ],
 )
-def test_fivr_5k_evaluator(shared_data: Path, kinds: tuple[str, ...], retrieval: str, detection: str) -> None:
+def test_fivr_5k_values_match_its_evaluator(
+    shared_data: Path, kinds: tuple[str, ...], retrieval: str, detection: str
+) -> None:
     scores, relevance, valid = _fivr_5k(shared_data, kinds)
     expected = json.loads((shared_data / "anchors" / "fivr_5k_evaluator.json").read_text())["FIVR-5K"]
     mean = mean_average_precision(scores, relevance, valid=valid)

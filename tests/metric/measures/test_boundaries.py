@@ -1,4 +1,4 @@
-"""Boundary scores under both rules: small tables, a naive twin, and 200 labeled videos."""
+"""Boundary scores under both rules: small tables, a naive implementation, and 200 labeled videos."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from vidkin.metric.measures import (
         pytest.param([12, 7], [10], 2, (1, 1, 0), id="one truth counts once"),
         pytest.param([9, 11], [10], 1, (1, 1, 0), id="a tie counts once"),
         pytest.param([10], [9, 11], 1, (1, 0, 1), id="one detection counts once"),
-        # Truth 10 takes 10, its nearest, although 9 would have left 10 for truth 12.
+        # Truth 10 matches 10, its nearest, although matching 9 would have left 10 for truth 12.
         pytest.param([10, 9], [10, 12], 2, (1, 1, 1), id="nearest first, not most matches"),
         pytest.param([35], [(30, 40)], 0, (1, 0, 0), id="inside a transition"),
         pytest.param([31, 39], [(30, 40)], 0, (1, 1, 0), id="a transition counts once"),
         pytest.param([41], [(30, 40)], 0, (0, 1, 1), id="outside a transition"),
         pytest.param([41], [(30, 40)], 1, (1, 0, 0), id="outside but within 1"),
         pytest.param([40], [(30, 40), 40], 0, (1, 0, 1), id="the transition chooses before the cut"),
-        pytest.param([35, 40], [(30, 40), 40], 0, (2, 0, 0), id="and leaves the cut its own"),
-        pytest.param([(36, 50)], [(30, 40)], 0, (1, 0, 0), id="intervals that meet"),
+        pytest.param([35, 40], [(30, 40), 40], 0, (2, 0, 0), id="a transition and a cut match separately"),
+        pytest.param([(36, 50)], [(30, 40)], 0, (1, 0, 0), id="intervals that overlap"),
         pytest.param([(0, 100), 60], [(30, 40), 60], 0, (2, 0, 0), id="a long interval sorts first"),
         pytest.param([], [5], 0, (0, 0, 1), id="nothing found"),
         pytest.param([5], [], 0, (0, 1, 0), id="nothing to find"),
         pytest.param([], [], 0, (0, 0, 0), id="empty"),
     ],
 )
-def test_nearest_rule(
+def test_nearest_rule_counts_matches(
     predicted: list[Boundary], truth: list[Boundary], tolerance: float, counts: tuple[int, int, int]
 ) -> None:
     assert boundary_scores(predicted, truth, tolerance=tolerance) == DetectionScores(*counts)
@@ -68,7 +68,7 @@ def test_nearest_rule(
         pytest.param([5], [], 2, (0, 1, 0), id="nothing to find"),
     ],
 )
-def test_overlap_rule(
+def test_overlap_rule_counts_matches(
     predicted: list[Boundary], truth: list[Boundary], tolerance: float, counts: tuple[int, int, int]
 ) -> None:
     assert boundary_scores(predicted, truth, tolerance=tolerance, rule="overlap") == DetectionScores(*counts)
@@ -88,7 +88,7 @@ def naive_nearest(predicted: list[int], truth: list[int], tolerance: int) -> int
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_hard_cuts_equal_the_naive_twin(seed: int) -> None:
+def test_hard_cuts_equal_the_naive_implementation(seed: int) -> None:
     generator = random.Random(seed)
     predicted = generator.sample(range(60), 15)
     truth = generator.sample(range(60), 12)
@@ -98,7 +98,7 @@ def test_hard_cuts_equal_the_naive_twin(seed: int) -> None:
     assert scores == DetectionScores(matched, 15 - matched, 12 - matched)
 
 
-def test_quotients_and_pooling() -> None:
+def test_precision_recall_and_pooled_counts() -> None:
     first, second = DetectionScores(3, 1, 0), DetectionScores(0, 0, 2)
     assert (first.precision, first.recall) == (0.75, 1.0)
     assert first.f1 == pytest.approx(6 / 7)
@@ -108,7 +108,7 @@ def test_quotients_and_pooling() -> None:
     assert (nothing.precision, nothing.recall, nothing.f1) == (1.0, 1.0, 1.0)
 
 
-def test_shots_to_boundaries() -> None:
+def test_shots_are_converted_to_boundaries() -> None:
     assert boundaries_of_shots([(0, 9), (10, 24), (30, 40)]) == [10, (25, 29)]
     assert boundaries_of_shots([(0, 9)]) == []
     with pytest.raises(InvalidArgumentError, match="starts at frame 9 after one that ends at 9"):
@@ -121,7 +121,7 @@ def test_clips_are_scored_one_by_one() -> None:
         clip_scores([True], [True, False])
 
 
-def test_input_without_meaning_is_refused() -> None:
+def test_invalid_input_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="tolerance must be at least 0, got -1"):
         boundary_scores([1], [1], tolerance=-1)
     with pytest.raises(InvalidArgumentError, match=r"a transition must not end before it starts, got \(9, 3\)"):
@@ -133,7 +133,7 @@ def test_input_without_meaning_is_refused() -> None:
 
 
 @pytest.mark.data
-def test_two_hundred_labelled_videos(shared_data: Path) -> None:
+def test_scores_of_two_hundred_labeled_videos(shared_data: Path) -> None:
     folder = shared_data / "anchors"
     labels = json.loads((folder / "shot_test_truth.json").read_text())
     total = DetectionScores(0, 0, 0)

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of measures and samplers do what they show."""
+"""Doctests of measures and samplers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.parametrize("name", ["measures.streaming", "sampling.retrieval", "sampling.batches"])
-def test_docstring_examples(name: str) -> None:
+def test_docstring_examples_are_correct(name: str) -> None:
     module = importlib.import_module(f"vidkin.metric.{name}")
     result = doctest.testmod(module)
     assert result.attempted >= 2

@@ -1,4 +1,4 @@
-"""NDCG against hand-made lists, a naive twin and every order of ties."""
+"""NDCG against values by hand, a naive implementation and every order of ties."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from vidkin.metric.measures import CountedMean, Gain, ndcg
 T = torch.tensor
 
 
-def test_three_items_by_hand() -> None:
-    # Order found: grades 1, 2, 0. Gains 1, 3, 0 against the best order 3, 1, 0; discounts 1 and log2(3).
+def test_ndcg_of_three_items_by_hand() -> None:
+    # Ranked grades 1, 2, 0. Gains 1, 3, 0 against the best order 3, 1, 0; discounts 1 and log2(3).
     scores, relevance = T([[0.9, 0.5, 0.1]]), T([[1, 2, 0]])
     log = math.log2(3)
     assert ndcg(scores, relevance) == pytest.approx((1 + 3 / log) / (3 + 1 / log))
@@ -26,7 +26,7 @@ def test_three_items_by_hand() -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("gain", ["exponential", "linear"])
 @pytest.mark.parametrize("k", [None, 1, 4, 100])
-def test_equals_the_naive_twin(seed: int, gain: Gain, k: int | None) -> None:
+def test_values_equal_those_of_the_naive_implementation(seed: int, gain: Gain, k: int | None) -> None:
     scores, relevance, valid = naive.random_case(seed, grades=4)
     expected = [
         naive.ndcg(naive.grades_of(ranked), k, linear=gain == "linear")
@@ -46,7 +46,7 @@ def test_expected_ties_equal_the_mean_over_every_order() -> None:
     assert values.tolist() == pytest.approx(expected, nan_ok=True)
 
 
-def test_best_order_is_one_and_no_gain_is_skipped() -> None:
+def test_the_best_order_scores_one_and_queries_without_gain_are_skipped() -> None:
     relevance = T([[2, 1, 0], [0, 0, 0]])
     value = ndcg(T([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]]), relevance)
     assert isinstance(value, CountedMean)
@@ -54,19 +54,19 @@ def test_best_order_is_one_and_no_gain_is_skipped() -> None:
     assert math.isnan(float(ndcg(torch.zeros(0, 4), torch.zeros(0, 4))))
 
 
-def test_fixture_of_a_public_reference() -> None:
+def test_values_equal_those_of_a_public_implementation() -> None:
     scores, relevance, valid = naive.fixture_scores()
     assert ndcg(scores, relevance, valid=valid) == pytest.approx(0.8062912821769714, abs=1e-6)
 
 
-def test_queries_and_gallery_in_another_order() -> None:
+def test_the_order_of_queries_and_gallery_does_not_matter() -> None:
     torch.manual_seed(0)
     scores, relevance = torch.rand(6, 20), torch.randint(3, (6, 20))
     rows, columns = torch.randperm(6), torch.randperm(20)
     assert ndcg(scores[rows][:, columns], relevance[rows][:, columns]) == pytest.approx(ndcg(scores, relevance))
 
 
-def test_choices_that_do_not_exist_are_refused() -> None:
+def test_unknown_choices_are_rejected() -> None:
     scores, relevance = torch.rand(2, 3), torch.ones(2, 3)
     with pytest.raises(InvalidArgumentError, match="gain must be one of 'exponential', 'linear', got 'log'"):
         ndcg(scores, relevance, gain="log")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""H-AP and ASI against hand-made lists, a naive twin and a public reference."""
+"""H-AP and ASI against values by hand, a naive implementation and a public implementation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = torch.tensor
 
 
 def test_hierarchical_ap_by_hand() -> None:
-    # Order found: grades 1, 0, 2; rel = 1/2 and 1. H-rank of the last = min(1, 1/2) + 1.
+    # Ranked grades 1, 0, 2; rel = 1/2 and 1. H-rank of the last = min(1, 1/2) + 1.
     scores, relevance = T([[0.9, 0.5, 0.1]]), T([[1, 0, 2]])
     expected = (0.5 / 1 + 1.5 / 3) / 1.5
     assert hierarchical_average_precision(scores, relevance) == pytest.approx(expected)
@@ -23,7 +23,7 @@ def test_hierarchical_ap_by_hand() -> None:
 
 
 def test_set_intersection_by_hand() -> None:
-    # Found 1, 0, 2, best 2, 1, 0: SI(1) = 0, SI(2) = 1/2 (the 1), SI(3) = 1.
+    # Ranked 1, 0, 2, best 2, 1, 0: SI(1) = 0, SI(2) = 1/2 (the 1), SI(3) = 1.
     scores, relevance = T([[0.9, 0.5, 0.1]]), T([[1, 0, 2]])
     assert average_set_intersection(scores, relevance) == pytest.approx((0 + 1 / 2) / 2)
     assert average_set_intersection(scores, relevance, depth="gallery") == pytest.approx((0 + 1 / 2 + 1) / 3)
@@ -39,7 +39,7 @@ def test_one_level_is_average_precision() -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("population", [True, False])
-def test_hierarchical_ap_equals_the_naive_twin(seed: int, alpha: float, population: bool) -> None:
+def test_hierarchical_ap_equals_the_naive_implementation(seed: int, alpha: float, population: bool) -> None:
     scores, relevance, valid = naive.random_case(seed, grades=4)
     lists = naive.ranked_lists(scores, relevance, valid)
     expected = [naive.hierarchical_ap(naive.grades_of(ranked), 3, alpha, population=population) for ranked in lists]
@@ -58,7 +58,7 @@ def test_hierarchical_ap_equals_the_naive_twin(seed: int, alpha: float, populati
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("whole", [True, False])
-def test_set_intersection_equals_the_naive_twin(seed: int, whole: bool) -> None:
+def test_set_intersection_equals_the_naive_implementation(seed: int, whole: bool) -> None:
     scores, relevance, valid = naive.random_case(seed, grades=4)
     lists = naive.ranked_lists(scores, relevance, valid)
     expected = [naive.set_intersection(naive.grades_of(ranked), whole=whole) for ranked in lists]
@@ -69,7 +69,7 @@ def test_set_intersection_equals_the_naive_twin(seed: int, whole: bool) -> None:
     assert values.tolist() == pytest.approx(expected, nan_ok=True)
 
 
-def test_best_order_is_one_and_nothing_relevant_is_skipped() -> None:
+def test_the_best_order_scores_one_and_queries_without_positives_are_skipped() -> None:
     scores, relevance = T([[3.0, 2.0, 1.0]]).repeat(2, 1), T([[2, 1, 0], [0, 0, 0]])
     for measure in (hierarchical_average_precision, average_set_intersection):
         value = measure(scores, relevance)
@@ -77,7 +77,7 @@ def test_best_order_is_one_and_nothing_relevant_is_skipped() -> None:
         assert math.isnan(float(measure(torch.zeros(0, 3), torch.zeros(0, 3))))
 
 
-def test_fixture_of_a_public_reference() -> None:
+def test_values_equal_those_of_a_public_implementation() -> None:
     scores, relevance, valid = naive.fixture_scores()
     assert average_set_intersection(scores, relevance, valid=valid) == pytest.approx(0.5688889026641846, abs=1e-6)
     # The reference counts the query itself among its class; without it the value is that of the paper's text.
@@ -86,7 +86,7 @@ def test_fixture_of_a_public_reference() -> None:
     assert hierarchical_average_precision(scores, relevance, valid=valid) == pytest.approx(0.6349, abs=1e-4)
 
 
-def test_choices_that_do_not_exist_are_refused() -> None:
+def test_unknown_choices_are_rejected() -> None:
     scores, relevance = torch.rand(2, 3), T([[0, 1, 2], [2, 1, 0]])
     with pytest.raises(InvalidArgumentError, match="weights must be one of 'population', 'level', got 'equal'"):
         hierarchical_average_precision(scores, relevance, weights="equal")  # type: ignore[arg-type]
@@ -94,5 +94,5 @@ def test_choices_that_do_not_exist_are_refused() -> None:
         average_set_intersection(scores, relevance, depth="R")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="levels must be at least the highest relevance, 2, got 1"):
         hierarchical_average_precision(scores, relevance, levels=1)
-    with pytest.raises(InvalidArgumentError, match="relevance must consist of whole levels"):
+    with pytest.raises(InvalidArgumentError, match="relevance must be whole levels"):
         average_set_intersection(scores, relevance / 3)

@@ -1,4 +1,4 @@
-"""NMI and accuracy."""
+"""Normalized mutual information and accuracy."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def test_mutual_information_by_hand() -> None:
     assert normalized_mutual_information(T([7, 7, 3, 3]), T([0, 0, 1, 1])) == pytest.approx(1.0)
 
 
-def test_one_part_only() -> None:
+def test_partitions_of_a_single_part_score_zero_or_one() -> None:
     assert normalized_mutual_information(T([5, 5]), T([1, 1])) == 1.0
     assert normalized_mutual_information(T([5, 5]), T([1, 2])) == 0.0
     assert normalized_mutual_information(T([5, 6]), T([1, 1])) == 0.0
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_mutual_information_equals_the_library_and_ignores_names_and_order(seed: int) -> None:
+def test_mutual_information_equals_scikit_learn_and_ignores_names_and_order(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     clusters = torch.randint(6, (60,), generator=generator)
     labels = (clusters + torch.randint(3, (60,), generator=generator)) // 2
@@ -49,14 +49,14 @@ def test_micro_counts_items_and_macro_counts_classes() -> None:
     assert accuracy_per_class(predicted, labels) == {0: pytest.approx(7 / 8), 5: 0.0}
 
 
-def test_scores_name_the_k_largest_classes() -> None:
+def test_class_scores_predict_their_k_largest_classes() -> None:
     scores = T([[0.1, 0.7, 0.2], [0.5, 0.3, 0.2], [0.4, 0.4, 0.2]])
     labels = T([1, 1, 1])
     assert accuracy(scores, labels) == pytest.approx(1 / 3)
     assert accuracy(scores, labels, k=2) == 1.0
 
 
-def test_input_without_meaning_is_refused() -> None:
+def test_invalid_input_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="the same length of at least 1, got 0 and 0"):
         normalized_mutual_information(T([], dtype=torch.long), T([], dtype=torch.long))
     with pytest.raises(InvalidArgumentError, match="the same length of at least 1, got 2 and 3"):

@@ -1,4 +1,4 @@
-"""Quadlet and triplet precision: exact counts against every quadlet, draws against the exact value."""
+"""Quadlet and triplet precision: exact values against enumeration, drawn values against the exact value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vidkin.metric.measures import graded_relevance, quadlet_precision, triplet_
 T = torch.tensor
 
 
-def test_one_query_by_hand() -> None:
+def test_precision_of_one_query_by_hand() -> None:
     # p = .9 and .4, i = .6, n = .5 and .1: of 4 quadlets (.9, .6, .5) and (.9, .6, .1) are in order.
     scores, relevance = T([[0.9, 0.4, 0.6, 0.5, 0.1]]), T([[2, 2, 1, 0, 0]])
     value = quadlet_precision(scores, relevance)
@@ -61,7 +61,7 @@ def test_exact_counts_equal_the_list_of_all_quadlets(seed: int) -> None:
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=0, max_size=10),
     st.randoms(use_true_random=False),
 )
-def test_any_gallery_in_any_order(pairs: list[tuple[int, int]], random: object) -> None:
+def test_the_order_of_the_gallery_does_not_matter(pairs: list[tuple[int, int]], random: object) -> None:
     scores = T([[float(score) for score, _ in pairs]]).reshape(1, -1)
     relevance = T([[grade for _, grade in pairs]], dtype=torch.long).reshape(1, -1)
     found = naive.quadlets([score for score, _ in pairs], [grade for _, grade in pairs])
@@ -98,7 +98,7 @@ def test_a_draw_is_seeded_and_estimates_the_exact_value() -> None:
     assert drawn != quadlet_precision(scores, relevance, valid=valid, samples=15_000, seed=2)
 
 
-def test_nothing_to_count_is_nan() -> None:
+def test_no_quadlets_give_nan() -> None:
     scores = torch.rand(2, 4)
     for relevance in (torch.zeros(2, 4), torch.ones(2, 4), torch.full((2, 4), 2.0)):
         for samples in (None, 5):
@@ -111,7 +111,7 @@ def test_nothing_to_count_is_nan() -> None:
     assert triplet_precision(T([[0.9, 0.1, 0.5, 0.2]]), relevance, weighting="triplets") == 0.5
 
 
-def test_labels_to_precision() -> None:
+def test_precision_from_labels() -> None:
     labels = T([[0, 0], [0, 0], [0, 1], [1, 0]])
     points = T([[1.0, 0.0], [0.9, 0.1], [0.6, 0.4], [0.0, 1.0]])
     relevance = graded_relevance(labels, labels)
@@ -121,7 +121,7 @@ def test_labels_to_precision() -> None:
     assert (value, value.count, value.skipped) == (1.0, 2, 2)  # type: ignore[union-attr]
 
 
-def test_one_level_of_labels_is_binary_relevance() -> None:
+def test_labels_of_one_level_give_binary_relevance() -> None:
     assert graded_relevance(T([3, 4]), T([3, 3, 4])).tolist() == [[1, 1, 0], [0, 0, 1]]
     with pytest.raises(InvalidArgumentError, match=r"same L on both sides, got \[2\] and \[2, 2\]"):
         graded_relevance(T([3, 4]), T([[3, 3], [4, 4]]))

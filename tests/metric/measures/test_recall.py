@@ -16,7 +16,7 @@ T = torch.tensor
 SCORES = T([[0.9, 0.8, 0.7, 0.6, 0.5]])
 
 
-def test_one_list_by_hand() -> None:
+def test_measures_of_one_list_by_hand() -> None:
     relevance = T([[0, 1, 0, 1, 1]])
     assert recall_at_k(SCORES, relevance, 1) == 0.0
     assert recall_at_k(SCORES, relevance, 2) == 1.0
@@ -62,7 +62,7 @@ CASES: dict[str, tuple[Measure, Callable[[list[int]], float]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("seed", range(3))
-def test_equals_the_naive_twin_with_either_rule_for_ties(name: str, seed: int) -> None:
+def test_values_equal_those_of_the_naive_implementation_under_both_tie_rules(name: str, seed: int) -> None:
     measure, twin = CASES[name]
     scores, relevance, valid = naive.random_case(seed, queries=6, gallery=8, distinct=3)
     lists = naive.ranked_lists(scores, relevance, valid)
@@ -90,13 +90,13 @@ def test_recall_in_an_empty_gallery_is_nan(ties: Ties) -> None:
     assert math.isnan(float(map_at_r(empty, empty, ties=ties)))
 
 
-def test_fixture_of_a_public_reference() -> None:
+def test_values_equal_those_of_a_public_implementation() -> None:
     scores, relevance, valid = naive.fixture_scores()
     assert map_at_r(scores, relevance, level=2, valid=valid) == pytest.approx(0.5833333134651184, abs=1e-6)
     assert recall_at_k(scores, relevance, 1, level=2, valid=valid) == 0.75
 
 
-def test_choices_that_do_not_exist_are_refused() -> None:
+def test_unknown_choices_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="k must be at least 1, got 0"):
         recall_at_k(SCORES, SCORES, 0)
     with pytest.raises(InvalidArgumentError, match="form must be one of 'hit', 'share', got 'all'"):

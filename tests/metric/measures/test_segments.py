@@ -1,4 +1,4 @@
-"""Segment precision, recall and F of copies."""
+"""Precision, recall, F-score and AP of copied segments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def boxes(*rows: tuple[float, float, float, float]) -> torch.Tensor:
     return torch.tensor(rows)
 
 
-def test_one_box_by_hand() -> None:
+def test_precision_and_recall_of_one_box_by_hand() -> None:
     # The predicted box covers half of the true one on both axes and lies inside it.
     found, truth = boxes((0, 100, 5, 105)), boxes((0, 100, 10, 110))
     assert segment_precision_recall(found, truth) == pytest.approx((1.0, 1 / 4))
@@ -35,24 +35,24 @@ def test_pieces_of_one_copy_are_as_good_as_the_whole() -> None:
     truth = boxes((0, 100, 10, 110))
     pieces = boxes((0, 100, 4, 104), (4, 104, 10, 110))
     assert segment_precision_recall(pieces, truth) == pytest.approx((1.0, 1.0))
-    # The same box twice is not twice as good: its length counts twice in precision, once in recall.
+    # A duplicate box counts twice in precision but once in recall.
     twice = boxes((0, 100, 5, 105), (0, 100, 5, 105))
     assert segment_precision_recall(twice, truth) == pytest.approx((1.0, 1 / 4))
 
 
-def test_boxes_that_meet_on_one_axis_only_are_wrong() -> None:
+def test_boxes_that_overlap_on_one_axis_only_are_wrong() -> None:
     assert segment_precision_recall(boxes((0, 0, 10, 10)), boxes((0, 50, 10, 60))) == (0.0, 0.0)
     assert segment_f_score([boxes((0, 0, 10, 10))], [boxes((0, 50, 10, 60))]) == 0.0
 
 
-def test_half_of_a_prediction_is_right() -> None:
+def test_a_half_covered_prediction_has_half_the_precision() -> None:
     found = boxes((0, 0, 10, 10), (20, 20, 30, 30))
     truth = boxes((0, 0, 10, 10))
-    # On each axis 10 of 20 predicted seconds meet the truth.
+    # On each axis the truth covers 10 of 20 predicted seconds.
     assert segment_precision_recall(found, truth) == pytest.approx((1 / 4, 1.0))
 
 
-def test_micro_leaves_out_what_has_no_denominator() -> None:
+def test_micro_average_leaves_out_pairs_without_a_denominator() -> None:
     box = boxes((0, 0, 10, 10))
     assert segment_precision_recall(NONE, box) == (1.0, 0.0)
     assert segment_precision_recall(box, NONE) == (0.0, 1.0)
@@ -100,7 +100,7 @@ def test_equals_counting_seconds(seed: int) -> None:
     assert segment_precision_recall(found[order], truth.flip(0)) == pytest.approx(expected)
 
 
-def test_input_without_meaning_is_refused() -> None:
+def test_invalid_input_is_rejected() -> None:
     box = boxes((0, 0, 10, 10))
     with pytest.raises(InvalidArgumentError, match=r"predicted must be \[N, 4\] boxes, got \[1, 3\]"):
         segment_precision_recall(torch.ones(1, 3), box)
@@ -123,17 +123,17 @@ def test_segment_average_precision_by_hand() -> None:
     nothing, none = torch.zeros(0, 4), torch.zeros(0)
     # All of the first pair, then half of the second: recall 1/2 and 3/4, both at precision 1.
     assert segment_average_precision([exact, half, nothing], [sure, less, none], truth) == pytest.approx(0.75)
-    # A wrong one in between: the second step has 15 right of 20 seconds.
+    # With a wrong box in between, the second step has 15 correct of 20 seconds.
     found = segment_average_precision([exact, half, half], [sure, least, less], truth)
     assert found == pytest.approx(0.5 + 0.25 * 15 / 20)
     # Equal scores are one step.
     together = segment_average_precision([exact, half, half], [sure, sure, sure], truth)
     assert together == pytest.approx(0.75 * 15 / 20)
-    # What is found twice counts once; what meets no true box on both axes is wrong.
+    # Footage found twice counts once; a box that overlaps no true box on both axes is wrong.
     twice = segment_average_precision([torch.cat([exact, exact])], [torch.tensor([0.9, 0.8])], truth[:1])
     assert twice == pytest.approx(1.0)
     beside = torch.tensor([[0.0, 20.0, 10.0, 30.0]])
     assert segment_average_precision([beside], [sure], truth[:1]) == 0.0
     assert math.isnan(segment_average_precision([half], [sure], [nothing]))
-    with pytest.raises(InvalidArgumentError, match=r"scores must be \[1\], one a box, got \[0\]"):
+    with pytest.raises(InvalidArgumentError, match=r"scores must be \[1\], one per box, got \[0\]"):
         segment_average_precision([half], [none], [nothing])

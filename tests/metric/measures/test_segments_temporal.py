@@ -1,4 +1,4 @@
-"""Average precision of moments in time."""
+"""Average precision of spotted moments."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from vidkin.metric.measures import temporal_average_precision
 T = torch.tensor
 
 
-def test_one_video_by_hand() -> None:
+def test_average_precision_of_one_video_by_hand() -> None:
     # In order of confidence: 10.4 takes 10 (right), 50 (false), 21 takes 20 (right): (1/1 + 2/3) / 2.
     times, confidences, truth = T([50.0, 10.4, 21.0]), T([0.8, 0.9, 0.7]), T([10.0, 20.0])
     assert temporal_average_precision(times, confidences, truth, tolerance=2.0) == pytest.approx((1 + 2 / 3) / 2)
-    # Half the width is the reach: with 1 s the one at 21 is too far.
+    # The tolerance is the full width: with 1 s, 21 is too far.
     assert temporal_average_precision(times, confidences, truth, tolerance=1.0) == pytest.approx(1 / 2)
     assert temporal_average_precision(times, confidences, truth, tolerance=[1.0, 2.0]) == pytest.approx(
         (1 / 2 + (1 + 2 / 3) / 2) / 2
     )
 
 
-def test_an_event_is_taken_once_and_the_nearest_one_first() -> None:
+def test_an_event_is_matched_once_and_the_nearest_first() -> None:
     # 11.2 takes 12 (nearer than 10), which leaves 10 for 10.9 and nothing for 11.1.
     times, confidences = T([11.2, 10.9, 11.1]), T([0.9, 0.8, 0.7])
     value = temporal_average_precision(times, confidences, T([10.0, 12.0]), tolerance=4.0)
@@ -39,7 +39,7 @@ def test_events_of_another_video_do_not_count() -> None:
     assert value == pytest.approx(1 / 2)
 
 
-def test_eleven_points_by_hand() -> None:
+def test_eleven_point_interpolation_by_hand() -> None:
     # Two events; right, false, right: precision 1, 1/2, 2/3. Recall 0..0.5 sees 1, recall .6..1 sees 2/3.
     times, confidences, truth = T([50.0, 10.4, 21.0]), T([0.8, 0.9, 0.7]), T([10.0, 20.0])
     value = temporal_average_precision(times, confidences, truth, tolerance=2.0, interpolation="eleven-point")
@@ -48,7 +48,7 @@ def test_eleven_points_by_hand() -> None:
     assert one == pytest.approx(6 / 11)
 
 
-def test_empty_sides() -> None:
+def test_no_predictions_or_no_events() -> None:
     nothing = T([], dtype=torch.float32)
     assert math.isnan(temporal_average_precision(T([1.0]), T([0.5]), nothing, tolerance=1.0))
     assert temporal_average_precision(nothing, nothing, T([1.0]), tolerance=1.0) == 0.0
@@ -74,7 +74,7 @@ def test_the_order_of_videos_and_of_distinct_confidences_does_not_matter() -> No
     assert again == pytest.approx(value)
 
 
-def test_input_without_meaning_is_refused() -> None:
+def test_invalid_input_is_rejected() -> None:
     one = T([1.0])
     with pytest.raises(InvalidArgumentError, match=r"confidences must be one per time, got \[2\] for times \[1\]"):
         temporal_average_precision(one, T([0.1, 0.2]), one, tolerance=1.0)

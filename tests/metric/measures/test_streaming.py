@@ -1,4 +1,4 @@
-"""Accumulators: equal to the one-shot forms whatever the blocks, and bounded in memory."""
+"""Accumulators: equal to the functions for any size of blocks, and bounded in memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def blocks(case: Block, size: int) -> Iterator[Block]:
 
 @pytest.mark.parametrize("size", [1, 3, 50])
 @pytest.mark.parametrize("ties", ["stable", "expected"])
-def test_every_measure_equals_its_one_shot_form(size: int, ties: Ties) -> None:
+def test_accumulated_measures_equal_the_functions(size: int, ties: Ties) -> None:
     case = naive.random_case(2, queries=17, gallery=23)
     # A query without positives, which each measure skips.
     case[1][4] = 0
@@ -66,7 +66,7 @@ def test_every_measure_equals_its_one_shot_form(size: int, ties: Ties) -> None:
     assert found["mean_average_precision"].skipped >= 1
 
 
-def test_two_processes_merge_into_one() -> None:
+def test_accumulators_of_two_processes_merge() -> None:
     case = naive.random_case(5, queries=12)
     whole = RetrievalAccumulator(["ndcg", "quadlet_precision"])
     parts = [RetrievalAccumulator(["ndcg", "quadlet_precision"]) for _ in range(2)]
@@ -79,7 +79,7 @@ def test_two_processes_merge_into_one() -> None:
         parts[0].merge(RetrievalAccumulator(["ndcg"]))
 
 
-def test_an_accumulator_that_saw_nothing_gives_nan() -> None:
+def test_an_accumulator_without_blocks_returns_nan() -> None:
     value = RetrievalAccumulator(["ndcg"]).compute()["ndcg"]
     assert math.isnan(value)
     assert value.count == 0
@@ -124,7 +124,7 @@ print(peak() - start)
 
 
 @pytest.mark.process
-def test_memory_stays_that_of_a_block() -> None:
+def test_peak_memory_is_bounded_by_a_block() -> None:
     """8 million pairs pass through: 33 MB of scores alone, over 200 MB when they are ranked at once."""
     # glibc would keep freed blocks; this returns every tensor of 64 KiB and up at once, so that the peak is true.
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}

@@ -1,4 +1,4 @@
-"""Balanced batches: sizes, evenness, coverage, epochs, ranks."""
+"""Balanced batches: sizes, even class frequencies, coverage, epochs and ranks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_batch_has_p_classes_and_k_items_of_each() -> None:
         assert list(counts.values()) == [4, 4, 4]
         for label in counts:
             items = [item for item in batch if LONG_TAIL[item] == label]
-            # All different where the class has four items, otherwise all that there are.
+            # Four different items, or all items of a smaller class.
             assert len(set(items)) == min(4, LONG_TAIL.tolist().count(label))
 
 
@@ -40,7 +40,7 @@ def test_an_epoch_covers_every_item_in_as_few_batches_as_possible() -> None:
         assert {item for batch in batches for item in batch} == set(range(33))
 
 
-def test_classes_come_up_evenly_whatever_their_size() -> None:
+def test_classes_appear_equally_often_regardless_of_size() -> None:
     sampler = BalancedBatchSampler(LONG_TAIL, sizes=(2, 3), batches=25, seed=0)
     visits = Counter(label for batch in sampler for label in set(LONG_TAIL[batch].tolist()))
     assert visits == dict.fromkeys(range(5), 10)
@@ -49,7 +49,7 @@ def test_classes_come_up_evenly_whatever_their_size() -> None:
     assert sorted(visits.values()) == [9, 9, 10, 10, 10]
 
 
-def test_three_levels_hold_quadlets() -> None:
+def test_batches_of_three_levels_contain_quadlets() -> None:
     labels = torch.tensor([[c, s] for c in range(3) for s in range(2 + c) for _ in range(5)])
     sampler = BalancedBatchSampler(labels, sizes=(2, 2, 2), seed=3)
     seen = set()
@@ -62,7 +62,7 @@ def test_three_levels_hold_quadlets() -> None:
     assert seen == set(range(len(labels)))
 
 
-def test_epochs_differ_and_repeat() -> None:
+def test_epochs_differ_and_are_reproducible() -> None:
     def epoch(number: int, seed: int = 0) -> list[list[int]]:
         sampler = BalancedBatchSampler(LONG_TAIL, sizes=(2, 2), seed=seed)
         sampler.set_epoch(number)

@@ -1,4 +1,4 @@
-"""Blocks of equal labels, and draws from the ranges that they leave, counted by hand."""
+"""Blocks of equal labels, and draws from their ranges, against counts by hand."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from vidkin.metric.sampling.blocks import LabelBlocks
 LABELS = torch.tensor([[0, 2], [1, 5], [0, 2], [1, 6], [1, 5], [0, 2], [0, 3]])
 
 
-def test_items_are_sorted_and_blocks_are_ranges_of_places() -> None:
+def test_items_are_sorted_and_blocks_are_ranges() -> None:
     blocks = LabelBlocks.of(LABELS)
     assert blocks.order.tolist() == [0, 2, 5, 6, 1, 4, 3]
     assert blocks.category.tolist() == [[0, 4]] * 4 + [[4, 7]] * 3
     assert blocks.subcategory.tolist() == [[0, 3]] * 3 + [[3, 4]] + [[4, 6]] * 2 + [[6, 7]]
 
 
-def drawn(places: torch.Tensor) -> Counter[int]:
-    return Counter(LabelBlocks.of(LABELS).order[places].tolist())
+def count_items(positions: torch.Tensor) -> Counter[int]:
+    return Counter(LabelBlocks.of(LABELS).order[positions].tolist())
 
 
-def test_every_part_of_a_quadlet_comes_from_its_range() -> None:
+def test_parts_of_a_quadlet_come_from_their_ranges() -> None:
     blocks, generator = LabelBlocks.of(LABELS), torch.Generator().manual_seed(0)
     query = torch.full((3000,), 1)  # item 2
-    positives = drawn(blocks.draw_positives(query, generator))
+    positives = count_items(blocks.draw_positives(query, generator))
     assert set(positives) == {0, 5}
     assert all(abs(count - 1500) < 150 for count in positives.values())
-    assert set(drawn(blocks.draw_intermediates(query, generator))) == {6}
-    outside = drawn(blocks.draw_outside(query, generator, blocks.category))
+    assert set(count_items(blocks.draw_intermediates(query, generator))) == {6}
+    outside = count_items(blocks.draw_outside(query, generator, blocks.category))
     assert set(outside) == {1, 3, 4}
     assert all(abs(count - 1000) < 120 for count in outside.values())
-    assert set(drawn(blocks.draw_outside(query, generator, blocks.subcategory))) == {1, 3, 4, 6}
+    assert set(count_items(blocks.draw_outside(query, generator, blocks.subcategory))) == {1, 3, 4, 6}
 
 
-def test_queries_are_those_with_all_parts_evenly_or_by_their_tuples() -> None:
+def test_eligible_queries_are_drawn_evenly_or_by_their_number_of_tuples() -> None:
     blocks, generator = LabelBlocks.of(LABELS), torch.Generator().manual_seed(0)
-    by_query = drawn(blocks.draw_queries(5000, generator, "queries", "skip", quadlets=True))
+    by_query = count_items(blocks.draw_queries(5000, generator, "queries", "skip", quadlets=True))
     assert set(by_query) == {0, 2, 5, 1, 4}  # items 3 and 6 are alone in their subcategories
     assert all(abs(count - 1000) < 120 for count in by_query.values())
     # Of item 0: 2 positives, 3 negatives, 1 intermediate: 6 quadlets; of item 1: 1, 4 and 1: 4.
-    by_tuple = drawn(blocks.draw_queries(5200, generator, "tuples", "skip", quadlets=True))
+    by_tuple = count_items(blocks.draw_queries(5200, generator, "tuples", "skip", quadlets=True))
     expected = {0: 1200, 2: 1200, 5: 1200, 1: 800, 4: 800}
     assert all(abs(by_tuple[item] - count) < 130 for item, count in expected.items())
 
@@ -53,8 +53,8 @@ def test_queries_are_those_with_all_parts_evenly_or_by_their_tuples() -> None:
     ("labels", "quadlets", "message"),
     [
         ([], True, "there are no items to draw quadlets from"),
-        ([[0, 1], [0, 1]], True, r"all items are of one category \(0\): quadlets need a negative"),
-        ([[0, 1], [0, 1]], False, r"all items are of one class \(1\): triplets need a negative"),
+        ([[0, 1], [0, 1]], True, r"all items have the same category \(0\): quadlets need negatives"),
+        ([[0, 1], [0, 1]], False, r"all items have the same class \(1\): triplets need negatives"),
         (
             [[0, 1], [0, 1], [1, 2], [1, 2]],
             True,
@@ -68,7 +68,7 @@ def test_queries_are_those_with_all_parts_evenly_or_by_their_tuples() -> None:
         ([[0, 1], [0, 1], [0, 2]], False, "class 2 has one item, which has no positive"),
     ],
 )
-def test_labels_that_do_not_allow_every_query_are_explained(
+def test_error_explains_why_labels_do_not_allow_every_query(
     labels: list[list[int]], quadlets: bool, message: str
 ) -> None:
     blocks = LabelBlocks.of(torch.tensor(labels, dtype=torch.int64).reshape(-1, 2))

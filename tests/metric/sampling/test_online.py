@@ -62,7 +62,7 @@ def test_labels_matrix_and_callable_give_the_same_triplets() -> None:
 
 
 @pytest.mark.large
-def test_triplets_follow_the_rules_of_acceptance() -> None:
+def test_triplets_follow_the_acceptance_rules() -> None:
     """With everything in the buffers a triplet's chance is the product of its acceptances, as written."""
     relevance = torch.rand(7, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     sampler = OnlineTripletSampler(CATEGORIES, relevance, threshold=0.1, in_class=0.5, scale=0.5, seed=0)
@@ -91,7 +91,7 @@ def test_triplets_follow_the_rules_of_acceptance() -> None:
     assert_follows([triplet for triplet in drawn if triplet in likely], likely)
 
 
-def test_negatives_of_the_own_category_can_be_left_out() -> None:
+def test_negatives_of_the_query_category_can_be_excluded() -> None:
     for share, same in ((0.0, False), (1.0, True)):
         sampler = OnlineTripletSampler(CATEGORIES, LABELS, in_class=share, seed=0)
         triplets = list(sampler.stream(list(range(7)) * 10))
@@ -101,7 +101,7 @@ def test_negatives_of_the_own_category_can_be_left_out() -> None:
         assert all(q != p != n != q for q, p, n in triplets)
 
 
-def test_triplets_stay_in_one_category_and_may_be_missing() -> None:
+def test_sample_returns_triplets_of_the_category_or_none() -> None:
     sampler = OnlineTripletSampler(CATEGORIES, LABELS, seed=0)
     assert sampler.sample() is None
     for item in (0, 1, 4):
@@ -111,15 +111,15 @@ def test_triplets_stay_in_one_category_and_may_be_missing() -> None:
     assert triplet is not None
     assert set(triplet[:2]) == {0, 1}
     assert triplet[2] == 4
-    # One category alone: its negatives can come from nowhere else.
+    # With a single category, negatives can only come from that category.
     alone = OnlineTripletSampler(CATEGORIES, LABELS, in_class=0.0, tries=200, seed=0)
     assert list(alone.stream(range(4))) == []
-    # A margin that no pair has: all tries fail.
+    # No pair reaches this margin, so all tries fail.
     strict = OnlineTripletSampler(CATEGORIES, LABELS, threshold=3, tries=20, seed=0)
     assert list(strict.stream(range(7))) == []
 
 
-def test_an_item_that_comes_again_takes_one_place() -> None:
+def test_an_item_added_twice_is_stored_once() -> None:
     sampler = OnlineTripletSampler(CATEGORIES, LABELS, buffer_size=3, seed=0)
     for item in (0, 0, 1, 0, 1):
         sampler.add(item)
@@ -127,7 +127,7 @@ def test_an_item_that_comes_again_takes_one_place() -> None:
     assert sampler.buffer(9) == []
 
 
-def test_items_without_relevance_are_the_first_to_leave() -> None:
+def test_items_without_relevance_leave_the_buffer_first() -> None:
     sampler = OnlineTripletSampler(
         torch.zeros(4, dtype=torch.long),
         lambda a, b: 1.0,
@@ -140,7 +140,7 @@ def test_items_without_relevance_are_the_first_to_leave() -> None:
 
 
 def test_arguments_are_checked() -> None:
-    with pytest.raises(InvalidArgumentError, match="must be given with a callable relevance"):
+    with pytest.raises(InvalidArgumentError, match="must be given if relevance is a callable"):
         OnlineTripletSampler(CATEGORIES, lambda a, b: 1.0)
     with pytest.raises(InvalidArgumentError, match=r"relevance must be integer labels \[7\] or \[7, L\], a floating"):
         OnlineTripletSampler(CATEGORIES, torch.rand(7, 3))

@@ -1,4 +1,4 @@
-"""Quadlets and triplets from labels: all eligible ones, evenly, and none else."""
+"""Quadlets and triplets drawn from labels: all eligible tuples, with even chances, and no others."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def as_tuples(drawn: Quadlets | Triplets) -> list[tuple[int, ...]]:
     return [tuple(row) for row in drawn.stacked().tolist()]
 
 
-def test_every_quadlet_is_as_likely() -> None:
+def test_quadlets_are_equally_likely() -> None:
     drawn = sample_quadlets(LABELS, 20_000, seed=0, uniform="tuples")
     assert_follows(as_tuples(drawn), dict.fromkeys(all_quadlets(LABELS), 1.0))
 
 
-def test_every_query_is_as_likely_and_then_every_quadlet_of_it() -> None:
+def test_queries_are_equally_likely_and_so_are_the_quadlets_of_a_query() -> None:
     drawn = sample_quadlets(LABELS, 20_000, seed=1)
     quadlets = all_quadlets(LABELS)
     per_query = Counter(quadlet[0] for quadlet in quadlets)
@@ -52,7 +52,7 @@ def test_every_query_is_as_likely_and_then_every_quadlet_of_it() -> None:
 
 
 @pytest.mark.parametrize("uniform", ["queries", "tuples"])
-def test_triplets_of_classes(uniform: str) -> None:
+def test_triplets_of_one_level_follow_their_chances(uniform: str) -> None:
     labels = torch.tensor([4, 9, 4, 9, 9, 2, 2])
     rows = labels.tolist()
     triplets = [(q, p, n) for q, p, n in itertools.permutations(range(7), 3) if rows[q] == rows[p] != rows[n]]
@@ -69,7 +69,7 @@ def test_triplets_of_two_levels_take_negatives_from_any_other_subcategory() -> N
     assert {rows[n][0] == rows[q][0] for q, _, n in drawn} == {True, False}
 
 
-def test_a_seed_gives_the_same_and_a_generator_goes_on() -> None:
+def test_a_seed_repeats_its_draws_and_a_generator_continues() -> None:
     first = sample_quadlets(LABELS, 50, seed=7).stacked()
     assert torch.equal(first, sample_quadlets(LABELS, 50, seed=7).stacked())
     assert not torch.equal(first, sample_quadlets(LABELS, 50, seed=8).stacked())
@@ -78,7 +78,7 @@ def test_a_seed_gives_the_same_and_a_generator_goes_on() -> None:
     assert not torch.equal(first, sample_quadlets(LABELS, 50, seed=generator).stacked())
 
 
-def test_none_asked_none_given() -> None:
+def test_a_count_of_zero_returns_no_tuples() -> None:
     assert len(sample_quadlets(LABELS, 0, seed=0)) == 0
     assert len(sample_triplets(LABELS, 0, seed=0)) == 0
     assert len(sample_hard_quadlets(LABELS, torch.zeros(9, 9), 0, seed=0)) == 0
@@ -95,15 +95,15 @@ def test_none_asked_none_given() -> None:
             [[0, 0], [0, 0], [0, 3], [1, 0], [1, 0], [1, 1], [1, 1]],
             "subcategory 3 of category 0 has one item",
         ),
-        ([[2, 0], [2, 0], [2, 1], [2, 1]], r"all items are of one category \(2\): quadlets need a negative"),
+        ([[2, 0], [2, 0], [2, 1], [2, 1]], r"all items have the same category \(2\): quadlets need negatives"),
     ],
 )
-def test_labels_that_allow_no_quadlet_say_which(labels: list[list[int]], message: str) -> None:
+def test_error_names_labels_that_allow_no_quadlet(labels: list[list[int]], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         sample_quadlets(torch.tensor(labels), 1, seed=0)
 
 
-def test_skipped_items_are_never_queries_but_serve_otherwise() -> None:
+def test_skipped_items_are_never_queries_but_can_be_other_parts() -> None:
     # (0,3) has one item: no positive. Category 1 has one subcategory: no intermediate.
     labels = torch.tensor([[0, 0], [0, 0], [0, 3], [1, 0], [1, 0]])
     drawn = sample_quadlets(labels, 2000, seed=0, ineligible="skip")
@@ -111,14 +111,14 @@ def test_skipped_items_are_never_queries_but_serve_otherwise() -> None:
     assert set(drawn.query.tolist()) == {0, 1}
     assert set(drawn.intermediate.tolist()) == {2}
     assert set(drawn.negative.tolist()) == {3, 4}
-    with pytest.raises(InvalidArgumentError, match=r"category 0 has one subcategory.*no item at all can be a query"):
+    with pytest.raises(InvalidArgumentError, match=r"category 0 has one subcategory.*no item can be a query"):
         sample_quadlets(labels[2:], 1, seed=0, ineligible="skip")
 
 
-def test_triplets_that_are_not_possible_say_why() -> None:
+def test_error_says_why_triplets_are_impossible() -> None:
     with pytest.raises(InvalidArgumentError, match="class 8 has one item, which has no positive"):
         sample_triplets(torch.tensor([3, 3, 8]), 1, seed=0)
-    with pytest.raises(InvalidArgumentError, match=r"all items are of one class \(3\): triplets need a negative"):
+    with pytest.raises(InvalidArgumentError, match=r"all items have the same class \(3\): triplets need negatives"):
         sample_triplets(torch.tensor([3, 3]), 1, seed=0)
     with pytest.raises(InvalidArgumentError, match="there are no items to draw triplets from"):
         sample_triplets(torch.tensor([], dtype=torch.long), 1, seed=0)
@@ -133,11 +133,11 @@ def test_arguments_are_checked() -> None:
         sample_quadlets(LABELS, -1, seed=0)
     with pytest.raises(InvalidArgumentError, match="uniform must be one of 'queries', 'tuples', got 'items'"):
         sample_quadlets(LABELS, 1, seed=0, uniform="items")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match=r"parts must be \[B\] int64 with one B, got \[\[1\], \[2\]"):
+    with pytest.raises(InvalidArgumentError, match=r"parts must be \[B\] int64 of the same length, got \[\[1\], \[2\]"):
         Triplets(torch.tensor([1]), torch.tensor([1, 2]), torch.tensor([1]))
 
 
-def test_the_hardest_quadlet_is_the_one_found_by_looking_at_all() -> None:
+def test_hardest_quadlet_equals_that_of_a_full_search() -> None:
     similarity = torch.rand(9, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     quadlets = all_quadlets(LABELS)
     drawn = as_tuples(sample_hard_quadlets(LABELS, similarity, 200, seed=0))
@@ -149,19 +149,19 @@ def test_the_hardest_quadlet_is_the_one_found_by_looking_at_all() -> None:
         assert n == max({quadlet[3] for quadlet in own}, key=lambda item: similarity[q, item].item())
 
 
-def test_among_the_hardest_each_is_as_likely() -> None:
+def test_the_hardest_items_are_equally_likely() -> None:
     similarity = torch.rand(9, 9, generator=torch.Generator().manual_seed(0))
     drawn = sample_hard_quadlets(LABELS, similarity, 9000, seed=0, hardest=2)
     negatives = [n for q, _, _, n in as_tuples(drawn) if q == 1]
     outside = [item for item in range(9) if LABELS[item, 0] != LABELS[1, 0]]
     hardest = sorted(outside, key=lambda item: -similarity[1, item].item())[:2]
     assert_follows(negatives, dict.fromkeys(hardest, 1.0))
-    # More than there are means all of them: uniform quadlets.
+    # More than the number of items means all of them, so quadlets are uniform.
     everything = sample_hard_quadlets(LABELS, similarity, 20_000, seed=0, hardest=99, uniform="tuples")
     assert_follows(as_tuples(everything), dict.fromkeys(all_quadlets(LABELS), 1.0))
 
 
-def test_rows_on_demand_equal_the_matrix() -> None:
+def test_similarity_callable_gives_the_same_as_the_matrix() -> None:
     similarity = torch.rand(9, 9, generator=torch.Generator().manual_seed(1))
     asked: list[int] = []
 
@@ -174,7 +174,7 @@ def test_rows_on_demand_equal_the_matrix() -> None:
     assert asked == on_demand.query.tolist()
 
 
-def test_a_similarity_that_does_not_fit_is_refused() -> None:
+def test_similarity_of_the_wrong_shape_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match=r"similarity must return \[2, 9\] floating point"):
         sample_hard_quadlets(LABELS, torch.zeros(9, 8), 2, seed=0)
     with pytest.raises(InvalidArgumentError, match="similarity must not return NaN"):
@@ -184,7 +184,7 @@ def test_a_similarity_that_does_not_fit_is_refused() -> None:
 
 
 @pytest.mark.parametrize("hard", [False, True])
-def test_batches_of_an_epoch(hard: bool) -> None:
+def test_epochs_have_the_given_batches_and_repeat_under_a_seed(hard: bool) -> None:
     similarity = torch.rand(9, 9) if hard else None
 
     def epoch(number: int, rank: int = 0) -> list[tuple[int, ...]]:
@@ -201,8 +201,8 @@ def test_batches_of_an_epoch(hard: bool) -> None:
     assert epoch(0) != epoch(0, rank=1)
 
 
-def test_a_sampler_refuses_bad_labels_when_it_is_made() -> None:
-    with pytest.raises(InvalidArgumentError, match="all items are of one category"):
+def test_sampler_rejects_bad_labels_on_construction() -> None:
+    with pytest.raises(InvalidArgumentError, match="all items have the same category"):
         QuadletSampler(LABELS[:1], batch_size=1, batches=1)
     with pytest.raises(InvalidArgumentError, match="batch_size must be at least 1, got 0"):
         QuadletSampler(LABELS, batch_size=0, batches=1)

@@ -9,20 +9,20 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling import nearest_semi_hard_triplets, sample_semi_hard_triplets
 
 
-def on_a_line(*places: float) -> torch.Tensor:
-    points = torch.tensor(places, dtype=torch.float64)
+def line_distances(*coordinates: float) -> torch.Tensor:
+    points = torch.tensor(coordinates, dtype=torch.float64)
     return (points[:, None] - points[None, :]).abs()
 
 
-def test_one_line_by_hand() -> None:
+def test_triplets_of_points_on_a_line_by_hand() -> None:
     # Class 0 at 0 and 3, class 1 at 1, 4 and 9. For (0 -> 3) the negatives lie at 1, 4, 9: 4 is the nearest
     # beyond 3. For (3 -> 0) they lie at distance 2, 1, 6: the one at 9.
-    triplets = nearest_semi_hard_triplets(on_a_line(0, 3, 1, 4, 9), torch.tensor([0, 0, 1, 1, 1]))
+    triplets = nearest_semi_hard_triplets(line_distances(0, 3, 1, 4, 9), torch.tensor([0, 0, 1, 1, 1]))
     rows = [tuple(row) for row in triplets.stacked().tolist()]
     assert rows[:2] == [(0, 1, 3), (1, 0, 4)]
     # 1 -> 4 (3): negatives at distance 1 and 2 are both nearer, so the farthest, 3 at distance 2.
     assert rows[2] == (2, 3, 1)
-    dropped = nearest_semi_hard_triplets(on_a_line(0, 3, 1, 4, 9), torch.tensor([0, 0, 1, 1, 1]), without="drop")
+    dropped = nearest_semi_hard_triplets(line_distances(0, 3, 1, 4, 9), torch.tensor([0, 0, 1, 1, 1]), without="drop")
     assert (2, 3, 1) not in [tuple(row) for row in dropped.stacked().tolist()]
 
 
@@ -43,7 +43,7 @@ def naive_triplets(distances: torch.Tensor, labels: list[int], *, drop: bool) ->
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("drop", [True, False])
-def test_equals_the_naive_twin(seed: int, drop: bool) -> None:
+def test_triplets_equal_those_of_a_naive_search(seed: int, drop: bool) -> None:
     generator = torch.Generator().manual_seed(seed)
     points = torch.randn(20, 3, generator=generator, dtype=torch.float64)
     labels = torch.randint(4, (20,), generator=generator)
@@ -53,20 +53,20 @@ def test_equals_the_naive_twin(seed: int, drop: bool) -> None:
 
 
 @pytest.mark.parametrize("labels", [[3, 3, 3], [0, 1, 2], [5], []])
-def test_without_pairs_or_negatives_there_is_nothing(labels: list[int]) -> None:
+def test_labels_without_pairs_or_negatives_give_no_triplets(labels: list[int]) -> None:
     size = len(labels)
     triplets = nearest_semi_hard_triplets(torch.rand(size, size), torch.tensor(labels, dtype=torch.long))
     assert len(triplets) == 0
 
 
 def test_an_equal_distance_is_not_farther() -> None:
-    # Everything at one place: no negative is farther, the farthest stands in.
+    # All points coincide: no negative is farther than the positive, so the farthest is used.
     triplets = nearest_semi_hard_triplets(torch.zeros(4, 4), torch.tensor([0, 0, 1, 1]))
     assert len(triplets) == 4
     assert len(nearest_semi_hard_triplets(torch.zeros(4, 4), torch.tensor([0, 0, 1, 1]), without="drop")) == 0
 
 
-def test_the_procedure_keeps_a_third_of_a_batch_of_triplets() -> None:
+def test_procedure_keeps_a_third_of_a_batch_of_triplets() -> None:
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(6, (500,), generator=generator)
     points = torch.randn(500, 4, generator=generator, requires_grad=True)
@@ -81,7 +81,7 @@ def test_the_procedure_keeps_a_third_of_a_batch_of_triplets() -> None:
     assert len(triplets) == 11
     (drawn,) = asked
     assert len(drawn) == len(set(drawn.tolist())) == 99
-    inside = {item: place for place, item in enumerate(drawn.tolist())}
+    inside = {item: row for row, item in enumerate(drawn.tolist())}
     distances = torch.cdist(points[drawn], points[drawn]).detach()
     possible = naive_triplets(distances, labels[drawn].tolist(), drop=False)
     for row in triplets.stacked().tolist():
@@ -92,7 +92,7 @@ def test_the_procedure_keeps_a_third_of_a_batch_of_triplets() -> None:
     assert not torch.equal(other.stacked(), triplets.stacked())
 
 
-def test_a_small_collection_is_drawn_whole() -> None:
+def test_a_small_set_of_items_is_used_whole() -> None:
     triplets = sample_semi_hard_triplets(
         torch.tensor([0, 0, 1]), lambda indices: indices[:, None].float(), batch_size=3, batches=9, seed=0
     )
@@ -109,7 +109,7 @@ def test_arguments_are_checked() -> None:
         nearest_semi_hard_triplets(torch.full((3, 3), float("nan")), labels)
     with pytest.raises(InvalidArgumentError, match="batch_size must be at least 3, got 2"):
         sample_semi_hard_triplets(labels, lambda indices: indices, batch_size=2, seed=0)
-    with pytest.raises(InvalidArgumentError, match=r"embed must return \[3, D\] for that many indices, got \[3\]"):
+    with pytest.raises(InvalidArgumentError, match=r"embed must return \[3, D\], one row per index, got \[3\]"):
         sample_semi_hard_triplets(labels, lambda indices: indices, seed=0)
     with pytest.raises(InvalidArgumentError, match=r"labels must be \[N\] integers with N of at least 1"):
         sample_semi_hard_triplets(labels[:0], lambda indices: indices, seed=0)

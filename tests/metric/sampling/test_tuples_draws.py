@@ -1,4 +1,4 @@
-"""Random numbers below limits, generators of their own for epochs and processes, and labels that are checked."""
+"""Random numbers below limits, separate generators for epochs and processes, and checks of labels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling.tuples import checked_labels, epoch_generator, generator_of, uniform_below
+from vidkin.metric.sampling.tuples import check_labels, epoch_generator, generator_of, uniform_below
 
 
 def test_draws_stay_below_their_limits() -> None:
@@ -18,7 +18,7 @@ def test_draws_stay_below_their_limits() -> None:
     assert all(abs(count - 1000) < 120 for count in thirds)
 
 
-def test_every_epoch_and_process_draws_its_own_numbers() -> None:
+def test_epochs_and_processes_draw_different_numbers() -> None:
     firsts = {
         torch.rand(1, generator=epoch_generator(seed, epoch, rank)).item()
         for seed in range(3)
@@ -32,8 +32,8 @@ def test_every_epoch_and_process_draws_its_own_numbers() -> None:
     assert torch.rand(1, generator=generator_of(5)) == torch.rand(1, generator=own)
 
 
-def test_labels_are_integers_of_so_many_levels() -> None:
-    assert checked_labels(torch.tensor([3, 4], dtype=torch.int16), 1).tolist() == [[3], [4]]
+def test_labels_with_the_wrong_type_or_number_of_levels_are_rejected() -> None:
+    assert check_labels(torch.tensor([3, 4], dtype=torch.int16), 1).tolist() == [[3], [4]]
     for wrong in (torch.tensor([3, 4]), torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 2)):
         with pytest.raises(InvalidArgumentError, match=r"labels must be \[N, 2\] integers, the coarsest level"):
-            checked_labels(wrong, 2)
+            check_labels(wrong, 2)

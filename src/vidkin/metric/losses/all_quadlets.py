@@ -1,8 +1,9 @@
-"""The radial hinge over all quadlets as coefficients of squared distances.
+"""Quadlet and radial loss over all valid quadlets of a batch, without enumerating them.
 
-With X the centroid of q, p, i and s = d(q, p) + d(q, i) + d(p, i), in squared distances d:
-``||n - X||^2 = (d(q, n) + d(p, n) + d(i, n)) / 3 - s / 9`` and ``||q - X||^2 = (2 d(q, p) + 2 d(q, i) - d(p, i)) / 9``,
-likewise for p and i. Given which hinges are active and which point attains R, their sum is linear in d.
+The radial hinges are summed by coefficients of squared distances d. With X the centroid of q, p, i and
+s = d(q, p) + d(q, i) + d(p, i): ``||n - X||^2 = (d(q, n) + d(p, n) + d(i, n)) / 3 - s / 9`` and
+``||q - X||^2 = (2 d(q, p) + 2 d(q, i) - d(p, i)) / 9``, likewise for p and i. Once it is known which hinges are active
+and which point attains R, their sum is linear in d.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from vidkin.metric.losses.base import NotNegative, Positive, options_of, squared
 from vidkin.metric.losses.label_pairs import LossOnLabels, count_active_hinges, resolve_pairs
 from vidkin.metric.losses.quadlets import check_gaps, warn_without_guarantee
 
-# Elements of one block of (triplets x references): a few dozen MiB of scratch, whatever the batch.
+# Elements of one block of (triplets x references); bounds the scratch memory to a few dozen MiB.
 BLOCK_ELEMENTS = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RadialCoefficients:
-    """How often each squared distance occurs in the active radial hinges; constants for the gradient.
+    """Coefficients of each squared distance in the active radial hinges; constants for the gradient.
 
     Attributes:
         negative_query: [N, M], coefficients of the distances between query and reference in -||n - X||^2.
-        negative_reference: [M, M], coefficients of the distances among references in the same part.
+        negative_reference: [M, M], coefficients of the distances among references in the same term.
         radius_query: [N, M], coefficients of the distances between query and reference in (c R)^2.
-        radius_reference: [M, M], coefficients of the distances among references in the same part.
+        radius_reference: [M, M], coefficients of the distances among references in the same term.
     """
 
     negative_query: Tensor
@@ -69,7 +70,7 @@ def radial_coefficients(
         for part in torch.split(triplets, block):
             q, p, i = part.unbind(dim=1)
             qp, qi, pi = distances[q, p], distances[q, i], among[p, i]
-            # From X to q, p, i: the twice counted distances are those at the point itself.
+            # Squared distances of q, p and i to X; the distances to the point itself count twice.
             to_center = torch.stack([2 * qp + 2 * qi - pi, 2 * qp + 2 * pi - qi, 2 * qi + 2 * pi - qp]) / 9.0
             radius, attained = to_center.max(dim=0)
             negative_to_center = (distances[q] + among[p] + among[i]) / 3.0 - ((qp + qi + pi) / 9.0)[:, None]
@@ -96,11 +97,9 @@ def _add_pairs(matrix: Tensor, rows: Tensor, columns: Tensor, values: Tensor) ->
     matrix.view(-1).index_add_(0, rows * matrix.shape[1] + columns, values)
 
 
-# The quadlet and the radial loss summed over *every* valid quadlet of a batch, exactly.
-#
 # Labels have two levels or more, [N, L]: column 0 is the category; positives agree in every column, intermediates in
 # the category but not in every column, negatives differ in the category. Distances are squared Euclidean, embeddings
-# are used as they are. Given which hinges are active, every loss here is linear in the squared distances, so it
+# are used as they are. Once the active hinges are known, every loss here is linear in the squared distances, so it
 # is computed as (coefficients * distances).sum() with coefficients found by counting, without gradient.
 
 
@@ -125,8 +124,8 @@ def all_quadlets_loss(
     """The quadlet loss over all quadlets, O(N M log M + M^2 log M). See :class:`AllQuadletsLoss`."""
     batch = _Batch.prepare(embeddings, labels, reference, reference_labels, self_offset, reduction)
 
-    # A hinge of (q, p, n) is part of as many quadlets as q has intermediates, one of (q, p, i) of as many as q has
-    # negatives, one of (p, i, n) of as many as there are queries of the class of p.
+    # A hinge of (q, p, n) occurs in one quadlet per intermediate of q, a hinge of (q, p, i) in one per negative of q,
+    # a hinge of (p, i, n) in one per query of the class of p.
     first = count_active_hinges(batch.distances, batch.positives, batch.negatives, g1)
     second = count_active_hinges(batch.distances, batch.positives, batch.intermediates, g2)
     loss = (first.row_sums(batch.distances, g1) * batch.intermediate_weights).sum()
@@ -187,7 +186,7 @@ def _all_quadlets(
     self_offset: int | None = None,
     reduction: TotalReduction = "mean",
 ) -> Tensor:
-    """One of the two losses."""
+    """The quadlet or the radial loss, as ``form`` says."""
     tensors = (embeddings, labels, reference, reference_labels)
     if form == "quadlet":
         return all_quadlets_loss(*tensors, g1=g1, g2=g2, g3=g3, self_offset=self_offset, reduction=reduction)
@@ -211,13 +210,13 @@ class AllQuadletsLoss(LossOnLabels):
     ``form="radial"``: the mean of :class:`RadialLoss` over all (q, p, i, n). Its hinge concerns all four items, so
     the T triplets (q, p, i) are processed in blocks, each against all M references: O(T M) time, O(M^2) memory.
     With k items per subcategory and s subcategories per category T is N k^2 s: small for P x K batches, cubic when a
-    batch has a single category with many items. Listing the triplets reads their number from the device.
+    batch has a single category with many items. Listing the triplets synchronizes with an accelerator.
 
     Args:
         form: "quadlet" or "radial".
         g1, g2, g3: Gaps of the quadlet form, ``0 <= g2 <= g3 <= g1``.
-        c, margin, detach_radius: Settings of the radial form, see :class:`RadialLoss`; where points tie for R the
-            whole subgradient goes to one of them.
+        c, margin, detach_radius: Settings of the radial form, see :class:`RadialLoss`; if points tie for R, one of
+            them gets the whole subgradient.
         reduction: "mean" over all valid quadlets or "sum".
 
     Called with ``(embeddings [N, D], labels [N, L >= 2], reference=None, reference_labels=None, self_offset=None)``.
@@ -225,9 +224,9 @@ class AllQuadletsLoss(LossOnLabels):
     query if the queries are among them, else None. Returns a scalar, 0 with a gradient if there is no quadlet.
 
     Raises:
-        InvalidArgumentError: Labels have one level, shapes do not fit, gaps are out of order.
+        InvalidArgumentError: Labels have one level, shapes do not match, or gaps are out of order.
 
-    Source: Radial loss for learning fine-grained video similarity metric (losses); sums over all tuples are ours.
+    Source: Radial loss for learning fine-grained video similarity metric (losses); the sums over all tuples are ours.
     """
 
     @options_of(_all_quadlets)
@@ -238,7 +237,7 @@ class AllQuadletsLoss(LossOnLabels):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
-    """The parts of a batch used by both losses.
+    """Distances, masks and weights of a batch, used by both losses.
 
     Attributes:
         distances: [N, M], squared distances from query to reference.

@@ -1,4 +1,4 @@
-"""Angular loss on triplets, and its extension to quadlets, kept as a reproducible negative result."""
+"""Angular loss on triplets, and its extension to quadlets, included to reproduce a negative result."""
 
 from __future__ import annotations
 
@@ -64,17 +64,18 @@ class AngularLoss(Loss):
     Triplet form: ``L = max(0, ||a - p||^2 - 4 tan^2(alpha) ||n - (a + p) / 2||^2)``, all distances squared
     Euclidean, embeddings used as they are. Quadlet form: the sum over (q, p, n) with alpha1, (q, p, i) with alpha2,
     (p, i, n) with alpha3, alpha1 < alpha2 (the smaller the angle, the farther the third point has to be). The
-    paper on the radial loss reports that the quadlet form does not converge, as alpha3 has no order to the other two.
-    This is the hinge on given tuples; packages that call the log-sum-exp over a batch "angular loss" give other values.
+    paper on the radial loss reports that the quadlet form does not converge, as alpha3 is not ordered relative to the
+    other two. This is the hinge on given tuples; packages that call the log-sum-exp over a batch "angular loss" return
+    other values.
 
     Args:
-        alpha: Degrees in (0, 90): one number for the triplet form, three for the quadlet form. None is 45, or
-            (36, 45, 45), as the sources give no values for quadlets.
-        form: "triplet" is called with three tensors, "quadlet" with four, each [B, D].
+        alpha: Degrees in (0, 90): one number for the triplet form, three for the quadlet form. None means 45 and
+            (36, 45, 45); the sources give no values for quadlets.
+        form: "triplet" takes three tensors, "quadlet" four, each [B, D].
         reduction: "mean" over the batch, "sum", or "none" for one value each.
 
     Raises:
-        InvalidArgumentError: The angles are out of range or order, or the number or shapes of tensors are wrong.
+        InvalidArgumentError: The angles are out of range or order, or the number or shape of the tensors is wrong.
 
     Source: Wang et al., Deep metric learning with angular loss, ICCV 2017.
     """
@@ -95,7 +96,7 @@ class AngularLoss(Loss):
         return _angles(self.alpha, self.form)
 
     def forward(self, *members: Tensor) -> Tensor:
-        """:func:`angular_loss` of anchors, positives and negatives [N, D]; the other form takes a second negative."""
+        """The loss of anchors, positives and negatives; or of queries, positives, intermediates and negatives."""
         expected = 3 if self.form == "triplet" else 4
         if len(members) != expected:
             raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""Average precision: smoothed (Smooth-AP, SupAP), graded (HAPPIER), and by black-box differentiation of the ranking."""
+"""Average-precision losses: smoothed (Smooth-AP, SupAP), graded (HAPPIER), and by black-box differentiation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from vidkin.metric.losses.base import NotNegative, Positive, Reduction, options_
 from vidkin.metric.losses.score_pairs import (
     LossOnScores,
     gather_marked,
-    in_row_blocks,
     inclusive_step,
     lowest,
+    map_row_blocks,
     score_pairs,
     surrogate_ap_risk,
 )
@@ -43,10 +43,10 @@ def smooth_ap_loss(
     Args:
         scores: [N, M], greater is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
-        tau: Temperature in the unit of the scores; small is close to AP with gradients near ties only.
+        tau: Temperature in units of the scores; small values approximate AP closely, with gradients near ties only.
         include_self: Keep a query in its own list, as the official code does.
         self_offset: Query i is reference ``i + self_offset`` (gathered ranks, memory banks).
-        max_positives: An upper bound of the positives per query, see `quad_linear_ap_loss`.
+        max_positives: An upper bound on the positives per query, see `quad_linear_ap_loss`.
         reduction: "mean", "sum" over queries, or "none" for [N].
 
     Raises:
@@ -89,7 +89,7 @@ def sup_ap_loss(
         p_i = 1 + sum_{j in P, j != i} [d_ji >= 0]  (no gradient),  n_i = sum_{j in Ng} H-(d_ji)
 
     with ``d_ji = s_kj - s_ki`` and H- as in `upper_step`, which bounds the step from above for x > 0 and
-    keeps a slope where a negative is far above. The whole ROADMAP is ``(1 - w) SupAP + w
+    keeps a slope if a negative is far above. The full ROADMAP loss is ``(1 - w) SupAP + w
     ContrastiveLoss(positive_margin=0.9, negative_margin=0.6)`` with w = 0.5.
 
     Args:
@@ -97,10 +97,10 @@ def sup_ap_loss(
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
         tau: Temperature of the sigmoid around a tie.
         rho: Slope beyond delta.
-        delta: Point where the sigmoid ends and the line begins, in the unit of the scores.
+        delta: Point where the sigmoid ends and the line begins, in units of the scores.
         include_self: Keep a query in its own list.
         self_offset: Query i is reference ``i + self_offset``.
-        max_positives: An upper bound of the positives per query, see `quad_linear_ap_loss`.
+        max_positives: An upper bound on the positives per query, see `quad_linear_ap_loss`.
         reduction: "mean", "sum" over queries, or "none" for [N].
 
     Raises:
@@ -135,7 +135,7 @@ def upper_step(difference: Tensor, *, tau: float, rho: float, delta: float) -> T
     """H-(x): sigmoid(x/tau) for x <= 0, 1/2 + sigmoid(x/tau) up to delta, then a line of slope rho.
 
     The line continues the curve: ``rho (x - delta) + sigmoid(delta/tau) + 1/2``. The jump of 1/2 at 0, which
-    makes it an upper bound of the strict step, has no gradient.
+    makes it an upper bound on the strict step, has no gradient.
 
     Args:
         difference: Negative score minus positive score, any shape.
@@ -168,20 +168,20 @@ def hierarchical_ap_loss(
         hrank_i = r_i + sum_{j in P, j != i} min(r_i, r_j) [d_ji >= 0]
         rank_i  = 1 + sum_{j: r_j >= r_i, j != i} [d_ji >= 0] + sum_{j: r_j < r_i} H-(d_ji)
 
-    Only references of lower relevance than i are pushed below it: the other steps carry no gradient. H- is
+    Only references of lower relevance than i are pushed below it: the other steps have no gradient. H- is
     `upper_step`. The loss is the mean of 1 - H-AP_k over the queries with a relevant reference. With binary
-    relevance it is `sup_ap_loss`. (The cluster term of HAPPIER is a loss of its own and not part of this.)
+    relevance it is `sup_ap_loss`. (The cluster term of HAPPIER is a separate loss and not included.)
 
     Args:
         scores: [N, M], greater is more similar.
-        relevance: [N, M], graded, 0 irrelevant, below 0 ignored: for instance 1 for the same subcategory and
+        relevance: [N, M], graded, 0 irrelevant, below 0 ignored: for example 1 for the same subcategory and
             1/2 for the same category. Only ratios matter.
         tau: Temperature of the sigmoid around a tie.
         rho: Slope beyond delta.
-        delta: Point where the line begins, in the unit of the scores.
+        delta: Point where the line begins, in units of the scores.
         include_self: Keep a query in its own list.
         self_offset: Query i is reference ``i + self_offset``.
-        max_positives: An upper bound of the references of relevance above 0 per query.
+        max_positives: An upper bound on the references of relevance above 0 per query.
         reduction: "mean", "sum" over queries, or "none" for [N].
 
     Raises:
@@ -193,7 +193,7 @@ def hierarchical_ap_loss(
     columns, filled = gather_marked(pairs.positive, max_positives)
     # Ignored references get a negative grade, which drops them from every sum below.
     grades = relevance.to(pairs.scores.dtype).masked_fill(~(pairs.positive | pairs.negative), -1.0)
-    risks = in_row_blocks(
+    risks = map_row_blocks(
         partial(graded_risk, tau=tau, rho=rho, delta=delta),
         columns,
         filled,
@@ -244,29 +244,29 @@ def blackbox_ap_loss(
     """BlackBox-AP (Rolinek et al., CVPR 2020): the exact 1 - AP, with the gradient of an interpolation.
 
     The ranks of the list, ``rank(s)`` (1 is the greatest score, divided by the length of the list), are a
-    black box whose gradient for an incoming gradient g is ``-(rank(s) - rank(s + lambda g)) / lambda``: that of
-    a piecewise linear interpolation of the loss. The ranks among the positives carry none. The loss is the
+    black box whose gradient for an incoming gradient g is ``-(rank(s) - rank(s + lambda g)) / lambda``: the gradient
+    of a piecewise linear interpolation of the loss. The ranks among the positives have none. The loss is the
     mean over queries with a positive of::
 
         1 - 1/|P| sum_{i in P} rank among the positives of i / rank of i
 
-    Ties are broken by the order of the columns, the first one first.
+    Ties are broken by the order of the columns.
 
     Args:
         scores: [N, M], greater is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
-        lambda_: Strength of the interpolation, above 0; larger reaches further and is less faithful. It
-            multiplies the incoming gradient, which a mean over queries divides by their number: raise it
+        lambda_: Strength of the interpolation, above 0; larger values reach further and are less faithful. It
+            multiplies the incoming gradient, which a mean over queries divides by their number: increase it
             with the batch.
         margin: Before ranking, positives lose and negatives gain margin / 2 (deterministic, as in the paper;
-            the public code scales it by random numbers). Needed in training: without it the gradient stops
+            the public code scales it by random numbers). Needed in training: without it the gradient vanishes
             as soon as the order is right. The paper uses 0.02 to 0.2.
         include_self: Keep a query in its own list, as the public code does.
         self_offset: Query i is reference ``i + self_offset``.
         reduction: "mean", "sum" over queries, or "none" for [N].
 
     Raises:
-        InvalidArgumentError: On shapes that differ, lambda not above 0, a negative margin.
+        InvalidArgumentError: On shapes that differ, lambda not above 0, or a negative margin.
 
     Cost: O(N M log M) time, O(N M) memory.
     """

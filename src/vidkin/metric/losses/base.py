@@ -1,6 +1,6 @@
-"""The base of loss modules, distances of rows, and the reduction of values to one number.
+"""Base class of loss modules, distances between rows, and reductions of per-item values.
 
-The function of a loss declares its options: names, types, defaults and checks."""
+The options of a loss module (names, types, defaults and checks) are declared by its loss function."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ NotNegative = Annotated[float, check_not_negative]
 
 """A number of at least 0."""
 
-# Where the queries are among the references belongs to a batch, like the tensors.
-_OF_A_CALL = ("self_offset",)
+# Not options: they describe a batch, as the tensors do, and are passed with each call.
+_CALL_PARAMETERS = ("self_offset",)
 
 
 class Loss(nn.Module):
-    """A loss as a module: it stores the options of the function that it calls.
+    """A loss as a module, which stores the options of the function it calls.
 
-    A subclass names its function with `options_of`, whose options it takes, and has a ``forward`` that calls it as
-    ``compute`` with ``options``. An option of a ``Literal`` type, `Positive` or `NotNegative` is checked when a loss is
-    made.
+    A subclass names its function by decorating ``__init__`` with `options_of`; its ``forward`` calls the function as
+    ``compute`` with ``options``. Options of a ``Literal`` type, `Positive` or `NotNegative` are checked on
+    construction.
     """
 
     compute: ClassVar[Callable[..., Tensor]]
@@ -67,7 +67,7 @@ class Loss(nn.Module):
         return ", ".join(f"{name}={value!r}" for name, value in self.options.items())
 
     if TYPE_CHECKING:
-        # Options are attributes.
+        # Type checkers cannot see the attributes that `options_of` sets.
         def __getattr__(self, name: str) -> Any: ...
 
 
@@ -99,12 +99,12 @@ def options_of(function: Callable[Concatenate[Tensor, P], Tensor]) -> Constructo
 
 
 def options_of(function: Callable[..., Tensor]) -> Constructor[...]:
-    """Give the ``__init__`` of a `Loss` the options of a function: all its parameters but those of a call.
+    """Decorate the ``__init__`` of a `Loss` so that it takes and stores the options of a loss function.
 
-    What the decorated method does is done last, with the options set; checks of modules alone have their place there.
+    The decorated method runs last, after the options are set: use it for checks that only the module makes.
 
     Args:
-        function: The function of the loss. Parameters with a tensor, and ``self_offset``, belong to a call.
+        function: The loss function. All its parameters are options except tensors and ``self_offset``.
     """
     options = _options(function)
     signature = inspect.Signature(list(options.values()))
@@ -130,10 +130,10 @@ def options_of(function: Callable[..., Tensor]) -> Constructor[...]:
 
 
 def checked(*together: Callable[..., None]) -> Callable[[Callable[P, Tensor]], Callable[P, Tensor]]:
-    """Make a function of a loss check its options at every call, by their types.
+    """Make a loss function check its options on every call, according to their types.
 
     Args:
-        together: Checks of several options, which are the parameters of these functions.
+        together: Checks that involve several options, which are the parameters of these functions.
     """
 
     def decorate(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
@@ -151,7 +151,7 @@ def checked(*together: Callable[..., None]) -> Callable[[Callable[P, Tensor]], C
 
 
 def check_options(function: Callable[..., Tensor], values: Mapping[str, Any]) -> None:
-    """Check options of a function of a loss; those that are not given have their defaults.
+    """Check options of a loss function; options missing from ``values`` have their defaults.
 
     Raises:
         InvalidArgumentError: A value is not allowed.
@@ -168,22 +168,22 @@ def check_options(function: Callable[..., Tensor], values: Mapping[str, Any]) ->
 
 @functools.cache
 def _options(function: Callable[..., Tensor]) -> dict[str, inspect.Parameter]:
-    """The parameters that are options."""
+    """Parameters of ``function`` that are options."""
     hints = get_type_hints(function)
     return {
         name: parameter
         for name, parameter in inspect.signature(function).parameters.items()
-        if Tensor not in (hints[name], *get_args(hints[name])) and name not in _OF_A_CALL
+        if Tensor not in (hints[name], *get_args(hints[name])) and name not in _CALL_PARAMETERS
     }
 
 
 @functools.cache
 def _checks(function: Callable[..., Tensor]) -> dict[str, Callable[[Any], None]]:
-    """The check of each option whose type has one."""
+    """Checks by option name, for the options whose type implies one."""
     checks: dict[str, Callable[[Any], None]] = {}
     hints = get_type_hints(function, include_extras=True)
     for name in _options(function):
-        # "A type or None" consists of the type and NoneType.
+        # The arguments of a union cover options that may be None.
         for hint in (hints[name], *get_args(hints[name])):
             if get_origin(hint) is Literal:
                 checks[name] = functools.partial(check_choice, name, choices=get_args(hint))
@@ -200,23 +200,23 @@ def _check_annotated(name: str, check: Callable[..., None], value: Any) -> None:
 Distance = Literal["squared", "euclidean"]
 
 
-def in_full_precision(tensor: Tensor) -> Tensor:
-    """The tensor, in float32 if it is in half precision: hinges subtract nearly equal numbers."""
+def to_full_precision(tensor: Tensor) -> Tensor:
+    """The tensor, converted to float32 if it has half precision, since hinges subtract nearly equal numbers."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def squared_distance(first: Tensor, second: Tensor) -> Tensor:
-    """||first - second||_2^2 row by row: [B, D] and [B, D] to [B]."""
+    """Squared Euclidean distance row by row: [B, D] and [B, D] to [B]."""
     return (first - second).square().sum(dim=-1)
 
 
 def squared_distances(first: Tensor, second: Tensor) -> Tensor:
-    """||first_i - second_j||_2^2 of every pair: [N, D] and [M, D] to [N, M], at least 0.
+    """Squared Euclidean distance of every pair: [N, D] and [M, D] to [N, M], at least 0.
 
-    One matrix product in float32 or better, also under autocast. Both sets are first moved to the mean of the second,
-    which changes no distance but keeps sets far from the origin from losing digits.
+    One matrix product in float32 or better, also under autocast. The mean of the second set is subtracted from both
+    first, which changes no distance but preserves precision for sets far from the origin.
     """
-    first, second = in_full_precision(first), in_full_precision(second)
+    first, second = to_full_precision(first), to_full_precision(second)
     with torch.autocast(device_type=first.device.type, enabled=False):
         origin = second.detach().sum(dim=0) / max(second.shape[0], 1)
         first, second = first - origin, second - origin
@@ -225,13 +225,13 @@ def squared_distances(first: Tensor, second: Tensor) -> Tensor:
 
 
 def pairwise_distances(first: Tensor, second: Tensor, distance: Distance) -> Tensor:
-    """Squared or plain Euclidean distance of every pair, [N, M]; the plain one has gradient 0 at distance 0."""
+    """Squared or plain Euclidean distance of every pair, [N, M]; plain distances of 0 have gradient 0."""
     check_choice("distance", distance, get_args(Distance))
     squared = squared_distances(first, second)
     if distance == "squared":
         return squared
     apart = squared > 0.0
-    # The inner where keeps the infinite slope of the root at 0 out of the graph; masking afterwards gives NaN.
+    # The inner where keeps the infinite slope of the root at 0 out of the graph; masking afterward would give NaN.
     return torch.where(apart, torch.where(apart, squared, 1.0).sqrt(), 0.0)
 
 
@@ -239,7 +239,7 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 def reduce(values: Tensor, reduction: Reduction) -> Tensor:
-    """Mean, sum or the values themselves; the mean of nothing is 0 with a gradient, not NaN."""
+    """Mean, sum or the values themselves; the mean of no values is 0 with a gradient, not NaN."""
     check_choice("reduction", reduction, get_args(Reduction))
     if reduction == "none":
         return values

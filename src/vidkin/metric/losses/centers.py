@@ -1,7 +1,7 @@
 """Losses against one center per class: center loss and triplet-center loss.
 
 Squared Euclidean distances; embeddings are used as they are. Class labels are integers in [0, C). The centers are the
-reference set of these losses; there is no other. C classes, N embeddings, D dimensions.
+only references of these losses. C classes, N embeddings, D dimensions.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import (
     Reduction,
-    in_full_precision,
     reduce,
     squared_distance,
     squared_distances,
+    to_full_precision,
 )
 
 CenterDistance = Literal["squared", "half"]
@@ -30,7 +30,7 @@ CenterDistance = Literal["squared", "half"]
 def center_loss(embeddings: Tensor, labels: Tensor, centers: Tensor, *, reduction: Reduction = "sum") -> Tensor:
     """``1/2 ||x - c_y||^2`` of each embedding, summed by default. See :class:`CenterLoss`."""
     _check(embeddings, labels, centers)
-    return reduce(0.5 * squared_distance(in_full_precision(embeddings), centers[labels]), reduction)
+    return reduce(0.5 * squared_distance(to_full_precision(embeddings), centers[labels]), reduction)
 
 
 @check_arguments
@@ -38,7 +38,7 @@ def center_loss(embeddings: Tensor, labels: Tensor, centers: Tensor, *, reductio
 def moved_centers(centers: Tensor, embeddings: Tensor, labels: Tensor, *, alpha: float = 0.5) -> Tensor:
     """The centers after one batch: ``c - alpha sum(c - x) / (1 + n)`` over the n embeddings x of each class.
 
-    Classes that are not in the batch stay where they are. [C, D], without gradient.
+    Centers of classes that are not in the batch do not move. [C, D], without gradient.
     """
     _check(embeddings, labels, centers)
     embeddings = embeddings.detach().to(centers.dtype)
@@ -59,7 +59,7 @@ def triplet_center_loss(
     distance: CenterDistance = "squared",
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """The own center against the nearest of all other centers. See :class:`TripletCenterLoss`."""
+    """The center of each item's class against the nearest other center. See :class:`TripletCenterLoss`."""
     _check(embeddings, labels, centers)
     check_choice("distance", distance, ("squared", "half"))
     distances = squared_distances(embeddings, centers)
@@ -70,31 +70,31 @@ def triplet_center_loss(
         return reduce(own * 0.0, reduction)
     classes = torch.arange(centers.shape[0], device=labels.device)
     others = torch.where(classes[None, :] == labels[:, None], torch.inf, distances)
-    # The index of the nearest, not its value: the infinities stay out of the gradient.
+    # Gathering by index keeps the infinities out of the gradient.
     nearest = distances.gather(1, others.argmin(dim=1, keepdim=True)).squeeze(1)
     return reduce((own + margin - nearest).relu(), reduction)
 
 
 @check_constructor
 class CenterLoss(nn.Module):
-    """Center loss: pulls each embedding to the center of its class.
+    """Center loss: pulls each embedding toward the center of its class.
 
-    ``L = 1/2 sum_i ||x_i - c_{y_i}||^2`` (squared Euclidean), with centers moved by every training batch, not by
-    gradient: ``c -= alpha sum(c - x) / (1 + n)`` over the n embeddings of the class. The loss is taken before the
-    move; in eval mode the centers stay. Nothing keeps classes apart: combine it with cross-entropy (lambda 0.003).
+    ``L = 1/2 sum_i ||x_i - c_{y_i}||^2`` (squared Euclidean). Each training batch moves the centers, not by
+    gradient but by ``c -= alpha sum(c - x) / (1 + n)`` over the n embeddings of the class. The loss is computed before
+    the move; in eval mode the centers stay. It does not separate classes: combine it with cross-entropy (lambda 0.003).
 
     Args:
         classes: Number of classes C.
         dimensions: Length D of the embeddings.
         alpha: Rate at which centers follow, in [0, 1].
-        centers: Start of the centers [C, D]; None starts them at 0.
+        centers: Initial centers [C, D]; None starts at 0.
         reduction: "sum" as published, "mean" over the batch, or "none" [N].
 
     Called with embeddings [N, D] and labels [N] in [0, C). With several processes pass the gathered batch
-    (:func:`vidkin.metric.distributed.gather_with_gradient`), or the centers drift apart.
+    (:func:`vidkin.metric.distributed.gather_with_gradient`); otherwise the centers of the processes drift apart.
 
     Raises:
-        InvalidArgumentError: Shapes do not fit, alpha is out of range.
+        InvalidArgumentError: Shapes do not match, or alpha is out of range.
 
     Source: Wen et al., A discriminative feature learning approach for deep face recognition, ECCV 2016.
     """
@@ -120,10 +120,10 @@ class CenterLoss(nn.Module):
         self.reduction: Reduction = reduction
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """:func:`center_loss` of embeddings [N, D] and labels [N]; in training the centers then move toward them."""
+        """:func:`center_loss` of embeddings [N, D] and labels [N]; in training mode, then moves the centers."""
         loss = center_loss(embeddings, labels, self.centers, reduction=self.reduction)
         if self.training:
-            # In place: the buffer keeps its identity for those who hold it; the loss has copied the rows it needs.
+            # In place, so that existing references to the buffer stay valid; the loss holds copies of its rows.
             self.centers.copy_(moved_centers(self.centers, embeddings, labels, alpha=self.alpha))
         return loss
 
@@ -133,25 +133,25 @@ class CenterLoss(nn.Module):
 
 @check_constructor
 class TripletCenterLoss(nn.Module):
-    """Triplet-center loss: the own center nearer than every other center, by a margin.
+    """Triplet-center loss: an item is nearer to the center of its class than to any other center, by a margin.
 
-    ``L = max(0, D(x, c_y) + margin - min over j != y of D(x, c_j))`` with ``D = ||x - c||^2``, as beside a
-    softmax head in the source of the two heads (eq. 4); He et al. take half of it (``distance="half"``, with the margin
-    in the same unit). The minimum is over *all* other centers, not only those of classes in the batch. The centers are
-    parameters, learned by gradient with the network: give them to the optimizer.
+    ``L = max(0, D(x, c_y) + margin - min over j != y of D(x, c_j))`` with ``D = ||x - c||^2``, as next to the
+    softmax head of the two-head classifier (eq. 4); He et al. use half of D (``distance="half"``, with the margin
+    in the same unit). The minimum is over *all* other centers, not only classes in the batch. The centers are
+    parameters, learned by gradient with the network: pass them to the optimizer.
 
     Args:
-        classes: Number of classes C; with a single one the loss is 0.
+        classes: Number of classes C; with a single class the loss is 0.
         dimensions: Length D of the embeddings.
         margin: 0 or more. D of unit vectors is at most 4 (half: 2); He et al. use 5 for vectors of any length.
         distance: ``"squared"`` or ``"half"``.
-        centers: Start of the centers [C, D]; None draws them from torch's generator, length about 1.
+        centers: Initial centers [C, D]; None draws them from torch's generator, with norms of about 1.
         reduction: "mean" over the batch, "sum" as published, or "none" [N].
 
     Called with embeddings [N, D] and labels [N] in [0, C).
 
     Raises:
-        InvalidArgumentError: Shapes do not fit, the margin is negative.
+        InvalidArgumentError: Shapes do not match, or the margin is negative.
 
     Source: He et al., Triplet-center loss for multi-view 3D object retrieval, CVPR 2018; squared in Taha et al.,
     Boosting standard classification architectures through a ranking regularizer, WACV 2020.
@@ -181,7 +181,7 @@ class TripletCenterLoss(nn.Module):
         self.reduction: Reduction = reduction
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """:func:`triplet_center_loss` of embeddings [N, D] and labels [N]; the centers are learned by its gradient."""
+        """:func:`triplet_center_loss` of embeddings [N, D] and labels [N]; its gradient trains the centers."""
         return triplet_center_loss(
             embeddings, labels, self.centers, margin=self.margin, distance=self.distance, reduction=self.reduction
         )

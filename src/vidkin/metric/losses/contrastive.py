@@ -11,7 +11,7 @@ from torch.nn.functional import softplus
 from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import Positive, Reduction, options_of, reduce_queries
-from vidkin.metric.losses.score_pairs import LossOnScores, checked_scores, lowest, score_pairs, self_pair_mask
+from vidkin.metric.losses.score_pairs import LossOnScores, check_scores, lowest, score_pairs, self_pair_mask
 
 Denominator = Literal["negatives", "all"]
 
@@ -34,15 +34,15 @@ def info_nce_loss(
         "negatives"  loss_k = 1/|P| sum_{i in P} -log( e^{s_ki/tau} / (e^{s_ki/tau} + sum_{j in Ng} e^{s_kj/tau}) )
         "all"        loss_k = 1/|P| sum_{i in P} -log( e^{s_ki/tau} / sum_{j in P u Ng} e^{s_kj/tau} )
 
-    The first is that of S2VS and HAP-VR, and NT-Xent (Chen et al., ICML 2020); the second is SupCon (Khosla et
+    The first is used by S2VS and HAP-VR, and is NT-Xent (Chen et al., ICML 2020); the second is SupCon (Khosla et
     al., NeurIPS 2020), where positives compete with each other. The loss is the mean over queries that have a
-    positive; 0 with a gradient where none has. (Packages that average over positive pairs instead give large
-    classes more weight; with equal classes the values agree.)
+    positive; 0 with a gradient if there is none. (Packages that average over positive pairs instead give large
+    classes more weight; with classes of equal size the values agree.)
 
     Args:
         scores: [N, M], greater is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
-        tau: Temperature in the unit of the scores, above 0.
+        tau: Temperature in units of the scores, above 0.
         denominator: "negatives" or "all".
         include_self: Keep a query in its own list, as a positive.
         self_offset: Query i is reference ``i + self_offset``.
@@ -82,11 +82,11 @@ def self_hard_negative_loss(
     """SSHN of S2VS: `self_similarity_loss` + `hard_negative_loss`, each with a weight.
 
     Args:
-        scores: [N, M] in [0, 1], every query being one of the references.
+        scores: [N, M] in [0, 1]; every query is one of the references.
         relevance: [N, M], 0 negative, above 0 positive, below 0 ignored.
         floor: Lowest argument of a logarithm, above 0; below it the cost is constant and the gradient 0.
-        self_weight: Factor of the term of the query itself.
-        negative_weight: Factor of the term of the hardest negative.
+        self_weight: Weight of the self-similarity term.
+        negative_weight: Weight of the hardest-negative term.
         self_offset: Query i is reference ``i + self_offset``; 0 for a square matrix.
         reduction: "mean", "sum" over queries, or "none" for [N].
     """
@@ -108,7 +108,7 @@ def self_similarity_loss(
 
     Arguments as in `self_hard_negative_loss`; 0 with a gradient for queries whose own pair is ignored.
     """
-    values = checked_scores(scores, relevance)
+    values = check_scores(scores, relevance)
     queries, references = values.shape
     if self_offset is None and queries != references:
         raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""Pairs of queries and references with their labels, and the base of the losses that take them.
+"""Masks of query-reference pairs from labels, counts of active hinges, and the base class of losses on labels.
 
 Shapes: N queries, M references, D dimensions, L label levels.
 """
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.losses.base import Loss, in_full_precision
+from vidkin.metric.losses.base import Loss, to_full_precision
 
 
 class LossOnLabels(Loss):
@@ -31,8 +31,8 @@ class LossOnLabels(Loss):
 
         Args:
             embeddings: [N, D] embeddings of the queries.
-            labels: [N] or [N, L]; two items are of one class if every level agrees.
-            reference: [M, D], a set (a memory bank, the batches of all processes) that positives and negatives come
+            labels: [N] or [N, L]; two items have the same class if every level agrees.
+            reference: [M, D], a set (a memory bank, the batches of all processes) to take positives and negatives
                 from instead of the batch.
             reference_labels: [M] or [M, L].
             self_offset: Query i is reference ``self_offset + i`` and ignores it; None if no query is among the
@@ -47,15 +47,15 @@ class LossOnLabels(Loss):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Queries against references, and which of the pairs share a label.
+    """Queries and references, with masks of the pairs that share a label.
 
     Attributes:
         queries: [N, D], float32 or better.
         references: [M, D]; the queries themselves when no reference set was given.
         same_class: [N, M] bool, equal at every label level (the pair of an item with itself included).
         same_category: [N, M] bool, equal at the first (coarsest) level.
-        is_self: [N, M] bool, the reference is the query itself.
-        within: True when references are the queries.
+        is_self: [N, M] bool, True where the reference is the query itself.
+        within: True if the references are the queries.
     """
 
     queries: Tensor
@@ -83,13 +83,13 @@ def resolve_pairs(
     reference_labels: Tensor | None,
     self_offset: int | None,
 ) -> Pairs:
-    """The masks of all pairs, from the arguments of a loss on (embeddings, labels).
+    """Build the masks of all pairs from the arguments of a loss on (embeddings, labels).
 
-    Without a reference set the queries are their own references, self-pairs left out. With one, query i is
-    reference ``self_offset + i``; with ``self_offset=None`` no reference is a query.
+    Without a reference set the queries are their own references, excluding self-pairs. With a reference set, query i
+    is reference ``self_offset + i``; with ``self_offset=None`` no reference is a query.
 
     Raises:
-        InvalidArgumentError: Shapes do not fit each other, or ``self_offset`` is out of range.
+        InvalidArgumentError: Shapes do not match, or ``self_offset`` is out of range.
     """
     if embeddings.ndim != 2 or not embeddings.is_floating_point():
         raise InvalidArgumentError(
@@ -98,7 +98,7 @@ def resolve_pairs(
     if (reference is None) != (reference_labels is None):
         raise InvalidArgumentError("reference and reference_labels must be given together, or neither")
     levels = label_levels(labels, embeddings.shape[0], "labels")
-    queries = in_full_precision(embeddings)
+    queries = to_full_precision(embeddings)
     if reference is None or reference_labels is None:
         if self_offset is not None:
             raise InvalidArgumentError("self_offset needs a reference set: it says where the queries are in it")
@@ -116,7 +116,7 @@ def resolve_pairs(
                 f"labels and reference_labels must have the same levels, got {levels.shape[1]} and "
                 f"{reference_levels.shape[1]}"
             )
-        references, offset, within = in_full_precision(reference), self_offset, False
+        references, offset, within = to_full_precision(reference), self_offset, False
         if offset is not None and not 0 <= offset <= references.shape[0] - queries.shape[0]:
             raise InvalidArgumentError(
                 f"self_offset must be from 0 to {references.shape[0] - queries.shape[0]} for {queries.shape[0]} "
@@ -131,7 +131,7 @@ def resolve_pairs(
 
 
 def label_levels(labels: Tensor, count: int, name: str) -> Tensor:
-    """Labels [N] or [N, L] as [N, L], after a check that there is one row for each of ``count`` embeddings."""
+    """Labels [N] or [N, L] as [N, L], checked to have one row for each of ``count`` embeddings."""
     if labels.ndim not in (1, 2) or labels.shape[0] != count:
         raise InvalidArgumentError(
             f"{name} must have one row for each embedding, shape ({count},) or ({count}, levels), "
@@ -140,21 +140,21 @@ def label_levels(labels: Tensor, count: int, name: str) -> Tensor:
     return labels[:, None] if labels.ndim == 1 else labels
 
 
-# Sums of max(0, margin + d(a, p) - d(a, n)) over all p and n of every row, without a list of them.
+# Sums of max(0, margin + d(a, p) - d(a, n)) over all p and n of every row, without enumerating the triplets.
 #
-# Given which hinges are active, such a sum is linear in the distances: each distance times how often it occurs,
-# with its sign. The counts come from one sort of each side and a binary search, O(N M log M); the value and its exact
-# gradient follow from one product with the distances. N rows, M columns.
+# Once the active hinges are known, such a sum is linear in the distances: each distance times the signed number of
+# hinges it occurs in. The counts come from one sort of each side and a binary search, O(N M log M); the value and its
+# exact gradient follow from one product with the distances. N rows, M columns.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HingeCounts:
-    """How the active hinges of each row use its distances; constants for the gradient.
+    """Number of times the active hinges of each row use each distance; constants for the gradient.
 
     Attributes:
-        coefficients: [N, M], (active hinges with this column as p) - (those with it as n); rows sum to 0.
-        active: [N], active hinges of the row.
-        valid: [N], all (p, n) of the row.
+        coefficients: [N, M], (active hinges with this column as p) - (active hinges with it as n); rows sum to 0.
+        active: [N], number of active hinges of the row.
+        valid: [N], number of pairs (p, n) of the row.
     """
 
     coefficients: Tensor
@@ -163,7 +163,7 @@ class HingeCounts:
 
     def row_sums(self, distances: Tensor, margin: float) -> Tensor:
         """[N]: the sum of the row's hinges."""
-        # Coefficients of a row sum to 0, so moving its distances to their mean changes nothing but rounding.
+        # Coefficients of a row sum to 0, so centering its distances only reduces rounding error.
         centered = distances - distances.detach().mean(dim=1, keepdim=True)
         return (self.coefficients * centered).sum(dim=1) + margin * self.active
 
@@ -171,7 +171,7 @@ class HingeCounts:
 @torch.no_grad()
 def count_active_hinges(distances: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> HingeCounts:
     """Count, for distances [N, M] and two masks [N, M], where ``margin + d(a, p) > d(a, n)``."""
-    # Both sides compare the same rounded threshold with the same distance, or a tie would be counted on one side only.
+    # Both searches compare the same rounded thresholds and distances, or a tie could be counted on one side only.
     thresholds = torch.where(positives, distances + margin, -torch.inf)
     others = torch.where(negatives, distances, torch.inf)
     as_positive = torch.searchsorted(others.sort(dim=1).values, thresholds)

@@ -20,7 +20,7 @@ from vidkin.metric.losses.base import (
 )
 from vidkin.metric.losses.label_pairs import resolve_pairs
 
-# A logarithm that no distance reaches; it means "no such cluster" where -inf would give NaN gradients.
+# Below the logarithm of any distance. Marks a missing cluster, for which -inf would give NaN gradients.
 ABSENT = -1e30
 
 
@@ -36,7 +36,7 @@ def magnet_loss(
     *,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """The own cluster against the clusters of all other classes. See :class:`MagnetLoss`."""
+    """Each item's own cluster against the clusters of all other classes. See :class:`MagnetLoss`."""
     pairs = resolve_pairs(embeddings, labels, reference, reference_labels, None)
     if pairs.within and reference_clusters is None:
         reference_clusters = clusters
@@ -47,15 +47,15 @@ def magnet_loss(
     usable = own_size > 0
     own = torch.where(usable, own, 0.0)
     variance = own.sum() / (usable.sum() - 1).clamp_min(1)
-    # If clusters shrink to points, the loss stays finite and its hinge decides.
+    # Keeps the loss finite if clusters shrink to points.
     scale = 1.0 / (2.0 * variance.clamp_min(torch.finfo(own.dtype).eps))
 
     among = pairs.same_class
     if reference is not None and reference_labels is not None:
         among = resolve_pairs(reference, reference_labels, None, None, None).same_class
     means, size = _cluster_means(among, reference_clusters, reference_clusters, pairs.references)
-    # Every member represents its cluster with weight 1 / size: the number of clusters would have to be read from the
-    # device.
+    # Summing over members with weight 1 / size stands in for summing over clusters, whose number would have to be read
+    # from the device.
     logits = -squared_distances(pairs.queries, means) * scale - size.clamp_min(1.0).log()[None, :]
     others = torch.where(pairs.negatives, logits, ABSENT)
     log_other = others.logsumexp(dim=1) if others.shape[1] else own + ABSENT
@@ -72,17 +72,17 @@ class MagnetLoss(Loss):
     through the means and through s^2. (A well-known port divides by 2 s^4.)
 
     Args:
-        alpha: Separation between the own and the other clusters, in units of 2 s^2, 0 or more.
+        alpha: Separation between an item's own cluster and the others, in units of 2 s^2, 0 or more.
         reduction: "mean" over the queries that have a cluster, "sum", or "none" [N].
 
     Called with ``(embeddings [N, D], labels [N] or [N, L], clusters [N] or None, reference, reference_labels,
-    reference_clusters)``. A cluster is the items with equal label *and* equal cluster number; without numbers each
-    class is one cluster. A batch is meant to hold a seed cluster and its nearest impostors.
-    With a reference set the cluster means are taken over the references; queries without a cluster there add nothing.
-    O(N M). Without clusters of other classes the loss is 0 with a gradient.
+    reference_clusters)``. A cluster consists of the items with equal label *and* equal cluster number; without numbers
+    each class is one cluster. A batch is meant to hold a seed cluster and its nearest impostors.
+    With a reference set the cluster means are taken over the references; queries without a cluster there contribute
+    nothing. O(N M). Without clusters of other classes the loss is 0 with a gradient.
 
     Raises:
-        InvalidArgumentError: Shapes do not fit; clusters are given on one side only; alpha is negative.
+        InvalidArgumentError: Shapes do not match; clusters are given on one side only; alpha is negative.
 
     Source: Rippel, Paluri, Dollar, Bourdev, Metric learning with adaptive density discrimination, ICLR 2016, eq. 4-5.
     """
@@ -123,7 +123,7 @@ def _cluster_means(
     members = same_cluster.to(references.dtype)
     size = members.sum(dim=1)
     with torch.autocast(device_type=references.device.type, enabled=False):
-        # Around the mean of the set, as the distances are: far from the origin digits would be lost.
+        # Centered on the mean of the set, as the distances are, to preserve precision far from the origin.
         origin = references.detach().sum(dim=0) / max(references.shape[0], 1)
         means = members @ (references - origin) / size.clamp_min(1.0)[:, None] + origin
     return means, size

@@ -1,15 +1,15 @@
-"""Triplet losses that find their triplets in a batch with labels: batch-hard, semi-hard, batch-all.
+"""Triplet losses that mine their triplets from a labeled batch: batch-hard, semi-hard, batch-all.
 
-All take ``(embeddings [N, D], labels [N] or [N, L])``; with L label levels two items are of one class when every
-level agrees. Embeddings are used as they are. ``distance`` is "squared" Euclidean (the default everywhere
+All take ``(embeddings [N, D], labels [N] or [N, L])``; with L label levels two items have the same class if every
+level agrees. Embeddings are used as they are. ``distance`` is "squared" Euclidean (the default of all losses
 here, d in [0, 4] for unit vectors) or plain "euclidean" (gradient 0 between equal points).
 
 **Reference set.** With ``reference [M, D]`` and ``reference_labels`` (a memory bank, the batches of all ranks)
-positives and negatives come from there instead. If the queries are in it, ``self_offset`` is the row of the first
-one, and query i ignores reference ``self_offset + i``. With ``self_offset=None`` no reference counts as the query, so
-an equal vector of the same class is a positive.
+positives and negatives are taken from that set instead. If it contains the queries, ``self_offset`` is the row of the
+first query, and query i ignores reference ``self_offset + i``. With ``self_offset=None`` no reference counts as the
+query, so an equal vector of the same class is a positive.
 
-A query without a positive or without a negative adds nothing; if no query has both, the loss is 0 with a gradient.
+A query without a positive or a negative contributes nothing; if no query has both, the loss is 0 with a gradient.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def semi_hard_triplet_loss(
         negatives = pairs.negatives
         count = negatives.sum(dim=1, keepdim=True)
         ordered, columns = torch.where(negatives, distances, torch.inf).sort(dim=1)
-        # The first negative farther than the positive; past the last one, the last one itself, the farthest.
+        # The first negative farther than the positive, or the farthest negative if none is.
         position = torch.searchsorted(ordered, distances, right=True).minimum(count - 1).clamp_min(0)
         chosen = columns.gather(1, position)
         usable = pairs.positives & (count > 0)
@@ -118,11 +118,11 @@ class BatchHardTripletLoss(LossOnLabels):
 
     Args:
         margin: None for the soft margin ``ln(1 + exp(.))``, else the hard margin (0.2 in the two-head recipe).
-        distance: "squared" or "euclidean", see the text of the module; Hermans et al. use the plain one.
+        distance: "squared" or "euclidean"; Hermans et al. use "euclidean".
         reduction: "mean", "sum", or "none" for one value per query [N].
 
     Called with ``(embeddings, labels, reference=None, reference_labels=None, self_offset=None)``; returns a scalar
-    (or [N]), 0 or more. O(N M). Long training with the soft margin can collapse to one point: watch the
+    (or [N]), 0 or more. O(N M). Long training with the soft margin can collapse to a single point; monitor the
     mean distance.
 
     Source: Hermans, Beyer, Leibe, In defense of the triplet loss for person re-identification, 2017.
@@ -136,12 +136,12 @@ class BatchHardTripletLoss(LossOnLabels):
 class SemiHardTripletLoss(LossOnLabels):
     """Semi-hard triplet loss.
 
-    For every ordered positive pair (a, p) one negative n, by priority: the nearest one farther than p (semi-hard
-    if within the margin, else easy with loss 0), else the farthest of all, which is then nearer than p (hard).
+    Each ordered positive pair (a, p) gets one negative n: the nearest negative that is farther than p (semi-hard
+    if within the margin, else easy with loss 0), or if there is none the farthest negative (hard).
     ``max(0, margin + d(a, p) - d(a, n))``, mean over all positive pairs that have a negative, zeros counted.
 
     Args:
-        margin: 0.2 is the published value for squared distances of unit vectors.
+        margin: 0 or more; 0.2 is the published value for squared distances of unit vectors.
         distance: "squared" (as published) or "euclidean".
         reduction: "mean" over pairs, "sum", or "none" for the sum of each query's pairs [N].
 
@@ -160,8 +160,8 @@ class SemiHardTripletLoss(LossOnLabels):
 class BatchAllTripletLoss(LossOnLabels):
     """Batch-all triplet loss: ``max(0, margin + d(a, p) - d(a, n))`` over every valid triplet, exactly.
 
-    No triplet is ever listed: the distances of each query are sorted and its active hinges counted, so a batch costs
-    O(N M log M) time and O(N M) memory instead of O(N^3) of both, with the same value and gradient.
+    Triplets are never enumerated: the distances of each query are sorted and its active hinges counted, so a batch
+    costs O(N M log M) time and O(N M) memory instead of O(N^3) of both, with the same value and gradient.
 
     Args:
         margin: 0 or more.

@@ -15,8 +15,8 @@ from vidkin.metric.losses.score_pairs import (
     LossOnScores,
     ScorePairs,
     gather_marked,
-    in_row_blocks,
     lowest,
+    map_row_blocks,
     score_pairs,
 )
 
@@ -45,10 +45,10 @@ def contrastive_loss(
         scores: [N, M], greater is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
         positive_margin: Positives at or above it cost nothing.
-        negative_margin: Negatives at or below it cost nothing. 0 on cosines, 0.5 or so where unrelated
+        negative_margin: Negatives at or below it cost nothing. 0 for cosines, about 0.5 if unrelated
             pairs score well above 0.
-        active_only: Divide by the pairs that cost something instead of all, which keeps the gradient from
-            fading as pairs are learned.
+        active_only: Divide by the number of pairs with a loss above 0 instead of all pairs, which keeps the gradient
+            from fading as pairs are learned.
         include_self: Keep the pairs of a query with itself.
         self_offset: Query i is reference ``i + self_offset``.
         reduction: "mean" as above, "sum" over all pairs, or "none" for [N, M] with 0 for ignored pairs.
@@ -87,17 +87,17 @@ def score_triplet_loss(
 ) -> Tensor:
     """Triplet loss on scores: ``max(0, margin + s_kn - s_kp)`` for positives p and negatives n of query k.
 
-    "all" takes the mean over the triplets of a query, "hard" the one with its lowest positive and highest
-    negative. The loss is the mean over the queries that have both a positive and a negative.
+    "all" takes the mean over the triplets of a query, "hard" only the triplet of its lowest-scoring positive and
+    highest-scoring negative. The loss is the mean over the queries that have both a positive and a negative.
 
     Args:
         scores: [N, M], greater is more similar (for a triplet loss on distances pass minus the distances).
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
-        margin: Target gap, in the unit of the scores, at least 0.
+        margin: Target gap, in units of the scores, at least 0.
         mining: "all" or "hard".
         include_self: Keep a query in its own list.
         self_offset: Query i is reference ``i + self_offset``.
-        max_positives: For "all", an upper bound of the positives per query, see `quad_linear_ap_loss`.
+        max_positives: For "all", an upper bound on the positives per query, see `quad_linear_ap_loss`.
         reduction: "mean", "sum" over queries, or "none" for [N].
 
     Cost: O(N M P) time for "all", O(N M) for "hard"; memory O(N M) plus a block.
@@ -141,9 +141,9 @@ def circle_loss(
         softplus( logsumexp_n gamma a_n (s_n - m) + logsumexp_p -gamma a_p (s_p - 1 + m) )
         a_p = max(0, 1 + m - s_p),  a_n = max(0, s_n + m),  both without gradient
 
-    "query" takes p and n from one query and averages over the queries that have both; "global" takes them
-    from the whole matrix, as the authors' example does - there with every unordered pair once: give the lower
-    triangle the relevance -1 to reproduce it, else each pair of a symmetric matrix counts twice.
+    "query" takes p and n of one query and averages over the queries that have both; "global" takes them
+    from the whole matrix, like the authors' example. That example counts every unordered pair once: to reproduce it,
+    set the relevance of the lower triangle to -1, otherwise each pair of a symmetric matrix counts twice.
 
     Args:
         scores: [N, M], cosines.
@@ -153,7 +153,7 @@ def circle_loss(
         form: "query" or "global".
         include_self: Keep the pairs of a query with itself.
         self_offset: Query i is reference ``i + self_offset``.
-        reduction: For "query": "mean", "sum", or "none" for [N]. "global" is one number in any case.
+        reduction: For "query": "mean", "sum", or "none" for [N]. "global" always returns a scalar.
     """
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     values = pairs.scores
@@ -168,7 +168,7 @@ def circle_loss(
         positive, negative = positive.view(1, -1), negative.view(1, -1)
     counted = positive.any(dim=1) & negative.any(dim=1)
     logits = torch.logsumexp(attraction, dim=1) + torch.logsumexp(repulsion, dim=1)
-    # A list that is not counted has the logit of "nothing": keep it away from softplus, and from NaN.
+    # Queries that are not counted have extreme logits, which would give NaN gradients in softplus.
     reduced = reduce_queries(softplus(logits.masked_fill(~counted, 0.0), threshold=40.0), counted, reduction)
     return reduced.sum() if form == "global" else reduced
 
@@ -182,9 +182,9 @@ class CircleLoss(LossOnScores):
 
 
 def all_triplets(pairs: ScorePairs, margin: float, max_positives: int | None) -> Tensor:
-    """Mean hinge [N] over the triplets of every query; 0 where there is none."""
+    """Mean hinge [N] over the triplets of every query; 0 for queries without one."""
     columns, filled = gather_marked(pairs.positive, max_positives)
-    return in_row_blocks(
+    return map_row_blocks(
         partial(triplet_hinges, margin=margin),
         pairs.scores.gather(1, columns),
         filled,

@@ -14,16 +14,16 @@ from vidkin.metric.losses.base import (
     Loss,
     Positive,
     Reduction,
-    in_full_precision,
     options_of,
     reduce_queries,
+    to_full_precision,
 )
 from vidkin.metric.losses.score_pairs import (
     LossOnScores,
     StepFunction,
     gather_marked,
-    in_row_blocks,
     list_risk,
+    map_row_blocks,
     score_pairs,
     self_pair_mask,
     strict_step,
@@ -35,8 +35,8 @@ from vidkin.metric.losses.score_pairs import (
 def quad_linear_step(difference: Tensor, *, delta: float) -> Tensor:
     """R-(x; delta), the surrogate of "this negative is above this positive".
 
-    ``2x/delta + 1`` for x >= 0, ``(x/delta + 1)^2`` for -delta <= x < 0, and 0 below: convex, continuous with
-    its derivative, never saturated where the order is wrong.
+    ``2x/delta + 1`` for x >= 0, ``(x/delta + 1)^2`` for -delta <= x < 0, and 0 below: convex, with a continuous
+    derivative, and never saturated where the order is wrong.
 
     Args:
         difference: Negative score minus positive score, any shape.
@@ -58,25 +58,25 @@ def quad_linear_ap_loss(
     max_positives: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """QuadLinear-AP: the average-precision risk with a surrogate that keeps its gradient when badly wrong.
+    """QuadLinear-AP: average-precision risk with a surrogate whose gradient does not vanish for badly wrong orders.
 
     For query k with positives P, negatives Ng and ``d_ji = s_kj - s_ki``::
 
         risk_k = 1/|P| sum_{i in P} h( sum_{j in Ng} R-(d_ji; delta) / (1 + rho sum_{j in P} H(d_ji)) )
         h(x) = x / (1 + x),  H the strict step without gradient,  R- as in `quad_linear_step`
 
-    The loss is the mean over the queries that have a positive, in [0, 1]; 0 with a gradient where none has.
+    The loss is the mean over the queries that have a positive, in [0, 1]; 0 with a gradient if there is none.
 
     Args:
         scores: [N, M], similarities of N queries to M references, greater is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
-        delta: Margin of R-, in the unit of the scores. The published 0.05 is for scores in [0, 1].
-        rho: Weight of the positives above a positive; small values emphasize the worst ranked positives.
-        include_self: Keep a query in its own list (the public code does, as a positive). Off, the
-            diagonal of a square matrix is left out.
+        delta: Margin of R-, in units of the scores. The published 0.05 is for scores in [0, 1].
+        rho: Weight of the positives above a positive; small values emphasize the lowest-ranked positives.
+        include_self: Keep a query in its own list (the public code does, as a positive). If off, the
+            diagonal of a square matrix is ignored.
         self_offset: Query i is reference ``i + self_offset`` (gathered ranks, memory banks).
-        max_positives: An upper bound of the positives per query. Give it (K - 1 of a P x K batch) to
-            avoid the one synchronization of an accelerator that counts them.
+        max_positives: An upper bound on the positives per query. Set it (K - 1 for a P x K batch) to
+            avoid the synchronization with an accelerator that counting them needs.
         reduction: "mean", "sum" over queries, or "none" for [N] with 0 for queries without positives.
 
     Raises:
@@ -93,7 +93,7 @@ def quad_linear_ap_loss(
 
 
 class QuadLinearAPLoss(LossOnScores):
-    """`quad_linear_ap_loss` as a module; with the published video-level settings by default.
+    """`quad_linear_ap_loss` as a module; the defaults are the published video-level settings.
 
     Example:
         >>> import torch
@@ -126,29 +126,29 @@ def frame_quad_linear_ap_loss(
     max_positives: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """QuadLinear-AP of the frames of relevant video pairs, with the order of a frozen model as labels.
+    """QuadLinear-AP of the frames of relevant video pairs, with the ranking of a frozen model as labels.
 
-    For every video pair of relevance above 0, each query frame is a query: the ``max(1, round(top_rate n))``
-    target frames that the frozen model finds most similar are its positives, the ``max(1, round(bottom_rate
-    n))`` least similar its negatives, n the number of valid target frames; those between do not count. The
-    loss is the mean over the pairs of the mean over their query frames.
+    For every video pair of relevance above 0, each query frame is a query: of the n valid target frames, the
+    ``max(1, round(top_rate n))`` that the frozen model ranks most similar are its positives, and the ``max(1,
+    round(bottom_rate n))`` least similar its negatives; frames in between do not count. The loss is the mean over the
+    pairs of the mean over their query frames.
 
-    Only the selected pairs are touched: time and memory O(B P T k^2) instead of O(B C T^3).
+    Only the selected pairs are processed: time and memory O(B P T k^2) instead of O(B C T^3).
 
     Args:
         frame_scores: [B, C, T, S], similarities of T frames of B queries to S frames of C targets, before
             any comparator network.
-        reference_scores: [B, C, T, S], the same of a frozen self-supervised model; no gradient.
-        relevance: [B, C], above 0 where the videos are relevant to each other.
+        reference_scores: [B, C, T, S], similarities by a frozen self-supervised model; no gradient.
+        relevance: [B, C], above 0 if the videos are relevant to each other.
         delta: Margin of R-.
         rho: Weight of the positives above a positive.
         top_rate: Share of the target frames taken as positives, above 0.
         bottom_rate: Share taken as negatives, above 0; the two together at most 1.
-        query_mask: [B, T], true where a query frame is real and not padding.
-        target_mask: [C, S], the same of the targets.
+        query_mask: [B, T], True for query frames that are not padding.
+        target_mask: [C, S], the same for the targets.
         include_self: Keep the pairs of a video with itself (the public code does).
         self_offset: Query i is target ``i + self_offset``.
-        max_positives: An upper bound of the relevant videos per query, see `quad_linear_ap_loss`.
+        max_positives: An upper bound on the relevant videos per query, see `quad_linear_ap_loss`.
         reduction: "mean", "sum" over pairs, or "none" for [B, C] with 0 for pairs that are not selected.
     """
     check_frame_arguments(frame_scores, reference_scores, relevance, top_rate + bottom_rate)
@@ -164,7 +164,7 @@ def frame_quad_linear_ap_loss(
         lengths = valid.sum(dim=2)
         labels = labels.masked_fill(~valid.unsqueeze(2), -torch.inf)
     positives, negatives = extreme_frames(labels, lengths, top_rate, bottom_rate)
-    candidates = in_full_precision(frame_scores)[rows, columns]
+    candidates = to_full_precision(frame_scores)[rows, columns]
     risks = frame_risks(candidates, positives, negatives, *quad_linear_steps(delta, rho))
     real = filled.unsqueeze(2) & (lengths > 0).unsqueeze(2)
     real = real.expand(risks.shape) if query_mask is None else real & query_mask.bool().unsqueeze(1)
@@ -176,7 +176,7 @@ def frame_quad_linear_ap_loss(
 
 
 class FrameQuadLinearAPLoss(Loss):
-    """`frame_quad_linear_ap_loss` as a module; with the published frame-level settings by default."""
+    """`frame_quad_linear_ap_loss` as a module; the defaults are the published frame-level settings."""
 
     @options_of(frame_quad_linear_ap_loss)
     def __init__(self) -> None:
@@ -207,7 +207,7 @@ class FrameQuadLinearAPLoss(Loss):
 
 
 def quad_linear_steps(delta: float, rho: float) -> tuple[StepFunction, StepFunction]:
-    """The steps of a negative and of a positive above a positive."""
+    """The step functions for negatives and for positives ranked above a positive."""
 
     def weighted_strict_step(difference: Tensor) -> Tensor:
         return rho * strict_step(difference)
@@ -218,13 +218,13 @@ def quad_linear_steps(delta: float, rho: float) -> tuple[StepFunction, StepFunct
 def extreme_frames(
     labels: Tensor, lengths: Tensor, top_rate: float, bottom_rate: float
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """Indices of the most and of the least similar target frames, each with what is filled.
+    """Indices of the most and the least similar target frames, each with a mask of filled slots.
 
     Args:
         labels: [B, P, T, S], padding at minus infinity.
         lengths: [B, P], valid target frames.
     """
-    # Rounded in Python per possible length: the rates times a length are not exact in single precision.
+    # Computed in Python for every possible length, because single precision would round some products differently.
     sizes = range(labels.shape[3] + 1)
     top = torch.tensor([max(1, round(top_rate * n)) for n in sizes], device=labels.device)
     bottom = torch.tensor([max(1, round(bottom_rate * n)) for n in sizes], device=labels.device)
@@ -236,7 +236,7 @@ def extreme_frames(
     first = torch.arange(max(1, round(top_rate * sizes[-1])), device=labels.device)
     is_top = first < torch.minimum(tops, lengths)
     last = lengths - 1 - torch.arange(max(1, round(bottom_rate * sizes[-1])), device=labels.device)
-    # A positive stays a positive where a short target leaves no frame for both.
+    # In a short target a frame could be both; it stays a positive.
     is_bottom = (last >= lengths - bottoms) & (last >= tops)
     last = last.clamp(min=0).expand(*shape, -1)
     return (
@@ -254,9 +254,9 @@ def frame_risks(
 ) -> Tensor:
     """Risk [B, P, T] of every query frame of the candidate pairs [B, P, T, S]."""
     top, bottom = positives[0].shape[3], negatives[0].shape[3]
-    risks = in_row_blocks(
+    risks = map_row_blocks(
         partial(list_risk, negative_step=negative_step, positive_step=positive_step),
-        # Slots that are not filled may point at padding, whose scores can be anything.
+        # Unfilled slots may point at padding, whose scores are arbitrary.
         candidates.gather(3, positives[0]).masked_fill(~positives[1], 0.0).flatten(0, 2),
         positives[1].flatten(0, 2),
         candidates.gather(3, negatives[0]).masked_fill(~negatives[1], 0.0).flatten(0, 2),
@@ -267,7 +267,7 @@ def frame_risks(
 
 
 def check_frame_arguments(frame_scores: Tensor, reference_scores: Tensor, relevance: Tensor, rates: float) -> None:
-    """Raise :class:`InvalidArgumentError` unless shapes fit and no frame can be both positive and negative."""
+    """Raise :class:`InvalidArgumentError` unless shapes match and no frame can be both positive and negative."""
     if (
         frame_scores.ndim != 4
         or frame_scores.shape != reference_scores.shape

@@ -1,4 +1,4 @@
-"""The members of tuples, and the base of the losses on quadlets."""
+"""Losses on given triplets and quadlets of embeddings: triplet, quadlet and radial loss."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from vidkin.metric.losses.base import (
     NotNegative,
     Positive,
     Reduction,
-    in_full_precision,
     options_of,
     reduce,
     squared_distance,
+    to_full_precision,
 )
 
 
 class LossOnQuadlets(Loss):
-    """Base of the losses on given quadlets."""
+    """Base class of the losses on given quadlets."""
 
     def forward(self, query: Tensor, positive: Tensor, intermediate: Tensor, negative: Tensor) -> Tensor:
         """The loss of B quadlets, each member [B, D]: a scalar, or [B] for reduction "none"."""
@@ -33,7 +33,7 @@ class LossOnQuadlets(Loss):
 
 
 def check_tuples(**members: Tensor) -> tuple[Tensor, ...]:
-    """The members of B tuples in full precision.
+    """Check the members of B tuples and return them in full precision.
 
     Raises:
         InvalidArgumentError: The members do not all have the same shape [B, D].
@@ -41,17 +41,15 @@ def check_tuples(**members: Tensor) -> tuple[Tensor, ...]:
     shapes = {name: tuple(tensor.shape) for name, tensor in members.items()}
     if len(set(shapes.values())) != 1 or any(len(shape) != 2 for shape in shapes.values()):
         raise InvalidArgumentError(f"members of a tuple must have one shape [B, D], got {shapes}")
-    return tuple(in_full_precision(tensor) for tensor in members.values())
+    return tuple(to_full_precision(tensor) for tensor in members.values())
 
 
-# Losses on triplets and quadlets of embeddings: triplet, quadlet, radial.
-#
 # A quadlet is (q, p, i, n): query, positive (same subcategory), intermediate (same category, other subcategory),
 # negative (other category), each [B, D]. All distances here are *squared* Euclidean, d(a, b) = ||a - b||_2^2, and
 # nothing is normalized: the encoder does that.
 
 
-# The theorem of the radial loss needs the negative at three radii or more from the center.
+# The theorem of the radial loss requires the negative to be at least three radii from the center.
 GUARANTEED_MULTIPLIER = 3.0
 
 
@@ -99,10 +97,10 @@ def radial_loss(
     detach_radius: bool = False,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """The negative at c radii or more from the cluster's center, plus a triplet term. See :class:`RadialLoss`."""
+    """Keep the negative at least c radii from the cluster's center, plus a triplet term. See :class:`RadialLoss`."""
     q, p, i, n = check_tuples(query=query, positive=positive, intermediate=intermediate, negative=negative)
     center = (q + p + i) / 3.0
-    # R only occurs squared, so there is no root, and a cluster of one point has gradient 0, not NaN.
+    # Only R^2 is needed; taking no root keeps the gradient of a cluster of equal points 0, not NaN.
     radius = squared_distance(q, center).maximum(squared_distance(p, center))
     radius = radius.maximum(squared_distance(i, center))
     if detach_radius:
@@ -168,30 +166,30 @@ class QuadletLoss(LossOnQuadlets):
 
 
 class RadialLoss(LossOnQuadlets):
-    """Radial loss: the negative stays c radii away from the sphere around query, positive and intermediate.
+    """Radial loss: the negative stays at least c radii from the center of query, positive and intermediate.
 
     ``L = max(0, (c R)^2 - ||n - X||^2) + max(0, margin + d(q, p) - d(q, i))`` with ``X = (q + p + i) / 3`` and
-    ``R`` the largest of the plain distances of q, p, i to X; d squared Euclidean, embeddings used as they are.
+    ``R`` the largest plain distance of q, p, i to X; d squared Euclidean, embeddings used as they are.
     With c >= 3 a loss of 0 implies d(q, p), d(q, i) <= d(q, n) and d(p, i) <= d(p, n), and the triplet term with a
     margin adds d(q, p) < d(q, i). The relations are strict for R > 0, with one exception at c = 3: p and i (or q and
-    another) on opposite sides of the sphere and n straight behind at exactly 3 R.
+    one of them) on opposite sides of the sphere with n on the same line at exactly 3 R.
 
     Args:
-        c: Radii between the center and the negative, above 0. Below 3 the guarantee is lost, with a warning.
+        c: Radii between the center and the negative, above 0. Values below 3 void the guarantee and warn.
         margin: Gap m of the triplet term, 0 or more.
-        detach_radius: True stops the gradient at R. As published (False) the gradient also shrinks the sphere, which
-            can go faster than the negative is pushed away: points that all coincide have no radial loss. Use
-            True, or a small learning rate, when training collapses.
+        detach_radius: True stops the gradient at R. As published (False), the gradient also shrinks the sphere,
+            possibly faster than it pushes the negative away: points that all coincide have no radial loss. Use
+            True, or a small learning rate, if training collapses.
         reduction: "mean" over the batch, "sum", or "none" for one value each.
 
-    Called with query, positive, intermediate, negative, each [B, D]; returns a scalar (or [B]), 0 or more. Where two
-    points tie for R they share its subgradient equally.
+    Called with query, positive, intermediate, negative, each [B, D]; returns a scalar (or [B]), 0 or more. Points that
+    tie for R share its subgradient equally.
 
     Raises:
         InvalidArgumentError: c is not above 0, the margin is negative, the shapes differ or are not [B, D].
 
     Source: Radial loss for learning fine-grained video similarity metric, eq. 8 and 12; gradients in its supplement
-    (whose eq. 17 misses a factor of 2).
+    (whose eq. 17 lacks a factor of 2).
     """
 
     @options_of(radial_loss)
@@ -206,7 +204,7 @@ def check_gaps(g1: float, g2: float, g3: float) -> None:
 
 
 def warn_without_guarantee(c: float) -> None:
-    """Warn about a c below 3; call this from the ``__post_init__`` of a loss."""
+    """Warn about c below 3; call this from the ``__init__`` of a loss, whose caller the warning names."""
     if c < GUARANTEED_MULTIPLIER:
         warnings.warn(f"c is {c}: below 3 a radial loss of 0 no longer implies the order of the quadlet", stacklevel=4)
 

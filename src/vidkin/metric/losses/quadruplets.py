@@ -1,4 +1,4 @@
-"""The quadruplet losses that the radial loss is compared with: Law et al. 2017 and Chen et al. 2017.
+"""Quadruplet losses of Law et al. 2017 and Chen et al. 2017, the baselines of the radial loss.
 
 All distances here are *squared* Euclidean, d(a, b) = ||a - b||_2^2, and nothing is normalized.
 """
@@ -24,7 +24,7 @@ def quadrupletwise_inequality(
 
     Args:
         a, b, c, d: The four items of each constraint, [B, D].
-        delta: 1 for a strict relation, 0 for one that also holds at equality.
+        delta: 1 for a strict inequality, 0 to allow equality.
         reduction: "mean", "sum" or "none".
 
     Source: Law, Thome, Cord, Learning a distance metric from relative comparisons between quadruplets of images,
@@ -115,8 +115,8 @@ class QuadrupletwiseLoss(LossOnQuadlets):
     """Quadruplet-1: quadruplet-wise constraints between the pairs of a quadlet.
 
     ``L = max(0, delta + D(q, p) - D(q, i)) + max(0, delta + D(q, i) - D(q, n)) + max(0, delta + D(p, i) - D(p, n))``,
-    D squared Euclidean, embeddings used as they are. The source learns a linear metric; as a deep loss its
-    regularizer is dropped and delta kept. Single constraints, equality included, are the functions of this module.
+    D squared Euclidean, embeddings used as they are. The source learns a linear metric; the deep loss drops its
+    regularizer and keeps delta. The other functions of this module are the single constraints, including equality.
 
     Args:
         delta: 1 (strict, the published value) or 0 (not strict); any number from 0 up.
@@ -136,7 +136,7 @@ class QuadrupletwiseLoss(LossOnQuadlets):
 
 
 class QuadrupletLoss(Loss):
-    """Quadruplet-2: a triplet hinge plus one against a pair of two other classes, margins from the batch.
+    """Quadruplet-2: a triplet hinge plus a hinge against a pair from two other classes, margins from the batch.
 
     ``L = max(0, d(a, p) - d(a, n1) + alpha1) + max(0, d(a, p) - d(n1, n2) + alpha2)``, d squared Euclidean (the
     source learns a two-way score instead), embeddings used as they are. n1 and n2 differ in class from each other

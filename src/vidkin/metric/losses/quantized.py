@@ -51,12 +51,12 @@ def quantized_ap_loss(
         simplified AP = 1/|P| sum_b c+_b (C+_{b-1} + C+_b + 1) / (C_{b-1} + C_b + 1)
 
     The tie-aware form is the mean AP over the orders of tied items (He et al., CVPR 2018). Since centers hold
-    fractions of items it may leave [0, 1] a little. The mean of 1 - AP is over queries with a positive.
+    fractions of items it may leave [0, 1] slightly. The mean of 1 - AP is over queries with a positive.
 
     Args:
-        scores: [N, M], greater is more similar; beyond [low, high] they count at the end, without gradient.
+        scores: [N, M], greater is more similar; clipped to [low, high], without gradient beyond.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
-        bins: Number of centers, at least 2. DIR uses 20 or 25 of them.
+        bins: Number of centers, at least 2. DIR uses 20 or 25.
         low: Lowest score, -1 for cosines, 0 for calibrated scores.
         high: Highest score.
         tie_aware: Use the tie-aware form, better with few bins.
@@ -66,9 +66,10 @@ def quantized_ap_loss(
         reduction: "mean", "sum" over queries, or "none" for [N].
 
     Raises:
-        InvalidArgumentError: On shapes that differ, fewer than 2 bins, low not below high, simplified alone.
+        InvalidArgumentError: On shapes that differ, fewer than 2 bins, low not below high, or simplified without
+            tie_aware.
 
-    Cost: O(N M) time and memory, whatever the number of bins.
+    Cost: O(N M) time and memory, regardless of the number of bins.
     """
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     position = ((high - pairs.scores) * ((bins - 1) / (high - low))).clamp(0.0, bins - 1.0)
@@ -107,9 +108,9 @@ def fast_ap_loss(
 ) -> Tensor:
     """FastAP (Cakir et al., CVPR 2019): 1 - AP from ``bins`` intervals of the score range.
 
-    The paper bins squared distances ``2 - 2 s`` of unit vectors over [0, 4]; on scores that is [-1, 1] with
-    ``bins + 1`` interval borders as centers, which makes it the plain form of `quantized_ap_loss` with one
-    more center. The gradient is the true one (the official hand-written backward is N / 2 times as long).
+    The paper bins squared distances ``2 - 2 s`` of unit vectors over [0, 4]. In terms of scores the range is [-1, 1]
+    and the ``bins + 1`` borders of the intervals are the centers, so this is the plain form of `quantized_ap_loss`
+    with one more center. The gradient is exact; the official hand-written backward pass is N / 2 times as large.
 
     Args:
         scores: [N, M], greater is more similar.
@@ -142,14 +143,14 @@ class FastAPLoss(LossOnScores):
 
 
 def soft_histogram(index: Tensor, share: Tensor, counted: Tensor, bins: int) -> Tensor:
-    """[N, bins]: every counted item adds 1 - share at its index and share at the next."""
+    """[N, bins]: each counted item adds 1 - share at its index and share at the next."""
     weight = share * counted
     empty = share.new_zeros(share.shape[0], bins)
     return empty.scatter_add(1, index, counted.to(share.dtype) - weight).scatter_add(1, index + 1, weight)
 
 
 def plain_gain(positive: Tensor, everything: Tensor) -> Tensor:
-    """c+ C+ / C of every center; 0 before the first item."""
+    """c+ C+ / C at every center; 0 before the first item."""
     running = everything.cumsum(dim=1)
     return positive * positive.cumsum(dim=1) / running.masked_fill(running == 0, 1.0)
 
@@ -158,7 +159,7 @@ def tie_gain(positive: Tensor, everything: Tensor) -> Tensor:
     """Expected gain of every center over the orders of its items."""
     after, positive_after = everything.cumsum(dim=1), positive.cumsum(dim=1)
     before, positive_before = after - everything, positive_after - positive
-    # The ratio jumps where a center holds one item: rounding there must not make a gradient of 1e7.
+    # The ratio jumps where a center holds exactly one item; rounding error there must not cause gradients of 1e7.
     several = everything > 1.0 + 1e-3
     others = torch.where(several, everything - 1.0, 1.0)
     ratio = torch.where(several, (positive - 1.0).clamp(min=0.0), 0.0) / others

@@ -1,4 +1,4 @@
-"""Point-wise losses: every score against its relevance, and the range of a similarity map."""
+"""Pointwise losses: errors of scores against relevance, and a penalty for scores out of range."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from vidkin.metric.losses.base import (
     Loss,
     Reduction,
     checked,
-    in_full_precision,
     options_of,
     reduce,
+    to_full_precision,
     weighted_mean,
 )
-from vidkin.metric.losses.score_pairs import LossOnScores, checked_scores, self_pair_mask
+from vidkin.metric.losses.score_pairs import LossOnScores, check_scores, self_pair_mask
 
 
 @check_arguments
@@ -30,11 +30,11 @@ def mae_loss(
     self_offset: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Mean absolute error ``|s_kj - y_kj|`` over all pairs that count.
+    """Mean absolute error ``|s_kj - y_kj|`` over all pairs that are not ignored.
 
     Args:
         scores: [N, M], on the scale of the relevance.
-        relevance: [N, M], the target scores, for example 0 and 1; below 0 ignored.
+        relevance: [N, M], the target scores, for example 0 and 1; negative values are ignored.
         include_self: Keep the pairs of a query with itself.
         self_offset: Query i is reference ``i + self_offset``.
         reduction: "mean" or "sum" over pairs, or "none" for [N, M] with 0 for ignored pairs.
@@ -60,7 +60,7 @@ def mse_loss(
     self_offset: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Mean squared error ``(s_kj - y_kj)^2`` over all pairs that count; arguments as in `mae_loss`."""
+    """Mean squared error ``(s_kj - y_kj)^2`` over all pairs that are not ignored; arguments as in `mae_loss`."""
     errors, counted = score_errors(scores, relevance, include_self, self_offset)
     return weighted_mean(errors.square(), counted, reduction)
 
@@ -82,30 +82,30 @@ def similarity_regularizer(
     *,
     reduction: Reduction = "sum",
 ) -> Tensor:
-    """``|min(s - low, 0)| + |max(s - high, 0)|``: keeps a raw map inside the range that is cut off later.
+    """``|min(s - low, 0)| + |max(s - high, 0)|``: keeps a raw similarity map within the range it is clipped to later.
 
-    Without it the gradient of the hard cut is 0 beyond the range and a comparator can drift away (ViSiL, S2VS).
+    The clipping has no gradient beyond the range, so without this penalty a comparator can drift away (ViSiL, S2VS).
 
     Args:
-        scores: Any shape, the map before it is cut to [low, high].
+        scores: Any shape, the map before it is clipped to [low, high].
         low: Lower end of the range.
         high: Upper end.
         reduction: "sum" as published, "mean" over all entries, or "none" for the shape of the scores.
     """
-    values = in_full_precision(scores)
+    values = to_full_precision(scores)
     outside = (low - values).clamp(min=0.0) + (values - high).clamp(min=0.0)
     return reduce(outside, reduction)
 
 
 class SimilarityRegularizer(Loss):
-    """`similarity_regularizer` as a module; takes the map alone."""
+    """`similarity_regularizer` as a module; takes only the map."""
 
     @options_of(similarity_regularizer)
     def __init__(self) -> None:
         """Options as in `similarity_regularizer`."""
 
     def forward(self, scores: Tensor) -> Tensor:
-        """The penalty for scores outside of the range that similarities have, of scores of any shape."""
+        """The penalty for scores outside [low, high]; scores of any shape."""
         return self.compute(scores, **self.options)
 
     if TYPE_CHECKING:
@@ -115,8 +115,8 @@ class SimilarityRegularizer(Loss):
 def score_errors(
     scores: Tensor, relevance: Tensor, include_self: bool, self_offset: int | None
 ) -> tuple[Tensor, Tensor]:
-    """Score minus relevance [N, M], 0 where ignored, and which pairs count [N, M]."""
-    scores = checked_scores(scores, relevance)
+    """Score minus relevance [N, M], 0 for ignored pairs, and the mask of the other pairs [N, M]."""
+    scores = check_scores(scores, relevance)
     counted = relevance >= 0
     self_pairs = self_pair_mask(scores, include_self=include_self, self_offset=self_offset)
     if self_pairs is not None:

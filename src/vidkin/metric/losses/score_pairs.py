@@ -1,4 +1,4 @@
-"""What the losses on (scores, relevance) share: their base, which pairs count, and blocks of rows.
+"""Shared parts of the losses on (scores, relevance): base class, pair masks, and row-wise blocks.
 
 N queries, M references, P the largest number of positives of a query.
 """
@@ -15,14 +15,14 @@ from torch.utils.checkpoint import checkpoint
 
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.losses.base import Loss, in_full_precision
+from vidkin.metric.losses.base import Loss, to_full_precision
 
-# Pairs per block: temporaries of 4 MiB each in float32 keep the caches of a CPU and fill a GPU.
+# Pairs per block. Temporaries of 4 MiB in float32 fit the caches of a CPU and are large enough to fill a GPU.
 BLOCK_PAIRS = 2**20
 
 
 class ScorePairs(NamedTuple):
-    """Scores in at least single precision, and which of them are positive and negative pairs."""
+    """Scores in at least single precision, with the masks of positive and negative pairs."""
 
     scores: Tensor
     positive: Tensor
@@ -32,9 +32,9 @@ class ScorePairs(NamedTuple):
 class LossOnScores(Loss):
     """Base of the losses on (scores [N, M], relevance [N, M]). All have two options:
 
-    * include_self: Keep a query in its own list. Off, the diagonal of a square matrix (or the columns that
-      ``self_offset`` names in a call) counts neither as positive nor as negative. Turn it on when queries and
-      references are different things, and to reproduce public code that keeps it.
+    * include_self: Keep a query in its own list. If off, the diagonal of a square matrix (or the columns that
+      ``self_offset`` names in a call) counts neither as positive nor as negative. Turn it on if queries and
+      references are different items, or to reproduce public code that keeps the query.
     * reduction: "mean" over the queries that count, "sum", or "none" for one value per query.
     """
 
@@ -55,20 +55,20 @@ class LossOnScores(Loss):
 def score_pairs(
     scores: Tensor, relevance: Tensor, *, include_self: bool = False, self_offset: int | None = None
 ) -> ScorePairs:
-    """Positive pairs are those of relevance above 0, negative those of 0; below 0 a pair is ignored.
+    """Split pairs by relevance: above 0 positive, 0 negative, below 0 ignored.
 
-    A query's own column is ignored as well, unless ``include_self``: column ``i + self_offset`` of query i,
-    where ``self_offset`` is 0 for a square matrix that does not say otherwise and nothing for others.
+    Unless ``include_self``, a query's own column ``i + self_offset`` is ignored as well. The default of
+    ``self_offset`` is 0 for a square matrix; other matrices have no own columns by default.
     Ignored scores are replaced by 0 and get no gradient.
     """
-    scores = checked_scores(scores, relevance)
+    scores = check_scores(scores, relevance)
     self_pairs = self_pair_mask(scores, include_self=include_self, self_offset=self_offset)
     ignored = relevance < 0 if self_pairs is None else (relevance < 0) | self_pairs
     return ScorePairs(scores.masked_fill(ignored, 0.0), (relevance > 0) & ~ignored, (relevance == 0) & ~ignored)
 
 
-def checked_scores(scores: Tensor, relevance: Tensor) -> Tensor:
-    """The scores, half precision widened to float32 (ranks up to thousands do not fit in 8 bits)."""
+def check_scores(scores: Tensor, relevance: Tensor) -> Tensor:
+    """The scores after a check of shapes, widened to float32 if half precision (8 bits cannot hold large ranks)."""
     if scores.ndim != 2 or scores.shape != relevance.shape or scores.numel() == 0:
         raise InvalidArgumentError(
             "scores and relevance must have one shape [queries, references] and not be empty, "
@@ -76,11 +76,11 @@ def checked_scores(scores: Tensor, relevance: Tensor) -> Tensor:
         )
     if not scores.is_floating_point():
         raise InvalidArgumentError(f"scores must be floating point numbers, got {scores.dtype}")
-    return in_full_precision(scores)
+    return to_full_precision(scores)
 
 
 def self_pair_mask(scores: Tensor, *, include_self: bool, self_offset: int | None) -> Tensor | None:
-    """Boolean [N, M], true where the reference is the query itself; None if there is no such pair."""
+    """Boolean [N, M], True where the reference is the query itself; None if there is no such pair."""
     queries, references = scores.shape[:2]
     if self_offset is None:
         if include_self or queries != references:
@@ -99,9 +99,9 @@ def self_pair_mask(scores: Tensor, *, include_self: bool, self_offset: int | Non
 
 
 def gather_marked(marked: Tensor, limit: int | None) -> tuple[Tensor, Tensor]:
-    """Columns of the marked pairs [N, P] of every row, and which of these slots are filled [N, P].
+    """Columns of the marked pairs of every row [N, P], and a mask of the slots that are filled [N, P].
 
-    ``limit`` is P. Without it P is read from the mask, which on an accelerator waits for the device once.
+    ``limit`` is P. Without it P is read from the mask, which synchronizes with an accelerator once.
     """
     counts = marked.sum(dim=1)
     if limit is None:
@@ -115,15 +115,15 @@ def gather_marked(marked: Tensor, limit: int | None) -> tuple[Tensor, Tensor]:
             if not bool(enough):
                 raise InvalidArgumentError(message)
         else:
-            # Asserted on the device, so that the host need not wait for the answer.
+            # Checked on the device, so that the host does not wait for the result.
             torch._assert_async(enough, message)
-    # As numbers: topk does not support bool and integers on every device.
+    # topk does not support bool and integers on every device.
     filled, columns = marked.to(torch.float32).topk(limit, dim=1)
     return columns, filled > 0
 
 
-def in_row_blocks(function: Callable[..., Tensor], *rows: Tensor, pairs_per_row: int) -> Tensor:
-    """``function(*rows)`` computed a few rows at a time; equal in value and gradient, bounded in memory.
+def map_row_blocks(function: Callable[..., Tensor], *rows: Tensor, pairs_per_row: int) -> Tensor:
+    """Compute ``function(*rows)`` a few rows at a time: the same value and gradient in bounded memory.
 
     Args:
         function: Row-wise: row i of the result depends on row i of every argument.
@@ -133,17 +133,17 @@ def in_row_blocks(function: Callable[..., Tensor], *rows: Tensor, pairs_per_row:
     size = max(1, BLOCK_PAIRS // max(1, pairs_per_row))
     if size >= rows[0].shape[0]:
         return function(*rows)
-    # split, not slices: its backward writes one gradient for all blocks instead of one full one for each.
+    # split instead of slices: its backward pass allocates one gradient for all blocks, not a full one per block.
     blocks = zip(*(torch.split(tensor, size) for tensor in rows), strict=True)
     if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in rows)):
         return torch.cat([function(*block) for block in blocks])
-    # The temporaries are computed again in the backward pass instead of stored.
+    # Recomputes the temporaries in the backward pass instead of storing them.
     recompute = partial(checkpoint, function, use_reentrant=False, preserve_rng_state=False)
     return torch.cat([recompute(*block) for block in blocks])
 
 
 def lowest(scores: Tensor) -> float:
-    """A finite stand-in for minus infinity: half the lowest number, so that differences stay finite."""
+    """A finite substitute for minus infinity: half the lowest number, so that differences stay finite."""
     return torch.finfo(scores.dtype).min / 2
 
 
@@ -157,15 +157,15 @@ def surrogate_ap_risk(
     positive_step: StepFunction,
     max_positives: int | None = None,
 ) -> Tensor:
-    """Risk [N] of every query with smoothed ranks.
+    """Average-precision risk [N] of every query with smoothed ranks.
 
     ``risk_k = 1/|P| sum_{i in P} n_i / (1 + p_i + n_i)``, where ``n_i`` sums ``negative_step(s_kj - s_ki)``
     over the negatives j and ``p_i`` sums ``positive_step(s_kj - s_ki)`` over the other positives j. With the
-    strict step for both this is 1 - AP. Only positives are ranked, so N M P differences are made, a block
+    strict step for both this is 1 - AP. Only positives are ranked, so N M P differences are computed, a block
     of rows at a time. A query without positives has risk 0.
     """
     columns, filled = gather_marked(pairs.positive, max_positives)
-    return in_row_blocks(
+    return map_row_blocks(
         partial(list_risk, negative_step=negative_step, positive_step=positive_step),
         pairs.scores.gather(1, columns),
         filled,
@@ -184,7 +184,7 @@ def list_risk(
     negative_step: StepFunction,
     positive_step: StepFunction,
 ) -> Tensor:
-    """The same risk [N] from lists of scores: positives [N, P] and negatives [N, Q], with what is filled."""
+    """The risk of `surrogate_ap_risk` [N] from padded scores: positives [N, P], negatives [N, Q], and their masks."""
     anchors = positives.unsqueeze(2)
     steps = negative_step(negatives.unsqueeze(1) - anchors)
     negative_rank = (steps * is_negative.unsqueeze(1)).sum(dim=2)

@@ -1,7 +1,7 @@
 """Measures of retrieval, order, labels, boundaries and segments.
 
-Retrieval measures take ``(scores [Q, G], relevance [Q, G])``, higher scores more similar, and give a float or
-a value per query; `ranking` states the rules that they share (ties, excluded pairs, skipped queries).
+Retrieval measures take ``(scores [Q, G], relevance [Q, G])``, where higher scores are more similar, and return a
+float or a value per query. Their common rules (ties, excluded pairs, skipped queries) are documented in `ranking`.
 """
 
 from vidkin._base.boundaries import (

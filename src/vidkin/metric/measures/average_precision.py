@@ -1,4 +1,4 @@
-"""Average precision: per query, its mean, per level of relevance, and over one list of all pairs."""
+"""Average precision: per query, averaged over queries, per level of relevance, and over one list of all pairs."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def average_precision(
     Args:
         scores: [Q, G] floating point, higher is more similar; or [G] for one query.
         relevance: [Q, G] (or [G]), 0 or more.
-        level: Relevance from which an item counts as relevant: 1 counts intermediates too, 2 only items of
-            the same subcategory.
+        level: Minimum relevance of a relevant item: 1 includes intermediates, 2 only items of the same
+            subcategory.
         ties: ``"stable"``: equal scores rank in the order of the columns. ``"expected"``: the mean over all
-            orders of the tied items (McSherry and Najork, ECIR 2008); use it where many scores are equal.
+            orders of the tied items (McSherry and Najork, ECIR 2008); use it if many scores are equal.
         valid: [Q, G] bool; pairs with False are left out of the list.
 
     Returns:
@@ -70,8 +70,8 @@ def mean_average_precision(
     """Mean over the queries of their average precision; arguments as for `average_precision`.
 
     Returns:
-        A float in [0, 1]; its ``count`` is the number of queries with a positive, its ``skipped`` that of
-        queries without one, which the mean leaves out. nan when no query has a positive.
+        A float in [0, 1]; its ``count`` is the number of queries with a positive, its ``skipped`` the number of
+        queries without one, which the mean leaves out. nan if no query has a positive.
     """
     values = average_precision(scores, relevance, level=level, ties=ties, valid=valid)
     mean = reduce_values(values.reshape(-1), "mean")
@@ -90,11 +90,11 @@ def micro_average_precision(
 ) -> float:
     """Average precision of a single list of all (query, gallery) pairs.
 
-    It needs scores that are comparable between queries, as copy detection with one threshold does. Arguments
+    Scores must be comparable between queries, as in copy detection with a single threshold. Arguments
     as for `average_precision`; equal scores rank by query, then by column.
 
     Returns:
-        A float in [0, 1], nan when no pair is positive.
+        A float in [0, 1], nan if no pair is positive.
     """
     check_ties(ties)
     scores, relevance, valid = checked(scores, relevance, valid)
@@ -117,7 +117,7 @@ def average_precision_per_level(
     Args:
         scores: [Q, G].
         relevance: [Q, G] integers.
-        levels: The finest level; default is the largest relevance that occurs.
+        levels: The finest level; default: the largest relevance that occurs.
         ties: Rule for ties, as in `average_precision`.
         valid: Pairs to rank, as in `average_precision`.
     """
@@ -130,16 +130,16 @@ def average_precision_per_level(
 
 
 def ranked_average_precision(ranking: Ranking, *, level: float, ties: Ties) -> torch.Tensor:
-    """[B] float64; nan where the list has no positive."""
+    """Average precision [B] float64; nan for lists without a positive."""
     positive = (ranking.relevance >= level) & ranking.valid
     total = positive.sum(dim=1)
     gained = precision_at_positives(ranking, positive, ties=ties).sum(dim=1)
-    # 0/0 is the nan that means "no positive".
+    # 0/0 is nan, which marks lists without a positive.
     return gained / total
 
 
 def precision_at_positives(ranking: Ranking, positive: torch.Tensor, *, ties: Ties) -> torch.Tensor:
-    """[B, G] float64: at each place [positive] * precision there, or the mean of it over orders of ties."""
+    """[B, G] float64: the precision at each positive, else 0; for "expected" the mean of this over orders of ties."""
     positions = ranking.positions()
     if ties == "stable":
         return positive * (positive.cumsum(dim=1).double() / positions)
@@ -148,7 +148,7 @@ def precision_at_positives(ranking: Ranking, positive: torch.Tensor, *, ties: Ti
     earlier = before(hits, start)
     inside = before(hits, end) - earlier
     size = end - start
-    # The item at a place of a run of `size` equals is positive with chance inside/size; if it is, each of the
-    # places of the run before it holds one of the other inside-1 positives with chance (inside-1)/(size-1).
+    # The item at a position in a run of `size` ties is positive with probability inside/size; if it is, each earlier
+    # position of the run holds one of the other inside-1 positives with probability (inside-1)/(size-1).
     others = (positions - 1 - start) * (inside - 1).double() / (size - 1).clamp(min=1)
     return inside.double() / size * (earlier + others + 1) / positions

@@ -43,17 +43,17 @@ def hierarchical_average_precision(
     Args:
         scores: [Q, G] floating point, higher is more similar; equal scores rank in the order of the columns.
         relevance: [Q, G] integer levels 0..L.
-        levels: L, the finest level; default is the largest that occurs.
-        alpha: How much more a finer level weighs.
-        weights: ``"population"``: rel(k) = (l/L)^alpha / |items at exactly level l of this query|, the
-            paper's. ``"level"``: rel(k) = (l/L)^alpha.
-        include_query: Count the query itself among the items of its finest level, as implementations do that
-            count a class before they take the query out of its own list. Only for ``"population"``.
+        levels: L, the finest level; default: the largest that occurs.
+        alpha: Exponent of the level weights; larger values emphasize finer levels.
+        weights: ``"population"``, as in the paper: rel(k) = (l/L)^alpha / |items at exactly level l of this
+            query|. ``"level"``: rel(k) = (l/L)^alpha.
+        include_query: Count the query itself among the items of its finest level, like implementations that
+            count a class before they remove the query from its own list. Only for ``"population"``.
         valid: [Q, G] bool; pairs with False are left out.
         reduction: ``"mean"`` over the queries, or ``"none"``.
 
     Returns:
-        A float in [0, 1] that counts its queries, or [Q] float64 with nan for a query without a
+        A float in [0, 1] with the number of queries, or [Q] float64 with nan for a query without a
         relevant item.
 
     Raises:
@@ -77,14 +77,14 @@ def average_set_intersection(
 ) -> CountedMean | torch.Tensor:
     """Average set intersection, ASI (Fagin et al. 2003; Sun et al., CVPR 2021).
 
-    SI(n) = |first n of the list and first n of the best list| / n, where items of one level stand for each
-    other: sum over levels of the smaller of the two counts. ASI = mean of SI(n) over n = 1..N.
+    SI(n) = |first n of the list and first n of the best list| / n, where items of the same level are
+    interchangeable: the sum over levels of the smaller of the two counts. ASI = mean of SI(n) over n = 1..N.
 
     Args:
         scores: [Q, G] floating point; equal scores rank in the order of the columns.
         relevance: [Q, G] integer levels 0..L.
-        levels: L; default is the largest level that occurs.
-        depth: N: ``"positives"``, the number of items at level 1 and up; or ``"gallery"``, all of it.
+        levels: L; default: the largest level that occurs.
+        depth: N: ``"positives"``, the number of items at level 1 and up; or ``"gallery"``, all items.
         valid: [Q, G] bool; pairs with False are left out.
         reduction: ``"mean"`` over the queries, or ``"none"``.
 
@@ -133,7 +133,7 @@ def ranked_set_intersection(ranking: Ranking, *, levels: int, depth: Literal["po
 
 def _finest_level(relevance: torch.Tensor, levels: int | None) -> int:
     if relevance.is_floating_point() and bool((relevance != relevance.round()).any()):
-        raise InvalidArgumentError("relevance must consist of whole levels 0, 1, 2, ... for a measure of a hierarchy")
+        raise InvalidArgumentError("relevance must be whole levels 0, 1, 2, ... for hierarchical measures")
     occurs = int(relevance.max().item()) if relevance.numel() else 0
     if levels is not None and levels < max(1, occurs):
         raise InvalidArgumentError(f"levels must be at least the highest relevance, {occurs}, got {levels}")
@@ -161,14 +161,14 @@ def ndcg(
     Args:
         scores: [Q, G] floating point, higher is more similar.
         relevance: [Q, G] graded, 0 or more.
-        gain: ``"exponential"``: 2^relevance - 1, which weighs the top grade more. ``"linear"``: relevance.
-        k: Only the first k ranks count, in the best order too; default all.
+        gain: ``"exponential"``: 2^relevance - 1, which emphasizes the top grade. ``"linear"``: relevance.
+        k: Only the first k ranks count, also in the best order; default: all.
         ties: ``"stable"`` or ``"expected"``, see `average_precision`.
         valid: [Q, G] bool; pairs with False are left out.
         reduction: ``"mean"`` over the queries, or ``"none"``.
 
     Returns:
-        A float in [0, 1] that counts its queries, or [Q] float64 with nan for a query without gain.
+        A float in [0, 1] with the number of queries, or [Q] float64 with nan for a query without gain.
 
     Raises:
         InvalidArgumentError: Shapes differ or a choice is unknown.
@@ -183,7 +183,7 @@ def ndcg(
 
 
 def ranked_ndcg(ranking: Ranking, *, gain: Gain, k: int | None, ties: Ties) -> torch.Tensor:
-    """[B] float64; nan where no item is relevant."""
+    """[B] float64; nan for lists without a relevant item."""
     grades = ranking.relevance.double()
     gains = torch.exp2(grades) - 1 if gain == "exponential" else grades
     positions = ranking.positions()

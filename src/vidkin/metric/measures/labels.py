@@ -1,4 +1,4 @@
-"""Measures on label vectors: clustering agreement and accuracy."""
+"""Measures on label vectors: normalized mutual information and accuracy."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def normalized_mutual_information(clusters: torch.Tensor, labels: torch.Tensor) 
         labels: [N] integers.
 
     Returns:
-        A float in [0, 1]: 1 for equal partitions whatever their numbering, and when both have one part only;
-        0 when one of them alone has one part.
+        A float in [0, 1]: 1 for equal partitions regardless of numbering, also if both have a single part;
+        0 if only one of them has a single part.
 
     Raises:
-        InvalidArgumentError: The two are not [N] integers of one length N of at least 1.
+        InvalidArgumentError: The tensors are not [N] integers of the same length N of at least 1.
     """
     _check_labels("clusters", clusters, labels)
     _, left, _ = _unique(clusters)
     _, right, _ = _unique(labels)
     rows, columns = int(left.max().item()) + 1, int(right.max().item()) + 1
-    # Only the cells that occur: k-means with many clusters against many labels is sparse.
+    # Count only the cells that occur: many clusters against many labels form a sparse table.
     cells, _, joint_count = _unique(left * columns + right)
     joint = joint_count.double() / len(labels)
     a = left.bincount(minlength=rows).double() / len(labels)
@@ -52,12 +52,12 @@ def accuracy(
     """Top-k accuracy.
 
     Args:
-        predicted: [N] integer classes, or [N, C] class scores of which the k largest count (equal scores: the
-            lower class first).
+        predicted: [N] integer classes, or [N, C] class scores whose k largest count as predicted (equal scores in
+            order of the class).
         labels: [N] integers.
-        average: ``"micro"``: share of the items. ``"macro"``: mean over the classes that occur in ``labels``
-            of the share of their items, so that rare classes count as much as frequent ones.
-        k: Number of classes an item can name; above 1 only with scores.
+        average: ``"micro"``: accuracy over all items. ``"macro"``: mean accuracy of the classes that occur in
+            ``labels``, so that rare classes count as much as frequent ones.
+        k: Number of classes predicted per item; above 1 only with scores.
 
     Returns:
         A float in [0, 1].
@@ -69,20 +69,20 @@ def accuracy(
     if average == "macro":
         shares = accuracy_per_class(predicted, labels, k=k)
         return sum(shares.values()) / len(shares)
-    return _right(predicted, labels, k).double().mean().item()
+    return _is_correct(predicted, labels, k).double().mean().item()
 
 
 @check_arguments
 def accuracy_per_class(predicted: torch.Tensor, labels: torch.Tensor, *, k: int = 1) -> dict[int, float]:
     """Share of correct predictions for each class that occurs in ``labels``; arguments as for `accuracy`."""
-    right = _right(predicted, labels, k)
+    right = _is_correct(predicted, labels, k)
     classes, index, _ = _unique(labels)
     total = index.bincount(minlength=len(classes)).double()
     correct = index.bincount(weights=right.double(), minlength=len(classes))
     return dict(zip(classes.tolist(), (correct / total).tolist(), strict=True))
 
 
-def _right(predicted: torch.Tensor, labels: torch.Tensor, k: int) -> torch.Tensor:
+def _is_correct(predicted: torch.Tensor, labels: torch.Tensor, k: int) -> torch.Tensor:
     if k < 1 or (k > 1 and predicted.ndim != 2):
         raise InvalidArgumentError(f"k must be 1, or more if predicted is [N, C] class scores, got {k}")
     if predicted.ndim == 2:
@@ -94,7 +94,7 @@ def _right(predicted: torch.Tensor, labels: torch.Tensor, k: int) -> torch.Tenso
 
 
 def _unique(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Sorted values that occur, the number of each item's value among them, and how often each occurs."""
+    """Sorted distinct values, the index of each item's value among them, and their counts."""
     unique: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = torch.unique(
         values, return_inverse=True, return_counts=True
     )

@@ -1,4 +1,4 @@
-"""Precision of quadlets and triplets: does the embedding keep the order of the labels?"""
+"""Quadlet and triplet precision: how often scores order items as their labels do."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def quadlet_precision(
 ) -> CountedMean | torch.Tensor:
     """Quadlet precision QP (Radial loss, ICIP): the share of quadlets with s(q,p) > s(q,i) > s(q,n).
 
-    In a quadlet p is relevant at ``positive_level`` or more, i above 0 but below that, and n is 0. Equal
-    scores are not in order. By default exact over all |P| |I| |N| quadlets of every query, by sorting and
-    counting in O(G log G) a query: sum over i of |{p above i}| * |{n below i}|.
+    In a quadlet the relevance of p is ``positive_level`` or more, that of i above 0 but lower, that of n 0. Equal
+    scores count as out of order. By default exact over all |P| |I| |N| quadlets of every query, by sorting and
+    counting in O(G log G) per query: sum over i of |{p above i}| * |{n below i}|.
 
     Args:
         scores: [Q, G] floating point, higher is more similar (negate distances).
         relevance: [Q, G] graded 2 / 1 / 0.
-        positive_level: Relevance from which an item is a positive.
-        samples: Draw that many quadlets, uniformly over all quadlets, instead of counting all; the paper
-            draws 15,000. For a comparison with published figures only: the exact value has no noise.
+        positive_level: Minimum relevance of a positive.
+        samples: Draw this number of quadlets uniformly instead of counting all; the paper draws 15,000. Use it
+            only to compare with published figures: the exact value has no noise.
         seed: Seed or generator of the draw.
-        valid: [Q, G] bool; pairs with False are left out (a query in its own gallery must be).
+        valid: [Q, G] bool; pairs with False are left out. A query in its own gallery must be left out.
         reduction: ``"mean"``: every quadlet counts once, so a query with more quadlets weighs more.
             ``"none"``: per query.
 
     Returns:
-        A float in [0, 1] whose ``count`` is the number of quadlets and ``skipped`` that of queries without
-        any (nan when there is none at all); or [Q] float64 with nan for a query without a quadlet.
+        A float in [0, 1] whose ``count`` is the number of quadlets and ``skipped`` the number of queries without
+        quadlets (nan if all are skipped); or [Q] float64 with nan for a query without a quadlet.
 
     Raises:
         InvalidArgumentError: Shapes differ, samples is combined with reduction "none", or samples is below 1.
@@ -77,12 +77,12 @@ def triplet_precision(
     Args:
         scores: [Q, G] floating point, higher is more similar.
         relevance: [Q, G] graded 2 / 1 / 0.
-        weighting: ``"quadlets"``: the two triplets of every quadlet, as the paper has it, so that (q, p, n)
+        weighting: ``"quadlets"``: the two triplets of every quadlet, as in the paper, so that (q, p, n)
             counts once for each intermediate of q, and (q, i, n) once for each positive.
-            ``"triplets"``: every distinct triplet counts once; works without intermediates too.
-        positive_level: Relevance from which an item is a positive.
-        samples: Draw that many quadlets (two triplets each) instead of counting all; with the same seed these
-            are the quadlets that `quadlet_precision` draws. Only for weighting ``"quadlets"``.
+            ``"triplets"``: every distinct triplet counts once; also works without intermediates.
+        positive_level: Minimum relevance of a positive.
+        samples: Draw this number of quadlets (two triplets each) instead of counting all. The same seed draws
+            the same quadlets as in `quadlet_precision`. Only for weighting ``"quadlets"``.
         seed: Seed or generator of the draw.
         valid: [Q, G] bool; pairs with False are left out.
         reduction: ``"mean"`` over all triplets, or ``"none"``: per query.
@@ -106,7 +106,7 @@ def triplet_precision(
 
 
 def ranked_quadlets(ranking: Ranking, *, positive_level: float) -> torch.Tensor:
-    """[B, 2] int64: quadlets in order, and all quadlets, of each query."""
+    """[B, 2] int64: numbers of correctly ordered and of all quadlets of each query."""
     positive, intermediate, negative = _kinds(ranking.relevance, ranking.valid, positive_level)
     start, end = ranking.tie_bounds()
     negatives = negative.sum(dim=1, keepdim=True)
@@ -118,7 +118,7 @@ def ranked_quadlets(ranking: Ranking, *, positive_level: float) -> torch.Tensor:
 
 
 def ranked_triplets(ranking: Ranking, *, positive_level: float, weighting: TripletWeighting) -> torch.Tensor:
-    """[B, 2] int64: triplets in order, and all triplets, of each query."""
+    """[B, 2] int64: numbers of correctly ordered and of all triplets of each query."""
     positive, intermediate, negative = _kinds(ranking.relevance, ranking.valid, positive_level)
     _, end = ranking.tie_bounds()
     p, i, n = (kind.sum(dim=1) for kind in (positive, intermediate, negative))
@@ -130,7 +130,7 @@ def ranked_triplets(ranking: Ranking, *, positive_level: float, weighting: Tripl
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _DrawnQuadlets:
     """Scores [B] of the three parts of drawn quadlets against their queries."""
 
     positive: torch.Tensor
@@ -169,8 +169,8 @@ def _draw(
     samples: int,
     seed: int | torch.Generator,
     valid: torch.Tensor | None,
-) -> _Drawn:
-    """Quadlets drawn uniformly over all: the query by its number of quadlets, then each part on its own."""
+) -> _DrawnQuadlets:
+    """Draw uniformly over all quadlets: the query in proportion to its quadlets, then each part independently."""
     scores, relevance, valid = checked(scores, relevance, valid)
     generator = seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
     kept = torch.ones_like(relevance, dtype=torch.bool) if valid is None else valid
@@ -179,18 +179,18 @@ def _draw(
     weight = counts.double().prod(dim=1)
     if not bool((weight > 0).any()):
         empty = scores.new_zeros(0)
-        return _Drawn(empty, empty, empty, len(scores))
+        return _DrawnQuadlets(empty, empty, empty, len(scores))
     chance = torch.rand(samples, generator=generator, dtype=torch.float64) * weight.sum()
     query = torch.searchsorted(weight.cumsum(0), chance, right=True)
-    # A chance rounded up to the total must not fall on a last query that has no quadlet.
+    # A value rounded up to the total must not select a last query without quadlets.
     query = query.clamp(max=int(weight.nonzero().max().item()))
     parts = []
     for number, kind in enumerate(kinds):
-        # nonzero lists the columns row by row, so the n-th item of a kind of a row is one look-up away.
+        # nonzero lists the columns row by row, so the n-th item of this kind in a row is a single lookup.
         columns = kind.nonzero()[:, 1]
         first = torch.nn.functional.pad(counts[:, number].cumsum(0), (1, 0))[query]
         pick = torch.rand(samples, generator=generator, dtype=torch.float64) * counts[query, number]
-        place = first + pick.long().minimum(counts[query, number] - 1)
-        parts.append(scores[query.to(scores.device), columns[place.to(scores.device)]])
+        index = first + pick.long().minimum(counts[query, number] - 1)
+        parts.append(scores[query.to(scores.device), columns[index.to(scores.device)]])
     positive, intermediate, negative = parts
-    return _Drawn(positive, intermediate, negative, int((weight == 0).sum().item()))
+    return _DrawnQuadlets(positive, intermediate, negative, int((weight == 0).sum().item()))

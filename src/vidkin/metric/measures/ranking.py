@@ -1,17 +1,17 @@
-"""The ranked list that every retrieval measure reads, and the rules that measures share.
+"""Ranked lists that retrieval measures are computed from, and the rules all measures share.
 
 Shapes: Q queries, G gallery items, B queries of one block.
 
 Rules of this package:
 
-* A higher score means more similar. Scores can have any floating dtype; they are compared, never averaged.
+* A higher score means more similar. Scores can have any floating-point dtype; they are compared, never averaged.
 * ``relevance`` is graded: 2 for the same subcategory, 1 for the same category, 0 for anything else (more
-  levels are possible). Bool is read as 1 and 0.
-* ``valid`` leaves pairs out altogether, for example a query that is in its own gallery
+  levels are possible). Bool counts as 1 and 0.
+* ``valid`` excludes pairs, for example a query that is in its own gallery
   (``valid=~torch.eye(Q, dtype=torch.bool)``).
 * Ties: ``"stable"`` ranks items of equal score in the order of the gallery's columns (column = id);
   ``"expected"`` gives the mean over all orders of the tied items, computed in closed form.
-* A query for which a measure is undefined (no positive, no gain) is skipped and counted, never a zero.
+* A query for which a measure is undefined (no positive, no gain) is skipped and counted as skipped, never as zero.
 """
 
 from __future__ import annotations
@@ -30,17 +30,16 @@ Ties = Literal["stable", "expected"]
 
 QueryReduction = Literal["mean", "none"]
 
-# Rows are ranked in blocks of about this many pairs, so that the float64 intermediates of a measure stay at
-# some tens of MiB for matrices of any size.
+# Pairs per block of rows; keeps the float64 intermediates of a measure at some tens of MiB for matrices of any size.
 BLOCK_CELLS = 1 << 20
 
 
 class CountedMean(float):
-    """A mean that also states the number of values averaged.
+    """A mean with the number of values averaged.
 
     Attributes:
         count: Number of queries (or quadlets, or triplets) averaged. 0 means that the value is nan.
-        skipped: Number of queries left out because the measure is not defined for them.
+        skipped: Number of queries left out because the measure is undefined for them.
     """
 
     count: int
@@ -63,7 +62,7 @@ class Ranking:
     Attributes:
         scores: [B, G] in ranked order.
         relevance: [B, G] int64 or float64 in ranked order, 0 where not valid.
-        valid: [B, G] bool in ranked order: True up to the number of valid pairs, then False.
+        valid: [B, G] bool in ranked order: first the valid pairs, then the others.
     """
 
     scores: torch.Tensor
@@ -71,25 +70,25 @@ class Ranking:
     valid: torch.Tensor
 
     def positions(self) -> torch.Tensor:
-        """[1, G] int64: 1, 2, 3, ... the rank that each place in the list has."""
+        """Ranks 1, 2, 3, ... of the list positions, [1, G] int64."""
         return torch.arange(1, self.scores.shape[1] + 1, device=self.scores.device).unsqueeze(0)
 
     def tie_bounds(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """First place and one past the last place (both [B, G] int64, from 0) of each place's run of equal scores."""
+        """Start and end (exclusive) of the run of equal scores around each position, both [B, G] int64, from 0."""
         size, length = self.scores.shape
-        places = torch.arange(length, device=self.scores.device).expand(size, length)
+        positions = torch.arange(length, device=self.scores.device).expand(size, length)
         if length == 0:
-            return places, places
+            return positions, positions
         differs = (self.scores[:, 1:] != self.scores[:, :-1]) | (self.valid[:, 1:] != self.valid[:, :-1])
         edge = torch.ones(size, 1, dtype=torch.bool, device=self.scores.device)
         opens = torch.cat([edge, differs], dim=1)
         closes = torch.cat([differs, edge], dim=1)
-        start = places.where(opens, places.new_zeros(())).cummax(dim=1).values
-        end = (places + 1).where(closes, places.new_full((), length)).flip(1).cummin(dim=1).values.flip(1)
+        start = positions.where(opens, positions.new_zeros(())).cummax(dim=1).values
+        end = (positions + 1).where(closes, positions.new_full((), length)).flip(1).cummin(dim=1).values.flip(1)
         return start, end
 
     def over_ties(self, values: torch.Tensor, ties: Ties) -> torch.Tensor:
-        """[B, G] float64: the values, or for "expected" each the mean over its run of equal scores."""
+        """The values [B, G] as float64; for "expected", each replaced by the mean over its run of equal scores."""
         values = values.double()
         if ties == "stable":
             return values
@@ -100,10 +99,10 @@ class Ranking:
 def checked(
     scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """The three matrices as measures need them: detached, of one shape, without NaN, relevance numeric.
+    """Check the three matrices and return them detached, with relevance as int64 or float64.
 
     Raises:
-        InvalidArgumentError: Shapes differ or a value has no meaning.
+        InvalidArgumentError: Shapes differ, scores hold NaN or relevance is negative.
     """
     if scores.ndim != 2 or not scores.is_floating_point():
         raise InvalidArgumentError(f"scores must be [Q, G] floating point, got {list(scores.shape)} {scores.dtype}")
@@ -122,7 +121,7 @@ def checked(
         raise InvalidArgumentError("scores must not hold NaN, which cannot be ranked; leave such pairs out with valid")
     relevance = relevance.double() if relevance.is_floating_point() else relevance.long()
     if bool((relevance < 0).any()) or bool(relevance.isnan().any()):
-        raise InvalidArgumentError("relevance must be at least 0, which means not relevant")
+        raise InvalidArgumentError("relevance must be at least 0, where 0 means not relevant")
     return scores, relevance, valid
 
 
@@ -145,7 +144,7 @@ def per_query(
     relevance: torch.Tensor,
     valid: torch.Tensor | None,
 ) -> torch.Tensor:
-    """[Q, ...] values of ``measure``, ranked a block of queries at a time."""
+    """Values of ``measure`` [Q, ...], ranking a block of queries at a time."""
     scores, relevance, valid = checked(scores, relevance, valid)
     step = max(1, BLOCK_CELLS // max(1, scores.shape[1]))
     blocks = [
@@ -162,7 +161,7 @@ def per_query(
 
 
 def reduce_values(values: torch.Tensor, reduction: QueryReduction) -> CountedMean | torch.Tensor:
-    """Per-query values [Q] float64 (NaN: undefined) as they are, or the mean of the others."""
+    """Per-query values [Q] float64 unchanged, or the mean of the defined (not NaN) values."""
     if reduction == "none":
         return values
     check_choice("reduction", reduction, ("mean", "none"))
@@ -176,15 +175,15 @@ def check_ties(ties: str) -> None:
     check_choice("ties", ties, get_args(Ties))
 
 
-def before(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-    """Sum of ``values`` [B, G] over the places before each of ``places`` [B, G] (int64 in 0..G)."""
+def before(values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """Sum of ``values`` [B, G] before each of ``positions`` [B, G] (int64 in 0..G)."""
     total = torch.nn.functional.pad(values.cumsum(dim=1), (1, 0))
-    return total.gather(1, places)
+    return total.gather(1, positions)
 
 
 @check_arguments
 def graded_relevance(query_labels: torch.Tensor, gallery_labels: torch.Tensor) -> torch.Tensor:
-    """How many levels of the label hierarchy a query shares with each gallery item, from the coarsest down.
+    """Number of levels of the label hierarchy that a query shares with each gallery item, from the coarsest down.
 
     With labels (category, subcategory) this is 2 for the same subcategory, 1 for the same category only, 0
     otherwise. A subcategory number counts only inside its category, so numbers may repeat between categories.
@@ -197,7 +196,7 @@ def graded_relevance(query_labels: torch.Tensor, gallery_labels: torch.Tensor) -
         [Q, G] int64 in 0..L.
 
     Raises:
-        InvalidArgumentError: The two do not have the same number of levels.
+        InvalidArgumentError: The labels do not have the same number of levels.
     """
     query = query_labels.unsqueeze(1) if query_labels.ndim == 1 else query_labels
     gallery = gallery_labels.unsqueeze(1) if gallery_labels.ndim == 1 else gallery_labels
@@ -206,7 +205,7 @@ def graded_relevance(query_labels: torch.Tensor, gallery_labels: torch.Tensor) -
             "labels must be [N] or [N, L] with the same L on both sides, "
             f"got {list(query_labels.shape)} and {list(gallery_labels.shape)}"
         )
-    # One level at a time: [Q, G, L] would be the largest tensor of an evaluation.
+    # One level at a time, because [Q, G, L] would be the largest tensor of an evaluation.
     shared = torch.ones(len(query), len(gallery), dtype=torch.bool, device=query.device)
     relevance = torch.zeros(len(query), len(gallery), dtype=torch.int64, device=query.device)
     for level in range(query.shape[1]):

@@ -41,16 +41,16 @@ def recall_at_k(
     Args:
         scores: [Q, G] floating point, higher is more similar.
         relevance: [Q, G], 0 or more.
-        k: Number of ranks that count, at least 1; a k beyond the gallery means all of it.
-        form: ``"hit"``: 1 when any positive is among the first k, as metric learning has it (HIT@1 is k=1).
-            ``"share"``: the share of the query's positives among the first k, as retrieval has it.
-        level: Relevance from which an item counts as relevant.
+        k: Number of ranks that count, at least 1; values beyond the gallery mean all of it.
+        form: ``"hit"``: 1 if any positive is among the first k, as in metric learning (HIT@1 is k=1).
+            ``"share"``: the share of the query's positives among the first k, as in retrieval.
+        level: Minimum relevance of a relevant item.
         ties: ``"stable"`` or ``"expected"``, see `average_precision`.
         valid: [Q, G] bool; pairs with False are left out.
         reduction: ``"mean"`` over the queries, or ``"none"``.
 
     Returns:
-        A float in [0, 1] that counts its queries, or [Q] float64 with nan for a query without a
+        A float in [0, 1] with the number of queries, or [Q] float64 with nan for a query without a
         positive.
 
     Raises:
@@ -133,7 +133,7 @@ def _positive(ranking: Ranking, level: float) -> torch.Tensor:
 
 
 def _chance_of_no_hit(ranking: Ranking, positive: torch.Tensor, k: int) -> torch.Tensor:
-    """[B]: chance that the first k ranks hold no positive, over the orders of the run that rank k cuts."""
+    """[B]: probability that the first k ranks hold no positive, over the orders of the ties that rank k splits."""
     size, length = positive.shape
     if length == 0:
         return torch.ones(size, dtype=torch.float64, device=positive.device)
@@ -145,7 +145,7 @@ def _chance_of_no_hit(ranking: Ranking, positive: torch.Tensor, k: int) -> torch
     inside = before(hits, past).squeeze(1) - earlier
     run = (past - first).squeeze(1)
     taken = last + 1 - first.squeeze(1)
-    # C(run - inside, taken) / C(run, taken): all of the places taken from the run hold non-positives.
+    # C(run - inside, taken) / C(run, taken): the probability that all ranks taken from the run are non-positives.
     free = run - inside
     log_chance = _log_binomial(free, taken.minimum(free)) - _log_binomial(run, taken)
     return log_chance.exp() * (taken <= free) * (earlier == 0)

@@ -1,4 +1,4 @@
-"""Segment-level precision, recall and F of copy localization, and average precision of events in time."""
+"""Precision, recall, F-score and AP of copied segments, and average precision of events in time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class SegmentScores:
     """Mean segment precision and recall over video pairs.
 
     Attributes:
-        precision: In [0, 1]; nan when no pair counts for it.
-        recall: In [0, 1]; nan when no pair counts for it.
+        precision: In [0, 1]; nan if no pair has predictions.
+        recall: In [0, 1]; nan if no pair has truth.
     """
 
     precision: float
@@ -27,7 +27,7 @@ class SegmentScores:
 
     @property
     def f_score(self) -> float:
-        """Harmonic mean of precision and recall; 0 when both are 0."""
+        """Harmonic mean of precision and recall; 0 if both are 0."""
         total = self.precision + self.recall
         return 2 * self.precision * self.recall / total if total != 0 else 0.0
 
@@ -36,19 +36,18 @@ class SegmentScores:
 def segment_precision_recall(predicted: torch.Tensor, truth: torch.Tensor) -> tuple[float, float]:
     """Precision and recall of the copied segments of one video pair (VCSL; He et al., CVPR 2022).
 
-    A segment is a box in the plane (query time, reference time). On each axis precision is the sum over
-    predicted boxes of the length that the union of their intersections with true boxes covers, divided by
-    the sum of the predicted lengths; precision = its value on the query axis times that on the reference
-    axis. Recall likewise with the parts exchanged. Several short boxes along one long copy are thus as good
-    as one.
+    A segment is a box in the plane (query time, reference time). On each axis, precision is the length of the
+    predicted boxes that is covered by their intersections with true boxes, divided by their total length. The
+    precisions of the two axes are multiplied. Recall exchanges the roles of the boxes. Several short boxes along
+    one long copy are therefore as good as one.
 
     Args:
         predicted: [N, 4] boxes (query start, reference start, query end, reference end), seconds.
         truth: [M, 4] boxes.
 
     Returns:
-        (precision, recall) in [0, 1]. Without predicted boxes precision is 1, without true boxes recall is
-        1 (and the other 0 when there are boxes on the other side).
+        (precision, recall) in [0, 1]: (1, 0) if only predictions are missing, (0, 1) if only truth is missing,
+        (1, 1) if both are.
 
     Raises:
         InvalidArgumentError: A tensor is not [N, 4] or a box ends before it starts.
@@ -72,10 +71,10 @@ def segment_scores(
     Args:
         predicted: For each pair its predicted boxes [N, 4] in seconds, see `segment_precision_recall`.
         truth: For each pair its true boxes [M, 4].
-        average: ``"micro"``: precision is the mean over pairs that have predictions, recall that over pairs
-            that have truth. ``"macro"``: the mean over groups of the mean over all pairs of a group, where a
-            pair without predictions has precision 1 and one without truth recall 1.
-        groups: For macro: the query set of each pair; default each pair by itself.
+        average: ``"micro"``: precision is averaged over pairs that have predictions, recall over pairs that have
+            truth. ``"macro"``: the mean over groups of the mean over all pairs of a group, where a pair without
+            predictions has precision 1 and a pair without truth recall 1.
+        groups: For macro: the query set of each pair; by default every pair is its own group.
 
     Raises:
         InvalidArgumentError: Lengths differ, or a box is invalid.
@@ -119,10 +118,10 @@ def segment_average_precision(
 ) -> float:
     """Average precision of copied segments over many video pairs (VSC2022; Pizzi et al., CVIU 2024).
 
-    The boxes of all pairs form one list in order of falling score. After each group of equal scores, on each axis:
-    ``P`` = length of the true boxes that the boxes so far cover / length that they cover, ``R`` = the same length /
-    length of all true boxes. Lengths are those of unions within a pair, summed over pairs. ``AP`` is the sum of
-    ``sqrt(P_q P_r)`` times the growth of ``sqrt(R_q R_r)``.
+    The boxes of all pairs form one list in descending order of score. After each group of equal scores, on each axis:
+    ``P`` = length of the true boxes covered by the boxes so far / total length of these boxes, ``R`` = the same covered
+    length / length of all true boxes. Lengths are of unions within a pair, summed over pairs. ``AP`` is the sum of
+    ``sqrt(P_q P_r)`` times the increase of ``sqrt(R_q R_r)``.
 
     Args:
         predicted: For each pair its predicted boxes [N, 4] in seconds, see `segment_precision_recall`.
@@ -130,7 +129,7 @@ def segment_average_precision(
         truth: For each pair its true boxes [M, 4].
 
     Returns:
-        A float in [0, 1]; nan when there is no true box.
+        A float in [0, 1]; nan if there is no true box.
 
     Raises:
         InvalidArgumentError: Lengths differ, or a box is invalid.
@@ -142,29 +141,29 @@ def segment_average_precision(
         )
     predictions = [_boxes("predicted", boxes) for boxes in predicted]
     true_boxes = [_boxes("truth", boxes) for boxes in truth]
-    for boxes, sure in zip(predictions, scores, strict=True):
-        if tuple(sure.shape) != (len(boxes),):
-            raise InvalidArgumentError(f"scores must be [{len(boxes)}], one a box, got {list(sure.shape)}")
+    for boxes, values in zip(predictions, scores, strict=True):
+        if tuple(values.shape) != (len(boxes),):
+            raise InvalidArgumentError(f"scores must be [{len(boxes)}], one per box, got {list(values.shape)}")
     lengths = [sum(_union_of(boxes, axis) for boxes in true_boxes) for axis in (0, 1)]
     if min(lengths, default=0) <= 0:
         return float("nan")
     ranked = sorted(
-        ((float(value), pair, row) for pair, sure in enumerate(scores) for row, value in enumerate(sure)),
+        ((float(value), pair, row) for pair, values in enumerate(scores) for row, value in enumerate(values)),
         key=lambda item: -item[0],
     )
     rows: dict[int, list[int]] = {}
     covered: dict[int, list[tuple[float, float]]] = {}
     total, recall = 0.0, 0.0
     sums = [(0.0, 0.0), (0.0, 0.0)]
-    for place, (score, pair, row) in enumerate(ranked):
+    for position, (score, pair, row) in enumerate(ranked):
         rows.setdefault(pair, []).append(row)
         before = covered.get(pair, [(0.0, 0.0), (0.0, 0.0)])
-        covered[pair] = [_met(predictions[pair][rows[pair]], true_boxes[pair], axis) for axis in (0, 1)]
+        covered[pair] = [_overlap(predictions[pair][rows[pair]], true_boxes[pair], axis) for axis in (0, 1)]
         sums = [
             (held[0] + new[0] - old[0], held[1] + new[1] - old[1])
             for held, new, old in zip(sums, covered[pair], before, strict=True)
         ]
-        if place + 1 < len(ranked) and ranked[place + 1][0] == score:
+        if position + 1 < len(ranked) and ranked[position + 1][0] == score:
             continue
         (met_query, all_query), (met_reference, all_reference) = sums
         reached = (met_query / lengths[0] * met_reference / lengths[1]) ** 0.5
@@ -173,8 +172,8 @@ def segment_average_precision(
     return total
 
 
-def _met(boxes: torch.Tensor, truth: torch.Tensor, axis: int) -> tuple[float, float]:
-    """Length that boxes cover of the true boxes which any of them meets, and length that they cover."""
+def _overlap(boxes: torch.Tensor, truth: torch.Tensor, axis: int) -> tuple[float, float]:
+    """Length that boxes share with the true boxes they intersect, and length of the boxes, both as unions."""
     low = torch.maximum(boxes[:, None, :2], truth[None, :, :2])
     high = torch.minimum(boxes[:, None, 2:], truth[None, :, 2:])
     real = truth[(high > low).all(dim=2).any(dim=0)]
@@ -204,7 +203,7 @@ def _boxes(name: str, boxes: torch.Tensor) -> torch.Tensor:
 
 
 def _covered(boxes: torch.Tensor, others: torch.Tensor) -> float:
-    """Product over the two axes of the share of the boxes' length that meets the others."""
+    """Share of the boxes' length covered by the others, multiplied over the two axes."""
     low = torch.maximum(boxes[:, None, :2], others[None, :, :2])
     high = torch.minimum(boxes[:, None, 2:], others[None, :, 2:])
     meets = (high > low).all(dim=2)
@@ -239,23 +238,23 @@ def temporal_average_precision(
 ) -> float:
     """Average precision of spotted moments (SoccerNet, CVPRW 2018; v2 2021).
 
-    Predictions of all videos form one list in order of falling confidence (ties in the given order). Each
-    takes the nearest event of its video that is still free, if |t - t'| <= tolerance / 2, and is then correct;
-    otherwise it is a false alarm. AP = sum over correct predictions of precision there / number of events.
+    Predictions of all videos form one list in descending order of confidence (ties in the given order). A prediction
+    is correct if the nearest unmatched event of its video satisfies |t - t'| <= tolerance / 2, which matches that
+    event; otherwise it is a false alarm. AP = sum of the precisions at correct predictions / number of events.
 
     Args:
         times: [P] seconds.
         confidences: [P] floating point, any range.
         truth: [E] seconds of the labeled events.
-        tolerance: Full width delta of the window in seconds; several give the mean of their APs ("average
+        tolerance: Full width delta of the window in seconds; several values give the mean of their APs ("average
             mAP", SoccerNet uses 5, 10, ..., 60).
-        videos: [P] integers, the video of each prediction; default all of one video.
-        truth_videos: [E] integers.
+        videos: [P] integers, the video of each prediction; default: all in one video.
+        truth_videos: [E] integers, the video of each event.
         interpolation: ``"none"``: the area under the steps. ``"eleven-point"``: the mean over recall 0, .1,
             ..., 1 of the best precision at that recall or more, which SoccerNet's published figures use.
 
     Returns:
-        A float in [0, 1]; nan when there is no event.
+        A float in [0, 1]; nan if there is no event.
 
     Raises:
         InvalidArgumentError: Shapes do not match, or a tolerance is negative.
@@ -300,7 +299,7 @@ def temporal_average_precision(
         if interpolation == "none":
             values.append((precision * right).sum().item() / len(truth))
             continue
-        # Recall is compared in whole events: found * 10 >= step * events has no rounding.
+        # Comparing recall in integers, found * 10 >= step * events, avoids rounding.
         reached = [hits_so_far * 10 >= step * len(truth) for step in range(11)]
         values.append(sum(precision[ranks].max().item() if bool(ranks.any()) else 0.0 for ranks in reached) / 11)
     return sum(values) / len(values)

@@ -1,7 +1,7 @@
-"""Measures over more comparisons than fit in memory, computed block by block; equal to the one-shot forms.
+"""Retrieval measures accumulated over blocks of queries, for score matrices that do not fit in memory.
 
-60,000 x 60,000 scores are 14 GB in float32. `RetrievalAccumulator` needs one block of queries at a time, with all of
-their gallery, and ranks it once for all its measures.
+60,000 x 60,000 scores are 14 GB in float32. `RetrievalAccumulator` takes one block of queries at a time, each against
+the whole gallery, and ranks it once for all measures. Its values equal those of the functions.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _SHARES = ("quadlet_precision", "triplet_precision")
 
 @check_constructor
 class RetrievalAccumulator:
-    """Per-query measures of any number of queries, a block at a time; each block is ranked once.
+    """Retrieval measures of any number of queries, a block at a time; each block is ranked once.
 
-    Names and definitions are those of the functions: ``mean_average_precision``, ``ndcg``, ``recall_at_<k>``,
+    Names and definitions are the same as for the functions: ``mean_average_precision``, ``ndcg``, ``recall_at_<k>``,
     ``r_precision``, ``map_at_r``, ``hierarchical_average_precision``, ``average_set_intersection``,
-    ``quadlet_precision``, ``triplet_precision``. Memory is that of one block plus a few numbers.
+    ``quadlet_precision``, ``triplet_precision``. Memory use is one block plus a few numbers.
 
     Args:
         measures: Measures to compute; default: all.
         recall_at: The k of Recall@K ("hit" form).
-        level: Relevance from which an item is a positive, for the measures of two classes.
+        level: Minimum relevance of a positive, for the measures of binary relevance.
         levels: The finest level of relevance; must be known before the first block.
         gain: Gain of NDCG.
-        ties: ``"stable"`` or ``"expected"``; the measures of a hierarchy are always stable, quadlets and
-            triplets never count a tie as order.
+        ties: ``"stable"`` or ``"expected"``. Hierarchical measures are always stable; quadlet and triplet precision
+            count a tie as out of order.
 
     Raises:
         InvalidArgumentError: A measure or a choice is unknown.
@@ -84,12 +84,12 @@ class RetrievalAccumulator:
             raise InvalidArgumentError(f"measures must be among {', '.join(sorted(known))}, got {names}")
         self._measures = {name: known[name] for name in names}
         self._levels = levels
-        # Sum and count of the mean (or right and all of the share), then the queries skipped. Sums of shares
-        # are Python integers: quadlets of many queries outgrow a float's 53 bits.
+        # Sum and count of a mean (for shares, the numbers of correct and of all tuples), then the skipped queries.
+        # Sums of shares are Python integers: the quadlets of many queries outgrow a float's 53 bits.
         self._sums: dict[str, list[float]] = {name: [0, 0, 0] for name in names}
 
     def update(self, scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor | None = None) -> None:
-        """Add one block: scores [B, G], relevance [B, G], and ``valid`` [B, G] bool to leave pairs out.
+        """Add one block: scores [B, G], relevance [B, G], and ``valid`` [B, G] bool, False for pairs to leave out.
 
         Raises:
             InvalidArgumentError: Shapes differ, scores hold NaN or relevance exceeds ``levels``.
@@ -108,18 +108,18 @@ class RetrievalAccumulator:
                 block = [right, total, int((pair[:, 1] == 0).sum().item())]
                 column += 2
             else:
-                told = values[:, column]
-                told = told[~told.isnan()]
-                block = [told.sum().item(), len(told), len(values) - len(told)]
+                defined = values[:, column]
+                defined = defined[~defined.isnan()]
+                block = [defined.sum().item(), len(defined), len(values) - len(defined)]
                 column += 1
             for part, amount in enumerate(block):
                 sums[part] += amount
 
     def merge(self, other: RetrievalAccumulator) -> None:
-        """Add the blocks that another accumulator (of another process) has seen.
+        """Add the blocks of another accumulator, for example of another process.
 
         Raises:
-            InvalidArgumentError: The other one has other measures.
+            InvalidArgumentError: The other accumulator has different measures.
         """
         if list(other._sums) != list(self._sums) or other._levels != self._levels:
             raise InvalidArgumentError(
@@ -130,7 +130,7 @@ class RetrievalAccumulator:
                 sums[part] += amount
 
     def compute(self) -> dict[str, CountedMean]:
-        """Values over all blocks so far; nan where nothing counted."""
+        """Values over all blocks so far; nan for a measure that no query counts for."""
         return {
             name: CountedMean(total / count if count else float("nan"), int(count), int(skipped))
             for name, (total, count, skipped) in self._sums.items()

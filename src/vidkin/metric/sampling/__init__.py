@@ -1,4 +1,4 @@
-"""Samplers: they choose the items of a training step. All are deterministic under a seed."""
+"""Samplers, which choose the items of a training step. All are deterministic for a given seed."""
 
 from vidkin.metric.sampling.batches import BalancedBatchSampler
 from vidkin.metric.sampling.blocks import Ineligible, Uniform

@@ -1,4 +1,4 @@
-"""Batches with a fixed number of classes and of items per class, at any depth of labels."""
+"""Sampler of batches with a fixed number of classes and of items per class, for any number of label levels."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from vidkin.metric.sampling.tuples import epoch_generator
 
 @check_constructor
 class BalancedBatchSampler:
-    """P x K batches: P classes, K items of each; with deeper labels P categories, S subcategories each, K items.
+    """P x K batches: P classes, K items each; with deeper labels P categories, S subcategories each, K items each.
 
-    Classes are dealt from a deck that is reshuffled when it is used up, and so are the
+    Classes are dealt from a deck that is reshuffled when it is used up; so are the
     subcategories of a category and the items of a class. Over an epoch every class therefore appears equally
-    often (give or take one), whatever its size, and so does every item of a class: uniform over
-    classes, as for the two-head classifier, and guaranteed.
+    often (give or take one), regardless of its size, and so does every item of a class: uniform over
+    classes, as for the two-head classifier, but guaranteed.
 
-    *Coverage*: with ``batches=None`` an epoch is just long enough that every item appears in it at least
+    *Coverage*: with ``batches=None`` an epoch is just long enough for every item to appear at least
     once (over all ranks together). Items of small classes repeat.
 
-    Deterministic under (seed, epoch). With ``world_size`` W rank r gets the batches r, r+W, ... of the one
-    sequence that all ranks share, and every rank gets the same number of them.
+    Deterministic for a given (seed, epoch). With ``world_size`` W, rank r gets the batches r, r+W, ... of the
+    sequence that all ranks share; every rank gets the same number of batches.
 
     Args:
         labels: [N] integers, or [N, L], the coarsest level first (category, subcategory, ...).
-        sizes: Number to take at each level, items last: ``(P, K)`` for [N], ``(P, S, K)`` for [N, 2].
-            The batch size is their product; the two-head classifier takes (8, 4), quadlets need (P, S, K) of
+        sizes: Number to draw at each level, items last: ``(P, K)`` for [N], ``(P, S, K)`` for [N, 2].
+            The batch size is their product; the two-head classifier uses (8, 4), quadlets need (P, S, K) of
             at least (2, 2, 2).
-        batches: Number of batches per epoch and rank; default: the fewest that cover every item.
+        batches: Number of batches per epoch and rank; default: the minimum that covers every item.
         seed: Integer seed.
         rank: Number of this process.
         world_size: Number of processes.
 
     Raises:
-        InvalidArgumentError: Labels have fewer levels or a node fewer classes than sizes require.
+        InvalidArgumentError: Labels have fewer levels, or a class fewer subclasses, than ``sizes`` require.
 
     Example:
         >>> import torch
@@ -101,7 +101,7 @@ class BalancedBatchSampler:
         decks: dict[tuple[int, ...], _Deck] = {}
         for number in range(self._batches * self.world_size):
             batch = self._deal(self._tree, (), decks, generator)
-            # Every rank deals all batches, which costs little, so that they agree without communication.
+            # Every rank deals all batches, which is cheap, so that ranks agree without communication.
             if number % self.world_size == self.rank:
                 yield batch
 
@@ -127,7 +127,7 @@ class BalancedBatchSampler:
 
 @dataclass(slots=True)
 class _Node:
-    """A class: its subclasses by label, or at the finest level its items."""
+    """A class with its subclasses by label, or at the finest level its items."""
 
     children: dict[int, _Node] = field(default_factory=dict)
     items: list[int] = field(default_factory=list)
@@ -135,7 +135,7 @@ class _Node:
 
 @dataclass(slots=True)
 class _Deck:
-    """Cards dealt in shuffled order; a round ends when each has been dealt once."""
+    """Cards dealt in shuffled order; the deck is reshuffled after each card has been dealt once."""
 
     cards: list[int]
     left: list[int] = field(default_factory=list)
@@ -148,7 +148,7 @@ class _Deck:
                 order = torch.randperm(len(self.cards), generator=generator).tolist()
                 self.left = [self.cards[position] for position in order]
             taken = set(dealt) if len(self.cards) >= count else set()
-            # A new round can start with a card that is in hand already: the next other one goes first.
+            # After reshuffling, the top card may already be in this hand; deal the first card that is not.
             position = next(i for i, card in enumerate(self.left) if card not in taken)
             dealt.append(self.left.pop(position))
         return dealt
@@ -177,9 +177,9 @@ def _check_breadth(node: _Node, sizes: tuple[int, ...], path: tuple[int, ...] = 
 
 
 def _visits(node: _Node, sizes: tuple[int, ...]) -> int:
-    """How often a node must be dealt from until each of its items has appeared."""
+    """Number of deals from a node until each of its items has appeared."""
     if node.items:
         return math.ceil(len(node.items) / sizes[0])
     most = max(_visits(child, sizes[1:]) for child in node.children.values())
-    # v visits deal v * size cards, and each of the m cards comes up once in every m of them.
+    # v visits deal v * size cards, and each of the m cards appears once in every m cards dealt.
     return math.ceil(most * len(node.children) / sizes[0])

@@ -1,4 +1,4 @@
-"""Items sorted by (category, subcategory), so that every eligible set is one or two ranges of places."""
+"""Items sorted by (category, subcategory), so that every eligible set is one or two ranges of positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.sampling.tuples import checked_labels, uniform_below
+from vidkin.metric.sampling.tuples import check_labels, uniform_below
 
 Uniform = Literal["queries", "tuples"]
 Ineligible = Literal["raise", "skip"]
@@ -17,12 +17,12 @@ Ineligible = Literal["raise", "skip"]
 
 @dataclass(frozen=True, slots=True)
 class LabelBlocks:
-    """Where the blocks of equal labels lie; a *place* is a position in the sorted order.
+    """Bounds of the blocks of equal labels; positions are in the sorted order.
 
     Attributes:
-        order: [N] int64, the item at each place.
+        order: [N] int64, the item at each position.
         labels: [N, 2] int64 in sorted order.
-        category: [N, 2] int64, first place and one past the last of the category of each place.
+        category: [N, 2] int64, start and end (exclusive) of the category block of each position.
         subcategory: [N, 2] int64, the same for the subcategory.
     """
 
@@ -34,7 +34,7 @@ class LabelBlocks:
     @classmethod
     def of(cls, labels: torch.Tensor) -> LabelBlocks:
         """Sort labels [N, 2]; items of one subcategory keep their order."""
-        table = checked_labels(labels, 2)
+        table = check_labels(labels, 2)
         order = table[:, 1].sort(stable=True).indices
         order = order[table[order, 0].sort(stable=True).indices]
         table = table[order]
@@ -49,7 +49,7 @@ class LabelBlocks:
         *,
         quadlets: bool,
     ) -> torch.Tensor:
-        """[count] places of queries for which every part of a quadlet (or triplet) exists."""
+        """[count] positions of queries for which every part of a quadlet (or triplet) exists."""
         check_not_negative(count=count)
         check_choice("uniform", uniform, ("queries", "tuples"))
         check_choice("ineligible", ineligible, ("raise", "skip"))
@@ -57,7 +57,7 @@ class LabelBlocks:
         outside = len(self.order) - (category if quadlets else same)
         ways = (same - 1) * outside * (category - same if quadlets else 1)
         if not bool((ways > 0).any()) or (ineligible == "raise" and bool((ways == 0).any())):
-            raise InvalidArgumentError(self._why(quadlets, ineligible))
+            raise InvalidArgumentError(self._explain_ineligible(quadlets, ineligible))
         if uniform == "queries":
             positions = (ways > 0).nonzero().squeeze(1)
             return positions[uniform_below(torch.full((count,), len(positions)), generator)]
@@ -67,26 +67,26 @@ class LabelBlocks:
         return torch.searchsorted(total, share, right=True).clamp(max=last)
 
     def draw_positives(self, query: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """[B] places of another item of each query's subcategory."""
+        """[B] positions of another item of each query's subcategory."""
         start, end = self.subcategory[query].unbind(1)
         position = start + uniform_below(end - start - 1, generator)
         return position + (position >= query)
 
     def draw_intermediates(self, query: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """[B] places in each query's category outside its subcategory."""
+        """[B] positions in each query's category outside its subcategory."""
         start, end = self.category[query].unbind(1)
         inner_start, inner_end = self.subcategory[query].unbind(1)
         position = start + uniform_below((end - start) - (inner_end - inner_start), generator)
         return position + (inner_end - inner_start) * (position >= inner_start)
 
     def draw_outside(self, query: torch.Tensor, generator: torch.Generator, bounds: torch.Tensor) -> torch.Tensor:
-        """[B] places outside the block of each query; ``bounds`` is `category` or `subcategory`."""
+        """[B] positions outside the block of each query; ``bounds`` is `category` or `subcategory`."""
         start, end = bounds[query].unbind(1)
         position = uniform_below(len(self.order) - (end - start), generator)
         return position + (end - start) * (position >= start)
 
-    def _why(self, quadlets: bool, ineligible: Ineligible) -> str:
-        """Why labels do not allow every item as a query; names the first one that fails."""
+    def _explain_ineligible(self, quadlets: bool, ineligible: Ineligible) -> str:
+        """Error message for labels that do not allow every item as a query, naming the first class that fails."""
         what = "quadlets" if quadlets else "triplets"
         if len(self.order) == 0:
             return f"there are no items to draw {what} from"
@@ -94,11 +94,11 @@ class LabelBlocks:
         outside = len(self.order) - (category if quadlets else same)
         if bool((outside == 0).all()):
             kind = f"category ({int(self.labels[0, 0])})" if quadlets else f"class ({int(self.labels[0, 1])})"
-            return f"all items are of one {kind}: {what} need a negative, so give items of at least two"
+            return f"all items have the same {kind}: {what} need negatives, so pass items of at least two"
         advice = (
-            "add items, or pass ineligible='skip' to leave such items out as queries"
+            "add items, or pass ineligible='skip' to exclude such items as queries"
             if ineligible == "raise"
-            else "no item at all can be a query, so add items"
+            else "no item can be a query, so add items"
         )
         alone = (same == 1).nonzero().squeeze(1)
         if quadlets:
@@ -113,7 +113,7 @@ class LabelBlocks:
 
 
 def _bounds(table: torch.Tensor) -> torch.Tensor:
-    """[N, 2]: first place and one past the last of the run of equal rows around each row of a sorted table."""
+    """[N, 2]: start and end (exclusive) of the run of equal rows around each row of a sorted table."""
     if len(table) == 0:
         return torch.zeros(0, 2, dtype=torch.int64)
     edge = torch.ones(1, dtype=torch.bool)

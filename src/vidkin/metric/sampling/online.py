@@ -21,32 +21,32 @@ Triplet = tuple[int, int, int]
 class OnlineTripletSampler:
     """Online triplet sampling (deep ranking, algorithm 1 of the supplement).
 
-    Items come one by one. Each category keeps a buffer of fixed size as a weighted reservoir: item j gets the
+    Items arrive one by one. Each category keeps a buffer of fixed size as a weighted reservoir: item j gets the
     key u^(1/r_j), u uniform in (0, 1), and a full buffer keeps the largest keys (Efraimidis and Spirakis,
-    2006), so that relevant items stay with larger probability. A triplet (i, i+, i-) is then tried for:
+    2006), so that relevant items stay with higher probability. A try for a triplet (i, i+, i-) draws:
 
     * i uniform from the buffer of a category, i+ another item of that buffer, accepted with probability
       min(1, r_{i,i+} / r_{i+});
     * with probability ``in_class`` i- from the same buffer, accepted with probability
       min(1, r_{i,i-} / r_{i-}); otherwise uniform from all other buffers;
-    * accepted as a whole when r_{i,i+} - r_{i,i-} >= ``threshold``.
+
+    The triplet is accepted if r_{i,i+} - r_{i,i-} >= ``threshold``.
 
     r_j, the *total relevance* of j, is the sum of r_{j,k} over the other items k of its category.
 
     Args:
         categories: [N] integers, the category of each item of the stream.
-        relevance: r_{i,j}, one of: integer labels [N] or [N, L] (coarsest level first), of which the number of
+        relevance: r_{i,j}, 0 or more. One of: integer labels [N] or [N, L] (coarsest level first), whose number of
             shared leading levels counts; a floating point matrix [N, N]; a callable (i, j) -> float.
-            0 or more.
-        total_relevance: [N] floating point, r_j; default from labels or matrix. A callable needs it.
+        total_relevance: [N] floating point, r_j; by default computed from labels or matrix. Required with a callable.
         buffer_size: Number of items kept per category, at least 2.
         threshold: T_r, 0 or more; with integer labels 1 requires one more shared level.
-        in_class: Share of the tries for a negative of the query's own category, in [0, 1]. The paper does not
-            state it; one half is our choice.
+        in_class: Share of the tries that draw the negative from the query's own category, in [0, 1]. The paper does
+            not state it; one half is our choice.
         tries: Number of tries before giving up.
-        scale: Factor applied to both acceptance ratios. As written they fall with the size of the category, to about
-            1/size; any scale that keeps them at 1 or less gives the same triplets sooner.
-        seed: Seed or generator; with the same stream it gives the same triplets.
+        scale: Factor applied to both acceptance ratios, which otherwise fall to about 1 / size of the category. Any
+            scale that keeps them at 1 or less draws from the same distribution with fewer tries.
+        seed: Seed or generator; the same seed and stream give the same triplets.
 
     Raises:
         InvalidArgumentError: Sizes do not match, or a value is out of range.
@@ -84,11 +84,11 @@ class OnlineTripletSampler:
         self._tries = tries
         self._scale = scale
         self._generator = generator_of(seed)
-        # Per category a heap of (log key, item): its smallest key is the one that leaves.
+        # Per category a heap of (log key, item), which pops the smallest key first.
         self._buffers: dict[int, list[tuple[float, int]]] = {}
 
     def add(self, item: int) -> None:
-        """Add the next item of the stream; an item that is already in its buffer keeps the larger of the two keys.
+        """Add the next item of the stream; an item already in its buffer keeps the larger of its two keys.
 
         Raises:
             InvalidArgumentError: The item does not exist.
@@ -97,7 +97,7 @@ class OnlineTripletSampler:
             raise InvalidArgumentError(f"item must be from 0 to {len(self._categories) - 1}, got {item}")
         buffer = self._buffers.setdefault(self._categories[item], [])
         weight = self._total[item]
-        # log(u^(1/r)) = log(u) / r keeps the order of keys that would all round to 0 or 1.
+        # The logarithm log(u) / r preserves the order of keys u^(1/r) that would all round to 0 or 1.
         key = math.log1p(-self._uniform()) / weight if weight > 0 else -math.inf
         for position, (old, other) in enumerate(buffer):
             if other == item:
@@ -117,18 +117,18 @@ class OnlineTripletSampler:
         """Try to draw one triplet (query, positive, negative).
 
         Args:
-            category: Category of the query; default uniform over the categories that have two items or more.
+            category: Category of the query; default: uniform over the categories with at least two items.
 
         Returns:
-            Three item numbers, or None when no try was accepted.
+            Three item numbers, or None if no try was accepted.
         """
-        able = [name for name, buffer in sorted(self._buffers.items()) if len(buffer) >= 2]
+        eligible = [name for name, buffer in sorted(self._buffers.items()) if len(buffer) >= 2]
         if category is not None:
-            able = [name for name in able if name == category]
-        if not able:
+            eligible = [name for name in eligible if name == category]
+        if not eligible:
             return None
         for _ in range(self._tries):
-            triplet = self._try(able[self._below(len(able))])
+            triplet = self._try(eligible[self._draw_below(len(eligible))])
             if triplet is not None:
                 return triplet
         return None
@@ -143,12 +143,12 @@ class OnlineTripletSampler:
 
     def _try(self, category: int) -> Triplet | None:
         buffer = self._buffers[category]
-        query = buffer[self._below(len(buffer))][1]
-        positive = buffer[self._below(len(buffer))][1]
+        query = buffer[self._draw_below(len(buffer))][1]
+        positive = buffer[self._draw_below(len(buffer))][1]
         if positive == query or not self._accepts(query, positive):
             return None
         if self._uniform() < self._in_class:
-            negative = buffer[self._below(len(buffer))][1]
+            negative = buffer[self._draw_below(len(buffer))][1]
             if negative in (query, positive) or not self._accepts(query, negative):
                 return None
         else:
@@ -156,7 +156,7 @@ class OnlineTripletSampler:
             size = sum(map(len, others))
             if size == 0:
                 return None
-            number = self._below(size)
+            number = self._draw_below(size)
             for other in others:
                 if number < len(other):
                     break
@@ -172,7 +172,7 @@ class OnlineTripletSampler:
     def _uniform(self) -> float:
         return float(torch.rand((), generator=self._generator, dtype=torch.float64).item())
 
-    def _below(self, limit: int) -> int:
+    def _draw_below(self, limit: int) -> int:
         return int(torch.randint(limit, (), generator=self._generator).item())
 
 
@@ -215,13 +215,13 @@ def _totals(categories: torch.Tensor, relevance: PairRelevance, total_relevance:
         return [float(value) for value in total_relevance.tolist()]
     if not isinstance(relevance, torch.Tensor):
         raise InvalidArgumentError(
-            "total_relevance [N] must be given with a callable relevance, which cannot be summed in advance"
+            "total_relevance [N] must be given if relevance is a callable, which cannot be summed in advance"
         )
     total = torch.zeros(len(categories), dtype=torch.float64)
     if _is_labels(relevance):
         table = relevance.reshape(len(categories), -1)
         for level in range(1, table.shape[1] + 1):
-            # Items of one category that share the first `level` labels share one unit of relevance each.
+            # Two items of a category gain one unit of relevance for each leading label they share.
             keys = torch.cat([categories.unsqueeze(1), table[:, :level]], dim=1)
             _, run = torch.unique(keys, dim=0, return_inverse=True)
             total += run.bincount()[run] - 1

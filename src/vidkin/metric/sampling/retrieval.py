@@ -1,4 +1,4 @@
-"""Quadlets and triplets drawn from labels: uniformly, or hard ones by a given similarity."""
+"""Samplers of quadlets and triplets from labels, uniform or hard by a given similarity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin.metric.sampling.blocks import Ineligible, LabelBlocks, Uniform
 from vidkin.metric.sampling.tuples import (
     Quadlets,
     Triplets,
-    checked_labels,
+    check_labels,
     epoch_generator,
     generator_of,
     uniform_below,
@@ -38,17 +38,17 @@ def sample_quadlets(
         labels: [N, 2] integers, (category, subcategory). A subcategory number counts inside its category.
         count: Number of quadlets, at least 0.
         seed: A seed gives the same quadlets every time; a generator continues from its state.
-        uniform: ``"queries"``: every eligible query is as likely, then every p, i and n that is eligible for
-            it. ``"tuples"``: every quadlet is as likely, so that items of large categories are queries more
+        uniform: ``"queries"``: every eligible query is equally likely, then every p, i and n eligible for it.
+            ``"tuples"``: every quadlet is equally likely, so that items of large categories are queries more
             often. The two are equal if all categories and all subcategories have the same size.
-        ineligible: ``"raise"`` where a category has one subcategory or a subcategory one item; ``"skip"``
-            never makes such items queries, but they still serve as intermediates and negatives.
+        ineligible: ``"raise"`` raises an error if a category has one subcategory or a subcategory one item;
+            ``"skip"`` never draws such items as queries, but still as intermediates and negatives.
 
     Returns:
         Indices into ``labels``.
 
     Raises:
-        InvalidArgumentError: Labels do not allow quadlets; the message names the first item that fails.
+        InvalidArgumentError: Labels do not allow quadlets; the message names the first class that fails.
     """
     blocks = LabelBlocks.of(labels)
     generator = generator_of(seed)
@@ -71,12 +71,12 @@ def sample_triplets(
     """Draw triplets: p of the query's class, n of any other class.
 
     Args:
-        labels: [N] integers, or [N, 2] (category, subcategory): then p is of the query's subcategory and n of
+        labels: [N] integers, or [N, 2] (category, subcategory): p is then of the query's subcategory and n of
             any other subcategory, in the query's category or not.
         count: Number of triplets, at least 0.
         seed: A seed or a generator, as in `sample_quadlets`.
         uniform: Distribution of draws, as in `sample_quadlets`.
-        ineligible: ``"raise"`` where a class has one item, ``"skip"`` never makes such items queries.
+        ineligible: ``"raise"`` raises an error if a class has one item, ``"skip"`` never draws such items as queries.
 
     Raises:
         InvalidArgumentError: Labels do not allow triplets.
@@ -106,12 +106,12 @@ def sample_hard_quadlets(
 
     The query is drawn as in `sample_quadlets`; then p uniformly from its ``hardest`` least similar positives,
     i from its ``hardest`` most similar intermediates and n from its ``hardest`` most similar negatives
-    (fewer where there are fewer; equal ones in the order of the items).
+    (from all if there are fewer; ties in the order of the items).
 
     Args:
         labels: [N, 2] integers, (category, subcategory).
-        similarity: [N, N] floating point, higher is more similar; or a callable that gives the rows [B, N]
-            for query indices [B], so that the whole matrix need not exist.
+        similarity: [N, N] floating point, higher is more similar; or a callable that returns the rows [B, N]
+            for query indices [B], so that the full matrix is not needed.
         count: Number of quadlets.
         seed: A seed or a generator, as in `sample_quadlets`.
         hardest: Number of hardest items to draw from; 1 takes only the hardest. Use more if labels have errors.
@@ -119,15 +119,15 @@ def sample_hard_quadlets(
         ineligible: Treatment of items that cannot be queries, as in `sample_quadlets`.
 
     Raises:
-        InvalidArgumentError: Labels do not allow quadlets or the similarity has another shape.
+        InvalidArgumentError: Labels do not allow quadlets or the similarity has the wrong shape.
     """
     check_at_least(1, hardest=hardest)
     blocks = LabelBlocks.of(labels)
-    table = checked_labels(labels, 2)
+    table = check_labels(labels, 2)
     generator = generator_of(seed)
     query = blocks.order[blocks.draw_queries(count, generator, uniform, ineligible, quadlets=True)]
     parts: list[list[torch.Tensor]] = [[], [], []]
-    # Rows of the similarity are taken in pieces, because [count, N] can be far larger than the result.
+    # Rows of the similarity are processed in pieces, because [count, N] can be far larger than the result.
     step = max(1, (1 << 22) // max(1, len(table)))
     for low in range(0, count, step):
         piece = query[low : low + step]
@@ -135,7 +135,7 @@ def sample_hard_quadlets(
         rows = similarity[piece.to(similarity.device)] if isinstance(similarity, torch.Tensor) else similarity(piece)
         if rows.shape != (len(piece), items) or not rows.is_floating_point():
             raise InvalidArgumentError(
-                f"similarity must return [{len(piece)}, {items}] floating point for that many queries and items, "
+                f"similarity must return [{len(piece)}, {items}] floating point, one row per query, "
                 f"got {list(rows.shape)} {rows.dtype}"
             )
         rows = rows.detach().cpu()
@@ -146,11 +146,11 @@ def sample_hard_quadlets(
         itself = torch.arange(len(table))[None, :] == piece[:, None]
         kinds = (same & ~itself, same_category & ~same, ~same_category)
         for part, kind, sign in zip(parts, kinds, (-1, 1, 1), strict=True):
-            # [B]: one column a row, drawn among the hardest columns where ``kind`` is True (there is at least one).
+            # Draws one column per row among the hardest columns where ``kind`` is True (there is at least one).
             order = (sign * rows).sort(dim=1, descending=True, stable=True).indices
             inside = kind.gather(1, order)
             pick = uniform_below(inside.sum(dim=1).clamp(max=hardest), generator)
-            # The pick-th True of each row: where the count of Trues first exceeds pick.
+            # The pick-th True of each row is where the count of Trues first exceeds pick.
             position = (inside.cumsum(dim=1) > pick.unsqueeze(1)).to(torch.uint8).argmax(dim=1)
             part.append(order.gather(1, position.unsqueeze(1)).squeeze(1))
     positive, intermediate, negative = (torch.cat(part) if part else query for part in parts)
@@ -161,18 +161,18 @@ def sample_hard_quadlets(
 class QuadletSampler:
     """Batches of quadlets, epoch by epoch: an iterable for a training loop or a ``DataLoader``.
 
-    Deterministic under (seed, epoch, rank): every epoch is another draw, the same in every run.
+    Deterministic for a given (seed, epoch, rank): epochs differ, but are the same in every run.
 
     Args:
         labels: [N, 2] integers, (category, subcategory).
         batch_size: Number of quadlets in a batch of this process.
         batches: Number of batches per epoch.
         seed: Integer seed.
-        similarity: Draw hard quadlets by it, see `sample_hard_quadlets`; default uniform ones.
+        similarity: Similarity to draw hard quadlets by, see `sample_hard_quadlets`; default: uniform quadlets.
         hardest: See `sample_hard_quadlets`.
         uniform: See `sample_quadlets`.
         ineligible: See `sample_quadlets`.
-        rank: Number of this process, whose draws are its own.
+        rank: Number of this process; every process draws its own quadlets.
 
     Example:
         >>> import torch
@@ -205,7 +205,7 @@ class QuadletSampler:
         self.ineligible: Ineligible = ineligible
         self.rank = rank
         self.epoch = 0
-        # Labels without quadlets are refused now rather than in the middle of a run.
+        # Rejects labels without quadlets now rather than in the middle of a run.
         sample_quadlets(labels, 1, seed=0, uniform=uniform, ineligible=ineligible)
 
     def set_epoch(self, epoch: int) -> None:

@@ -1,4 +1,4 @@
-"""Triplets mined over several random batches: the procedure for long-tailed classes of the two-head classifier."""
+"""Semi-hard triplets mined over several random batches, for long-tailed classes (two-head classifier)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ WithoutSemiHard = Literal["farthest", "drop"]
 def nearest_semi_hard_triplets(
     distances: torch.Tensor, labels: torch.Tensor, *, without: WithoutSemiHard = "farthest"
 ) -> Triplets:
-    """For every ordered positive pair (a, p) the nearest negative n that is farther than p: d(a,n) > d(a,p).
+    """For every ordered positive pair (a, p), the nearest negative n with d(a,n) > d(a,p).
 
     Args:
-        distances: [M, M] floating point; any distance that is monotone in the one that is trained.
+        distances: [M, M] floating point; any distance that is monotone in the trained distance.
         labels: [M] integers.
-        without: A pair whose negatives are all nearer than its positive takes the ``"farthest"`` of them (the
-            easiest there is), or is left out (``"drop"``).
+        without: For pairs whose negatives are all nearer than the positive: ``"farthest"`` takes the farthest
+            (easiest) negative, ``"drop"`` leaves the pair out.
 
     Returns:
-        Indices into the M items, ordered by anchor, then positive. Empty when no class has two items or there
-        is one class.
+        Indices into the M items, ordered by anchor, then positive. Empty if no class has two items or there
+        is only one class.
 
     Raises:
         InvalidArgumentError: Shapes do not match, or distances contain NaN.
@@ -46,7 +46,7 @@ def nearest_semi_hard_triplets(
     same = labels[:, None] == labels[None, :]
     anchor, positive = (same & ~torch.eye(len(labels), dtype=torch.bool, device=same.device)).nonzero().unbind(1)
     negatives = (~same).sum(dim=1)
-    # Negatives of each anchor in rising order of distance, then its own class at infinity.
+    # Negatives of each anchor in ascending order of distance, then its own class at infinity.
     ordered, column = distances.masked_fill(same, float("inf")).sort(dim=1, stable=True)
     bound = distances[anchor, positive].unsqueeze(1)
     position = torch.searchsorted(ordered[anchor], bound, right=True).squeeze(1)
@@ -69,25 +69,25 @@ def sample_semi_hard_triplets(
 ) -> Triplets:
     """One iteration of the HDD procedure (two-head classifier, algorithm 1 of the supplement).
 
-    Draws ``batches`` random batches of ``batch_size`` items, all different, without regard to class; embeds
-    them without gradient; finds the nearest semi-hard negative of all their positive pairs under the squared
-    Euclidean distance; keeps ``batch_size // 3`` of these triplets, drawn uniformly without replacement (all
-    where there are fewer). The caller trains on the ``batch_size`` items of the result, so that a step costs
-    the same as one of a plain classifier plus the embedding of the candidates.
+    Draws ``batches`` random batches of ``batch_size`` distinct items, regardless of class; embeds
+    them without gradient; finds the nearest semi-hard negative of all their positive pairs by squared
+    Euclidean distance; keeps ``batch_size // 3`` of these triplets, drawn uniformly without replacement (or all
+    if there are fewer). The caller trains on the ``batch_size`` items of the result, so that a step costs
+    as much as a step of a plain classifier plus the embedding of the candidates.
 
     Args:
-        labels: [N] integers; a collection of fewer than ``batches * batch_size`` items is used whole.
+        labels: [N] integers; if there are fewer than ``batches * batch_size`` items, all are used.
         embed: Indices [M] -> embeddings [M, D], L2-normalized if the loss needs it.
-        batch_size: b, 3 or more; the paper takes 33 or 36.
-        batches: N_B; the paper takes 3.
+        batch_size: b, 3 or more; 33 or 36 in the paper.
+        batches: N_B; 3 in the paper.
         without: See `nearest_semi_hard_triplets`.
         seed: Seed or generator; pass one generator through all iterations.
 
     Returns:
-        Indices into ``labels``; empty when the draw holds no class twice, or one class only.
+        Indices into ``labels``; empty if no class is drawn twice, or only one class is drawn.
 
     Raises:
-        InvalidArgumentError: Sizes are too small, or the embeddings have another shape.
+        InvalidArgumentError: Sizes are too small, or the embeddings have the wrong shape.
     """
     check_at_least(3, batch_size=batch_size)
     check_at_least(1, batches=batches)
@@ -99,9 +99,9 @@ def sample_semi_hard_triplets(
         embeddings = embed(drawn)
     if embeddings.ndim != 2 or len(embeddings) != len(drawn):
         raise InvalidArgumentError(
-            f"embed must return [{len(drawn)}, D] for that many indices, got {list(embeddings.shape)}"
+            f"embed must return [{len(drawn)}, D], one row per index, got {list(embeddings.shape)}"
         )
-    # Differences, not the dot-product form: that one loses the distances of near neighbors to rounding.
+    # The dot-product form would lose the distances of near neighbors to rounding.
     distances = torch.cdist(embeddings.float(), embeddings.float(), compute_mode="donot_use_mm_for_euclid_dist")
     triplets = nearest_semi_hard_triplets(distances.cpu().square(), labels[drawn].cpu(), without=without)
     kept = torch.randperm(len(triplets), generator=generator)[: batch_size // 3]

@@ -1,4 +1,4 @@
-"""Quadlets and triplets, which every sampler of them returns, and the seeded random draws that samplers share."""
+"""Quadlets and triplets as samplers return them, and the seeded random draws that samplers share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vidkin.errors import InvalidArgumentError
 
 
 class _Tuples:
-    """B tuples: each field is one part of all of them, [B] int64."""
+    """B tuples, stored by part: each field is one part of all tuples, [B] int64."""
 
     query: torch.Tensor
 
@@ -23,7 +23,7 @@ class _Tuples:
             part.ndim != 1 or part.dtype != torch.int64 for part in parts
         ):
             raise InvalidArgumentError(
-                f"the parts must be [B] int64 with one B, got {[list(part.shape) for part in parts]} "
+                f"the parts must be [B] int64 of the same length, got {[list(part.shape) for part in parts]} "
                 f"{[str(part.dtype) for part in parts]}"
             )
 
@@ -63,8 +63,8 @@ class Triplets(_Tuples):
 
     Attributes:
         query: Any item.
-        positive: An item like the query.
-        negative: An item less like the query.
+        positive: An item similar to the query.
+        negative: An item less similar to the query than the positive.
     """
 
     query: torch.Tensor
@@ -73,13 +73,13 @@ class Triplets(_Tuples):
 
 
 def generator_of(seed: int | torch.Generator) -> torch.Generator:
-    """A generator on the CPU: the given one (its state advances), or a new one from a seed."""
+    """The given generator, whose state will advance, or a new CPU generator for a seed."""
     return seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
 
 
 def epoch_generator(seed: int, epoch: int, rank: int = 0) -> torch.Generator:
-    """A generator of its own for every (seed, epoch, rank)."""
-    # Sums of small multiples would let (seed 0, epoch 1) and (seed 1, epoch 0) meet.
+    """A separate generator for every (seed, epoch, rank)."""
+    # With a plain sum, (seed 0, epoch 1) and (seed 1, epoch 0) would coincide.
     mixed = ((seed * 1_000_003 + epoch) * 1_000_003 + rank) % (1 << 63)
     return torch.Generator().manual_seed(mixed)
 
@@ -87,15 +87,15 @@ def epoch_generator(seed: int, epoch: int, rank: int = 0) -> torch.Generator:
 def uniform_below(limits: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """One integer per limit [B] int64, uniform in 0..limit-1 (limits of 1 or more, below 2^53)."""
     share = torch.rand(limits.shape, generator=generator, dtype=torch.float64)
-    # A share just under 1 times a large limit can round up to the limit itself.
+    # A share just below 1 times a large limit can round up to the limit itself.
     return (share * limits).long().minimum(limits - 1)
 
 
-def checked_labels(labels: torch.Tensor, levels: int) -> torch.Tensor:
-    """Labels as [N, levels] int64 on the CPU; [N] stands for one level.
+def check_labels(labels: torch.Tensor, levels: int) -> torch.Tensor:
+    """Labels as [N, levels] int64 on the CPU; [N] means one level.
 
     Raises:
-        InvalidArgumentError: Labels are not integers of that many levels.
+        InvalidArgumentError: Labels are not integers with this number of levels.
     """
     table = labels.unsqueeze(1) if labels.ndim == 1 else labels
     if table.ndim != 2 or table.shape[1] != levels or table.is_floating_point():
