@@ -94,7 +94,7 @@ def test_a_model_without_a_recipe_needs_data(model: Path, pictures: Path, tmp_pa
     for name in ("model.safetensors", "config.toml"):
         shutil.copy(model / name, tmp_path)
     outcome = run("evaluate", tmp_path, status=2)
-    assert "has no recipe.toml that names labeled data; name the data as well" in outcome.err
+    assert "has no recipe.toml that names labeled data; specify the data" in outcome.err
     assert "it is divided by group" in run("evaluate", tmp_path, pictures, "--option", "kind=image").err
 
 

@@ -181,7 +181,7 @@ class TestEvaluate:
     def test_data_without_a_split_are_divided_and_the_division_is_printed(self, work: Path) -> None:
         others = write_pictures(work / "others", each=4, seed=3)
         found = run("evaluate", work / "model", others, "--option", "kind=image", "-f", "json")
-        assert "the data has no split; it is divided by group, 30 % for the test" in found.err
+        assert "the data has no split; dividing it by group, with 30 % for the test" in found.err
         assert found.json["queries"] + found.json["gallery"] == 24
 
     @pytest.mark.thorough

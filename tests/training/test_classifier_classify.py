@@ -77,7 +77,7 @@ def test_an_image_given_to_a_model_of_motion_is_listed(data: Path, tmp_path: Pat
     write_video(video, np.full((24, 32, 32, 3), 128, np.uint8), rate=8)
     done, broken = classify(tmp_path / "model", [data / "test" / "red" / "0.png", video])
     assert [entry.path for entry in done] == [video]
-    assert [error.cause for error in broken] == ["is an image, but the model classifies motion; give it a video"]
+    assert [error.cause for error in broken] == ["is an image, but the model classifies motion; use a video"]
 
 
 def test_the_stored_training_items(data: Path, model: Path) -> None:
@@ -196,7 +196,7 @@ def test_recipes_that_are_refused(data: Path, model: Path, tmp_path: Path) -> No
         load_recipe(alone)
     with pytest.raises(InvalidArgumentError, match="quadlets need labels of two levels"):
         train(color_recipe(data, "quadlet"), output=tmp_path / "quadlets")
-    with pytest.raises(InvalidArgumentError, match="at most as many classes as have 2 items, 3, got 4"):
+    with pytest.raises(InvalidArgumentError, match="at most 3 classes, the number of classes with 2 items, got 4"):
         train(color_recipe(data, batch=[4, 2]), output=tmp_path / "wide")
     for name in ("two-head", "published-two-head"):
         assert load_recipe(name).config().kind == "two_head"

@@ -61,10 +61,10 @@ def test_items_come_back_as_they_were_written(tmp_path: Path) -> None:
         ({"keys": ["a/1.png"]}, "damaged: lists of different lengths"),
         ({"labels": torch.tensor([0, 1, 1])}, "damaged: lists of different lengths"),
         ({"embeddings": torch.tensor([[1.0], [float("nan")]])}, "damaged: values that are not finite"),
-        ({"embeddings": torch.ones(2)}, "damaged: no list of vectors with a class and a file each"),
-        ({"labels": torch.tensor([0.0, 1.0])}, "damaged: no list of vectors with a class and a file each"),
-        ({"keys": "5"}, "damaged: no list of vectors with a class and a file each"),
-        ({"keys": '{"a": 1, "b": 2}'}, "damaged: no list of vectors with a class and a file each"),
+        ({"embeddings": torch.ones(2)}, "damaged: not a list of vectors with classes and files"),
+        ({"labels": torch.tensor([0.0, 1.0])}, "damaged: not a list of vectors with classes and files"),
+        ({"keys": "5"}, "damaged: not a list of vectors with classes and files"),
+        ({"keys": '{"a": 1, "b": 2}'}, "damaged: not a list of vectors with classes and files"),
         ({"keys": "not JSON"}, "cannot be read: Expecting value"),
         ({"keys": "[" * 100_000}, "cannot be read: "),
     ],
@@ -84,7 +84,7 @@ def test_items_of_another_model_are_refused(dimension: int, labels: list[int], t
     model.class_names = ("cat", "dog")
     save_model(model, tmp_path)
     write(tmp_path, embeddings=torch.ones(2, dimension), labels=torch.tensor(labels))
-    with pytest.raises(InvalidArgumentError, match=r"must hold the training items of this model, got those of another"):
+    with pytest.raises(InvalidArgumentError, match=r"must hold the training items of this model, got items of another"):
         classify(tmp_path, [])
     write(tmp_path, embeddings=torch.ones(2, 8))
     assert classify(tmp_path, []) == ([], [])

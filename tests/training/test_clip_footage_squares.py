@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from vidkin.errors import DatasetError
-from vidkin.training.clip_footage import VideoSquares, cut_windows, read_squares, split_windows, stored_tensors
+from vidkin.training.clip_footage import VideoSquares, cut_windows, read_squares, split_windows, cache_tensors
 
 
 def video(count: int) -> VideoSquares:
@@ -63,7 +63,7 @@ class TestSquares:
         assert [item.count for item in again] == [16] * 6
         after = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
         assert {path for path in before if before[path] != after[path]} == {damaged}
-        assert "is damaged, the video is read again" in caplog.text
+        assert "is damaged; reading the video again" in caplog.text
 
     def test_a_frame_is_squeezed_or_cut_to_its_middle(self, footage: Path) -> None:
         squeezed, cut = (
@@ -108,7 +108,7 @@ class TestSquares:
 
     def test_a_damaged_file_of_tensors_is_made_again(self, tmp_path: Path) -> None:
         path = tmp_path / "a" / "b.safetensors"
-        made = stored_tensors(path, lambda: {"x": torch.ones(2)})
-        assert torch.equal(stored_tensors(path, lambda: {"x": torch.zeros(2)})["x"], made["x"])
+        made = cache_tensors(path, lambda: {"x": torch.ones(2)})
+        assert torch.equal(cache_tensors(path, lambda: {"x": torch.zeros(2)})["x"], made["x"])
         path.write_bytes(b"short")
-        assert torch.equal(stored_tensors(path, lambda: {"x": torch.zeros(2)})["x"], torch.zeros(2))
+        assert torch.equal(cache_tensors(path, lambda: {"x": torch.zeros(2)})["x"], torch.zeros(2))

@@ -92,7 +92,7 @@ def test_relevance_comes_from_labels_a_feature_or_a_file(tmp_path: Path) -> None
     [
         ({"relevance": torch.eye(3)}, r"relevance must be \[16, 16\].* got \[3, 3\]"),
         ({"relevance": -torch.eye(16)}, r"numbers of at least 0"),
-        ({"other": torch.eye(16)}, "got nothing of that name"),
+        ({"other": torch.eye(16)}, "got no tensor of this name"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(tmp_path: Path, tensors: dict[str, torch.Tensor], message: str) -> None:

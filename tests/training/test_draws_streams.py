@@ -158,7 +158,7 @@ def test_too_few_classes_for_a_batch_say_which_batch_there_can_be() -> None:
     labels = torch.tensor([[0, number % 3] for number in range(12)])
     with pytest.raises(
         InvalidArgumentError,
-        match=r"at most as many classes as have 2 items, 3, got 8; of 3 classes, as large a batch is --set "
+        match=r"at most 3 classes, the number of classes with 2 items, got 8; for a batch of the same size use --set "
         r"schedule\.batch='\[3, 10\]'",
     ):
         index_stream("batches", labels, steps=1, quadlets=8, sizes=(8, 4), seed=0)

@@ -119,10 +119,10 @@ class TestEvaluate:
         shutil.copytree(labelled.root, moved)
         opened = open_evaluation_set(folder, moved, options={"kind": "image"})
         assert opened.split_counts() == labelled.split_counts()
-        assert "it is divided as in" in caplog.text
+        assert "using the split in" in caplog.text
         other = write_pictures(tmp_path / "other", each=3)
         assert set(open_evaluation_set(folder, other).split_counts()) == {"train", "test"}
-        assert "the data has no split; it is divided by group" in caplog.text
+        assert "the data has no split; dividing it by group" in caplog.text
         given = open_evaluation_set(folder, moved, split=folder / "split.json")
         assert given.split_counts() == labelled.split_counts()
 
@@ -137,8 +137,8 @@ class TestEvaluate:
                 path.rename(shade / "session" / path.name)
         evaluation = evaluate(folder, other)
         assert (evaluation.queries, evaluation.gallery) == (6, 18)
-        assert "it is divided by item" in caplog.text
-        assert evaluation.missing["qp"] == "no quadlets among the 6 test items: no subcategory has two of them"
+        assert "dividing it by item" in caplog.text
+        assert evaluation.missing["qp"] == "no quadlets among the 6 test items: no subcategory has two items"
         assert math.isnan(evaluation.qp)
         assert not math.isnan(evaluation.map)
 

@@ -26,11 +26,11 @@ def reasons(queries: list[list[int]], gallery: list[list[int]] | None) -> dict[s
     ("queries", "cause"),
     [
         ([[0, 0], [0, 0], [0, 1]], "they have one category"),
-        ([[0, 0], [0, 1], [1, 2]], "no subcategory has two of them"),
+        ([[0, 0], [0, 1], [1, 2]], "no subcategory has two items"),
         ([[0, 0], [0, 0], [1, 2]], "no category has two subcategories"),
         (
             [[0, 0], [0, 0], [1, 2], [1, 3]],
-            "no subcategory with two of them has another subcategory in its category",
+            "no subcategory with two items has another subcategory in its category",
         ),
     ],
 )

@@ -118,7 +118,7 @@ class TestNeighbors:
     [
         ({"side": 0}, "side and frames_per_video must be at least 1"),
         ({"frames_per_video": 0}, "side and frames_per_video must be at least 1"),
-        ({"neighbor_seconds": -0.1}, "neighbor_seconds must be a number of seconds from 0 on, got -0.1"),
+        ({"neighbor_seconds": -0.1}, "neighbor_seconds must be a number of at least 0, got -0.1"),
         ({"neighbor_seconds": float("nan")}, "neighbor_seconds must be .* got nan"),
     ],
 )

@@ -34,5 +34,5 @@ def test_selected_images_keep_their_neighbors() -> None:
 
 @pytest.mark.parametrize("places", [[0, 2], [-2, 1]])
 def test_places_without_a_neighbor_are_refused(places: list[int]) -> None:
-    with pytest.raises(InvalidArgumentError, match="places must be -1 or below 2, the number of neighbors"):
+    with pytest.raises(InvalidArgumentError, match="positions must be -1 or below 2, the number of neighbors"):
         FrameNeighbors(levels(1, 2), torch.tensor(places))

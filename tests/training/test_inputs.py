@@ -167,7 +167,7 @@ class TestCache:
         with caplog.at_level(logging.WARNING):
             prepare_inputs(image_model(), pictures, features=True, cache=tmp_path)
         assert count() == 12
-        assert "is damaged, features are computed again" in caplog.text
+        assert "is damaged; computing the features again" in caplog.text
 
     def test_remembers_what_was_broken(self, tmp_path: Path, count: Callable[[], int]) -> None:
         source = write_pictures(tmp_path / "p", each=2)
@@ -218,7 +218,7 @@ def test_a_model_of_clips_refuses_images(pictures: LabelledSet) -> None:
 
 def test_a_network_without_a_frozen_backbone_has_no_features(videos: LabelledSet) -> None:
     model = build_model(EncoderConfig(kind="c3d", classes=4, frames=4, size=16, width=0.1))
-    with pytest.raises(InvalidArgumentError, match="kind 'c3d' has no features that could be cached"):
+    with pytest.raises(InvalidArgumentError, match="kind 'c3d' has no features to cache"):
         prepare_inputs(model, videos, features=True)
 
 

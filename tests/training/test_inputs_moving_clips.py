@@ -87,7 +87,7 @@ def test_frames_that_do_not_fit_into_memory_are_decoded_again_with_the_same_resu
     assert some.moving.frames.nbytes <= 2 * one_item
     assert (some.moving.first >= 0).any()
     assert (some.moving.first < 0).any()
-    assert "do not fit into 0.0 GiB and are decoded again" in caplog.text
+    assert "do not fit into 0.0 GiB and will be decoded again" in caplog.text
     for place in range(len(videos)):
         expected = draw(kept, place, place)
         for other in (some, none):

@@ -110,7 +110,7 @@ def test_a_missing_whitening_is_named_with_its_command(clip_recipe: MakeRecipe, 
     with pytest.raises(
         InvalidArgumentError,
         match=r"model.dimension must be 128, .* got 16; or fit a whitening to 16 values \(`vidkin whiten FOLDER --kind "
-        r"pca --dimension 16 --extractor 'classical' -o FILE`\) and name it: --set model.whitening=FILE",
+        r"pca --dimension 16 --extractor 'classical' -o FILE`\) and use it: --set model.whitening=FILE",
     ):
         train(content, output=tmp_path)
 
@@ -168,7 +168,7 @@ def test_a_small_folder_gets_smaller_steps_and_no_validation(clip_recipe: MakeRe
     content = clip_recipe(schedule={"steps": 1, "pairs": 40}, validation={"every": 1}, data={"validation": 0.1})
     report = train(content, output=tmp_path)
     assert report.notes[0].startswith("no validation: a share of 0.1 (data.validation)")
-    assert report.notes[1] == "12 clips a step instead of 40 (schedule.pairs): there are no more"
+    assert report.notes[1] == "12 clips per step instead of 40 (schedule.pairs): there are no more"
     stored = load_recipe(tmp_path / "recipe.toml")
     assert (stored.schedule.pairs, stored.validation.every) == (12, 0)
 
@@ -222,11 +222,11 @@ class TestRecipe:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            ({"model": {"unrelated": [0, 1]}}, "model.unrelated is decided by the data; remove it"),
+            ({"model": {"unrelated": [0, 1]}}, "model.unrelated is derived from the data; remove it"),
             ({"model": {"network": "none", "weighting": "none"}}, "has no weights to train"),
             (
                 {"model": {"weighting": "none"}},
-                "must be 'attention' or 'direction' for a loss of frames, got 'none'",
+                "must be 'attention' or 'direction' for a loss on frames, got 'none'",
             ),
             ({"validation": {"every": 1, "measure": "qp"}}, "must be 'map' for a comparator, got 'qp'"),
             ({"data": {"kind": "labeled"}}, "data.kind must be 'unlabeled' for a comparator, got 'labeled'"),

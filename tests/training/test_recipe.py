@@ -54,7 +54,7 @@ def test_an_objective_of_weight_0_does_not_decide_how_items_are_drawn() -> None:
     tables["objective"][1]["weight"] = 0
     alone = load_recipe(tables)
     assert [part.name for part in alone.objectives] == ["classification"]
-    with pytest.raises(InvalidArgumentError, match="needs an objective whose weight is not 0, got quadlet"):
+    with pytest.raises(InvalidArgumentError, match="needs an objective with a weight other than 0, got quadlet"):
         load_recipe(content(objective={"name": "quadlet", "weight": 0}))
 
 
@@ -178,7 +178,7 @@ def test_values_of_all_kinds_come_back_from_toml(tmp_path: Path) -> None:
         ),
         (content(objective={"name": "radial", "detach_radius": True}), r"no parameter detach_radius"),
         (content(model={"kind": "c3d"}), r"the objective must be 'classification' for a model of kind 'c3d'"),
-        (content(model={"classes": 3}), r"model.classes is decided by the data; remove it"),
+        (content(model={"classes": 3}), r"model.classes is derived from the data; remove it"),
         (content(model={"weights": 3}), r"model.weights must be text, got 3"),
         (
             content(validation={"patience": 2}),

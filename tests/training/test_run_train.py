@@ -155,7 +155,7 @@ class TestAWholeRun:
         for path in source.rglob("*.png"):
             path.write_bytes(b"no picture")
         recipe = recipe_for(source)
-        with pytest.raises(DatasetError, match=r"none of the 12 items of pictures can be read; the first: .*png"):
+        with pytest.raises(DatasetError, match=r"none of the 12 items of pictures can be read; first error: .*png"):
             train(recipe, output=tmp_path / "run")
 
 
@@ -278,7 +278,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
 
         def begin_another(told: TrainingProgress) -> None:
             if told.phase == "training" and told.done == 5:
-                with pytest.raises(InvalidArgumentError, match="another training is writing here") as caught:
+                with pytest.raises(InvalidArgumentError, match="another training uses this folder") as caught:
                     train(recipe, output=tmp_path / "shared")
                 refused.append(str(caught.value))
 

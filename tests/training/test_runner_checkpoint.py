@@ -56,7 +56,7 @@ class TestCheckpoint:
         from safetensors.torch import save_file
 
         save_file({"a": torch.zeros(1)}, tmp_path / "file", metadata={"format": "99", "step": "1", "values": "{}"})
-        with pytest.raises(InvalidArgumentError, match="was written by a newer vidkin"):
+        with pytest.raises(InvalidArgumentError, match="written by a newer version of vidkin"):
             Checkpoint.read(tmp_path / "file")
 
     @pytest.mark.parametrize("changed", [{"step": "x"}, {"format": ""}, {"noted": "[" * 100_000}, {"noted": "{"}])

@@ -230,8 +230,8 @@ class TestNeighbors:
         ("value", "message"),
         [
             ("long", r"data.options.neighbor_seconds must be a number, got 'long'"),
-            (-1, r"neighbor_seconds must be a number of seconds from 0 on, got -1"),
-            (float("inf"), r"neighbor_seconds must be a number of seconds from 0 on, got inf"),
+            (-1, r"neighbor_seconds must be a number of at least 0, got -1"),
+            (float("inf"), r"neighbor_seconds must be a number of at least 0, got inf"),
         ],
     )
     def test_seconds_that_are_none(self, folder: Path, tmp_path: Path, value: Any, message: str) -> None:
@@ -300,7 +300,7 @@ class TestRecipe:
         [
             (
                 {"model": {"kind": "clip", "network": None}},
-                "unlabeled data need a model that takes images, got kind 'clip'",
+                "unlabeled data needs a model that takes images, got kind 'clip'",
             ),
             (
                 {"validation": {"every": 2, "measure": "qp"}},

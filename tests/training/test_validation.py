@@ -41,7 +41,7 @@ def test_a_measure_that_has_nothing_to_count_is_refused_before_training(
     single: dict[str, Any], tmp_path: Path, measure: str
 ) -> None:
     single["validation"]["measure"] = measure
-    with pytest.raises(InvalidArgumentError, match=r"needs other validation items than these 6: .* for example 'map'"):
+    with pytest.raises(InvalidArgumentError, match=r"is undefined: the 6 validation items .* for example 'map'"):
         train(single, output=tmp_path / "run")
     assert not (tmp_path / "run" / "run.jsonl").exists()
 

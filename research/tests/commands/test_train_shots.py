@@ -180,7 +180,7 @@ def test_recipes_for_a_gpu_have_a_reduced_form(labels: Path) -> None:
     assert "width = 0.125" in run("--show", "--method", "deepsbd", "--reduced").stdout
     assert 'trainable = "head"' in run("--show", "-r", "published", "--reduced").stdout
     told = run("--show", "-r", "extended", "--reduced", status=2).stderr
-    assert "recipe 'extended' has no table [reduced] of settings" in told
+    assert "recipe 'extended' has no table [reduced]" in told
 
 
 def test_a_gpu_that_is_missing_is_reported_before_training(labels: Path, tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_a_training_can_start_over(annotations: list[VideoAnnotation], tmp_path:
 def test_a_second_training_in_the_folder_is_refused(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     with (
         hold_training_folder(tmp_path),
-        pytest.raises(InvalidArgumentError, match="another training is writing here"),
+        pytest.raises(InvalidArgumentError, match="another training uses this folder"),
     ):
         train_shots(annotations, RECIPE, output=tmp_path)
 

@@ -1,4 +1,4 @@
-"""The batch of a training step, drawn items as tensors with their labels, and the interface of training data."""
+"""Batches of training steps: drawn items as tensors with labels, and the interface of training data."""
 
 from __future__ import annotations
 
@@ -31,22 +31,21 @@ Draw = Literal[
     "clips",
 ]
 
-"""How the items of a step are drawn, see :func:`vidkin.training.draws.index_stream`; ``mined``: triplets
-(a, p, n) of random items that the model confuses; ``clusters``: items of clusters that are near each other; ``views``
-of unlabeled data: the first views of N / 2 images, then their second views; ``clips``: the same for videos, for a
-comparator."""
+"""How the items of a step are drawn, see :func:`vidkin.training.draws.index_stream`. ``mined``: triplets (a, p, n) of
+random items that the model confuses. ``clusters``: items of neighboring clusters. ``views``, for unlabeled data: the
+first views of N / 2 images, then their second views. ``clips``: the same for videos, for a comparator."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnItems:
-    """N items of one draw; tuples are stored member by member: all queries, all positives, ...
+    """N items of one draw; tuples are stored by member: all queries, then all positives, and so on.
 
     Attributes:
         inputs: [N, T, F] or [N, F] features of a frozen backbone, or images [N, (T,) 3, S, S] from 0 to 1.
         lengths: [N] frames of each item; None if all are full.
         labels: [N, 2] int64 (category, subcategory); for views (image, image).
         are_features: Whether ``inputs`` are features.
-        clusters: [N] numbers of clusters within their classes, for the draw ``clusters``.
+        clusters: [N] cluster numbers within the classes, for the draw ``clusters``.
     """
 
     inputs: Tensor
@@ -70,12 +69,12 @@ class DrawnItems:
 
     def embeddings(self, model: Encoder) -> Tensor:
         """Unit vectors [N, D] float32, with gradients."""
-        # Only what has a backbone has features.
+        # Items are features only if the model has a backbone, so the cast is safe.
         return self.computed_by(cast(BackboneEncoder, model).head if self.are_features else model.embed)
 
     def computed_by(self, network: Callable[..., Tensor]) -> Tensor:
-        """Rows [N, ...] float32 of a network called with inputs and lengths; each process computes its share of
-        them."""
+        """Output [N, ...] float32 of a network called with inputs and lengths; each process computes its share of the
+        rows."""
 
         def compute(rows: slice) -> Tensor:
             lengths = None if self.lengths is None else self.lengths[rows]
@@ -92,7 +91,7 @@ class Batch:
 
 
 def work_ahead(make: Callable[[int], R], steps: range, *, threads: int) -> Iterator[R]:
-    """What a function makes for each of these steps, in order; threads work on the next ones in the meantime."""
+    """Yield ``make(step)`` for each step in order, while threads compute the next ones in advance."""
     waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(max_workers=threads) as pool:
         ahead = iter(steps)
@@ -107,14 +106,14 @@ def work_ahead(make: Callable[[int], R], steps: range, *, threads: int) -> Itera
 
 
 def weighted_sum(terms: dict[str, Tensor], parts: Iterable[tuple[ObjectiveRecipe, Tensor]]) -> Tensor:
-    """The weighted sum of the values of a recipe's objectives, each of which joins the terms under its name.
+    """The weighted sum of a recipe's objectives; each value is added to ``terms`` under its name.
 
-    Names that are there already are numbered.
+    Names that occur more than once are numbered.
     """
     total: Tensor | None = None
     for part, value in parts:
-        same = sum(name.split(" ")[0] == part.name for name in terms)
-        terms[f"{part.name} {same + 1}" if same else part.name] = value
+        count = sum(name.split(" ")[0] == part.name for name in terms)
+        terms[f"{part.name} {count + 1}" if count else part.name] = value
         total = value * part.weight if total is None else total + value * part.weight
     assert total is not None
     return total
@@ -126,7 +125,7 @@ B = TypeVar("B", covariant=True)
 
 
 class TrainingData(Protocol[M, B]):
-    """Items ready to draw, in batches B for a model M.
+    """Training and validation items, drawn in batches B for a model M.
 
     Attributes:
         name: Name of the collection.
@@ -139,13 +138,13 @@ class TrainingData(Protocol[M, B]):
 
     @property
     def broken(self) -> tuple[tuple[str, str], ...]:
-        """Files that were left out because they cannot be read, each with the cause."""
+        """(file, cause) of items that could not be read and are left out."""
 
     def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[B]:
-        """The batches of all steps from ``first`` (0 is the start) on, the same however often a run resumes."""
+        """The batches of all steps from step ``first`` (0 at the start); the same in a resumed run."""
 
     def measure(self, model: M, measure: Measure) -> float:
         """The figure of the validation items in [0, 1], higher is better."""
 
     def identity(self) -> bytes:
-        """Names and labels of the items: a checkpoint belongs to the data with the same identity."""
+        """Names and labels of the items; a checkpoint can only be resumed with data of the same identity."""

@@ -1,4 +1,4 @@
-"""A trained classifier in use: classes of files, the training items that explain them, and how good it is."""
+"""Classify files with a trained classifier, show the nearest training items, and evaluate the classifier."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEIGHBORS_FILE = "neighbors.safetensors"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingItems:
-    """N training items as stored with a model.
+    """N training items stored with a model.
 
     Attributes:
         embeddings: [N, D] unit vectors.
@@ -59,7 +59,7 @@ class TrainingItems:
             raise InvalidArgumentError(f"{path}: cannot be read: {error}; train the model again") from error
         damage = None
         if embeddings.ndim != 2 or labels.ndim != 1 or labels.is_floating_point() or not isinstance(keys, list):
-            damage = "no list of vectors with a class and a file each"
+            damage = "not a list of vectors with classes and files"
         elif len(embeddings) != len(labels) or len(labels) != len(keys):
             damage = "lists of different lengths"
         elif not bool(embeddings.isfinite().all()):
@@ -70,7 +70,7 @@ class TrainingItems:
 
 
 def store_training_items(model: TwoHeadNetwork, train: Inputs, folder: PathLike, *, device: torch.device) -> None:
-    """Embed the training items and write them beside the model.
+    """Embed the training items and write them to the model's folder.
 
     Raises:
         InvalidArgumentError: The folder cannot be written.
@@ -87,7 +87,7 @@ def store_training_items(model: TwoHeadNetwork, train: Inputs, folder: PathLike,
 
 @check_arguments
 def nearest(queries: Tensor, gallery: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Squared Euclidean distances and places [Q, count] of the nearest gallery vectors, nearest first.
+    """Squared Euclidean distances and positions [Q, count] of the nearest gallery vectors, nearest first.
 
     Raises:
         InvalidArgumentError: Vectors have another shape, or the count is negative.
@@ -137,11 +137,11 @@ class ClassifiedFile(Result):
 def classify(
     model: PathLike, files: Sequence[PathLike], *, classes: int = 3, neighbors: int = 3, device: str = "cpu"
 ) -> tuple[list[ClassifiedFile], list[MediaError]]:
-    """The class of each file with its nearest training items, and the errors of files that cannot be classified.
+    """Classify files, with the nearest training items of each, and list the errors of files that cannot be classified.
 
     Args:
         model: Folder of a model of kind ``two_head``.
-        files: Images, or videos: a model of images takes their middle frame, one of motion their first clip.
+        files: Images or videos; an image model uses the middle frame of a video, a motion model its first clip.
         classes: Number of most likely classes to report, at least 1.
         neighbors: Number of training items to report, at least 0.
         device: Device of the model.
@@ -163,7 +163,7 @@ def classify(
     of_classes = {*known.labels.tolist()} <= {*range(len(names))}
     if known.embeddings.shape[1] != network.dimension or not of_classes:
         raise InvalidArgumentError(
-            f"{Path(model) / NEIGHBORS_FILE}: must hold the training items of this model, got those of another; "
+            f"{Path(model) / NEIGHBORS_FILE}: must hold the training items of this model, got items of another model; "
             "train the model again"
         )
     done: list[ClassifiedFile] = []
@@ -171,7 +171,7 @@ def classify(
     for file in map(Path, files):
         kind = "image" if file.suffix.lower() in IMAGE_EXTENSIONS else "video"
         if kind == "image" and network.config.takes_clips:
-            broken.append(MediaError(file, "is an image, but the model classifies motion; give it a video"))
+            broken.append(MediaError(file, "is an image, but the model classifies motion; use a video"))
             continue
         try:
             item = LabelledItem(path=file, category="?", group="?")
@@ -210,11 +210,11 @@ RECALLS = (1, 4, 8, 16)
 
 @dataclass(frozen=True)
 class RetrievalFigures(Result):
-    """How well vectors group the test items; values in [0, 1], higher is better.
+    """Retrieval quality of a model's vectors on the test items; values in [0, 1], higher is better.
 
     Attributes:
-        recalls: Recall@K by K among the test items: whether another item of the class is among the K nearest.
-        nmi: Normalized mutual information between classes and as many k-means clusters.
+        recalls: Recall@K by K: share of test items with another item of their class among the K nearest.
+        nmi: Normalized mutual information between classes and k-means clusters, one cluster per class.
         nearest_label: Share of test items whose nearest training item has their class.
     """
 
@@ -231,12 +231,12 @@ class ClassifierEvaluation(Result):
         data: Name of the collection.
         items: Number of test items.
         top_1: Share of test items classified correctly (micro accuracy).
-        macro: Mean of that share over the classes.
+        macro: Mean over the classes of the share of their items classified correctly.
         per_class: (test items, share classified correctly) by class.
         embedding: Retrieval with the embedding head.
         penultimate: Retrieval with the penultimate layer.
         wrong: Number of test items classified incorrectly.
-        explained: Share of these whose nearest training item has the predicted class; nan if there are none.
+        explained: Share of the wrong items whose nearest training item has the predicted class; nan if none are wrong.
         broken: (file, cause) of items that could not be read.
     """
 
@@ -254,7 +254,7 @@ class ClassifierEvaluation(Result):
 
 @dataclass(frozen=True, eq=False)
 class DescribedParts:
-    """Test and training items with all outputs of a model.
+    """Test and training items with a model's outputs for them.
 
     Attributes:
         test: Test items.
@@ -280,10 +280,10 @@ def describe_splits(
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> DescribedParts:
-    """All outputs of a model for the items of two splits.
+    """Compute all outputs of a model for the items of two splits.
 
     Raises:
-        InvalidArgumentError: A split is missing, or the model takes another kind of item.
+        InvalidArgumentError: A split is missing, or the model cannot take such items.
         DatasetError: No item can be read.
     """
     test, train = prepare_parts(
@@ -299,10 +299,10 @@ def describe_splits(
 
 @check_arguments
 def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEvaluation:
-    """Compute the figures of described items.
+    """Compute the figures of a classifier from its outputs.
 
     Args:
-        parts: Test and training items.
+        parts: Outputs for test and training items.
         seed: Seed of k-means.
     """
     labels, train_labels = parts.test.labels[:, 1], parts.train.labels[:, 1]
@@ -337,7 +337,7 @@ def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEv
 def retrieval_figures(
     vectors: Tensor, labels: Tensor, train: Tensor, train_labels: Tensor, seed: int = 0
 ) -> RetrievalFigures:
-    """How well vectors group their items.
+    """Compute the retrieval quality of vectors.
 
     Args:
         vectors: [N, D] vectors of the test items.

@@ -1,5 +1,4 @@
-"""The data and objective of a comparator's training: batches of clips, which of them show the same video, and
-losses."""
+"""Training data and objective of a comparator: batches of clips with their relevance, and losses on comparisons."""
 
 from __future__ import annotations
 
@@ -28,17 +27,17 @@ from vidkin.training.recipe import Measure, ObjectiveRecipe, ScheduleRecipe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipBatch:
-    """N clips, each to be compared with each.
+    """N clips, to be compared with each other.
 
     Attributes:
         values: [N, T, R, D] float32 descriptors, zero beyond the lengths.
-        lengths: [N] int64, valid frames of each clip.
-        relevance: [N, N] int64: 1 if both show at least a quarter (``LEAST_SHARED``) of the frames of the shorter one,
-            0 if their videos are different, -1 (ignored) if they show other moments of one video, which can look alike.
-        same_window: [N, N] bool, whether both were made from the same window and share as many frames.
+        lengths: [N] int64, number of frames of each clip.
+        relevance: [N, N] int64: 1 if both clips show at least a quarter (``LEAST_SHARED``) of the frames of the shorter
+            clip, 0 if their videos differ, -1 (ignored) if they show other moments of one video, which can look alike.
+        same_window: [N, N] bool, whether both were made from the same window and share this number of frames.
         labeled: [N, T] bool, frames that show a frame of the window rather than noise.
-        teacher: [N, T, D'] float32, the teacher's unit vectors of those frames, before editing or as edited; None
-            without a teacher.
+        teacher: [N, T, D'] float32, the teacher's unit vectors of those frames, unedited or edited; None without a
+            teacher.
     """
 
     values: torch.Tensor
@@ -49,7 +48,7 @@ class ClipBatch:
     teacher: torch.Tensor | None = None
 
     def to(self, device: torch.device) -> ClipBatch:
-        """The same batch on a device."""
+        """A copy of the batch on a device."""
         tensors: dict[str, Any] = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return replace(self, **{name: tensor.to(device) for name, tensor in tensors.items() if tensor is not None})
 
@@ -59,8 +58,8 @@ def make_batch(clips: Sequence[ClipFeatures], teacher: Sequence[torch.Tensor] | 
 
     Args:
         clips: Views of windows.
-        teacher: The teacher's vectors [T, D'] of each video's frames; None without a teacher, or if the clips have
-            their own.
+        teacher: The teacher's vectors [T, D'] of each video's frames; None without a teacher, or if the clips hold
+            their own vectors.
     """
     lengths = torch.tensor([len(clip.values) for clip in clips])
     pad = torch.nn.utils.rnn.pad_sequence
@@ -72,8 +71,8 @@ def make_batch(clips: Sequence[ClipFeatures], teacher: Sequence[torch.Tensor] | 
     elif own_labels := [clip.teacher for clip in clips if clip.teacher is not None]:
         vectors = pad(own_labels, batch_first=True)
     own = torch.tensor([clip.windows[0] for clip in clips])
-    common, own_common = _shared(clips)
-    related = _any_common([clip.videos for clip in clips])
+    common, own_common = _compare_frames(clips)
+    related = _have_common([clip.videos for clip in clips])
     return ClipBatch(
         values=pad([clip.values for clip in clips], batch_first=True),
         lengths=lengths,
@@ -84,15 +83,15 @@ def make_batch(clips: Sequence[ClipFeatures], teacher: Sequence[torch.Tensor] | 
     )
 
 
-def _shared(clips: Sequence[ClipFeatures]) -> tuple[torch.Tensor, torch.Tensor]:
-    """[N, N] bool, whether two clips show enough common frames, of any video in their pictures; and of their own."""
+def _compare_frames(clips: Sequence[ClipFeatures]) -> tuple[torch.Tensor, torch.Tensor]:
+    """[N, N] bool, whether two clips show enough common frames of any video; and of their own videos."""
     parts: list[torch.Tensor] = []
     owners: list[int] = []
     firsts: list[int] = []
     for position, clip in enumerate(clips):
         firsts.append(len(parts))
         frames = [torch.unique(clip.sources[clip.sources >= 0]), *(torch.arange(*stretch) for stretch in clip.lent)]
-        # Frames of different videos are different: the number of the video stands above the number of the frame.
+        # The video number in the upper bits keeps frames of different videos distinct.
         parts += [own + (video << 32) for own, video in zip(frames, clip.videos, strict=True)]
         owners += [position] * len(frames)
     sizes = torch.tensor([len(part) for part in parts])
@@ -102,20 +101,20 @@ def _shared(clips: Sequence[ClipFeatures]) -> tuple[torch.Tensor, torch.Tensor]:
     enough = shows @ shows.T >= LEAST_SHARED * torch.minimum(sizes[:, None], sizes).clamp(min=1)
     belongs = torch.zeros(len(clips), len(parts))
     belongs[owners, torch.arange(len(parts))] = 1.0
-    # A clip that shows nothing but noise is itself all the same.
+    # A clip of only noise has no frames, but still matches itself.
     same = torch.eye(len(clips), dtype=torch.bool)
     return (belongs @ enough.float() @ belongs.T > 0) | same, enough[firsts][:, firsts] | same
 
 
-def _any_common(numbers: Sequence[tuple[int, ...]]) -> torch.Tensor:
-    """[N, N] bool, whether both have a number in common."""
+def _have_common(numbers: Sequence[tuple[int, ...]]) -> torch.Tensor:
+    """[N, N] bool, whether two tuples have a number in common."""
     rows = torch.nn.utils.rnn.pad_sequence([torch.tensor(own) for own in numbers], batch_first=True, padding_value=-1)
     equal = (rows[:, None, :, None] == rows[None, :, None, :]) & (rows >= 0)[:, None, :, None]
     return equal.flatten(2).any(2)
 
 
-# Most validation windows: the cost of comparison grows with the square of their number.
-_MOST_VALIDATION = 64
+# The cost of the comparison grows with the square of the number of windows.
+_MAX_VALIDATION = 64
 
 
 @dataclass(eq=False)
@@ -123,15 +122,15 @@ class ClipData:
     """See :class:`vidkin.training.batch.TrainingData`.
 
     Attributes:
-        name: Names of the folders with their number of videos.
+        name: Names of the folders with the number of videos.
         broken: (file, cause) of files that could not be used.
         windows: Training windows.
         validation: Validation windows; empty without validation.
         maker: Makes the views of the windows.
-        schedule: Number of windows per step, at most as many as there are, and the seed of the steps.
+        schedule: Number of windows per step, at most the number of all windows, and the seed of the steps.
         device: Device of the batches.
-        stored: Views made in advance by window number: the weak one, then strong ones; None makes new views at every
-            step.
+        stored: Views made in advance, by window number: the weak view, then strong views; None makes new views at
+            every step.
         teacher: Unit vectors [T, D'] of each video's frames; None without an objective that needs them.
         threads: Number of threads that edit clips ahead of the steps.
     """
@@ -146,17 +145,17 @@ class ClipData:
     stored: dict[int, list[ClipFeatures]] | None = None
     teacher: Sequence[torch.Tensor] | None = None
     threads: int = 1
-    _judged: ClipBatch | None = field(default=None, init=False)
+    _validation_batch: ClipBatch | None = field(default=None, init=False)
 
     def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[ClipBatch]:
         """The batches of all steps from ``first`` on; each depends only on the seed and the step, not on the
-        threads."""
+        number of threads."""
         assert tuple(draws) == ("clips",)
-        for clips in self._drawn(first) if self.stored is None else self._looked_up(first):
+        for clips in self._edit_clips(first) if self.stored is None else self._select_stored(first):
             yield make_batch(clips, self.teacher).to(self.device)
 
-    def edited(self, step: int) -> list[EditedClip]:
-        """Remake the weak views of a step's windows, then their strong views."""
+    def edit(self, step: int) -> list[EditedClip]:
+        """Edit the clips of a step: the weak views of its windows, then their strong views."""
         chosen = [self.maker.move(window, step) for window in self._choose(step)[0]]
         weak = [self.maker.edit(window, 2 * step, chosen) for window in chosen]
         strong = []
@@ -169,15 +168,16 @@ class ClipData:
     def measure(self, model: Comparator, measure: Measure) -> float:
         """mAP of validation clips: each view is a query for the other view of its window among all others."""
         assert measure == "map"
-        if self._judged is None:
-            chosen = self.validation[:_MOST_VALIDATION]
+        if self._validation_batch is None:
+            chosen = self.validation[:_MAX_VALIDATION]
             weak, strong = [], []
             for position, window in enumerate(chosen):
                 donors = [other for other in (*chosen[position:], *chosen) if other.video != window.video]
                 weak.append(self.maker.edit(window, 0, donors))
                 strong.append(self.maker.edit(window, 1, donors, beside=weak[-1]))
-            self._judged = make_batch([self.maker.describe(clip) for clip in weak + strong]).to(self.device)
-        batch = self._judged
+            clips = [self.maker.describe(clip) for clip in weak + strong]
+            self._validation_batch = make_batch(clips).to(self.device)
+        batch = self._validation_batch
         with evaluation_mode(model):
             scores = model(batch.values, batch.lengths).scores.float().cpu()
         relevance = batch.relevance.cpu()
@@ -185,7 +185,7 @@ class ClipData:
         return float(mean_average_precision(scores, relevance.clamp(min=0), valid=counts))
 
     def identity(self) -> bytes:
-        """Content of the videos, their windows, and the extractor's fingerprint."""
+        """Hash of the videos' content, their windows, and the extractor's fingerprint."""
         keys = [video.key for video in self.maker.videos]
         windows = [[window.number, window.start, window.stop] for window in self.windows]
         return hashlib.sha256(
@@ -198,8 +198,8 @@ class ClipData:
         order = torch.randperm(len(self.windows), generator=generator)[: self.schedule.pairs]
         return [self.windows[position] for position in order.tolist()], generator
 
-    def _looked_up(self, first: int) -> Iterator[list[ClipFeatures]]:
-        """The clips of each step, from clips made in advance."""
+    def _select_stored(self, first: int) -> Iterator[list[ClipFeatures]]:
+        """Yield the clips of each step, selected from views made in advance."""
         assert self.stored is not None
         for step in range(first, self.schedule.steps):
             windows, generator = self._choose(step)
@@ -208,21 +208,21 @@ class ClipData:
             strong = [views[1 + pick] for views, pick in zip(chosen, picks, strict=True)]
             yield [views[0] for views in chosen] + strong
 
-    def _drawn(self, first: int) -> Iterator[list[ClipFeatures]]:
-        """The clips of each step, edited ahead of time by threads."""
-        for clips in work_ahead(self.edited, range(first, self.schedule.steps), threads=self.threads):
+    def _edit_clips(self, first: int) -> Iterator[list[ClipFeatures]]:
+        """Yield the clips of each step, edited in advance by threads."""
+        for clips in work_ahead(self.edit, range(first, self.schedule.steps), threads=self.threads):
             yield [self.maker.describe(clip) for clip in clips]
 
 
-# Fewer videos say little about the 99th percentile of their pairs; more cost the square of their number.
-_FEWEST, _MOST = 12, 64
+# Fewer videos do not give a reliable 99th percentile of their pairs; the cost grows with the square of their number.
+_MIN_VIDEOS, _MAX_VIDEOS = 12, 64
 
 
 def raise_unrelated(unrelated: tuple[float, float], comparator: Comparator, data: ClipData) -> tuple[float, float]:
-    """Raise the scores of unrelated photographs to those of unrelated training videos, where these are higher.
+    """Raise the scores of unrelated photographs to the scores of unrelated training videos, if these are higher.
 
-    A clip of each of up to 64 videos is compared with those of all others. Pairs closer to the median score of a clip
-    with itself than to ``u`` are left out: copies that the folder holds say nothing about unrelated videos.
+    One clip of each of up to 64 videos is compared with the clips of all others. Pairs whose score is closer to the
+    median score of a clip with itself than to ``u`` are left out, because they may be copies in the folder.
 
     Args:
         unrelated: Median m and 99th percentile u of photographs, raw scores in [-1, 1].
@@ -234,11 +234,10 @@ def raise_unrelated(unrelated: tuple[float, float], comparator: Comparator, data
     """
     median, high = unrelated
     windows = [next(own) for _, own in groupby(data.windows, key=lambda window: window.video)]
-    if len(windows) < _FEWEST:
+    count = len(windows)
+    if count < _MIN_VIDEOS:
         return unrelated
-    chosen = (
-        [windows[position * len(windows) // _MOST] for position in range(_MOST)] if len(windows) > _MOST else windows
-    )
+    chosen = [windows[n * count // _MAX_VIDEOS] for n in range(_MAX_VIDEOS)] if count > _MAX_VIDEOS else windows
     stored = data.stored
     clips = [
         data.maker.describe(data.maker.edit(window, 0, [window])) if stored is None else stored[window.number][0]
@@ -258,10 +257,10 @@ COMPARATOR_CALLS: tuple[LossCall, ...] = ("fine_scores", "learned_maps", "frame_
 
 
 class ComparatorObjective(nn.Module):
-    """A weighted sum of losses on one comparison of all clips with each other.
+    """A weighted sum of losses on the comparison of all clips with each other.
 
     Losses on scores receive the scores [N, N] in [0, 1] with their relevance; ``learned_maps`` the learned maps before
-    they are bounded; ``frame_maps`` the similarities of frames and the teacher's, for the two views of each window.
+    clipping; ``frame_maps`` the frame similarities and those of the teacher, for the two views of each window.
 
     Args:
         parts: The terms of a recipe.
@@ -275,17 +274,17 @@ class ComparatorObjective(nn.Module):
 
     @property
     def draws(self) -> tuple[Draw, ...]:
-        """The one draw of this objective: ``clips``, edited views of unlabeled clips."""
+        """``clips``: edited views of unlabeled clips, the only draw of this objective."""
         return ("clips",)
 
     @property
     def needs_teacher(self) -> bool:
-        """Whether a term is on frames, whose labels come from a teacher."""
+        """Whether a term compares frames, whose labels come from a teacher."""
         return "frame_maps" in self._calls
 
     def forward(self, model: Comparator, batch: ClipBatch) -> dict[str, Tensor]:
-        """Terms of one step by the names of their objectives, before weighting; ``loss`` is minimized, and the mean
-        scores of ``positives`` and ``negatives`` are reported."""
+        """The terms of one step by objective name, before weighting; ``loss`` is minimized, and the mean scores of
+        ``positives`` and ``negatives`` are reported."""
         comparison = _compare(model, batch)
         terms: dict[str, Tensor] = {}
         with torch.autocast(comparison.scores.device.type, enabled=False):

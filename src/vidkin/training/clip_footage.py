@@ -1,4 +1,4 @@
-"""Frames of videos as small squares, read once and stored in one file per video, and windows of them for training."""
+"""Video frames as small squares, decoded once and cached in one file per video, and the windows to train on."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ from vidkin.training.image_set import find_media
 
 _log = logging.getLogger(__name__)
 
-# Part of the cache's key: increment it when the same file would give different squares.
+# Part of the cache key; increment it when the same file would give different squares.
 _REVISION = 2
 
-# Least number of frames in a clip.
-_LEAST_FRAMES = 4
+_MIN_FRAMES = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VideoSquares:
-    """Frames of one video as squares.
+    """Frames of one video, resized to squares.
 
     Attributes:
         path: Path of the video.
         count: T, number of frames.
-        key: Identifies the content and the settings it was read with.
+        key: Hash of the content and the settings it was read with.
         file: Safetensors file with the squares; None if ``values`` holds them.
         values: [T, 3, side, side] uint8 squares; None if the file holds them.
     """
@@ -67,7 +66,7 @@ def read_squares(
     cache: Path | None,
     on_video: Callable[[int, int], None] | None = None,
 ) -> tuple[list[VideoSquares], list[tuple[str, str]]]:
-    """Read every video below the folders as squares, in a fixed order, and (file, cause) of unusable ones.
+    """Read every video below the folders as squares, in a fixed order, and list (file, cause) of unusable videos.
 
     Args:
         folders: Folders or single files.
@@ -89,35 +88,35 @@ def read_squares(
         except MediaError as error:
             broken.append((str(path), error.cause))
         else:
-            if video.count >= _LEAST_FRAMES:
+            if video.count >= _MIN_FRAMES:
                 videos.append(video)
             else:
-                cause = f"must have at least {_LEAST_FRAMES} frames at {rate:g} a second, got {video.count}"
+                cause = f"must have at least {_MIN_FRAMES} frames at {rate:g} a second, got {video.count}"
                 broken.append((str(path), cause))
         if on_video is not None:
             on_video(done, len(paths))
     if len(videos) < 2:
         first = f"; the first that cannot be used is {': '.join(broken[0])}" if broken else ""
         raise DatasetError(
-            f"{', '.join(map(str, folders))}: must hold at least 2 videos of {_LEAST_FRAMES} frames at {rate:g} a "
+            f"{', '.join(map(str, folders))}: must hold at least 2 videos of {_MIN_FRAMES} frames at {rate:g} a "
             f"second (data.options.rate), got {len(videos)} of {len(paths)} videos{first}"
         )
     return videos, broken
 
 
-def stored_tensors(path: Path | None, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """The tensors in a file; they are made and stored if the file is missing or damaged.
+def cache_tensors(path: Path | None, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """Load tensors from a file, or compute and store them if the file is missing or damaged.
 
     Args:
         path: Path of the file; None stores nothing.
-        make: Function that makes the tensors.
+        make: Function that computes the tensors.
     """
     if path is not None and path.is_file():
         try:
             check_regular_file(path)
             return load_file(path)
         except (OSError, SafetensorError) as error:
-            _log.warning("%s is damaged, its content is made again: %s", path, error)
+            _log.warning("%s is damaged and will be rebuilt: %s", path, error)
     tensors = make()
     if path is not None:
         _store(path, tensors)
@@ -125,7 +124,7 @@ def stored_tensors(path: Path | None, make: Callable[[], dict[str, torch.Tensor]
 
 
 def _read(path: Path, rate: float, side: int, fit: Fit, cache: Path | None) -> VideoSquares:
-    # By its bytes: training and studies go on where the same videos lie elsewhere, or were copied.
+    # The key is a hash of the content, so that the cache stays valid if videos are moved or copied.
     try:
         with open_regular_file(path) as opened:
             content = hashlib.file_digest(opened, "sha256").hexdigest()
@@ -155,7 +154,7 @@ def _stored_count(path: Path) -> int | None:
         with safe_open(os.fspath(path), framework="pt") as file:
             return int(file.get_slice("frames").get_shape()[0])
     except (OSError, SafetensorError) as error:
-        _log.warning("%s is damaged, the video is read again: %s", path, error)
+        _log.warning("%s is damaged; reading the video again: %s", path, error)
         return None
 
 
@@ -182,7 +181,7 @@ class Window:
     """Frames ``start`` to before ``stop`` of one video.
 
     Attributes:
-        number: Number of this window among all; windows with different numbers are different clips.
+        number: Number of this window among all windows.
         video: Number of the window's video.
         start: First frame.
         stop: First frame after the window.
@@ -195,7 +194,7 @@ class Window:
 
 
 def cut_windows(videos: Sequence[VideoSquares], frames: int) -> list[Window]:
-    """Cut every video into equal stretches of about this many frames; a shorter video is one stretch."""
+    """Cut every video into windows of equal length, about ``frames``; a shorter video becomes one window."""
     windows: list[Window] = []
     for number, video in enumerate(videos):
         parts = max(1, round(video.count / frames))
@@ -208,15 +207,15 @@ def cut_windows(videos: Sequence[VideoSquares], frames: int) -> list[Window]:
 def split_windows(
     windows: Sequence[Window], *, share: float, seed: int
 ) -> tuple[tuple[Window, ...], tuple[Window, ...]]:
-    """Divide windows into (training, validation); each video is entirely in one part.
+    """Split windows into (training, validation); all windows of a video are in the same part.
 
     Args:
         windows: All windows.
-        share: Share of the videos for validation, (0, 1).
-        seed: Seed of the choice.
+        share: Share of the videos for validation, in (0, 1).
+        seed: Seed of the random choice.
 
     Returns:
-        All windows and none, if one part would have fewer than two videos.
+        The two parts; validation is empty if one part would have fewer than two videos.
     """
     videos = sorted({window.video for window in windows})
     count = round(share * len(videos))

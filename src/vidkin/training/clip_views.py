@@ -1,4 +1,4 @@
-"""How positive clips are made from unlabeled videos: settings of a recipe, edited views, and data stored for them."""
+"""Edited views of unlabeled clips, which serve as positives: settings, editing, and views stored in advance."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.features import FrameExtractor
 from vidkin.media import Frames
 from vidkin.similarity.learned import LEAST_INFORMATION
-from vidkin.training.clip_footage import VideoSquares, Window, stored_tensors
+from vidkin.training.clip_footage import VideoSquares, Window, cache_tensors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClipSettings:
-    """How unlabeled videos become clips; the defaults are the published values.
+    """How clips are made from unlabeled videos; the defaults are the published values.
 
     Attributes:
         rate: Frames per second.
-        window: Number of frames in a stretch of video, from which all views of one clip are made: long videos are cut
-            into stretches of about this length.
+        window: Number of frames in a window. Long videos are cut into windows of about this length, and all views of
+            a clip are made from one window.
         length: Maximum number of frames in a view.
         side: Side of the edited squares in pixels.
-        fit: How frames become squares: ``stretch`` squeezes the whole frame, ``crop`` cuts out the middle. It must be
-            what the extractor does (``?fit=crop``), so that training sees the pictures that the model will get.
-        views: Number of strong views of each stretch that are made once, before the first step, and kept as
-            descriptors; 0 makes new views at every step.
-        teacher: Extractor whose similarities of frames are the labels of `frame_quad_linear_ap`; empty: the
-            model's extractor.
-        teacher_weights: A safetensors file with the teacher's weights; empty: its own weights.
-        teacher_sees: ``unedited``: the labels compare the frames of the videos as they are, which edits do not mislead.
-            ``edited``: they compare what the model sees, as published.
+        fit: How frames become squares: ``stretch`` squeezes the whole frame, ``crop`` cuts out the middle. It must
+            match the extractor (``?fit=crop``), so that training sees the same images as the model later.
+        views: Number of strong views of each window that are made before the first step and stored as descriptors;
+            0 makes new views at every step.
+        teacher: Extractor whose frame similarities are the labels of `frame_quad_linear_ap`; empty: the model's
+            extractor.
+        teacher_weights: A safetensors file with the teacher's weights; empty: its default weights.
+        teacher_sees: ``unedited``: labels come from the original frames, which are not distorted by edits.
+            ``edited``: labels come from the edited frames, as published.
         strong: Edits of the strong view.
 
     Raises:
@@ -77,10 +77,10 @@ class ClipSettings:
 
 
 def clip_settings(options: Mapping[str, Any]) -> ClipSettings:
-    """The settings in ``data.options`` of a recipe; missing settings get their defaults.
+    """Read the settings in ``data.options`` of a recipe; missing settings get their defaults.
 
     Args:
-        options: Settings of :class:`ClipSettings`; ``strong`` is a table of :class:`StrongSettings`, in which
+        options: Settings of :class:`ClipSettings`; ``strong`` is a table of :class:`StrongSettings`, whose
             ``temporal`` is a table of :class:`TemporalSettings`.
 
     Raises:
@@ -90,7 +90,7 @@ def clip_settings(options: Mapping[str, Any]) -> ClipSettings:
 
 
 def describe_clip_settings() -> dict[str, Any]:
-    """The meaning of each setting, in the tables of ``data.options``."""
+    """Descriptions of the settings, in the tables of ``data.options``."""
     strong = {**describe_settings(StrongSettings), "temporal": describe_settings(TemporalSettings)}
     return {**describe_settings(ClipSettings), "strong": strong}
 
@@ -101,12 +101,12 @@ _DONORS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EditedClip:
-    """A view of a window as pictures.
+    """An edited view of a window.
 
     Attributes:
         window: The window.
         view: Its edited frames.
-        donors: Other windows visible in the picture.
+        donors: Other windows whose footage is visible in the frames.
     """
 
     window: Window
@@ -116,15 +116,15 @@ class EditedClip:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipFeatures:
-    """A view of a window as descriptors; frames that show nothing are left out.
+    """A view of a window as descriptors, without frames that show nothing.
 
     Attributes:
         values: [T, R, D] float32 descriptors.
-        sources: [T] int64, the frame of the video shown by each frame; -1 if it was covered by noise.
-        windows: Numbers of the windows in the picture, the view's own first.
+        sources: [T] int64, the frame of the video shown by each frame; -1 if it is covered by noise.
+        windows: Numbers of the visible windows, the view's own window first.
         videos: Numbers of the windows' videos.
-        lent: First frame, and first frame after it, of what each of the other windows lends to the picture.
-        teacher: [T, D'] float32, the teacher's unit vectors of the edited frames; None if it sees unedited ones.
+        lent: Start and end (exclusive) of the footage inserted from each of the other windows.
+        teacher: [T, D'] float32, the teacher's unit vectors of the edited frames; None if it sees unedited frames.
     """
 
     values: torch.Tensor
@@ -137,14 +137,14 @@ class ClipFeatures:
 
 @dataclass(frozen=True, eq=False)
 class ViewMaker:
-    """Makes views of windows; each depends only on the seed, the window and the number of the view.
+    """Makes views of windows; a view depends only on the seed, the window and the number of the view.
 
     Attributes:
         videos: Frames of the videos.
         settings: Length and edits of views.
         extractor: Describes the edited frames.
         seed: Seed of all edits.
-        teacher: Describes the edited frames as well; None if labels are of unedited frames, or not needed.
+        teacher: Also describes the edited frames; None if labels come from unedited frames or are not needed.
     """
 
     videos: Sequence[VideoSquares]
@@ -154,28 +154,28 @@ class ViewMaker:
     teacher: FrameExtractor | None = None
 
     def move(self, window: Window, number: int) -> Window:
-        """The window at a random place of its video, at most half its length from where it was.
+        """Move a window to a random position in its video, by at most half its length.
 
         Args:
             window: The window.
-            number: Each number gives a different place.
+            number: Number of the move; different numbers give different positions.
         """
         generator = self._generator(window, -1 - number)
         length, count = window.stop - window.start, self.videos[window.video].count
-        least, most = max(0, window.start - length // 2), min(count - length, window.start + length // 2)
-        start = int(torch.randint(least, most + 1, (), generator=generator))
+        low, high = max(0, window.start - length // 2), min(count - length, window.start + length // 2)
+        start = int(torch.randint(low, high + 1, (), generator=generator))
         return replace(window, start=start, stop=start + length)
 
     def edit(
         self, window: Window, number: int, donors: Sequence[Window], *, beside: EditedClip | None = None
     ) -> EditedClip:
-        """The weak view of a window if ``number`` is even, a strong one if it is odd.
+        """Make a weak view of a window if ``number`` is even, a strong view if it is odd.
 
         Args:
             window: The window.
-            number: Number of the view; each number gives a different view.
-            donors: Windows that can be inserted into the picture; at least one.
-            beside: The weak view that a strong view is compared with: both show common frames, if the edits allow it.
+            number: Number of the view; different numbers give different views.
+            donors: Windows whose footage can be inserted into the view; at least one.
+            beside: The weak view that a strong view is compared with; the two share frames if the edits allow it.
         """
         generator = self._generator(window, number)
         clip = self._frames(window)
@@ -192,8 +192,8 @@ class ViewMaker:
             length=self.settings.length,
             beside=None if beside is None else beside.view.sources,
         )
-        shown = dict.fromkeys(lent[position] for position in view.donors)
-        return EditedClip(window, view, tuple(shown))
+        visible = dict.fromkeys(lent[position] for position in view.donors)
+        return EditedClip(window, view, tuple(visible))
 
     def describe(self, clip: EditedClip) -> ClipFeatures:
         """The descriptors of an edited clip."""
@@ -211,7 +211,7 @@ class ViewMaker:
             sources[shows],
             tuple(window.number for window in seen),
             tuple(window.video for window in seen),
-            # A donor is shown from its first frame on.
+            # Inserted footage starts at the donor's first frame.
             tuple((lent.start, min(lent.stop, lent.start + len(images))) for lent in clip.donors),
             teacher,
         )
@@ -226,11 +226,11 @@ class ViewMaker:
 
 OnVideo = Callable[[int, int], None]
 
-# Parts of the caches' keys: increment one when the same videos would give other views, or other vectors of a teacher.
+# Parts of the cache keys; increment when the same videos would give different views or different teacher vectors.
 VIEWS_REVISION = 2
 _TEACHER_REVISION = 1
 
-_FRAMES_A_PASS = 64
+_FRAMES_PER_PASS = 64
 
 
 def store_views(
@@ -241,12 +241,12 @@ def store_views(
     most_bytes: int,
     on_video: OnVideo | None = None,
 ) -> dict[int, list[ClipFeatures]]:
-    """Make the weak view and ``maker.settings.views`` strong views of each window, by window number, in memory.
+    """Make the weak view and ``maker.settings.views`` strong views of each window, and return them by window number.
 
-    Footage inserted into a strong view comes from other videos among the windows.
+    Footage inserted into a strong view comes from windows of other videos.
 
     Args:
-        windows: All windows from which to make views.
+        windows: The windows.
         maker: Makes the views.
         cache: Folder for one file per video; None stores nothing.
         most_bytes: Maximum size of all descriptors in bytes.
@@ -263,11 +263,11 @@ def store_views(
     for window in windows:
         by_video[window.video].append(window)
     stored: dict[int, list[ClipFeatures]] = {}
-    held = 0
+    size = 0
     for done, (video, own) in enumerate(by_video.items(), 1):
         path = None if cache is None else cache / run / f"{maker.videos[video].key}.safetensors"
         others = [window for window in windows if window.video != video]
-        tensors = stored_tensors(path, lambda own=own, others=others: _views(own, others, maker))  # type: ignore[misc]
+        tensors = cache_tensors(path, lambda own=own, others=others: _views(own, others, maker))  # type: ignore[misc]
         lengths, counts = tensors["lengths"].tolist(), tensors["counts"].tolist()
         parts = (torch.split(tensors["values"], lengths), torch.split(tensors["sources"], lengths))
         labels: Sequence[torch.Tensor | None] = [None] * len(lengths)
@@ -284,10 +284,10 @@ def store_views(
             )
             for values, sources, seen, label in zip(*parts, torch.split(tensors["seen"], counts), labels, strict=True)
         ]
-        held += sum(view.values.nbytes + (0 if view.teacher is None else view.teacher.nbytes) for view in views)
-        if held > most_bytes:
+        size += sum(view.values.nbytes + (0 if view.teacher is None else view.teacher.nbytes) for view in views)
+        if size > most_bytes:
             raise InvalidArgumentError(
-                f"the descriptors of {done} of {len(by_video)} videos take {held / 2**30:.1f} GiB, more than "
+                f"the descriptors of {done} of {len(by_video)} videos take {size / 2**30:.1f} GiB, more than "
                 "data.memory; raise it, lower data.options.views, or set it to 0"
             )
         count = 1 + maker.settings.views
@@ -305,7 +305,7 @@ def teacher_vectors(
     cache: Path | None,
     on_video: OnVideo | None = None,
 ) -> list[torch.Tensor]:
-    """Unit vectors [T, D] of each video's frames: the means of their regions.
+    """Unit vectors [T, D] of each video's frames, averaged over regions.
 
     Args:
         videos: Frames of the videos.
@@ -317,7 +317,7 @@ def teacher_vectors(
     label = hashlib.sha256(f"{_TEACHER_REVISION} {teacher.fingerprint}".encode()).hexdigest()[:16]
     for done, video in enumerate(videos, 1):
         path = None if cache is None else cache / label / f"{video.key}.safetensors"
-        stored = stored_tensors(path, lambda video=video: {"vectors": _vectors(video, teacher)})  # type: ignore[misc]
+        stored = cache_tensors(path, lambda video=video: {"vectors": _vectors(video, teacher)})  # type: ignore[misc]
         vectors.append(stored["vectors"])
         if on_video is not None:
             on_video(done, len(videos))
@@ -335,7 +335,7 @@ def _views(own: Sequence[Window], others: Sequence[Window], maker: ViewMaker) ->
             edited = maker.edit(window, number, lent, beside=weak)
             weak = weak or edited
             views.append(maker.describe(edited))
-    # The view's own window lends nothing: its frames are the view's sources.
+    # The view's own window has no inserted footage: its frames are the view's sources.
     seen = [
         torch.tensor(
             [
@@ -358,13 +358,13 @@ def _views(own: Sequence[Window], others: Sequence[Window], maker: ViewMaker) ->
 
 def _vectors(video: VideoSquares, teacher: FrameExtractor) -> torch.Tensor:
     parts = []
-    for start in range(0, video.count, _FRAMES_A_PASS):
-        squares = video.read(start, min(video.count, start + _FRAMES_A_PASS))
+    for start in range(0, video.count, _FRAMES_PER_PASS):
+        squares = video.read(start, min(video.count, start + _FRAMES_PER_PASS))
         parts.append(mean_vectors(teacher, np.ascontiguousarray(squares.permute(0, 2, 3, 1).numpy())))
     return torch.cat(parts)
 
 
 def mean_vectors(teacher: FrameExtractor, images: NDArray[np.uint8]) -> torch.Tensor:
-    """Unit vectors [T, D] of images [T, H, W, 3]: the means of their regions."""
+    """Unit vectors [T, D] of images [T, H, W, 3], averaged over regions."""
     features = teacher.extract(Frames(images, np.arange(len(images), dtype=np.float64)))
     return functional.normalize(torch.from_numpy(features.whole).float().mean(1), dim=-1)

@@ -1,13 +1,13 @@
-"""The one definition of collapse: all embeddings at nearly one point, where ranking losses become trivial."""
+"""Detection of collapse: all embeddings at nearly one point, where ranking losses become trivial."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Unit vectors with a mean distance below this are useless, whatever the distance was at the start.
+# Unit vectors with a mean distance below this are useless, regardless of the distance at the start.
 _FLOOR = 0.02
 
-# One batch is noisy: the start is the mean of this many steps, and is compared with a running mean over as many.
+# Number of steps averaged, because the distances of a single batch are noisy.
 _STEPS = 10
 
 
@@ -16,7 +16,7 @@ def collapse_threshold(start: float, share: float) -> float:
 
     Args:
         start: Mean distance before training, in [0, 2].
-        share: Share of ``start`` below which a model has collapsed; 0 uses only the absolute distance (.02).
+        share: Share of ``start`` below which a model has collapsed; with 0, only the absolute threshold 0.02 applies.
     """
     return max(_FLOOR, share * start)
 
@@ -43,13 +43,13 @@ class CollapseWatch:
 
     @property
     def is_collapsed(self) -> bool:
-        """Whether the mean distance is too low at the moment."""
+        """Whether the mean distance is currently below the threshold."""
         if self.seen < _STEPS or self.now is None or self.start is None:
             return False
         return self.now < collapse_threshold(self.start, self.below)
 
     def add(self, distance: float, step: int) -> bool:
-        """Record the distance of a step; return True if this is the first step with a collapse."""
+        """Record the distance of a step; return True at the first step with a collapse."""
         if self.seen < _STEPS:
             self.start = ((self.start or 0.0) * self.seen + distance) / (self.seen + 1)
             self.seen += 1

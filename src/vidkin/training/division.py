@@ -1,4 +1,4 @@
-"""The labeled items of a recipe and their split: the collection's own, a stored one, or a new one."""
+"""The labeled items of a recipe with their split: from the collection, from a file, or newly made."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Division:
     Attributes:
         recipe: The recipe, with every ``auto`` replaced by the value chosen.
         labelled: All items with their splits.
-        is_made: Whether the split was made here and is therefore not part of the collection.
+        is_made: Whether the split was made here rather than read from the collection or a file.
         notes: Choices that differ from the recipe, with their reasons, one sentence each.
     """
 
@@ -41,7 +41,7 @@ class Division:
 
 @check_arguments
 def open_data(recipe: Recipe) -> tuple[LabelledSet, bool]:
-    """Open the labeled set of a recipe with its split, and tell whether the split was made here.
+    """Open the labeled set of a recipe with its split; also return whether the split was made here.
 
     Raises:
         DatasetError: The collection or the split is invalid.
@@ -52,12 +52,12 @@ def open_data(recipe: Recipe) -> tuple[LabelledSet, bool]:
 
 
 def divide_data(recipe: Recipe) -> Division:
-    """Open the labeled items of a recipe, divide them, and settle what the recipe leaves to the data.
+    """Open the labeled items of a recipe, split them, and resolve settings that depend on the data.
 
-    ``data.split_by = "auto"`` makes a split by group if training can draw from it and validation has something to
-    count. If groups are too small for that, it tries, in this order: no validation split, a split by item, no test
-    split; and excerpts of videos if no subcategory has two training videos. For a collection of images, a model of
-    clips becomes a model of images.
+    ``data.split_by = "auto"`` splits by group if training can draw from the split and the validation measure is
+    defined. If groups are too small for that, it tries, in this order: no validation split, a split by item, no test
+    split; and excerpts of videos if no subcategory has two training videos. For a collection of images, a clip model
+    becomes an image model.
 
     Raises:
         DatasetError: The collection or the split is invalid.
@@ -80,12 +80,12 @@ def divide_data(recipe: Recipe) -> Division:
 
 
 def batch_sizes(recipe: Recipe) -> tuple[int, ...]:
-    """Sizes of batches as far as a recipe knows them: a model that classifies has batches of classes and items."""
+    """Batch sizes of the recipe before its data is known; a ``two_head`` model needs batches of classes and items."""
     return recipe.schedule.batch or ((2, 2) if recipe.model.get("kind") == "two_head" else ())
 
 
 def can_measure(measure: Measure, queries: LabelledSet, gallery: LabelledSet) -> bool:
-    """Whether a figure is defined for these queries, and for this gallery if the figure ranks one."""
+    """Whether a figure is defined for these queries and, if it ranks a gallery, for this gallery."""
     labels = [label_table(part) for part in (queries, gallery)]
     points = [torch.zeros(len(part), 1) for part in labels]
     return not math.isnan(measure_one(measure, points[0], labels[0], points[1], labels[1]))
@@ -98,14 +98,14 @@ def _fit_model(recipe: Recipe, labelled: LabelledSet) -> tuple[Recipe, tuple[str
         f"{labelled.name} contains images, so the model has the kind 'image' and not 'clip', which takes videos "
         "(model.kind)"
     )
-    # Settings of clips that images do not have.
+    # Image models have no clip settings.
     model = {name: value for name, value in recipe.model.items() if name not in ("rate", "seconds")}
     data = replace(recipe.data, moving=False)
     return replace(recipe, data=data, model={**model, "kind": "image"}), (note,)
 
 
 def _choose(recipe: Recipe, labelled: LabelledSet, notes: tuple[str, ...]) -> Division:
-    """The first division with the items that the objectives draw and that validation measures."""
+    """The first split that supports the draws of the objectives and the validation measure."""
     first: InvalidArgumentError | None = None
     for candidate in _split_choices(recipe, labelled):
         try:
@@ -117,8 +117,8 @@ def _choose(recipe: Recipe, labelled: LabelledSet, notes: tuple[str, ...]) -> Di
             continue
         if candidate.validation and recipe.validation.every and not _has_measure(recipe, divided):
             continue
-        told = (*notes, *_differences(recipe, candidate))
-        return Division(replace(recipe, data=candidate), divided, is_made=True, notes=told)
+        notes = (*notes, *_differences(recipe, candidate))
+        return Division(replace(recipe, data=candidate), divided, is_made=True, notes=notes)
     assert first is not None
     raise first
 
@@ -148,8 +148,8 @@ def _split(labelled: LabelledSet, data: DataRecipe) -> LabelledSet:
 
 
 def _has_measure(recipe: Recipe, divided: LabelledSet) -> bool:
-    asked = recipe.validation.measure
-    if asked != "auto" or recipe.model.get("kind") == "two_head":
+    requested = recipe.validation.measure
+    if requested != "auto" or recipe.model.get("kind") == "two_head":
         return True  # a measure that was requested is never replaced silently
     train, validation = divided.part("train"), divided.part("validation")
     return any(can_measure(measure, validation, train) for measure in ("qp", "map"))
@@ -175,12 +175,12 @@ def _differences(recipe: Recipe, chosen: DataRecipe) -> Iterator[str]:
 
 
 def _settle_validation(division: Division, original: Recipe) -> Division:
-    """Turn validation off without validation items; otherwise replace ``auto`` by a figure they define."""
+    """Turn validation off if there are no validation items; otherwise replace ``auto`` by a figure they define."""
     labelled, notes, rules = division.labelled, list(division.notes), division.recipe.validation
     has_items = "validation" in labelled.split_counts()
     if rules.every and not has_items and original.data.split_by == "auto":
         cause = (
-            "too few items for a validation split beside the others (data.validation)"
+            "too few items for a validation split (data.validation)"
             if division.is_made and original.data.validation
             else f"{labelled.name} has no validation items"
         )

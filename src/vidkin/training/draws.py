@@ -1,4 +1,4 @@
-"""Draws of items for training steps: online triplets, index streams by labels, and items mined by their embeddings."""
+"""Draws of items for training steps: by labels, by online triplets, or mined by their embeddings."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _TENSOR = "relevance"
 
 RelevanceOfImages = Callable[[str, NDArray[np.uint8], Tensor], Tensor]
 
-"""Relevance [N, N], 0 or more, for the full name, images [N, S, S, 3] and categories [N]."""
+"""Function from the full name, images [N, S, S, 3] and categories [N] to relevance [N, N], 0 or more."""
 
 _RELEVANCES: Registry[RelevanceOfImages] = Registry("relevance", {}, group="vidkin.relevances", researched=True)
 
 
 @dataclass(frozen=True, slots=True)
 class OnlineSettings:
-    """How :class:`vidkin.metric.sampling.OnlineTripletSampler` draws.
+    """Settings of :class:`vidkin.metric.sampling.OnlineTripletSampler`.
 
     Attributes:
-        buffer: Items kept per category.
-        margin: T_r, how much more relevant the positive must be than the negative.
-        in_class: Share of the tries for a negative of the query's own category, in [0, 1].
+        buffer: Number of items kept per category.
+        margin: T_r, the minimum difference in relevance between positive and negative.
+        in_class: Share of the tries that draw the negative from the query's own category, in [0, 1].
 
     Raises:
         InvalidArgumentError: A value is out of range.
@@ -76,13 +76,13 @@ def online_triplets(
     settings: OnlineSettings,
     seed: int = 0,
 ) -> Iterator[Tensor]:
-    """Yield rows [3 * triplets] int64 for each step, member by member: queries, positives, negatives.
+    """Yield rows [3 * triplets] int64 for each step: all queries, then all positives, then all negatives.
 
     The stream passes over all items in random order, repeatedly; each step adds as many items as it draws.
 
     Args:
         labels: [N, 2] int64 (category, subcategory); each category has a buffer.
-        relevance: [N, N] floating point, at least 0; None: the number of levels two items share.
+        relevance: [N, N] floating point, at least 0; None: the number of levels that two items share.
         steps: Number of steps of the run.
         triplets: Number of triplets per step.
         settings: Settings of the sampler.
@@ -112,25 +112,25 @@ def online_triplets(
             triplet = sampler.sample()
             if triplet is None:
                 raise InvalidArgumentError(
-                    f"no triplet of the {len(labels)} training items was accepted; lower the margin of the relevance "
-                    f"(schedule.relevance_margin, {settings.margin}), or use two categories or more"
+                    f"no triplet of the {len(labels)} training items was accepted; lower schedule.relevance_margin "
+                    f"(now {settings.margin}), or use at least two categories"
                 )
             drawn.append(triplet)
         yield torch.tensor(drawn).T.flatten()
 
 
 def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tensor | None:
-    """Read the relevance of a recipe: None for labels, or a matrix [N, N].
+    """Read the relevance named in a recipe: a matrix [N, N], or None for labels.
 
     Args:
-        name: ``labels``, a name of an installed package (entry point group ``vidkin.relevances``, such as
+        name: ``labels``, a name provided by an installed package (entry point group ``vidkin.relevances``, such as
             ``classical:<feature>``), or a safetensors file with ``relevance`` [N, N], 0 or more.
-        images: [N, S, S, 3] uint8 images, for a feature.
+        images: [N, S, S, 3] uint8 images, for relevance by a feature.
         categories: [N] int64.
 
     Raises:
         UnknownExtractorError: No feature has this name.
-        InvalidArgumentError: The file does not fit the items, or a feature is requested but there are no images.
+        InvalidArgumentError: The file does not match the items, or a feature is requested but there are no images.
     """
     if name == LABELS:
         return None
@@ -149,7 +149,7 @@ def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tens
     matrix = tensors.get(_TENSOR)
     size = len(categories)
     if matrix is None or tuple(matrix.shape) != (size, size) or bool((matrix < 0).any()):
-        given = "nothing of that name" if matrix is None else str(list(matrix.shape))
+        given = "no tensor of this name" if matrix is None else str(list(matrix.shape))
         raise InvalidArgumentError(
             f"{name}: relevance must be [{size}, {size}] numbers of at least 0, one row for each training item, got "
             f"{given}"
@@ -158,7 +158,7 @@ def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tens
 
 
 def _scale(labels: Tensor, relevance: Tensor | None) -> float:
-    """The largest factor that keeps acceptance ratios at most 1: least total relevance / largest relevance."""
+    """The largest factor that keeps acceptance ratios at most 1: smallest total relevance / largest relevance."""
     if relevance is None:
         _, position, sizes = torch.unique(labels[:, 0], return_inverse=True, return_counts=True)
         return max(1.0, int((sizes[position] - 1).clamp_min(1).min()) / labels.shape[1])
@@ -166,15 +166,15 @@ def _scale(labels: Tensor, relevance: Tensor | None) -> float:
     same.fill_diagonal_(False)
     inside = torch.where(same, relevance, torch.zeros_like(relevance))
     totals = inside.sum(dim=1)
-    able = totals[totals > 0]
-    return max(1.0, float(able.min() / inside.max())) if len(able) else 1.0
+    positive = totals[totals > 0]
+    return max(1.0, float(positive.min() / inside.max())) if len(positive) else 1.0
 
 
-_MOST_CATEGORIES = 8
+_MAX_CATEGORIES = 8
 
-_MOST_ITEMS = 4
+_MAX_ITEMS = 4
 
-_LISTED = 5
+_MAX_LISTED = 5
 
 
 @check_arguments
@@ -192,19 +192,19 @@ def index_stream(
 ) -> Iterator[Tensor]:
     """Yield indices [N] int64 of the items of each step from ``start`` on.
 
-    The stream is the same whether read at once or in pieces, so that a resumed run continues exactly.
+    The stream does not depend on where it starts, so that a resumed run continues exactly.
 
     Args:
-        draw: ``quadlets``: (q, p, i, n) from the labels, [4 * quadlets], member by member. ``quadruplets_a``:
-            (a, p, n1, n2), n1 an intermediate or a negative at even odds, n2 of a third subcategory;
+        draw: ``quadlets``: (q, p, i, n) by labels, [4 * quadlets], ordered by member. ``quadruplets_a``:
+            (a, p, n1, n2), n1 an intermediate or a negative with equal probability, n2 of a third subcategory;
             ``quadruplets_b``: n1 and n2 of two subcategories of other categories. ``batches``: P categories x S
             subcategories x K items, or P classes x K items. ``online_triplets``: [3 * quadlets],
-            :func:`~vidkin.training.draws.online_triplets`. ``uniform``: any items, as many as ``sizes`` multiply to, or
-            4 * quadlets.
+            :func:`~vidkin.training.draws.online_triplets`. ``uniform``: any items, the product of ``sizes`` in number,
+            or 4 * quadlets.
         labels: [N, 2] int64 (category, subcategory).
         steps: Number of steps of the whole run.
         start: Number of steps already taken.
-        quadlets: Tuples per step.
+        quadlets: Number of tuples per step.
         sizes: (P, S, K) or (P, K) for ``batches``; empty: :func:`balanced_sizes`, or :func:`class_sizes` with one
             level of labels.
         seed: Seed of the draws.
@@ -219,19 +219,19 @@ def index_stream(
         across_and_each = sizes or class_sizes(labels[:, 1], 4 * quadlets)
         # A class with one item has no positive and is left out.
         _, position, counts = torch.unique(labels[:, 1], return_inverse=True, return_counts=True)
-        there, (across, each) = int((counts >= 2).sum()), across_and_each
-        if across > there:
+        usable, (across, each) = int((counts >= 2).sum()), across_and_each
+        if across > usable:
             raise InvalidArgumentError(
-                f"schedule.batch must have at most as many classes as have 2 items, {there}, got {across}; of {there} "
-                f"classes, as large a batch is --set schedule.batch='[{there}, {max(2, across * each // there)}]'"
-                if there > 1
-                else f"schedule.batch needs 2 classes that have 2 items, got {there}; add items"
+                f"schedule.batch must have at most {usable} classes, the number of classes with 2 items, got {across}; "
+                f"for a batch of the same size use --set schedule.batch='[{usable}, {max(2, across * each // usable)}]'"
+                if usable > 1
+                else f"schedule.batch needs at least 2 classes with 2 items, got {usable}; add items"
             )
         positions = (counts[position] >= 2).nonzero().squeeze(1)
         batches = BalancedBatchSampler(labels[positions, 1], sizes=across_and_each, batches=steps, seed=seed)
         return islice((positions[torch.tensor(batch)] for batch in batches), start, None)
     if draw == "batches":
-        # Places of items with a positive and an intermediate; other items would only take up space in a batch.
+        # Only items with a positive and an intermediate; other items would waste space in a batch.
         _, position, counts = torch.unique(labels, dim=0, return_inverse=True, return_counts=True)
         paired = counts[position] >= 2
         subcategories: dict[int, set[int]] = {}
@@ -259,21 +259,21 @@ def index_stream(
 
 
 def has_one_level(labels: Tensor) -> bool:
-    """Whether labels [N, 2] have one level: every category has one subcategory."""
+    """Whether labels [N, 2] have one level, that is, every category has one subcategory."""
     return len(torch.unique(labels, dim=0)) == len(torch.unique(labels[:, 0]))
 
 
 def check_drawable(train: LabelledSet, draws: Sequence[Draw], *, sizes: Sequence[int] = (), copies: int = 1) -> None:
-    """Raise an error that names the labels before any step, if no item can start a draw that needs an order.
+    """Check before the first step that the labels support the draws.
 
     Args:
         train: Training items.
         draws: Draws of the objectives.
-        sizes: Sizes of batches, as in :func:`index_stream`.
+        sizes: Batch sizes, as in :func:`index_stream`.
         copies: Number of items that each item becomes, such as excerpts of a video.
 
     Raises:
-        InvalidArgumentError: No item can; the message says what the training items lack.
+        InvalidArgumentError: No item can be drawn; the message says what the training items lack.
     """
     counts = Counter({
         label: copies * count for label, count in Counter(item.label for item in train.items).items()
@@ -287,13 +287,13 @@ def check_drawable(train: LabelledSet, draws: Sequence[Draw], *, sizes: Sequence
     if of_classes.intersection(draws) and (len(counts) < 2 or max(counts.values()) < 2):
         raise InvalidArgumentError(
             f"training items must have at least 2 classes, one of them with 2 items, got {len(counts)} with at most "
-            f"{max(counts.values())}; add items, or use the objective 'classification' alone"
+            f"{max(counts.values())}; add items, or use only the objective 'classification'"
         )
     if all(draw in ("uniform", *of_classes) for draw in draws):
         return
     if train.has_one_level:
         raise InvalidArgumentError(
-            "quadlets need labels of two levels, category and subcategory, and these have one; use objectives on "
+            "quadlets need labels of two levels, category and subcategory, but these have one; use objectives on "
             "batches such as 'batch_hard' or 'semi_hard', or 'classification'"
         )
     inside: defaultdict[str, list[str]] = defaultdict(list)
@@ -308,33 +308,32 @@ def check_drawable(train: LabelledSet, draws: Sequence[Draw], *, sizes: Sequence
         lacking = ", ".join(
             f"{category!r} has {len(labels)} {'subcategory' if len(labels) == 1 else 'subcategories'} with at most "
             f"{max(counts[name] for name in labels)} training item(s)"
-            for category, labels in sorted(inside.items())[:_LISTED]
+            for category, labels in sorted(inside.items())[:_MAX_LISTED]
         )
         raise InvalidArgumentError(
-            f"none of the {len(train)} training items has both a second item of its subcategory and one of another "
+            f"none of the {len(train)} training items has both a second item of its subcategory and an item of another "
             f"subcategory of its category: {lacking}; add items, make data.test and data.validation smaller, or cut "
             "videos into excerpts (data.excerpts)"
         )
 
 
 def class_sizes(classes: Tensor, items: int) -> tuple[int, int]:
-    """(P, K) for batches of about ``items`` items of classes [N]: up to 8 classes that have two items, K at least 2."""
+    """(P, K) for batches of about ``items`` items of classes [N]: up to 8 classes of two or more items, K at least 2."""
     _, counts = torch.unique(classes, return_counts=True)
-    across = max(1, min(_MOST_CATEGORIES, int((counts >= 2).sum())))
+    across = max(1, min(_MAX_CATEGORIES, int((counts >= 2).sum())))
     return across, max(2, items // across)
 
 
 def balanced_sizes(labels: Tensor, items: int, *, repeat: bool = False) -> tuple[int, int, int]:
-    """(P, S, K): categories, subcategories per category and items per subcategory for batches of about ``items``
-    items.
+    """(P, S, K) for batches of about ``items`` items: categories, subcategories per category, items per subcategory.
 
     Up to 8 categories, up to 4 items of a subcategory, and as many subcategories as fit, at least 2.
 
     Args:
         labels: [N, 2] int64 (category, subcategory).
-        items: Size of a batch; the minimum of two subcategories in each of two categories can exceed it.
-        repeat: Limit K by the median subcategory rather than the smallest, so that items of small ones can be in a
-            batch twice.
+        items: Target size of a batch, which two subcategories in each of two categories can exceed.
+        repeat: Limit K by the median size of the subcategories rather than the smallest; a batch can then contain an
+            item of a small subcategory twice.
 
     Raises:
         InvalidArgumentError: There are no two categories of two subcategories of two items each.
@@ -342,14 +341,14 @@ def balanced_sizes(labels: Tensor, items: int, *, repeat: bool = False) -> tuple
     classes, counts = torch.unique(labels, dim=0, return_counts=True)
     categories, subcategories = torch.unique(classes[:, 0], return_counts=True)
     typical = int(counts.median() if repeat else counts.min()) if len(counts) else 0
-    fewest = int(subcategories.min()) if len(counts) else 0
-    across, each = min(len(categories), _MOST_CATEGORIES), min(_MOST_ITEMS, typical)
-    if across < 2 or fewest < 2 or each < 2:
+    smallest = int(subcategories.min()) if len(counts) else 0
+    across, each = min(len(categories), _MAX_CATEGORIES), min(_MAX_ITEMS, typical)
+    if across < 2 or smallest < 2 or each < 2:
         raise InvalidArgumentError(
             "batches need at least 2 categories of 2 subcategories of 2 items each, got "
-            f"{len(categories)} categories of at least {fewest} subcategories of {typical} items"
+            f"{len(categories)} categories of at least {smallest} subcategories of {typical} items"
         )
-    return across, max(2, min(fewest, items // (across * each))), each
+    return across, max(2, min(smallest, items // (across * each))), each
 
 
 def _second_negatives(quadlets: Quadlets, labels: Tensor, generator: torch.Generator, *, inside: bool) -> Tensor:
@@ -369,12 +368,12 @@ def _second_negatives(quadlets: Quadlets, labels: Tensor, generator: torch.Gener
 
 
 def _differ(labels: Tensor, items: Tensor) -> Tensor:
-    """[B, N] bool, whether each item has another subcategory; equal numbers in two categories differ."""
+    """[B, N] bool, whether each item has a different subcategory; equal numbers in two categories are different."""
     differ: Tensor = (labels != labels[items].unsqueeze(1)).any(dim=2)
     return differ
 
 
-# Most draws of three random batches until one has a triplet.
+# Draws of three random batches before giving up on finding a triplet.
 _TRIES = 10
 
 _CLUSTERS = 3
@@ -387,12 +386,11 @@ Embed = Callable[[Tensor], Tensor]
 
 
 def draw_mined_triplets(classes: Tensor, embed: Embed, *, items: int, generator: torch.Generator) -> Tensor:
-    """Triplets (a, p, n) from three random batches, by algorithm 1 of the two-head classifier: [3 * T], member by
-    member.
+    """Triplets (a, p, n) from three random batches, by algorithm 1 of the two-head classifier: [3 * T], by member.
 
     Args:
         classes: [N] class numbers.
-        embed: The model.
+        embed: Embeds items with the current model.
         items: b, at least 3; at most b // 3 triplets are drawn.
         generator: Source of all random numbers.
 
@@ -404,8 +402,8 @@ def draw_mined_triplets(classes: Tensor, embed: Embed, *, items: int, generator:
         if len(triplets):
             return torch.cat([triplets.query, triplets.positive, triplets.negative])
     raise InvalidArgumentError(
-        f"{_TRIES} draws of {3 * items} items contained no two items of one class and one of another; make "
-        "schedule.batch or schedule.quadlets larger"
+        f"{_TRIES} draws of {3 * items} items contained no two items of one class and an item of another; increase "
+        "schedule.batch or schedule.quadlets"
     )
 
 
@@ -413,7 +411,7 @@ class ClusterDraws(nn.Module):
     """Batches for the magnet loss: a cluster with a high loss and the nearest clusters of other classes.
 
     k-means divides every class into up to 3 clusters and is repeated after every epoch. The state depends on earlier
-    weights and so belongs to the checkpoint, hence a module with buffers.
+    weights and belongs in the checkpoint, so this is a module with buffers.
 
     Args:
         classes: [N] class numbers.
@@ -442,7 +440,7 @@ class ClusterDraws(nn.Module):
         """Indices [M * D] of M clusters with D items each, and the clusters' numbers within their classes.
 
         Args:
-            embed: The model.
+            embed: Embeds items with the current model.
             sizes: (M, D). Items of clusters smaller than D are drawn more than once.
             step: Number of steps taken; every N / (M D) steps the clusters are recomputed.
             generator: Source of all random numbers.
@@ -478,7 +476,7 @@ class ClusterDraws(nn.Module):
         vectors = torch.cat([embed(part) for part in torch.split(every, _CHUNK)]).float().cpu()
         for number in range(self._count):
             mine = (self._classes == number).nonzero().squeeze(1)
-            # Clusters of one item have nothing to be pulled toward.
+            # The loss has nothing to pull together in a cluster of one item.
             count = max(1, min(_CLUSTERS, len(mine) // 2))
             clusters = (
                 clustering.KMeans(count, n_init=1, random_state=seed).fit_predict(vectors[mine].numpy())

@@ -1,4 +1,4 @@
-"""The figures of an embedding: one evaluator for validation, `vidkin evaluate` and the retrieval comparison.
+"""Figures of embeddings, shared by validation, `vidkin evaluate` and the retrieval comparison.
 
 There are two protocols for quadlets. *Test quadlets*, the published protocol: q, p, i and n all come from the query
 split (``qp``, ``tp``, and ``qp_sampled``, ``tp_sampled`` for a random sample). *Gallery quadlets*: q comes from the
@@ -20,7 +20,7 @@ from vidkin.training.recipe import Measure
 SAMPLES = 15_000
 """Number of quadlets drawn for the sampled figures, as in the sources."""
 
-# Level of relevance from which an item is a positive, and name of the measure.
+# Minimum relevance of a positive, and name of the measure.
 _RANKED: dict[str, tuple[int, str]] = {
     "ndcg": (1, "ndcg"),
     "map": (1, "mean_average_precision"),
@@ -33,7 +33,7 @@ _RANKED: dict[str, tuple[int, str]] = {
     "r_precision": (2, "r_precision"),
 }
 RANKED = tuple(_RANKED)
-"""Figures of a gallery ranked for every query."""
+"""Figures computed from a gallery ranked for every query."""
 
 TUPLES = ("qp", "qp_sampled", "tp", "tp_sampled")
 """Figures of test quadlets and of their triplets."""
@@ -53,7 +53,7 @@ def measure_scores(
     Args:
         scores: [Q, G] scores; higher is more similar.
         relevance: [Q, G]: 2 for the same subcategory, 1 for the same category, 0 for neither.
-        valid: [Q, G] bool, pairs that count; None: all.
+        valid: [Q, G] bool, False for pairs to leave out; None: all pairs count.
         names: Figures to compute, from `TUPLES` and `RANKED`.
         samples: Number of quadlets drawn for the sampled figures.
         seed: Seed of the draw.
@@ -95,9 +95,9 @@ def measure_embeddings(
     Args:
         queries: [Q, D] vectors.
         query_labels: [Q, 2] labels (category, subcategory).
-        gallery: [G, D] vectors; None: the queries, none of which ranks itself.
-        gallery_labels: [G, 2] labels; None: those of the queries.
-        ranked: Which figures of `RANKED` to compute; they take most of the time.
+        gallery: [G, D] vectors; None: the queries, each ranked against the others.
+        gallery_labels: [G, 2] labels; None: the labels of the queries.
+        ranked: Figures of `RANKED` to compute; they take most of the time.
         samples: Number of quadlets drawn for the sampled figures.
         seed: Seed of the draw.
 
@@ -105,7 +105,7 @@ def measure_embeddings(
         InvalidArgumentError: Vectors or labels have another shape.
     """
     check_vectors(queries, queries if gallery is None else gallery)
-    among = _among(queries, query_labels)
+    among = _compare_all(queries, query_labels)
     exact = measures.quadlet_precision(*among[:2], valid=among[2])
     assert isinstance(exact, measures.CountedMean)
     figures = {"qp": float(exact), "quadlets": float(exact.count)}
@@ -122,13 +122,13 @@ def measure_embeddings(
 def measure_one(name: Measure, queries: Tensor, query_labels: Tensor, gallery: Tensor, gallery_labels: Tensor) -> float:
     """Compute one figure: ``qp`` and ``tp`` among the queries, all others on the gallery."""
     if name in ("qp", "tp"):
-        return measure_scores(*_among(queries, query_labels), names=[name])[name]
+        return measure_scores(*_compare_all(queries, query_labels), names=[name])[name]
     relevance = measures.graded_relevance(query_labels, gallery_labels)
     return measure_scores(queries @ gallery.T, relevance, names=[name])[name]
 
 
 def _rank_once(scores: Tensor, relevance: Tensor, valid: Tensor | None, names: Sequence[str]) -> dict[str, float]:
-    """Figures of a ranked gallery, which is sorted once for all that have the same positives."""
+    """Figures of a ranked gallery, which is sorted once for all figures with the same positives."""
     figures: dict[str, float] = {}
     finest = max(1, int(relevance.max())) if relevance.numel() else 1
     for level in sorted({_RANKED[name][0] for name in names}):
@@ -142,8 +142,8 @@ def _rank_once(scores: Tensor, relevance: Tensor, valid: Tensor | None, names: S
     return figures
 
 
-def _among(vectors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(scores, relevance, pairs that count) for items compared with each other."""
+def _compare_all(vectors: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(scores, relevance, valid) for items compared with each other."""
     return (
         vectors @ vectors.T,
         measures.graded_relevance(labels, labels),

@@ -1,8 +1,8 @@
-"""The step engine: the one loop behind every training of vidkin.
+"""The training loop shared by all training in vidkin.
 
 Recipes, the retrieval comparison, shot metrics and the networks of the shot detectors supply batches and an objective
-and read the steps. The engine opens no file, knows no recipe and never waits for the device: terms of a step are
-tensors until `read_terms` brings those of several steps to the CPU in one transfer.
+and consume the steps. The engine opens no file, knows no recipe and never waits for the device: the terms of a step
+are tensors until `read_terms` transfers the terms of several steps to the CPU at once.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ B = TypeVar("B")
 
 Objective: TypeAlias = Callable[[M, B], Mapping[str, Tensor]]
 
-"""What a training minimizes: a function from (model, batch) to named scalar terms. ``loss`` is minimized;
-``distance``, the mean distance of pairs of embeddings in [0, 2], is watched for a collapse if present; the others
-are reported."""
+"""Function from (model, batch) to named scalar terms. ``loss`` is minimized; ``distance``, the mean distance of pairs
+of embeddings in [0, 2], is monitored for collapse if present; all other terms are only reported."""
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -64,20 +63,20 @@ def take_steps(
 ) -> Iterator[Step]:
     """Train a model with one optimizer step per batch and yield each step.
 
-    Between two steps the caller may validate, store everything, or stop: nothing is half done at that point, and a
+    Between two steps the caller may validate, store the state, or stop: no step is half done at that point, and a
     batch is taken from ``batches`` only when its step begins. The model is put into training mode before every step;
     its own ``train`` method decides which parts stay in eval mode (a frozen backbone, frozen batch norms).
 
     Args:
         model: The model, trained in place.
         objective: Function to minimize; see :data:`Objective`.
-        optimizer: Optimizer of all trainable parameters. The learning rates of its groups are their full rates.
+        optimizer: Optimizer of all trainable parameters. The schedule scales the learning rates of its groups.
         batches: One batch per step, on the device of the model.
         schedule: Rate and momentum of each step; None: constant.
         clip: Maximum gradient norm; 0 does not clip.
         precision: ``bfloat16`` runs the objective under automatic mixed precision.
-        first: Steps taken by earlier calls; numbering and schedule continue from there.
-        on_gradients: Callback that receives all weights after each backward pass, before their gradients are clipped.
+        first: Number of steps taken by earlier calls; numbering and schedule continue from there.
+        on_gradients: Callback that receives all weights after each backward pass, before clipping.
 
     Yields:
         The steps, numbered from ``first + 1``.
@@ -109,7 +108,7 @@ def take_steps(
 
 
 def read_terms(steps: Sequence[Step]) -> list[dict[str, float]]:
-    """The terms of steps as numbers, with a single transfer from the device."""
+    """The terms of steps as numbers, in a single transfer from the device."""
     if not steps:
         return []
     values = torch.stack([term.double() for step in steps for term in step.terms.values()]).tolist()

@@ -1,4 +1,4 @@
-"""Evaluate a trained encoder: its labeled items, its measures, and reasons why a figure is undefined."""
+"""Evaluation of a trained encoder: its labeled items, its figures, and reasons why a figure is undefined."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def open_evaluation_set(
     options: Mapping[str, Any] | None = None,
     split: PathLike | None = None,
 ) -> LabelledSet:
-    """The labeled items to evaluate a model on, with splits.
+    """Open the labeled items to evaluate a model on, with splits.
 
-    Items of the model's training keep the split of the training, wherever they are now: another split would test on
-    training items. Other items without a split are divided by group, with 30 % for the test, or by item if each
-    subcategory is one group.
+    Items that the model was trained on keep their split from training, even if they were moved: a new split would
+    test on training items. Other items without a split are divided by group, with 30 % for the test, or by item if
+    each subcategory is one group.
 
     Args:
         model: Folder of the model.
         data: Folder or file of the items; None takes the data of the model's recipe.
         reader: Reader of the items; None takes the reader of the recipe, or ``tree``.
-        options: Options of the reader; if empty, those of the recipe.
+        options: Options of the reader; if empty, the options of the recipe.
         split: A stored split to use instead.
 
     Raises:
@@ -59,7 +59,7 @@ def open_evaluation_set(
     if recipe is not None and recipe.kind == "unlabeled":
         recipe = None
     if data is None and recipe is None:
-        raise InvalidArgumentError(f"{model}: has no recipe.toml that names labeled data; name the data as well")
+        raise InvalidArgumentError(f"{model}: has no recipe.toml that names labeled data; specify the data")
     if recipe is not None and data is not None and _resolve(data) != _resolve(recipe.source):
         recipe = None
     source, used, settings = data, reader or "tree", dict(options or {})
@@ -69,17 +69,17 @@ def open_evaluation_set(
         settings = settings or (dict(recipe.options) if used == recipe.reader else {})
     assert source is not None
     labelled = open_labelled(source, reader=used, **settings)
-    stored = split or _split_of_training(folder, recipe, labelled)
+    stored = split or _find_training_split(folder, recipe, labelled)
     if stored:
         return read_split(labelled, stored)
     if "" in labelled.split_counts():
         try:
             divided = make_split(labelled, test=0.3, validation=0.0)
         except InvalidArgumentError:
-            # Every subcategory is one group, such as one recording.
-            _LOG.warning("the data has no split and one group in each subcategory; it is divided by item")
+            # Every subcategory is one group, for example one recording.
+            _LOG.warning("the data has no split and one group per subcategory; dividing it by item")
             return make_split(labelled, by="item", test=0.3, validation=0.0)
-        _LOG.warning("the data has no split; it is divided by group, 30 % for the test")
+        _LOG.warning("the data has no split; dividing it by group, with 30 % for the test")
         return divided
     return labelled
 
@@ -88,12 +88,12 @@ def _resolve(path: PathLike) -> Path:
     return Path(path).expanduser().resolve()
 
 
-def _split_of_training(folder: Path, recipe: DataRecipe | None, labelled: LabelledSet) -> PathLike | None:
-    """The split of the training, if these are its items and they have no split of their own.
+def _find_training_split(folder: Path, recipe: DataRecipe | None, labelled: LabelledSet) -> PathLike | None:
+    """The split used in training, if these are the training items and have no split of their own.
 
     Args:
         folder: Folder of the model.
-        recipe: Recipe of the model, if the items are those it names.
+        recipe: Data of the model's recipe if it names these items, else None.
         labelled: The items.
     """
     if recipe is not None and recipe.split:
@@ -102,23 +102,23 @@ def _split_of_training(folder: Path, recipe: DataRecipe | None, labelled: Labell
     if "train" in labelled.split_counts() or not stored.is_file():
         return None
     if recipe is None:
-        # The same collection, moved or copied, has the same item names.
+        # A moved or copied collection has the same item names; for other items this fails.
         try:
             read_split(labelled, stored)
         except DatasetError:
             return None
-        _LOG.warning("the data has the items of the training; it is divided as in %s", stored)
+        _LOG.warning("the data contains the training items; using the split in %s", stored)
     return stored
 
 
-# These figures need gallery items of the query's category; all other ranked figures need its subcategory.
-_OF_CATEGORIES = ("ndcg", "map", "hap", "asi")
+# Figures that need gallery items of the query's category; all other ranked figures need its subcategory.
+_CATEGORY_FIGURES = ("ndcg", "map", "hap", "asi")
 
 
 def explain_missing(
     figures: Mapping[str, float], queries: Tensor, gallery: Tensor | None, *, names: tuple[str, str]
 ) -> dict[str, str]:
-    """The reason for each figure that is nan, by the figure's name.
+    """Reasons why figures are nan, by the name of the figure.
 
     Args:
         figures: Result of :func:`vidkin.training.measure_embeddings`.
@@ -132,30 +132,30 @@ def explain_missing(
             continue
         if name in ("qp_gallery", "tp_gallery"):
             reasons[name] = (
-                f"no {names[0]} item has {names[1]} items of its subcategory, of another one of its category, and of "
-                "another category"
+                f"no {names[0]} item has {names[1]} items of its subcategory, of another subcategory of its category, "
+                "and of another category"
             )
         elif name in TUPLES:
-            reasons[name] = f"no quadlets among the {len(queries)} {names[0]} items: {_without_quadlets(queries)}"
+            reasons[name] = f"no quadlets among the {len(queries)} {names[0]} items: {_explain_no_quadlets(queries)}"
         else:
-            level = "category" if name in _OF_CATEGORIES else "subcategory"
+            level = "category" if name in _CATEGORY_FIGURES else "subcategory"
             others = "other " if gallery is None else ""
             reasons[name] = f"no {others}{names[1]} item has the {level} of a {names[0]} item"
     return reasons
 
 
-def _without_quadlets(labels: Tensor) -> str:
-    """The first requirement for quadlets that the labels do not meet."""
+def _explain_no_quadlets(labels: Tensor) -> str:
+    """The first requirement of quadlets that the labels do not meet."""
     rows = [(int(category), int(subcategory)) for category, subcategory in labels.tolist()]
     counts = Counter(rows)
     categories = {category for category, _ in rows}
     if len(categories) < 2:
         return "they have one category"
     if max(counts.values()) < 2:
-        return "no subcategory has two of them"
+        return "no subcategory has two items"
     if max(Counter(category for category, _ in counts).values()) < 2:
         return "no category has two subcategories"
-    return "no subcategory with two of them has another subcategory in its category"
+    return "no subcategory with two items has another subcategory in its category"
 
 
 CACHE_FOLDER = "features"
@@ -163,7 +163,7 @@ CACHE_FOLDER = "features"
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation(Result):
-    """Figures in [0, 1], higher is better; nan if the splits do not define a figure, with the reason in ``missing``.
+    """Figures in [0, 1], higher is better; nan for a figure that is undefined, with the reason in ``missing``.
 
     ``qp`` and ``tp`` are computed over *test quadlets*, whose four items all come from the query split, as in the
     paper; ``qp_gallery`` and ``tp_gallery`` over *gallery quadlets*, whose p, i and n come from the gallery split. All
@@ -172,13 +172,13 @@ class Evaluation(Result):
     Attributes:
         data: Name of the collection.
         query_split: Split of the queries.
-        gallery_split: Split to rank.
+        gallery_split: Split of the gallery.
         queries: Q, number of queries.
         gallery: G, number of gallery items.
         qp: Quadlet precision over all quadlets: d(q,p) < d(q,i) < d(q,n).
-        qp_sampled: The same over a random sample of 15,000, as published.
+        qp_sampled: Quadlet precision over a random sample of 15,000 quadlets, as published.
         tp: Triplet precision over all triplets of all quadlets.
-        tp_sampled: The same over the triplets of the sampled quadlets.
+        tp_sampled: Triplet precision over the triplets of the sampled quadlets.
         quadlets: Number of all test quadlets.
         qp_gallery: Quadlet precision over all gallery quadlets; ``qp`` if the splits are the same.
         tp_gallery: Triplet precision over all triplets of gallery quadlets.
@@ -188,10 +188,10 @@ class Evaluation(Result):
         hap: Hierarchical average precision.
         asi: Average set intersection.
         recall_at_1: Share of queries whose first result has their subcategory.
-        recall_at_5: Share of queries with such a result among the first five.
-        recall_at_10: Share of queries with such a result among the first ten.
+        recall_at_5: Share of queries with a result of their subcategory among the first five.
+        recall_at_10: Share of queries with a result of their subcategory among the first ten.
         r_precision: Share of positives among the first R results, where R is the number of positives.
-        missing: Reason why a figure is nan, by name: what the labels of the splits lack.
+        missing: Reasons why figures are nan, by name.
         broken: (file, cause) of items that could not be read.
     """
 
@@ -221,7 +221,7 @@ class Evaluation(Result):
 
     @property
     def primary(self) -> str:
-        """Name of the figure to compare models by, higher is better: ``qp``, or ``map`` if there are no quadlets."""
+        """Name of the figure for comparing models: ``qp``, or ``map`` if there are no quadlets."""
         return "map" if math.isnan(self.qp) else "qp"
 
     @property
@@ -251,17 +251,17 @@ def evaluate(
         labelled: Data with a split; or a folder ``category/subcategory/file``, or None for the data of the model's
             recipe, divided by :func:`open_evaluation_set`.
         query_split: Split of the queries and the quadlets.
-        gallery_split: Split to rank; if it is the same, no item ranks itself.
-        samples: Quadlets of the sampled forms.
-        seed: Seed of their draw.
+        gallery_split: Split of the gallery; if it is the same, no query is ranked against itself.
+        samples: Number of quadlets drawn for the sampled figures.
+        seed: Seed of the draw.
         device: Device of the model.
-        cache: Folder for features of a frozen backbone; None: the folder of the model's training, if any.
+        cache: Folder for features of a frozen backbone; None: the cache of the model's training, if any.
         threads: Number of files decoded at the same time.
         on_item: Callback that receives (items done, total number of items) of both splits together.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: A split is missing, or the model takes another kind of item.
+        InvalidArgumentError: A split is missing, or the model cannot take such items.
         DatasetError: No item can be read.
     """
     if not isinstance(labelled, LabelledSet):
@@ -322,6 +322,6 @@ def embed_set(
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> tuple[Tensor, Inputs]:
-    """Embeddings [N, D] of all items that can be read, and the items with their labels; arguments as in `evaluate`."""
+    """Embed all items that can be read; also return these items with labels. Arguments as in `evaluate`."""
     (prepared,) = prepare_parts(model, [labelled], cache=cache, threads=threads, on_item=on_item)
     return prepared.embed(model, device=model.device), prepared

@@ -1,4 +1,4 @@
-"""Images and video frames as small squares for training without labels; a frame can have a neighbor in time."""
+"""Images and video frames as small squares for training without labels, optionally with neighboring frames."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class ImageSettings:
     """How images become squares.
 
     Attributes:
-        side: Side of the squares in pixels. The whole image is squeezed into the square, as views of frames are.
+        side: Side of the squares in pixels. The whole image is squeezed into the square, like views of frames.
         frames_per_video: Number of frames taken from each video, evenly spaced over its length.
-        neighbor_seconds: The edited view of a frame of a video shows another frame of the video, up to this many
-            seconds earlier or later; 0 makes both views from the same frame. Images are edited themselves.
+        neighbor_seconds: The edited view of a video frame is made from another frame of the video, up to this many
+            seconds earlier or later; 0 makes both views from the same frame. Images have no neighbors.
     """
 
     side: int = 96
@@ -59,17 +59,15 @@ class ImageSettings:
         if self.side < 1 or self.frames_per_video < 1:
             raise InvalidArgumentError(f"side and frames_per_video must be at least 1, got {self}")
         if not 0 <= self.neighbor_seconds < math.inf:
-            raise InvalidArgumentError(
-                f"neighbor_seconds must be a number of seconds from 0 on, got {self.neighbor_seconds}"
-            )
+            raise InvalidArgumentError(f"neighbor_seconds must be a number of at least 0, got {self.neighbor_seconds}")
 
 
 def read_squares(path: Path, settings: ImageSettings) -> list[tuple[Square, Square | None]]:
-    """The square of an image, or the squares of frames from the middles of equal parts of a video.
+    """Read the square of an image, or the squares of frames from the middles of equal parts of a video.
 
-    Each comes with its neighbor: a frame drawn among all others of the video up to ``neighbor_seconds`` before or
-    after, by their timestamps. The draw depends only on the file's name and the place of the frame. None: there is no
-    such frame, or it cannot be read.
+    Each square comes with its neighbor: a frame drawn from all other frames of the video with timestamps up to
+    ``neighbor_seconds`` before or after. The draw depends only on the file name and the position of the frame. The
+    neighbor is None if there is no such frame or it cannot be read.
     """
     side = settings.side
     if path.suffix.lower() in VIDEO_EXTENSIONS:
@@ -88,7 +86,7 @@ def read_squares(path: Path, settings: ImageSettings) -> list[tuple[Square, Squa
             for position, (square, time) in enumerate(zip(squares, times, strict=True))
         ]
     with warnings.catch_warnings(action="ignore"), open_regular_file(path) as file, Image.open(file) as image:
-        # JPEG can be decoded at a fraction of its size; twice the side is decoded for a good reduction.
+        # Decodes JPEG at a fraction of its size; twice the side is enough for a good reduction.
         image.draft("RGB", (2 * side, 2 * side))
         return [(to_square(ImageOps.exif_transpose(image).convert("RGB"), side), None)]
 
@@ -104,18 +102,18 @@ def _read_neighbor(path: Path, time: float, random: np.random.Generator, setting
             end=latest(time + settings.neighbor_seconds),
             short_side=2 * settings.side,
             threads=1,
-            # Reading the frames themselves reported it.
+            # Already reported when the frames themselves were read.
             on_damage=lambda _: None,
         ):
             for image, other in zip(frames.images, frames.timestamps.tolist(), strict=True):
                 if is_same_time(other, time):
                     continue
-                # Each of n frames remains with probability 1 / n, without knowing n before.
+                # Reservoir sampling: each of n frames is kept with probability 1 / n, without knowing n in advance.
                 others += 1
                 if random.integers(others) == 0:
                     neighbor = image
     except (MediaError, OSError):
-        # The frame itself was read, and is worth keeping without a neighbor.
+        # The frame itself could be read, so it is kept without a neighbor.
         return None
     return None if neighbor is None else to_square(Image.fromarray(neighbor), settings.side)
 
@@ -128,14 +126,14 @@ def to_square(image: Image.Image, side: int) -> Square:
 @check_constructor
 @dataclass(frozen=True, eq=False)
 class FrameNeighbors:
-    """The neighbors of M of N images; photographs have none, and take no memory.
+    """Neighbors of M of N images; images without a neighbor take no memory.
 
     Attributes:
         squares: [M, 3, side, side] uint8 RGB.
-        positions: [N] int64, the position of each image's neighbor in ``squares``; -1 for an image without.
+        positions: [N] int64, the position of each image's neighbor in ``squares``; -1 for an image without a neighbor.
 
     Raises:
-        InvalidArgumentError: A place is not in ``squares``.
+        InvalidArgumentError: A position is not in ``squares``.
     """
 
     squares: Tensor
@@ -144,18 +142,18 @@ class FrameNeighbors:
     def __post_init__(self) -> None:
         if bool((self.positions >= len(self.squares)).any() or (self.positions < -1).any()):
             raise InvalidArgumentError(
-                f"places must be -1 or below {len(self.squares)}, the number of neighbors, "
+                f"positions must be -1 or below {len(self.squares)}, the number of neighbors, "
                 f"got {self.positions.min()} to {self.positions.max()}"
             )
 
     def of(self, images: Tensor, indices: Tensor) -> Tensor:
-        """The neighbors [n, 3, side, side] of the images with these indices; an image without one is its own."""
+        """Neighbors [n, 3, side, side] of the images with these indices; an image without a neighbor is its own."""
         chosen, positions = images[indices], self.positions[indices]
         chosen[positions >= 0] = self.squares[positions[positions >= 0]]
         return chosen
 
     def select(self, indices: Tensor) -> FrameNeighbors:
-        """The neighbors of the images with these indices, in the given order."""
+        """Neighbors of the images with these indices, in the given order."""
         positions = self.positions[indices]
         squares = self.squares[positions[positions >= 0]]
         positions[positions >= 0] = torch.arange(len(squares))
@@ -166,7 +164,7 @@ _log = logging.getLogger(__name__)
 
 OnFile = Callable[[int, int], None]
 
-# Part of the cache's key: increment it when the same files would give different squares.
+# Part of the cache key; increment it when the same files would give different squares.
 _REVISION = 1
 
 
@@ -180,19 +178,19 @@ class BrokenImage:
 
 @check_constructor
 class ImageSet(Dataset[torch.Tensor]):
-    """Squares [N, 3, side, side] uint8, each with its scene, and perhaps a neighbor: the same scene a moment later.
+    """Squares [N, 3, side, side] uint8, each with its scene and optionally a neighboring frame of the same video.
 
     Attributes:
         images: [N, 3, side, side] uint8 RGB.
-        groups: [N] int64: images of one folder have the same number, and so do frames of one video.
+        groups: [N] int64; images of one folder have the same number, and so do frames of one video.
         group_names: Folder or video of each group, beginning with the name of the given folder.
-        sources: [N] int64, the folder each square comes from.
-        source_names: The last two parts of those folders' paths, such as ``flowers/train``.
+        sources: [N] int64, the given folder of each square.
+        source_names: The last two parts of the given folders' paths, such as ``flowers/train``.
         broken: Files that could not be read.
-        neighbors: Neighbors of frames of videos; None: no image has one.
+        neighbors: Neighbors of video frames; None if no image has one.
 
     Raises:
-        InvalidArgumentError: The tensors do not fit together.
+        InvalidArgumentError: The shapes of the tensors do not match.
     """
 
     def __init__(
@@ -216,8 +214,8 @@ class ImageSet(Dataset[torch.Tensor]):
             neighbors.positions.shape != images.shape[:1] or neighbors.squares.shape[1:] != images.shape[1:]
         ):
             raise InvalidArgumentError(
-                f"neighbors must be those of {len(images)} images {list(images.shape[1:])}, "
-                f"got those of {len(neighbors.positions)} images {list(neighbors.squares.shape[1:])}"
+                f"neighbors must be for {len(images)} images {list(images.shape[1:])}, "
+                f"got neighbors for {len(neighbors.positions)} images {list(neighbors.squares.shape[1:])}"
             )
         self.images = images
         self.groups = groups
@@ -234,7 +232,7 @@ class ImageSet(Dataset[torch.Tensor]):
         return self.images[index]
 
     def counts(self) -> dict[str, int]:
-        """Number of images from each folder, for a model's provenance; their neighbors are not counted."""
+        """Number of images from each folder, recorded as a model's provenance; neighbors are not counted."""
         sizes = torch.bincount(self.sources, minlength=len(self.source_names)).tolist()
         counts: dict[str, int] = {}
         for name, size in zip(self.source_names, sizes, strict=True):
@@ -242,7 +240,7 @@ class ImageSet(Dataset[torch.Tensor]):
         return counts
 
     def select(self, indices: torch.Tensor) -> ImageSet:
-        """The squares with these indices, in the given order, for a curve over the number of images."""
+        """The squares with these indices, in the given order."""
         return ImageSet(
             self.images[indices],
             self.groups[indices],
@@ -272,7 +270,7 @@ class ImageSet(Dataset[torch.Tensor]):
         """Load a set written by `save`.
 
         Raises:
-            DatasetError: The file cannot be read, or was made from other files (``key``).
+            DatasetError: The file cannot be read, or has another key.
         """
         try:
             check_regular_file(path)
@@ -300,14 +298,14 @@ def read_images(
 ) -> ImageSet:
     """Read every image and some frames of every video below the folders, in a fixed order.
 
-    Images are turned upright according to their EXIF data. A file that cannot be read is not an error but listed in
-    the result's ``broken``.
+    Images are rotated according to their EXIF data. A file that cannot be read is not an error but listed in
+    ``broken`` of the result.
 
     Args:
         folders: Folders or single files.
-        settings: Side of the squares, frames per video, and how far their neighbors are.
-        cache: A file that stores the squares. It is used as long as the files (name, size, time) and settings are the
-            same, and rewritten when they change.
+        settings: Side of the squares, frames per video, and distance of their neighbors.
+        cache: A file that stores the squares. It is used as long as the files (name, size, time) and settings are
+            unchanged, and rewritten otherwise.
         on_file: Callback that receives (files done, total number of files) after each file.
 
     Raises:
@@ -316,11 +314,12 @@ def read_images(
     settings = settings or ImageSettings()
     roots = [Path(folder) for folder in folders]
     files = find_media(roots)
-    # Changes whenever a file or a setting does; caches without neighbors keep the key they had before there were any.
-    counting = asdict(settings)
+    # The key changes with every file and setting. Without neighbors their setting is left out, so that caches from
+    # before neighbors existed remain valid.
+    values = asdict(settings)
     if not settings.neighbor_seconds:
-        del counting["neighbor_seconds"]
-    entries: list[Any] = [_REVISION, counting]
+        del values["neighbor_seconds"]
+    entries: list[Any] = [_REVISION, values]
     for file in files:
         state = file.path.stat()
         entries.append([str(file.path), file.group, file.source, state.st_size, state.st_mtime_ns])
@@ -329,7 +328,7 @@ def read_images(
         try:
             return ImageSet.load(cache, key)
         except DatasetError as error:
-            # Another collection, other settings or a damaged file: the cached images can be read again.
+            # A cache of other files or settings, or a damaged cache, is not an error: the images can be read again.
             _log.warning("reading all images again: %s", error)
     images = _read_all(files, roots, settings, on_file)
     if cache is not None:
@@ -339,7 +338,7 @@ def read_images(
 
 @dataclass(frozen=True, slots=True)
 class MediaFile:
-    """An image or video, its group, and the folder it is in."""
+    """An image or video with its group and the number of the given folder it is in."""
 
     path: Path
     group: str
@@ -374,7 +373,7 @@ def _read_all(
         if on_file is not None:
             on_file(done, len(files))
     if not squares:
-        raise DatasetError(f"no image could be read: {len(files)} files found, {len(broken)} of them broken")
+        raise DatasetError(f"no image could be read: found {len(files)} files, {len(broken)} of them broken")
     return ImageSet(
         _stack(squares),
         torch.tensor(groups),
@@ -391,7 +390,7 @@ def _stack(squares: Sequence[Square]) -> torch.Tensor:
 
 
 def find_media(roots: Iterable[Path]) -> list[MediaFile]:
-    """All images and videos below the folders, in the order of the folders and then of names.
+    """Find all images and videos below the folders, ordered by folder and then by name.
 
     Raises:
         DatasetError: A folder does not exist.

@@ -1,4 +1,4 @@
-"""Labeled items as inputs of an encoder: read, cut to clips, changed at random, or stored as backbone features."""
+"""Labeled items as encoder inputs: reading, clips, augmentation, and cached backbone features."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ from vidkin.models.weights import add_weights
 
 
 def read_input(item: LabelledItem, kind: str, config: EncoderConfig) -> tuple[NDArray[np.uint8], int]:
-    """(frames [T, S, S, 3], number of real frames); missing frames repeat the last; an image is [S, S, 3].
+    """Read the input of an item: (frames [T, S, S, 3] or image [S, S, 3], number of real frames).
+
+    Missing frames repeat the last frame.
 
     Raises:
         MediaError: The file cannot be read.
@@ -58,7 +60,7 @@ def read_input(item: LabelledItem, kind: str, config: EncoderConfig) -> tuple[ND
 def read_frames_at_rate(
     item: LabelledItem, kind: str, config: EncoderConfig, *, most: int | None = None
 ) -> NDArray[np.uint8]:
-    """Frames [T, S, S, 3] of an item at ``config.rate``, from its start to its end, or the first ``most`` of them.
+    """Frames [T, S, S, 3] of an item at ``config.rate``, from its start to its end, but at most ``most``.
 
     Raises:
         MediaError: The file cannot be read.
@@ -69,7 +71,7 @@ def read_frames_at_rate(
 def read_inputs(
     labelled: LabelledSet, config: EncoderConfig, *, threads: int, whole: bool = False
 ) -> Iterator[tuple[NDArray[np.uint8], int] | MediaError]:
-    """Yield the result of :func:`read_input`, or the error it raised, for every item in order.
+    """Yield for every item, in order, the result of :func:`read_input` or the error it raised.
 
     With ``whole``, the result is all frames of the item at the rate, and their number.
     """
@@ -92,7 +94,7 @@ def read_inputs(
     if threads == 1:
         yield from map(read, labelled.items)
         return
-    # In pieces, because a pool that gets all items at once would hold the frames of all in memory.
+    # In pieces, because a pool given all items at once would hold the frames of all items in memory.
     with ThreadPoolExecutor(max_workers=threads) as pool:
         for start in range(0, len(labelled), 4 * threads):
             yield from pool.map(read, labelled.items[start : start + 4 * threads])
@@ -100,16 +102,16 @@ def read_inputs(
 
 @dataclass(frozen=True, eq=False)
 class MovingClips:
-    """Items as all their frames at a rate, from which a clip takes ``config.frames`` consecutive ones.
+    """All frames of each item at a fixed rate; a clip takes ``config.frames`` consecutive frames of an item.
 
-    N items, R kept frames, F length of a frame's features, S pixels per side, W frames per clip.
+    N items, R frames in memory, F length of a frame's features, S pixels per side, W frames per clip.
 
     Attributes:
-        labelled: The items, in the order of the numbers.
+        labelled: The items.
         config: Configuration with ``frames`` and ``rate``.
-        frames: [R, F] float32 features or [R, S, S, 3] uint8 images of the kept items, one after another.
-        first: [N] int64 row of each item's first frame; -1: not kept, so decoded again whenever it is drawn.
-        lengths: [N] int64 number of frames of each item.
+        frames: [R, F] float32 features or [R, S, S, 3] uint8 images of the items in memory, one after another.
+        first: [N] int64, row of each item's first frame; -1 for an item that is decoded again whenever it is drawn.
+        lengths: [N] int64, number of frames of each item.
         describe: Function from images [T, S, S, 3] uint8 to the content of ``frames``: features, or the images
             themselves.
     """
@@ -122,30 +124,30 @@ class MovingClips:
     describe: Callable[[Tensor], Tensor]
 
     def cut(self, indices: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Clips [B, W, ...] of some items, and the number of real frames of each [B]; the last frame is repeated.
+        """Clips [B, W, ...] of items, and their numbers of real frames [B]; short items repeat their last frame.
 
         Args:
             indices: [B] int64.
-            generator: Source of the random start of each clip, uniform among all positions that leave room for it;
-                None: the start of the item.
+            generator: Source of random start positions, uniform among all positions where the clip fits; None: clips
+                begin at the start of the item.
 
         Raises:
-            MediaError: An item that is not kept can no longer be read.
+            MediaError: An item that is not in memory can no longer be read.
         """
         window = self.config.frames
         starts = torch.zeros(len(indices), dtype=torch.int64)
         if generator is not None:
             positions = (self.lengths[indices] - window).clamp(min=0) + 1
-            # One number per item whatever its length, so that the draws do not depend on what is kept.
+            # One random number per item, so that the draws do not depend on which items are in memory.
             starts = (torch.rand(len(indices), generator=generator, dtype=torch.float64) * positions).long()
         clips = []
-        for place, start in zip(indices.tolist(), starts.tolist(), strict=True):
-            end, first = min(start + window, int(self.lengths[place])), int(self.first[place])
+        for index, start in zip(indices.tolist(), starts.tolist(), strict=True):
+            end, first = min(start + window, int(self.lengths[index])), int(self.first[index])
             if first >= 0:
                 rows = self.frames[first + start : first + end]
             else:
-                # From the item's start, because a decoder that begins later can get other frames.
-                item = self.labelled.items[place]
+                # Read from the item's start, because seeking could give different frames.
+                item = self.labelled.items[index]
                 images = read_frames_at_rate(item, self.labelled.kind, self.config, most=end)
                 rows = self.describe(torch.from_numpy(images[start:end]))
             missing = window - len(rows)
@@ -153,19 +155,20 @@ class MovingClips:
         return torch.stack(clips), self.lengths[indices].clamp(max=window)
 
 
-# Least side of a crop, as a share of the image's side.
-_SMALLEST_CROP = 0.7
+# Minimum side of a crop as a share of the image's side.
+_MIN_CROP = 0.7
 
-_COLOR = 0.3
+# Maximum relative change of brightness, contrast and saturation.
+_MAX_COLOR_CHANGE = 0.3
 
 
 def augment(clips: Tensor, names: Sequence[str], generator: torch.Generator) -> Tensor:
-    """Clips or images [N, (T,) 3, S, S] from 0 to 1, each changed at random.
+    """Apply random changes to clips or images [N, (T,) 3, S, S] with values from 0 to 1.
 
     Args:
         clips: Clips or images on the CPU.
-        names: Changes to apply. ``flip``: half of the items on average are flipped left to right. ``crop``: a square
-            of 70 to 100 % of the side, resized to S. ``color``: brightness, contrast and saturation times .7 to 1.3.
+        names: Changes to apply. ``flip``: mirrors each item with probability 1/2. ``crop``: a square of 70 to 100 % of
+            the side, resized to S. ``color``: brightness, contrast and saturation, each multiplied by 0.7 to 1.3.
         generator: Source of all random numbers.
     """
     shape = clips.shape
@@ -175,7 +178,7 @@ def augment(clips: Tensor, names: Sequence[str], generator: torch.Generator) -> 
         frames = torch.where(mirrored[:, None, None, None, None], frames.flip(-1), frames)
     if "crop" in names:
         side = frames.shape[-1]
-        sizes = torch.rand(len(frames), generator=generator) * (1 - _SMALLEST_CROP) + _SMALLEST_CROP
+        sizes = torch.rand(len(frames), generator=generator) * (1 - _MIN_CROP) + _MIN_CROP
         positions = torch.rand(len(frames), 2, generator=generator)
         parts = []
         for clip, size, (x, y) in zip(frames, sizes.tolist(), positions.tolist(), strict=True):
@@ -185,7 +188,7 @@ def augment(clips: Tensor, names: Sequence[str], generator: torch.Generator) -> 
             parts.append(functional.interpolate(window, (side, side), mode="bilinear", align_corners=False))
         frames = torch.stack(parts)
     if "color" in names:
-        factors = 1 + _COLOR * (2 * torch.rand(len(frames), 3, generator=generator) - 1)
+        factors = 1 + _MAX_COLOR_CHANGE * (2 * torch.rand(len(frames), 3, generator=generator) - 1)
         brightness, contrast, saturation = (part[:, None, None, None, None] for part in factors.unbind(1))
         changed = frames * brightness
         middle = changed.mean(dim=(1, 2, 3, 4), keepdim=True)
@@ -202,15 +205,15 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemRows:
-    """Items of a set that could be read, one row each.
+    """The readable items of a set, one row each.
 
     Attributes:
-        values: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None: not kept. For whole
-            items [R, F] or [R, S, S, 3], all frames of the kept items, one item after another.
-        lengths: [N] frames of each item.
+        values: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None if they do not fit into
+            memory. For whole items [R, F] or [R, S, S, 3], all frames of the items in memory, one after another.
+        lengths: [N] number of frames of each item.
         positions: [N] position of each row's item in the set; unreadable items have no row.
-        broken: Reasons why the other items cannot be read.
-        kept: [N] bool, which whole items are among the values; None: all.
+        broken: Errors of the items that cannot be read.
+        kept: [N] bool, whether the values include each whole item; None: all items.
     """
 
     values: Tensor | None
@@ -221,14 +224,14 @@ class ItemRows:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every item that could be read is among the values."""
+        """Whether the values include every readable item."""
         return self.values is not None and (self.kept is None or bool(self.kept.all()))
 
 
 def feature_key(model: Encoder, labelled: LabelledSet, *, whole: bool = False) -> str:
-    """A name for everything the features depend on: the backbone with its weights, its input, the files.
+    """Hash of everything the features depend on: the backbone with its weights, its input settings, and the files.
 
-    With ``whole``, the features of all frames of the items rather than of clips.
+    With ``whole``, the key is for features of whole items rather than clips.
     """
     config = model.config
     digest = hashlib.sha256(f"{_VERSION} {labelled.kind}{' whole' if whole else ''}".encode())
@@ -276,18 +279,18 @@ def load_features(path: Path) -> ItemRows | None:
             features, lengths, positions = (file.get_tensor(name) for name in ("features", "lengths", "kept"))
             broken = [MediaError(*pair) for pair in parse_json((file.metadata() or {})["broken"])]
     except (OSError, SafetensorError, KeyError, ValueError) as error:
-        logger.warning("%s is damaged, features are computed again: %s", path, error)
+        logger.warning("%s is damaged; computing the features again: %s", path, error)
         return None
     return ItemRows(features, lengths.to(torch.int64), positions, tuple(broken))
 
 
 OnItem = Callable[[int, int], None]
 
-"""Callback that receives (items done, total number of items); it can raise to stop."""
+"""Callback that receives (items done, total number of items); it can raise an exception to stop."""
 
-MOST_BYTES = 4 * 2**30
+MAX_BYTES = 4 * 2**30
 
-"""Total size of the frames decoded once and kept; other frames are decoded whenever they are drawn."""
+"""Maximum total size of the frames kept in memory; other frames are decoded again whenever they are drawn."""
 
 _CHUNK = 32
 
@@ -299,19 +302,19 @@ def broken_files(parts: Iterable[Inputs]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Items of a labeled set, ready to draw.
+    """Items of a labeled set, ready to be drawn.
 
     N items, T frames of the longest item, F length of a frame's features, S pixels per side.
 
     Attributes:
         labelled: The items that could be read, in the order of the rows.
         labels: [N, 2] int64 (category, subcategory).
-        broken: Reasons why the other items could not be read.
-        stored: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None: too large to keep.
-        lengths: [N] frames of each item; None if all are full.
-        are_features: Whether ``stored`` are features.
-        config: Configuration of the encoder that uses them.
-        augmentation: Random changes applied to images taken for training.
+        broken: Errors of the items that could not be read.
+        stored: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None if too large for memory.
+        lengths: [N] number of frames of each item; None if all are full.
+        are_features: Whether ``stored`` holds features.
+        config: Configuration of the encoder.
+        augmentation: Random changes applied to images in training.
         moving: Whole items from which training takes clips at random positions; ``stored`` is then None.
     """
 
@@ -331,13 +334,13 @@ class Inputs:
     def take(
         self, indices: Tensor, *, device: torch.device, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Inputs of some items and their lengths, on a device.
+        """Inputs of items and their lengths, on a device.
 
         Args:
             indices: [B] int64.
             device: Device of the result.
-            generator: Source of random numbers for the positions of moving clips and for the augmentation; None takes
-                every clip at the start of its item, and changes nothing.
+            generator: Source of random numbers for the positions of moving clips and for augmentation; None takes
+                every clip from the start of its item, without augmentation.
         """
         lengths = None if self.lengths is None else self.lengths[indices]
         if self.moving is not None:
@@ -355,18 +358,18 @@ class Inputs:
         return inputs.to(device), None if lengths is None else lengths.to(device)
 
     def embed(self, model: Encoder, *, device: torch.device, chunk: int = _CHUNK, only: Tensor | None = None) -> Tensor:
-        """Embeddings [N, D] on the CPU, computed by the model in eval mode; its mode is restored afterwards.
+        """Embeddings [N, D] on the CPU, computed by the model in eval mode; its mode is restored afterward.
 
         Args:
             model: The model that computes embeddings.
             device: Device of the model.
             chunk: Number of items per pass.
-            only: [M] numbers of the items to embed; None takes all.
+            only: [M] indices of the items to embed; None embeds all items.
         """
         parts = []
         with evaluation_mode(model):
             for indices in torch.split(torch.arange(len(self)) if only is None else only, chunk):
-                # Only what has a backbone has features.
+                # Items are features only if the model has a backbone, so the cast is safe.
                 embed = cast(BackboneEncoder, model).head if self.are_features else model.embed
                 parts.append(embed(*self.take(indices, device=device)).float().cpu())
         return torch.cat(parts)
@@ -387,7 +390,7 @@ def label_table(labelled: LabelledSet, *, names: LabelNames | None = None) -> Te
 
     Args:
         labelled: The items.
-        names: Names for the label numbers; None: those of the set.
+        names: Names for the label numbers; None: the names in the set.
     """
     return torch.stack([torch.from_numpy(level) for level in labelled.labels(names=names)], dim=1)
 
@@ -399,13 +402,14 @@ def prepare_parts(
     cache: PathLike | None = None,
     augmentation: Sequence[str] = (),
     moving: bool = False,
-    most_bytes: int = MOST_BYTES,
+    most_bytes: int = MAX_BYTES,
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> list[Inputs]:
-    """:func:`prepare_inputs` for several sets with a common item count; features are kept if the backbone is frozen.
+    """Call :func:`prepare_inputs` for several sets, with one progress count for all of them.
 
-    ``augmentation`` and ``moving`` apply to the first set, the training items; augmentation needs them as images.
+    If the backbone is frozen, its features are kept instead of images, except with augmentation, which needs images.
+    ``augmentation`` and ``moving`` apply only to the first set, the training items.
     """
     total, before = sum(len(part) for part in parts), 0
     prepared: list[Inputs] = []
@@ -442,7 +446,7 @@ def prepare_inputs(
     cache: PathLike | None = None,
     augmentation: Sequence[str] = (),
     moving: bool = False,
-    most_bytes: int = MOST_BYTES,
+    most_bytes: int = MAX_BYTES,
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> Inputs:
@@ -451,12 +455,12 @@ def prepare_inputs(
     Args:
         model: The model whose configuration describes the input and whose backbone computes the features.
         labelled: The items.
-        names: Names for the label numbers; None: those of the set.
-        features: Keep features of the backbone, which must then not change, instead of images.
+        names: Names for the label numbers; None: the names in the set.
+        features: Keep features of the backbone, which must not change later, instead of images.
         cache: Folder for stored features; None: in memory only.
         augmentation: Random changes, see :class:`vidkin.training.DataRecipe`; only for images.
-        moving: Keep whole items at the rate of the configuration, from which training takes clips at random positions.
-        most_bytes: Total size in bytes of the frames to keep; others are decoded again whenever they are drawn.
+        moving: Keep whole items at the rate of the configuration; training takes clips at random positions.
+        most_bytes: Maximum size in bytes of the frames in memory; others are decoded again whenever they are drawn.
         threads: Number of files decoded at the same time.
         on_item: Callback after each item.
 
@@ -470,9 +474,9 @@ def prepare_inputs(
             f"{labelled.name} contains images, but a model of kind {config.kind!r} takes clips; use kind 'image'"
         )
     if features and not config.has_fixed_features:
-        raise InvalidArgumentError(f"a model of kind {config.kind!r} has no features that could be cached")
+        raise InvalidArgumentError(f"a model of kind {config.kind!r} has no features to cache")
     if moving and not (config.takes_clips and config.rate is not None):
-        raise InvalidArgumentError("moving clips need a model that takes clips, with a rate in frames a second")
+        raise InvalidArgumentError("moving clips need a model that takes clips, with a rate in frames per second")
     path = None
     if features and cache is not None:
         path = Path(cache) / f"{feature_key(model, labelled, whole=moving)}.safetensors"
@@ -522,7 +526,7 @@ def _read_all(
     moving: bool,
     most_bytes: int,
 ) -> ItemRows:
-    """Read every item once; keep as many whole items as fit into memory, but either all clips or none."""
+    """Read every item once; keep the whole items that fit into memory, but clips only if all of them fit."""
     config = model.config
     size = len(labelled) * config.size**2 * 3 * (config.frames if config.takes_clips else 1)
     positions: list[int] = []
@@ -545,19 +549,19 @@ def _read_all(
                 rows.append(row)
                 left -= row.nbytes
             elif moving and not rows:
-                rows.append(row[:0])  # the shape, for a collection of which nothing is kept
+                rows.append(row[:0])  # defines the shape if no item fits into memory
         if on_item is not None:
             on_item(position + 1, len(labelled))
     if not positions:
         raise DatasetError(
-            f"none of the {len(labelled)} items of {labelled.name} can be read; the first: {broken[0]}"
+            f"none of the {len(labelled)} items of {labelled.name} can be read; first error: {broken[0]}"
             if broken
             else f"{labelled.name} has no items"
         )
     values = (torch.cat(rows) if moving else torch.stack(rows)) if rows else None
     if moving and not all(kept):
         logger.warning(
-            "%d of the %d items of %s do not fit into %.1f GiB and are decoded again whenever they are drawn",
+            "%d of the %d items of %s do not fit into %.1f GiB and will be decoded again whenever they are drawn",
             kept.count(False),
             len(kept),
             labelled.name,
@@ -573,8 +577,10 @@ def _read_all(
 
 
 def _backbone_features(model: Encoder, images: Tensor) -> Tensor:
-    """Features [T, F] float32 of [T, S, S, 3] uint8, or [F] of [S, S, 3]; one item at a time, so that numbers are the
-    same."""
+    """Backbone features [T, F] float32 of frames [T, S, S, 3] uint8, or [F] of an image [S, S, 3].
+
+    One item per call, because the batch size would change the last digits.
+    """
     frames = images if images.ndim == 4 else images.unsqueeze(0)
     inputs = (frames.movedim(-1, -3).float() / 255).to(model.device)
     with evaluation_mode(model.get_submodule("backbone")):

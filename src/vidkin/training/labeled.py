@@ -37,9 +37,9 @@ class LabeledData:
         validation: Validation items; None without validation.
         schedule: Sizes and seed of the draws.
         device: Device of the batches.
-        model: Model used by draws that depend on embeddings (``mined``, ``clusters``); None: there are no such draws.
-        clusters: State of the draw ``clusters``, part of a checkpoint; None: it is not used.
-        relevance: [N, N] relevance of the training items, for triplets drawn online; None: by labels.
+        model: Model for draws that depend on embeddings (``mined``, ``clusters``); None if there are no such draws.
+        clusters: State of the draw ``clusters``, stored in checkpoints; None if it is not used.
+        relevance: [N, N] relevance of the training items for online triplets; None: by labels.
     """
 
     train: Inputs
@@ -62,7 +62,7 @@ class LabeledData:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Sizes of batches: those of the schedule, or classes and items of each for a model that classifies."""
+        """Batch sizes of the schedule; for a ``two_head`` model without them, classes and items of each."""
         schedule = self.schedule
         if schedule.batch or self.train.config.kind != "two_head":
             return schedule.batch
@@ -78,7 +78,7 @@ class LabeledData:
                 steps=schedule.steps,
                 start=first,
                 quadlets=schedule.quadlets,
-                # Any items need no balance: without a batch in the recipe they are as many as the tuples have members.
+                # A uniform draw needs no balanced sizes; by default its size follows the number of tuples.
                 sizes=schedule.batch if draw == "uniform" else self.sizes,
                 seed=schedule.seed,
                 relevance=self.relevance,
@@ -100,7 +100,7 @@ class LabeledData:
     def _draw(
         self, draw: Draw, streams: Mapping[Draw, Iterator[Tensor]], step: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor | None]:
-        """Indices of a step, and the clusters of the items if they are drawn by clusters."""
+        """Indices of a step's items, and their clusters for the draw ``clusters``."""
         if draw in streams:
             return next(streams[draw]), None
         classes, sizes = self.train.labels[:, 1], self.sizes or class_sizes(self.train.labels[:, 1], 32)
@@ -125,7 +125,7 @@ class LabeledData:
         return listed if self.relevance is None else listed + self.relevance.numpy().tobytes()
 
     def check(self, draws: Sequence[Draw], measure: Measure) -> None:
-        """Raise an error before any step if the labels do not support the draws, or the validation items the measure.
+        """Check before the first step that the labels support the draws and the validation items the measure.
 
         Raises:
             InvalidArgumentError: They do not; the message says what is missing.
@@ -135,16 +135,16 @@ class LabeledData:
             return
         queries, gallery = torch.zeros(len(self.validation), 1), torch.zeros(len(self.train), 1)
         if math.isnan(measure_one(measure, queries, self.validation.labels, gallery, self.train.labels)):
-            # No later value would count as better than nan.
+            # With nan as the first value, no later value would count as an improvement.
             reason = (
-                "no quadlet is among them (two items of a subcategory, another subcategory, another category)"
+                "contain no quadlet (two items of a subcategory, another subcategory, another category)"
                 if measure in ("qp", "tp")
-                else "no training item is of their kind"
+                else "share no label with a training item"
             )
             raise InvalidArgumentError(
-                f"validation.measure {measure!r} needs other validation items than these {len(self.validation)}: "
-                f"{reason}; choose another measure, for example 'map', which ranks the training items, or a larger "
-                "share (data.validation)"
+                f"validation.measure {measure!r} is undefined: the {len(self.validation)} validation items {reason}; "
+                "choose another measure, for example 'map', which ranks the training items, or a larger share "
+                "(data.validation)"
             )
 
     def measure(self, model: Encoder, measure: Measure) -> float:

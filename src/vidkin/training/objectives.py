@@ -1,4 +1,4 @@
-"""Objectives of recipes: the available losses, class centers, cross entropy, and their weighted sum."""
+"""Objectives of recipes: available losses, class centers, cross-entropy, and weighted sums of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vidkin.training.recipe import ObjectiveRecipe
 
 
 class CenterTerm(nn.Module):
-    """:class:`vidkin.metric.losses.CenterLoss` with centers of the length of the model's embeddings.
+    """:class:`vidkin.metric.losses.CenterLoss`, with centers created for the model's embeddings.
 
     Args:
         alpha: Rate at which centers follow, in [0, 1].
@@ -35,7 +35,7 @@ class CenterTerm(nn.Module):
     def __init__(self, alpha: float = 0.5, reduction: Reduction = "sum") -> None:
         super().__init__()
         self._make = partial(losses.CenterLoss, alpha=alpha, reduction=reduction)
-        # Created now, so that an invalid value is refused before the data are read; `prepare` replaces it.
+        # Created now to reject invalid values before the data is read; `prepare` replaces it.
         self.loss = self._make(1, 1)
 
     def prepare(self, model: Encoder, classes: int, seed: int) -> None:
@@ -50,11 +50,11 @@ class CenterTerm(nn.Module):
 
 
 class TripletCenterTerm(CenterTerm):
-    """:class:`vidkin.metric.losses.TripletCenterLoss`, whose centers learn with the model.
+    """:class:`vidkin.metric.losses.TripletCenterLoss`, whose centers are trained with the model.
 
     Args:
-        margin: Margin of the hinge, 0 or more; distances of unit vectors in it are at most 4.
-        distance: ``"squared"`` or ``"half"``, which makes them at most 2.
+        margin: Margin of the hinge, 0 or more. Squared distances of unit vectors are at most 4.
+        distance: ``"squared"``, or ``"half"`` for half the squared distance, at most 2.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class TripletCenterTerm(CenterTerm):
 
 
 class Classification(nn.Module):
-    """Cross entropy over the subcategories.
+    """Cross-entropy over the subcategories.
 
-    A network that classifies (``c3d``, ``deep_sbd``, ``two_head``) returns its own logits; an encoder gets a layer of
-    class directions w_k on its unit vectors: ``logit_k = scale <f, w_k / ||w_k||>``.
+    A network that classifies (``c3d``, ``deep_sbd``, ``two_head``) returns its own logits; for an encoder, a layer of
+    class directions w_k on its unit vectors is added: ``logit_k = scale <f, w_k / ||w_k||>``.
 
     Args:
         scale: Factor applied to the cosines of the directions, above 0.
@@ -100,20 +100,20 @@ class Classification(nn.Module):
             generator = torch.Generator().manual_seed(seed)
             self.directions = nn.Parameter(torch.randn(classes, model.dimension, generator=generator))
 
-    def of_network(self, model: Encoder, items: DrawnItems) -> tuple[Tensor, Tensor, Tensor]:
-        """(loss, share of items classified correctly, unit vectors of the logits) for a network's own classes."""
+    def score_network(self, model: Encoder, items: DrawnItems) -> tuple[Tensor, Tensor, Tensor]:
+        """(loss, share of items classified correctly, normalized logits) of a network with its own classifier."""
         assert isinstance(model, VideoNetwork | DeepSBDNetwork)
         logits = items.computed_by(model.classify)
-        # Logits and embeddings in one pass would need the network's inner layer; a collapse shows in the logits, too.
-        return *self.of_logits(logits, items.labels), nn.functional.normalize(logits.detach(), dim=1)
+        # Embeddings would need the network's inner layer; normalized logits are enough to detect a collapse.
+        return *self.score_logits(logits, items.labels), nn.functional.normalize(logits.detach(), dim=1)
 
-    def of_embeddings(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def score_embeddings(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """(loss, share of items classified correctly) for unit vectors [N, D] and labels [N, 2]."""
         assert self.directions is not None
         directions = nn.functional.normalize(self.directions, dim=1)
-        return self.of_logits(self.scale * embeddings @ directions.T, labels)
+        return self.score_logits(self.scale * embeddings @ directions.T, labels)
 
-    def of_logits(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def score_logits(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """(loss, share of items classified correctly) for logits [N, C] and labels [N, 2]."""
         target = labels[:, 1]
         loss = nn.functional.cross_entropy(logits, target, label_smoothing=self.smoothing)
@@ -146,12 +146,12 @@ class LossEntry:
             [N, N] with relevance, 1 for the same subcategory, or graded 2 / 1 / 0, and ``self_offset=0``. ``model``:
             the model and the drawn items, for a loss that embeds them itself and returns named terms with ``loss``.
             ``learned_maps``: the output of a comparator's network for the maps of all pairs [N, N, T', T'].
-            ``frame_maps``: similarities of frames [N, N, T, T], the same from a teacher, and which pairs are views of
-            one clip [N, N], with ``query_mask`` and ``target_mask`` [N, T].
+            ``frame_maps``: frame similarities [N, N, T, T], the similarities of a teacher, and a mask of the pairs that
+            are views of one clip [N, N], with ``query_mask`` and ``target_mask`` [N, T].
             ``classes``: for :class:`Classification`. ``centers``: embeddings and class numbers [N], for a term that
-            creates its centers with ``prepare(model, classes, seed)``. ``clusters``: also the clusters of the items
-                [N].
-        make: Function from parameters to the loss; its defaults become the recipe's.
+            creates its centers with ``prepare(model, classes, seed)``. ``clusters``: embeddings, class numbers and
+            cluster numbers [N].
+        make: Function from parameters to the loss; its defaults become the defaults of the recipe.
         fixed: Parameters implied by the name, which a recipe cannot change.
     """
 
@@ -200,20 +200,20 @@ _ENTRIES: dict[str, LossEntry] = {
 
 _REGISTRY: Registry[LossEntry] = Registry("objective", _ENTRIES, group="vidkin.objectives")
 
-# Options decided by the objective, not by the recipe.
+# Options set by the objective, not by the recipe.
 _HIDDEN = {"self", "reduction", "include_self"}
 
 _VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 def available_objectives() -> tuple[str, ...]:
-    """Names for ``[[objective]]`` in a recipe, including those of installed entry points, sorted."""
+    """Names for ``[[objective]]`` in a recipe, including installed entry points, sorted."""
     return _REGISTRY.usages()
 
 
 @check_arguments
 def find_loss(name: str) -> LossEntry:
-    """The entry with a name.
+    """Find the loss with a name.
 
     Raises:
         InvalidArgumentError: The name is unknown; the message lists all names.
@@ -226,7 +226,7 @@ def find_loss(name: str) -> LossEntry:
 
 @check_arguments
 def settle_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the parameters of an objective's loss and fill in defaults.
+    """Check the parameters of an objective and fill in defaults.
 
     Raises:
         InvalidArgumentError: The objective or a parameter is unknown, or a value is not allowed.
@@ -271,16 +271,16 @@ def make_loss(name: str, parameters: Mapping[str, Any]) -> nn.Module:
         raise InvalidArgumentError(f"objective {name!r}: {error}") from error
 
 
-# Calls that need no labels.
-_ON_VIEWS = ("fine_scores", "model")
+# Losses with these calls can be trained on views of unlabeled data.
+_UNLABELED_CALLS = ("fine_scores", "model")
 
 
 @check_constructor
 class WeightedObjective(nn.Module):
     """A weighted sum of losses; terms on the same draw share its items and their embeddings.
 
-    Next to other terms, ``classification`` takes the items of the first of them. On views of unlabeled data a loss on
-    scores compares every image's first view with all second views, and the second with all first.
+    Combined with other terms, ``classification`` uses the items of the first of them. On views of unlabeled data, a
+    loss on scores compares every first view with all second views, and every second view with all first views.
 
     Args:
         parts: The terms of a recipe.
@@ -299,22 +299,22 @@ class WeightedObjective(nn.Module):
         views: Draw = "views"
         self._draws = (views,) * len(self._parts)
         if classes:
-            # A classifier takes any items, and those drawn by another term cost nothing extra.
+            # Classification works on any items, and reusing the items of another term costs nothing extra.
             drawn = [entry.draw for entry in self._entries if entry.call != "classes"]
             self._draws = tuple(
                 drawn[0] if entry.call == "classes" and drawn else entry.draw for entry in self._entries
             )
         else:
-            usable = [name for name in available_objectives() if find_loss(name).call in _ON_VIEWS]
+            usable = [name for name in available_objectives() if find_loss(name).call in _UNLABELED_CALLS]
             for part, entry in zip(self._parts, self._entries, strict=True):
-                if entry.call not in _ON_VIEWS:
+                if entry.call not in _UNLABELED_CALLS:
                     raise InvalidArgumentError(
                         f"the objective for unlabeled data must be one of {', '.join(usable)}, got {part.name!r}, "
                         "which needs labels"
                     )
-        # The two views of an image are different images that belong together, so the diagonal counts.
+        # For views, the diagonal pairs two views of an image, which are positives rather than an item with itself.
         self.losses = nn.ModuleList(
-            make_loss(part.name, {**part.parameters, **({} if classes else _with_diagonal(entry))})
+            make_loss(part.name, {**part.parameters, **({} if classes else _diagonal_options(entry))})
             for part, entry in zip(self._parts, self._entries, strict=True)
         )
         for loss in self.losses:
@@ -327,8 +327,7 @@ class WeightedObjective(nn.Module):
         return tuple(dict.fromkeys(self._draws))
 
     def forward(self, model: Encoder, batch: Batch) -> dict[str, Tensor]:
-        """Terms of one step (see :data:`vidkin.training.engine.Objective`), each before weighting and under the name of
-        its part."""
+        """The terms of one step by objective name, before weighting, see :data:`vidkin.training.engine.Objective`."""
         terms: dict[str, Tensor] = {}
         embedded: dict[Draw, Tensor] = {}
         total = weighted_sum(terms, self._values(model, batch, terms, embedded))
@@ -340,7 +339,7 @@ class WeightedObjective(nn.Module):
     def _values(
         self, model: Encoder, batch: Batch, terms: dict[str, Tensor], embedded: dict[Draw, Tensor]
     ) -> Iterator[tuple[ObjectiveRecipe, Tensor]]:
-        """The value of each part; further terms, and the embeddings of each draw, are added to the dictionaries."""
+        """Yield the value of each part; add other terms and the embeddings of each draw to the dictionaries."""
         logits: dict[Draw, Tensor] = {}
         for entry, draw, part, loss in zip(self._entries, self._draws, self._parts, self.losses, strict=True):
             items = batch.draws[draw]
@@ -352,17 +351,17 @@ class WeightedObjective(nn.Module):
                 value = own.pop("loss")
                 terms.update(own)
             elif isinstance(loss, Classification) and draw in logits:
-                value, terms["accuracy"] = loss.of_logits(logits[draw], items.labels)
+                value, terms["accuracy"] = loss.score_logits(logits[draw], items.labels)
             elif isinstance(loss, Classification) and loss.directions is None:
-                value, terms["accuracy"], embedded[draw] = loss.of_network(model, items)
+                value, terms["accuracy"], embedded[draw] = loss.score_network(model, items)
             else:
                 if draw not in embedded:
                     embedded[draw] = items.embeddings(model)
                 if isinstance(loss, Classification):
-                    value, terms["accuracy"] = loss.of_embeddings(embedded[draw], items.labels)
+                    value, terms["accuracy"] = loss.score_embeddings(embedded[draw], items.labels)
                 else:
-                    # Mixed precision is for the network only: 8-bit cosines would tie pairs that a loss must
-                    # distinguish.
+                    # Mixed precision is for the network only: with 8 bits, cosines of pairs that a loss must
+                    # distinguish would be equal.
                     with torch.autocast(embedded[draw].device.type, enabled=False):
                         value = _compare(loss, entry.call, draw, embedded[draw], items)
             yield part, value
@@ -376,14 +375,14 @@ def build_objective(
     return WeightedObjective(parts, model, classes=classes, seed=seed)
 
 
-def _with_diagonal(entry: LossEntry) -> dict[str, bool]:
-    """The option that keeps pairs with the same number, for losses that otherwise leave them out."""
+def _diagonal_options(entry: LossEntry) -> dict[str, bool]:
+    """Options that make a loss on scores keep the diagonal, if it leaves it out by default."""
     has_option = "include_self" in inspect.signature(entry.make).parameters
     return {"include_self": True} if entry.call == "fine_scores" and has_option else {}
 
 
 def _compare(loss: nn.Module, call: LossCall, draw: Draw, embeddings: Tensor, items: DrawnItems) -> Tensor:
-    """The loss of embeddings [N, D]."""
+    """Call a loss with the arguments it takes."""
     value: Tensor
     labels = items.labels
     if draw in ("mined", "online_triplets"):

@@ -1,4 +1,4 @@
-"""The parts of a training run, made from its recipe, for encoders and for comparators."""
+"""Assembly of training runs from recipes, for encoders and comparators."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 
 def prepare_comparator(recipe: Recipe, folder: Path, device: torch.device, *, on_item: OnItem | None) -> TrainingRun:
-    """Read the videos, prepare stored views and teacher vectors, and build the comparator.
+    """Read the videos, make stored views and teacher vectors, and build the comparator and its run.
 
     Raises:
         DatasetError: A folder does not exist, or holds fewer than two usable videos.
@@ -131,7 +131,9 @@ def open_descriptors(recipe: Recipe, device: torch.device) -> FrameExtractor:
             device=device.type,
         )
     if isinstance(extractor, ClipExtractor):
-        raise InvalidArgumentError(f"model.extractor must describe frames, got {config.extractor!r}, which takes clips")
+        raise InvalidArgumentError(
+            f"model.extractor must describe single frames, but {config.extractor!r} describes clips"
+        )
     side = extractor.short_side
     values = extractor.extract(Frames(np.zeros((1, side, side, 3), np.uint8), np.zeros(1))).whole
     length = values.shape[-1]
@@ -140,7 +142,7 @@ def open_descriptors(recipe: Recipe, device: torch.device) -> FrameExtractor:
         if not recipe.whitening and length > config.dimension and isinstance(extractor, DescribesImages):
             hint = (
                 f"; or fit a whitening to {config.dimension} values (`vidkin whiten FOLDER --kind pca --dimension "
-                f"{config.dimension} --extractor '{config.extractor}' -o FILE`) and name it: --set model.whitening=FILE"
+                f"{config.dimension} --extractor '{config.extractor}' -o FILE`) and use it: --set model.whitening=FILE"
             )
         raise InvalidArgumentError(
             f"model.dimension must be {length}, the length of the descriptors of {config.extractor!r}, got "
@@ -156,7 +158,7 @@ def read_clips(
     device: torch.device,
     on_item: OnItem | None,
 ) -> ClipData:
-    """Read the windows of a recipe's videos, divided and ready to be edited."""
+    """Read a recipe's videos and split their windows into training and validation."""
     data, settings = recipe.data, clip_settings(recipe.data.options)
     folders = [Path(folder).expanduser() for folder in (data.source, *data.folders)]
     videos, broken = read_squares(
@@ -183,17 +185,17 @@ def read_clips(
 
 
 def fit_recipe(recipe: Recipe, data: ClipData) -> tuple[Recipe, tuple[str, ...]]:
-    """The recipe adapted to a small folder, and notes on the changes."""
+    """Adapt the recipe to a small folder, and return it with notes on the changes."""
     notes = []
     if recipe.validation.every and not data.validation:
         recipe = replace(recipe, validation=replace(recipe.validation, every=0, patience=0))
         notes.append(
-            f"no validation: a share of {recipe.data.validation:g} (data.validation) of {data.name} leaves fewer than "
-            "2 for one part"
+            f"no validation: a share of {recipe.data.validation:g} (data.validation) of {data.name} would leave fewer "
+            "than 2 for one part"
         )
     count = len(data.windows)
     if count < recipe.schedule.pairs:
-        notes.append(f"{count} clips a step instead of {recipe.schedule.pairs} (schedule.pairs): there are no more")
+        notes.append(f"{count} clips per step instead of {recipe.schedule.pairs} (schedule.pairs): there are no more")
         recipe = replace(recipe, schedule=replace(recipe.schedule, pairs=count))
     return recipe, tuple(notes)
 
@@ -207,7 +209,7 @@ def _store(
     notes: Mapping[str, Any],
     trained: TrainedDescriptors | None = None,
 ) -> None:
-    """Write the comparator with the files of its extractor and its scores of unrelated videos."""
+    """Write the comparator with the files of its extractor and the scores of unrelated videos."""
     weights = Path(recipe.weights).expanduser() if recipe.weights else None
     if trained is not None:
         weights = folder / EXTRACTOR_WEIGHTS_FILE
@@ -217,9 +219,9 @@ def _store(
         )
         data = replace(data, maker=replace(data.maker, extractor=extractor), stored=None)
     elif weights is None and recipe.comparator().extractor.split("?")[0] == "vidkin":
-        # A later vidkin can come with another encoder, whose vectors this comparator does not know.
+        # A later version of vidkin may ship another encoder, whose vectors this comparator was not trained on.
         weights = save_frame_encoder(load_frame_encoder(), folder / EXTRACTOR_WEIGHTS_FILE)
-        write_bytes(weights.with_suffix(".onnx"), SHIPPED.read_bytes())  # the same network, for where torch is not
+        write_bytes(weights.with_suffix(".onnx"), SHIPPED.read_bytes())  # the same network, for use without torch
     comparator = comparator.cpu()
     unrelated = raise_unrelated(measure_unrelated(comparator.on_arrays(), data.maker.extractor), comparator, data)
     values = {**recipe.comparator().to_mapping(), "unrelated": list(unrelated)}
@@ -229,17 +231,17 @@ def _store(
     )
 
 
-# Side of the stored squares of unlabeled data as a multiple of the model's input: crops keep their detail.
+# Side of the stored squares of unlabeled data as a multiple of the model's input side, so that crops keep detail.
 _STORED_SIDE = 1.5
 
 
 def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> TrainingRun:
-    """Open the data, read the items, build the model. The random generators must have been seeded.
+    """Open the data, read the items and build the model. The caller must have seeded the random generators.
 
     Raises:
         DatasetError: The collection or the split is invalid, or no item can be read.
         InvalidArgumentError: A setting is not allowed.
-        WeightsUnavailableError: The weights of a network are neither given nor available.
+        WeightsUnavailableError: The weights of a network are not available.
     """
     device = choose_device(recipe.schedule)
     if recipe.is_comparator:
@@ -275,7 +277,7 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
 
 
 def build_encoder(recipe: Recipe, *, classes: int) -> Encoder:
-    """The network of a recipe before its training, on the CPU."""
+    """Build the untrained network of a recipe on the CPU."""
     config = recipe.config(classes=classes)
     with _name_missing_weights(recipe):
         return build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed)
@@ -283,7 +285,7 @@ def build_encoder(recipe: Recipe, *, classes: int) -> Encoder:
 
 @contextmanager
 def _name_missing_weights(recipe: Recipe) -> Iterator[None]:
-    """Say of missing weights inside the block what settings of the recipe give them."""
+    """Add the settings that provide missing weights to an error raised inside the block."""
     try:
         yield
     except WeightsUnavailableError as error:
@@ -293,14 +295,14 @@ def _name_missing_weights(recipe: Recipe) -> Iterator[None]:
             other = "model.extractor=vidkin and model.dimension=128"
             files += ", or of the teacher --set data.options.teacher_weights=FILE"
         raise WeightsUnavailableError(
-            f"{error.cause}. Give a safetensors file ({files}), or run once with a network connection, or use the "
+            f"{error.cause}. Specify a safetensors file ({files}), or run once with a network connection, or use the "
             f"encoder that comes with vidkin (--set {other})",
             cause=error.cause,
         ) from error
 
 
 def training_items(recipe: Recipe, labelled: LabelledSet) -> LabelledSet:
-    """The training items of a divided set, cut into excerpts if the recipe wants them."""
+    """The training items of a set with a split, cut into excerpts if the recipe says so."""
     train = labelled.part("train")
     if recipe.data.excerpts == 1:
         return train
@@ -357,7 +359,7 @@ def read_unlabeled(
     """
     data = recipe.data
     settings = pair_settings(data.options, side=side)
-    # The table of the options gives a wrong type its message.
+    # from_table checks the types and names the setting in its error.
     squares = from_table(
         ImageSettings,
         {
@@ -380,7 +382,7 @@ def read_unlabeled(
     )
     if squares.neighbor_seconds and images.neighbors is None:
         logger.warning(
-            "data.options.neighbor_seconds = %g has no effect: no video has two frames as close as that",
+            "data.options.neighbor_seconds = %g has no effect: no video has two frames that close in time",
             squares.neighbor_seconds,
         )
     train, validation = images, None
@@ -409,7 +411,7 @@ def _assemble(
 ) -> TrainingRun:
     schedule = recipe.schedule
     objective = build_objective(recipe.objectives, model, classes=classes, seed=schedule.seed).to(device)
-    # Hash of recipe, items and frozen weights: a checkpoint with another fingerprint belongs to another run.
+    # A checkpoint with another hash of recipe, items and frozen weights belongs to another run.
     digest = hashlib.sha256(recipe.digest().encode())
     digest.update(data.identity())
     if model.config.trainable == "head":

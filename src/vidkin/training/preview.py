@@ -1,4 +1,4 @@
-"""A preview of a training: items, labels, split and the first batch."""
+"""Preview of a training run: items, labels, split and the first batch."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class LabelCount:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstBatch:
-    """The items of the first step as the network sees them.
+    """Inputs of the first training step, as the network receives them.
 
     Attributes:
         images: [N, T, S, S, 3] uint8 frames; T is 1 for images.
         items: The N items.
-        members: Roles of the items in a tuple, if tuples are drawn; the first N / len(members) items have the first
-            role.
-        broken: Items that cannot be read and are shown black.
+        members: Roles of the items if tuples are drawn, else empty; items are ordered by role, with N / len(members)
+            items each.
+        broken: Items that cannot be read; their frames are black.
     """
 
     images: NDArray[np.uint8]
@@ -70,17 +70,17 @@ class FirstBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecipePreview:
-    """The data a recipe would train on.
+    """The data that a recipe would train on.
 
     Attributes:
-        recipe: The recipe with every ``auto`` replaced by the value chosen.
+        recipe: The recipe with every ``auto`` replaced by the chosen value.
         name: Name of the collection.
         kind: ``image`` or ``video``; ``clip`` for a comparator.
-        splits: Number of items in each part; training items are counted before excerpts are cut.
+        splits: Number of items in each split; training items are counted before excerpts are cut.
         labels: Number of items of each subcategory, sorted by name; empty for unlabeled data.
         notes: Choices that differ from the recipe, with their reasons.
         parameters: Number of trained weights of the network.
-        dimension: Length of the network's embeddings, or of the descriptors a comparator compares.
+        dimension: Length of the network's embeddings, or of the descriptors that a comparator compares.
         batch: The first batch.
     """
 
@@ -97,7 +97,7 @@ class RecipePreview:
 
 @check_arguments
 def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePreview:
-    """Open the data of a recipe, divide them, build the network and read the first batch; nothing is written.
+    """Open and split the data of a recipe, build the network and read the first batch, without writing anything.
 
     Args:
         recipe: The recipe.
@@ -116,7 +116,7 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
     recipe, labelled = division.recipe, division.labelled
     train = training_items(recipe, labelled)
     entries = [find_loss(part.name) for part in recipe.objectives]
-    # A classifier uses the items of the other terms.
+    # Classification uses the items drawn for the other objectives, if there are any.
     draws = [entry.draw for entry in entries if entry.call != "classes"] or ["uniform"]
     check_drawable(train, draws, sizes=batch_sizes(recipe))
     model = build_encoder(recipe, classes=max(2, len(labelled.subcategories())))
@@ -135,7 +135,7 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
             if recipe.data.relevance == LABELS
             else (
                 *division.notes,
-                f"the first batch is drawn by labels here, by {recipe.data.relevance} in training",
+                f"the first batch shown here is drawn by labels; training draws by {recipe.data.relevance}",
             )
         ),
         parameters=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
@@ -145,16 +145,15 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
 
 
 def _preview_clips(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
-    """The data a comparator would train on; the videos are read, because the number of their clips is not known
-    before."""
+    """The data that a comparator would train on; all videos are read to count their clips."""
     device = torch.device("cpu")
     extractor = open_descriptors(recipe, device)
     data = read_clips(recipe, extractor, None, device, on_item)
     recipe, notes = fit_recipe(recipe, data)
     data.schedule = recipe.schedule
-    clips = data.edited(0)
+    clips = data.edit(0)
     longest = max(len(clip.view.frames) for clip in clips)
-    # Shorter clips stay on their last frame.
+    # Shorter clips repeat their last frame.
     rows = [torch.arange(longest).clamp(max=len(clip.view.frames) - 1) for clip in clips]
     images = torch.stack([clip.view.frames[row] for clip, row in zip(clips, rows, strict=True)])
     paths = [Path(data.maker.videos[clip.window.video].path) for clip in clips]
@@ -187,7 +186,7 @@ def _preview_clips(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
 
 
 def _preview_pairs(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
-    """The data an encoder of unlabeled images would train on; all images are read."""
+    """The data that an encoder of unlabeled images would train on; all images are read."""
     model = build_encoder(recipe, classes=2)
     data = read_unlabeled(recipe, model.config.size, None, torch.device("cpu"), on_item)
     chosen, views = data.pairs(0)
@@ -228,7 +227,7 @@ def _read_batch(
     if config.kind == "two_head" and not sizes:
         sizes = class_sizes(labels[:, 1], 4 * schedule.quadlets)
     if draw in ("mined", "clusters"):
-        # The items that the model will confuse are not known before, so as many random ones are shown.
+        # These draws depend on the model, so the preview shows the same number of random items.
         count = math.prod(sizes or class_sizes(labels[:, 1], 32))
         generator = torch.Generator().manual_seed(schedule.seed)
         drawn = torch.randint(len(labels), (count,), generator=generator).tolist()
@@ -242,7 +241,7 @@ def _read_batch(
             seed=schedule.seed,
         )
         drawn = next(stream).tolist()
-    # An item can be drawn several times, but is read only once.
+    # An item drawn several times is read only once.
     unique = sorted(set(drawn))
     chosen = train.with_items(train.items[position] for position in unique)
     frames = config.frames if config.takes_clips else 1
@@ -260,7 +259,7 @@ def _read_batch(
             on_item(done, len(unique))
     images = np.stack([rows[position] for position in drawn])
     if recipe.data.augmentation:
-        # Augmented as in the first step.
+        # The seed of the first step.
         generator = torch.Generator().manual_seed(schedule.seed * 1_000_003)
         inputs = torch.from_numpy(images).movedim(-1, -3).float() / 255
         changed = augment(inputs, recipe.data.augmentation, generator)

@@ -1,10 +1,10 @@
-"""The processes of one training: joined and synchronized; only the first one writes.
+"""Distributed training: joining the processes and sharing batches, gradients and batch norms between them.
 
-Every process computes the loss of the whole batch from the rows of all processes: its own rows, all rows with
-gradients, batch norms over all rows, one shared gradient. The gradient of a row comes only from the process that
-computed it, so the sum over processes is the gradient of one process with the whole batch. It is computed as a mean in
-which each row counts as often as there are processes, so that weights used whole by every process, such as class
-directions, need no special rule.
+Each process computes its share of the rows, gathers the rows of all processes, and computes the loss of the whole
+batch. The gradient of a row exists only in the process that computed it, so the sum over processes equals the gradient
+of a single process with the whole batch. It is computed as a mean over processes of gradients that are scaled by the
+number of processes, so that weights used in full by every process, such as class directions, need no special rule.
+Only the first process writes files.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from torch.overrides import TorchFunctionMode
 from vidkin.errors import InvalidArgumentError
 from vidkin.training.engine import B, M, Objective
 
-# The first process can take long to read a large collection, or to validate, while the others wait.
-_PATIENCE = timedelta(hours=24)
+# The others wait while the first process reads a large collection or validates, which can take hours.
+_TIMEOUT = timedelta(hours=24)
 
-_trainings = count()
+_training_numbers = count()
 
 
 @contextmanager
 def join_processes(device: str) -> Iterator[None]:
-    """Inside the block, this process belongs to those that ``torchrun`` started; without torchrun it is the only one.
+    """Join the processes started by ``torchrun`` for the block; without ``torchrun`` there is only this process.
 
-    An existing group (Ray Train makes one) is used and left unchanged.
+    An existing process group (for example of Ray Train) is used and left unchanged.
 
     Args:
-        device: ``schedule.device`` of the recipe. Every process of a machine uses its own GPU, if GPUs are used.
+        device: ``schedule.device`` of the recipe. If GPUs are used, every process of a machine uses its own GPU.
 
     Raises:
         InvalidArgumentError: There are fewer GPUs than processes on this machine.
@@ -53,15 +53,15 @@ def join_processes(device: str) -> Iterator[None]:
         if local > gpus:
             raise InvalidArgumentError(
                 f"--nproc-per-node must be at most {gpus}, the number of GPUs of this machine, got {local}; "
-                "schedule.device=cpu uses none of them"
+                "or use schedule.device=cpu"
             )
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    store, rank, size = next(rendezvous("env://", timeout=_PATIENCE))
+    store, rank, size = next(rendezvous("env://", timeout=_TIMEOUT))
     distributed.init_process_group(
         "cpu:gloo,cuda:nccl" if on_gpu else "gloo",
-        timeout=_PATIENCE,
-        # Values left in the store by the group of an earlier training would be mistaken for this group's.
-        store=PrefixStore(f"training {next(_trainings)}", store),
+        timeout=_TIMEOUT,
+        # A prefix per training, because values of an earlier group remain in the store.
+        store=PrefixStore(f"training {next(_training_numbers)}", store),
         rank=rank,
         world_size=size,
     )
@@ -76,7 +76,7 @@ def _is_launched() -> bool:
 
 
 def process_count() -> int:
-    """Number of processes in the training."""
+    """Number of processes of the training."""
     return distributed.get_world_size() if _is_joined() else 1
 
 
@@ -86,7 +86,7 @@ def is_first() -> bool:
 
 
 def first_value(value: float) -> float:
-    """The first process's number; all processes must call this together."""
+    """The value in the first process; all processes must call this together."""
     if not _is_joined():
         return value
     shared = torch.tensor(value, dtype=torch.float64, device=_control_device())
@@ -105,7 +105,7 @@ def any_process(condition: bool) -> bool:
 
 @contextmanager
 def read_in_turn() -> Iterator[None]:
-    """Let the first process run the block alone and store what it reads; then all others, which find it stored."""
+    """Let the first process run the block and cache what it reads before the others run it and use the cache."""
     if not is_first():
         any_process(False)
     yield
@@ -123,7 +123,7 @@ def _control_device() -> str:
 
 
 def compute_in_shares(compute: Callable[[slice], Tensor], count: int) -> Tensor:
-    """The result of ``compute`` for all rows [count, ...], of which this process computes only its own.
+    """The result of ``compute`` for all rows [count, ...], of which this process computes only its share.
 
     Args:
         compute: Function from a range of rows to one result per row.
@@ -151,7 +151,7 @@ class _GatherShares(torch.autograd.Function):
     def forward(ctx: Any, own: Tensor, bounds: Sequence[int], position: int) -> Tensor:
         ctx.bounds, ctx.position = bounds, position
         sizes = [stop - start for start, stop in pairwise(bounds)]
-        # All parts are sent with the same size: shares differ by at most one row.
+        # all_gather needs parts of the same size; shares differ by at most one row.
         padded = own.new_zeros(max(sizes), *own.shape[1:])
         padded[: len(own)] = own
         parts = [torch.empty_like(padded) for _ in sizes]
@@ -165,7 +165,7 @@ class _GatherShares(torch.autograd.Function):
 
 
 def average_gradients(weights: Sequence[Tensor]) -> None:
-    """Replace the gradients by their mean over all processes."""
+    """Replace the gradients with their mean over all processes."""
     processes = process_count()
     gradients = [weight.grad for weight in weights if weight.grad is not None]
     if processes == 1 or not gradients:
@@ -179,24 +179,24 @@ def average_gradients(weights: Sequence[Tensor]) -> None:
 
 
 def seed_step(seed: int, step: int) -> None:
-    """Give dropout its own random numbers in every process and step; a single process continues with its generator."""
+    """Seed dropout differently in every process and step; a single process keeps its generator."""
     if process_count() > 1:
         torch.manual_seed((seed * 1_000_003 + step) * process_count() + distributed.get_rank())
 
 
 def share_steps(objective: Objective[M, B], seed: int, first: int) -> Objective[M, B]:
-    """The objective of the steps from ``first`` on, for a model that computes its rows by :func:`compute_in_shares`.
+    """Wrap an objective for distributed steps of a model that uses :func:`compute_in_shares`.
 
     Args:
-        objective: A function from (model, batch) to terms, called once a step.
+        objective: A function from (model, batch) to terms, called once per step.
         seed: Seed of the training.
-        first: Number of steps taken before.
+        first: Number of steps already taken.
     """
     numbers = count(first)
 
     def compute_terms(model: M, batch: B) -> Mapping[str, Tensor]:
         seed_step(seed, next(numbers))
-        # Batch norms in training mode use mean and variance over the rows of all processes.
+        # Batch norms must use mean and variance over the rows of all processes.
         with _GlobalBatchNorm() if process_count() > 1 else nullcontext():
             return objective(model, batch)
 
@@ -204,7 +204,10 @@ def share_steps(objective: Objective[M, B], seed: int, first: int) -> Objective[
 
 
 class _GlobalBatchNorm(TorchFunctionMode):
-    """Unlike ``nn.SyncBatchNorm``, this works on the CPU and with layers that call ``batch_norm`` themselves."""
+    """Batch norm over the rows of all processes.
+
+    Unlike ``nn.SyncBatchNorm``, it works on the CPU and with layers that call ``batch_norm`` themselves.
+    """
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -214,7 +217,7 @@ class _GlobalBatchNorm(TorchFunctionMode):
 
 
 class _Sum(torch.autograd.Function):
-    """The sum over the processes; what one process does with it affects the rows of all."""
+    """Sum over the processes, with gradients from all processes."""
 
     @staticmethod
     def forward(ctx: Any, own: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Recipes as TOML: read with every check and default, and shown with every default and the meaning of each setting."""
+"""Recipe files: reading TOML with checks and defaults, and writing it with descriptions of the settings."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from vidkin.training.unlabeled import UnlabeledData
 
 @check_arguments
 def describe_recipe(recipe: Recipe) -> dict[str, Any]:
-    """The meaning of each setting by name, in the tables of the recipe's file, taken from the docstrings."""
-    of_recipe = describe_settings(Recipe)
+    """Descriptions of all settings by name, in the tables of the recipe file, taken from the docstrings."""
+    described = describe_settings(Recipe)
     model = describe_settings(ComparatorConfig if recipe.is_comparator else EncoderConfig)
     if recipe.is_comparator:
         options: Mapping[str, Any] = describe_clip_settings()
@@ -50,9 +50,9 @@ def describe_recipe(recipe: Recipe) -> dict[str, Any]:
     else:
         options = describe_settings(find_reader(recipe.data.reader))
     return {
-        "name": of_recipe.get("name", ""),
+        "name": described.get("name", ""),
         "data": {**describe_settings(DataRecipe), "options": options},
-        "model": {**model, **{name: of_recipe.get(name, "") for name in ("weights", "whitening")}},
+        "model": {**model, **{name: described.get(name, "") for name in ("weights", "whitening")}},
         "objective": [_describe_objective(part) for part in recipe.objectives],
         "schedule": describe_settings(ScheduleRecipe),
         "validation": describe_settings(ValidationRecipe),
@@ -61,26 +61,26 @@ def describe_recipe(recipe: Recipe) -> dict[str, Any]:
 
 def _describe_objective(part: ObjectiveRecipe) -> Mapping[str, str]:
     make = find_loss(part.name).make
-    # Options are documented by the loss class or by its function.
+    # Options are documented in the loss class or in its function.
     computed: Callable[..., Any] | None = getattr(make, "compute", None)
     options = {} if computed is None else describe_settings(computed)
     return {**options, **describe_settings(make), **describe_settings(ObjectiveRecipe)}
 
 
-# Settings of a model that are not in its recipe, because the data decide them or they are measured.
-_DECIDED = ("classes", "unrelated")
+# Model settings that a recipe cannot contain, because they depend on the data or are measured.
+_DERIVED = ("classes", "unrelated")
 
 _FILES = ("weights", "whitening")
 
 _TABLES = ("name", "data", "model", "objective", "schedule", "validation")
 
-# Of a recipe for a GPU: settings by their paths, as `--set` takes them, with which a CPU can train it.
+# Table of a recipe for a GPU with settings, by path as in `--set`, that make it trainable on a CPU.
 _REDUCED = "reduced"
 
 
 @check_arguments
 def has_reduced_form(name: str) -> bool:
-    """Whether a recipe that comes with the package has a table ``[reduced]``."""
+    """Whether a recipe included in the package has a table ``[reduced]``."""
     if name not in available_recipes():
         return False
     file = resources.files("vidkin.training") / "recipes" / f"{name}.toml"
@@ -88,22 +88,23 @@ def has_reduced_form(name: str) -> bool:
 
 
 def available_recipes() -> tuple[str, ...]:
-    """Names of the recipes that come with the package, sorted."""
+    """Names of the recipes included in the package, sorted."""
     folder = resources.files("vidkin.training") / "recipes"
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
 
 
 @check_arguments
 def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any], *, reduced: bool = False) -> Recipe:
-    """Load the recipe from a file, checked and with all defaults filled in.
+    """Load a recipe, check it and fill in all defaults.
 
     Args:
-        source: A TOML file, the name of a recipe that comes with the package, or its content as a mapping.
-        reduced: Take the settings of its table ``[reduced]``, with which a CPU can train what is made for a GPU.
+        source: A TOML file, the name of a recipe included in the package, or the content of a recipe as a mapping.
+        reduced: Apply the settings in the recipe's table ``[reduced]``, which make a recipe for a GPU trainable on a
+            CPU.
 
     Raises:
         InvalidArgumentError: The recipe does not exist or is not TOML, a setting is unknown or not allowed, or
-            ``reduced`` is asked of a recipe without that table.
+            ``reduced`` is set for a recipe without this table.
     """
     if isinstance(source, Mapping):
         return _parse(take_reduced(source, "recipe", reduced=reduced), "recipe")
@@ -126,18 +127,18 @@ def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any], *, reduced: 
 
 
 def take_reduced(document: Mapping[str, Any], name: str, *, reduced: bool) -> dict[str, Any]:
-    """The document without its table ``[reduced]``, whose settings are taken if ``reduced``.
+    """The document without its table ``[reduced]``, whose settings are applied if ``reduced``.
 
     Raises:
-        InvalidArgumentError: ``reduced`` is asked of a recipe without that table.
+        InvalidArgumentError: ``reduced`` is set for a recipe without this table.
     """
-    tables: dict[str, Any] = _without_none(document)
+    tables: dict[str, Any] = _drop_none(document)
     changes = tables.pop(_REDUCED, None)
     if not reduced:
         return tables
     if not isinstance(changes, Mapping) or not changes:
         raise InvalidArgumentError(
-            f"recipe {name!r} has no table [{_REDUCED}] of settings; train it as it is, or change settings with --set"
+            f"recipe {name!r} has no table [{_REDUCED}]; train it as it is, or change settings with --set"
         )
     for path, value in changes.items():
         *inside, last = path.split(".")
@@ -152,35 +153,35 @@ def take_reduced(document: Mapping[str, Any], name: str, *, reduced: bool) -> di
 
 @check_arguments
 def show_recipe(recipe: Recipe, *, comments: bool = True) -> str:
-    """The recipe as TOML with every default visible; :func:`load_recipe` reads it back to an equal recipe.
+    """The recipe as TOML with all defaults; :func:`load_recipe` restores an equal recipe from it.
 
     Args:
         recipe: The recipe.
-        comments: Whether to write the meaning of each setting above it.
+        comments: Whether to write a description above each setting.
     """
     return format_toml(_document(recipe), describe_recipe(recipe) if comments else None)
 
 
 @check_arguments
 def recipe_tables(recipe: Recipe) -> dict[str, Any]:
-    """The tables of a recipe's file with every default, which :func:`load_recipe` reads back to an equal recipe.
+    """The tables of a recipe file with all defaults; :func:`load_recipe` restores an equal recipe from them.
 
-    They are new, so that a caller may change them. Settings without a value are left out.
+    The tables are copies that the caller may change. Settings without a value are left out.
     """
-    tables: dict[str, Any] = _without_none(_document(recipe))
+    tables: dict[str, Any] = _drop_none(_document(recipe))
     return tables
 
 
-def _without_none(value: Any) -> Any:
-    """A copy of tables, lists of tables and values, without names whose value is None."""
+def _drop_none(value: Any) -> Any:
+    """A deep copy of tables and lists without names whose value is None."""
     if isinstance(value, Mapping):
-        return {name: _without_none(inner) for name, inner in value.items() if inner is not None}
-    return [_without_none(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {name: _drop_none(inner) for name, inner in value.items() if inner is not None}
+    return [_drop_none(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _document(recipe: Recipe) -> dict[str, Any]:
     config = recipe.comparator() if recipe.is_comparator else recipe.config()
-    model = {entry.name: getattr(config, entry.name) for entry in fields(config) if entry.name not in _DECIDED}
+    model = {entry.name: getattr(config, entry.name) for entry in fields(config) if entry.name not in _DERIVED}
     files = {"weights": recipe.weights, **({"whitening": recipe.whitening} if recipe.is_comparator else {})}
     return {
         "name": recipe.name,
@@ -194,7 +195,7 @@ def _document(recipe: Recipe) -> dict[str, Any]:
 
 def _values(part: DataRecipe | ScheduleRecipe | ValidationRecipe) -> dict[str, Any]:
     values = {entry.name: getattr(part, entry.name) for entry in fields(part)}
-    # An empty table would be noise.
+    # Leave out empty tables.
     return {name: value for name, value in values.items() if value or not isinstance(value, Mapping)}
 
 
@@ -212,9 +213,9 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
     for setting, value in files.items():
         if not isinstance(value, str):
             raise InvalidArgumentError(f"model.{setting} must be text, got {value!r}")
-    for setting in _DECIDED:
+    for setting in _DERIVED:
         if setting in model:
-            raise InvalidArgumentError(f"model.{setting} is decided by the data; remove it")
+            raise InvalidArgumentError(f"model.{setting} is derived from the data; remove it")
     objectives = document["objective"]
     if not isinstance(objectives, Mapping | list | tuple):
         raise InvalidArgumentError(f"[[objective]] must be a table with a name, got {objectives!r}")
@@ -234,8 +235,8 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
     if recipe.is_comparator:
         return _settle_comparator(recipe)
     config = recipe.config()
-    _check_together(recipe, config)
-    return replace(recipe, model={name: value for name, value in config.to_mapping().items() if name not in _DECIDED})
+    _check_combination(recipe, config)
+    return replace(recipe, model={name: value for name, value in config.to_mapping().items() if name not in _DERIVED})
 
 
 def _settle_comparator(recipe: Recipe) -> Recipe:
@@ -257,13 +258,13 @@ def _settle_comparator(recipe: Recipe) -> Recipe:
     if parse_name(config.extractor).settings().get("fit") == "crop" and options.fit != "crop":
         raise InvalidArgumentError(
             f"data.options.fit must be 'crop', got {options.fit!r}: {config.extractor} cuts out the middle "
-            "of a frame, and training has to see the same pictures"
+            "of a frame, and training must see the same images"
         )
     calls = {find_loss(part.name).call for part in recipe.objectives}
     if "frame_maps" in calls and config.weighting in ("none", "signs"):
         raise InvalidArgumentError(
-            f"model.weighting must be 'attention' or 'direction' for a loss of frames, got {config.weighting!r}, which "
-            "learns nothing about frames"
+            f"model.weighting must be 'attention' or 'direction' for a loss on frames, got {config.weighting!r}, which "
+            "has no weights to train"
         )
     if recipe.validation.every and recipe.validation.measure not in ("auto", "map"):
         raise InvalidArgumentError(
@@ -291,8 +292,8 @@ def _objective(table: object) -> ObjectiveRecipe:
     )
 
 
-def _check_together(recipe: Recipe, config: EncoderConfig) -> None:
-    """Refuse settings that are valid individually but not together."""
+def _check_combination(recipe: Recipe, config: EncoderConfig) -> None:
+    """Reject settings that are valid individually but not together."""
     for part in recipe.objectives:
         if find_loss(part.name).draw == "clips":
             raise InvalidArgumentError(
@@ -318,12 +319,12 @@ def _check_together(recipe: Recipe, config: EncoderConfig) -> None:
         )
     if recipe.data.moving and not (config.takes_clips and config.rate is not None):
         raise InvalidArgumentError(
-            "data.moving needs a model that takes clips (kind 'clip' or 'c3d') and model.rate, their frames a second"
+            "data.moving needs a model that takes clips (kind 'clip' or 'c3d') and model.rate in frames per second"
         )
     if recipe.data.kind == "unlabeled":
         if config.takes_clips:
             raise InvalidArgumentError(
-                f"unlabeled data need a model that takes images, got kind {config.kind!r}; use 'frame_encoder' or "
+                f"unlabeled data needs a model that takes images, got kind {config.kind!r}; use 'frame_encoder' or "
                 "'image'"
             )
         if recipe.validation.every and recipe.validation.measure not in ("auto", "recall_at_1"):

@@ -1,4 +1,4 @@
-"""Train a model by a recipe: read the data, take the steps, log progress, and write a folder with the model."""
+"""Training a model from a recipe: read the data, take the steps, log progress, and write the model's folder."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class TrainingProgress:
     """The progress of a run.
 
     Attributes:
-        phase: ``reading``: an item was read; ``training``: a step was taken; ``validating``: a validation was made.
-        done: Items read, or steps taken.
+        phase: ``reading``: an item was read; ``training``: a step was taken; ``validating``: validation has finished.
+        done: Number of items read or steps taken.
         total: Number of all items or steps.
-        terms: Terms of the step, or the measured validation figure.
-        learning_rate: Learning rate of the step for the first parameter group.
+        terms: Terms of the step, or the validation figure.
+        learning_rate: Learning rate of the first parameter group.
         warning: A problem to report; usually empty.
     """
 
@@ -73,11 +73,11 @@ class TrainingReport(Result):
         terms: Means of the loss terms over the last steps.
         measure: Name of the validation figure; empty without validation.
         best: Highest value of that figure; None without validation.
-        best_step: Step of that value.
+        best_step: Step with the highest value.
         distance_start: Mean distance of pairs of embeddings at the start, in [0, 2].
         distance_end: Mean distance of pairs of embeddings at the end.
         collapsed_at: Step at which the mean distance fell below the threshold; None if never.
-        recovered: Whether the mean distance rose above the threshold again later.
+        recovered: Whether the mean distance rose above the threshold again.
         notes: Choices that differ from the recipe, such as the split, with their reasons.
         broken: (file, cause) of items that could not be read and were left out.
         seconds: Wall-clock time of this call.
@@ -131,9 +131,9 @@ class RunLog:
     """``run.jsonl`` in the folder of a run: one object per line, with the step and its values.
 
     Args:
-        folder: Folder of the run; None writes nothing, as in all processes except the first.
-        resume_after: Keep the lines up to this step and drop those that a killed run wrote after its last checkpoint;
-            None starts over.
+        folder: Folder of the run; None writes nothing, for all processes except the first.
+        resume_after: Keep the lines up to this step and drop the lines that a killed run wrote after its last
+            checkpoint; None starts over.
         tensorboard: Also write events into ``tensorboard/``.
 
     Raises:
@@ -142,7 +142,7 @@ class RunLog:
 
     def __init__(self, folder: Path | None, *, resume_after: int | None = None, tensorboard: bool = False) -> None:
         self.path = Path(os.devnull) if folder is None else folder / LOG_FILE
-        kept = "" if resume_after is None else _lines_up_to(self.path, resume_after)
+        kept = "" if resume_after is None else _read_lines_up_to(self.path, resume_after)
         self._writer: Any = None
         if tensorboard and folder is not None:
             try:
@@ -174,22 +174,21 @@ class RunLog:
                     self._writer.add_scalar(f"{kind}/{name}", value, step)
 
     def close(self) -> None:
-        """Write pending lines and close the files."""
+        """Close the log files."""
         self._file.close()
         if self._writer is not None:
             self._writer.close()
 
 
-# Of the log of a training.
-_MOST_BYTES = 1 << 30
+_MAX_LOG_BYTES = 1 << 30
 
 
-def _lines_up_to(path: Path, step: int) -> str:
-    """Whole lines of steps up to this one; a line that a kill cut short is dropped."""
+def _read_lines_up_to(path: Path, step: int) -> str:
+    """Lines of the log up to a step, without a last line that is incomplete because the run was killed."""
     if not path.is_file():
         return ""
     kept = []
-    for line in read_regular_file(path, _MOST_BYTES).decode("utf-8", "replace").splitlines():
+    for line in read_regular_file(path, _MAX_LOG_BYTES).decode("utf-8", "replace").splitlines():
         try:
             values = parse_json(line)
         except ValueError:
@@ -205,8 +204,8 @@ RECIPE_FILE = "recipe.toml"
 
 REPORT_FILE = "report.json"
 
-# The terms in the report are means over this many steps.
-_LAST = 20
+# Number of steps at the end of the run over which the terms in the report are averaged.
+_REPORTED_STEPS = 20
 
 
 @check_arguments
@@ -217,29 +216,29 @@ def train(
     resume: bool = True,
     on_progress: OnTrainingProgress | None = None,
 ) -> TrainingReport:
-    """Train a model by a recipe.
+    """Train a model from a recipe.
 
-    The folder gets ``model.safetensors`` and ``config.toml`` (the model), ``recipe.toml`` with every default,
-    ``run.jsonl``, ``report.json``, ``checkpoint.safetensors``, ``features/`` of a frozen backbone and, if the split was
-    made here, ``split.json``. Training is deterministic: on one machine with the same number of threads, the same
-    recipe and data give the same weights, bit for bit, even if the run was killed in between and resumed.
+    Writes ``model.safetensors`` and ``config.toml`` (the model), ``recipe.toml`` with all defaults, ``run.jsonl``,
+    ``report.json``, ``checkpoint.safetensors``, ``features/`` of a frozen backbone and, if the split was newly made,
+    ``split.json``. Training is deterministic: on one machine with the same number of threads, the same recipe and data
+    give the same weights, bit for bit, even if the run was killed and resumed.
 
-    Called in several processes started by `torchrun`, it trains on all of them with common steps: each computes its
-    share of every batch, and the losses see the whole batch. Only the first process writes and reports; all return the
-    report. The folder must be visible to every process.
+    If called in several processes started by `torchrun`, all of them train one model: each process computes its share
+    of every batch, and the losses see the whole batch. Only the first process writes and reports progress; all return
+    the report. The folder must be accessible to every process.
 
     Args:
-        recipe: A recipe, its TOML file, its content, or the name of one that comes with the package.
+        recipe: A recipe, its TOML file, its content, or the name of a recipe included in the package.
         output: Folder of the run, created if missing; None: ``<name of the recipe>-model`` in the current folder.
         resume: Continue from the folder's checkpoint; False starts over.
         on_progress: Callback after items, steps and validations; on a GPU steps are reported in groups.
 
     Returns:
-        The report; a run that is already complete is only reported.
+        The report; if the run is already complete, nothing is trained.
 
     Raises:
-        InvalidArgumentError: A setting is not allowed, the folder holds another run, or another process trains in it.
-        DatasetError: The data do not fit the reader, or no item can be read.
+        InvalidArgumentError: A setting is not allowed, the folder holds another run, or another process uses it.
+        DatasetError: The data does not match the reader, or no item can be read.
         TrainingError: The loss is no longer a finite number.
         TrainingInterrupted: Ctrl-C was pressed; the state has been stored.
     """
@@ -254,18 +253,18 @@ def train(
         seeded(recipe.schedule.seed),
     ):
         writes = is_first()
-        tell = on_progress if on_progress and writes else (lambda progress: None)
+        report_progress = on_progress if on_progress and writes else (lambda progress: None)
 
         def on_item(done: int, total: int) -> None:
             if interrupt:
                 raise TrainingInterrupted(TrainingReport(output=folder, steps=0, planned=recipe.schedule.steps))
-            tell(TrainingProgress(phase="reading", done=done, total=total))
+            report_progress(TrainingProgress(phase="reading", done=done, total=total))
 
         with read_in_turn():
             run = prepare_run(recipe, folder, on_item=on_item)
-        # Nothing of an earlier run is replaced before this point, so a refusal or an invalid setting costs nothing.
+        # Files of an earlier run are not replaced before this point, so an error in the recipe or data loses nothing.
         resumed = resume and run.restore()
-        # All processes have read the checkpoint before the first one replaces it.
+        # Synchronizes, so that all processes have read the checkpoint before the first one replaces it.
         any_process(resumed)
         if writes:
             _write_start(run, resumed=resumed)
@@ -275,7 +274,7 @@ def train(
             resume_after=first if resumed else None,
             tensorboard=recipe.schedule.tensorboard,
         )
-        recorder = _Recorder(run, log, tell)
+        recorder = _Recorder(run, log, report_progress)
         try:
             if not _follow(run, recorder, interrupt):
                 run.checkpoint()
@@ -286,7 +285,7 @@ def train(
         finally:
             log.close()
         report = _report(run, recorder, first, began)
-        # A call with nothing left to do knows less than the call that finished.
+        # A call that takes no step must not replace the complete report of the call that finished.
         if writes and (run.step > first or not (folder / REPORT_FILE).is_file()):
             values = {**asdict(report), "output": os.fspath(folder), "collapsed": report.collapsed}
             try:
@@ -297,20 +296,20 @@ def train(
 
 
 class _Recorder:
-    """Checks steps for a collapse, and writes and reports the results."""
+    """Logs and reports steps and validations, and watches for collapse."""
 
-    def __init__(self, run: TrainingRun, log: RunLog, tell: OnTrainingProgress) -> None:
-        self.run, self.log, self.tell = run, log, tell
+    def __init__(self, run: TrainingRun, log: RunLog, on_progress: OnTrainingProgress) -> None:
+        self.run, self.log, self.report = run, log, on_progress
         self.planned = run.recipe.schedule.steps
-        self.last: deque[dict[str, float]] = deque(maxlen=_LAST)
+        self.last: deque[dict[str, float]] = deque(maxlen=_REPORTED_STEPS)
 
     def record(self, step: Step, terms: dict[str, float]) -> None:
-        """Record a step in order."""
+        """Record a step; steps must be recorded in order."""
         self.last.append(terms)
         warning = self._watch(step.number, terms)
         if step.number % self.run.recipe.schedule.log_every == 0 or step.number == self.planned:
             self.log.write(step.number, "step", {**terms, "learning_rate": step.learning_rate})
-        self.tell(
+        self.report(
             TrainingProgress(
                 phase="training",
                 done=step.number,
@@ -325,16 +324,16 @@ class _Recorder:
         """Measure the validation items and report the result."""
         measured: dict[str, float] = {self.run.recipe.validation.measure: self.run.validate()}
         self.log.write(self.run.step, "validation", measured)
-        self.tell(TrainingProgress(phase="validating", done=self.run.step, total=self.planned, terms=measured))
+        self.report(TrainingProgress(phase="validating", done=self.run.step, total=self.planned, terms=measured))
 
     def _watch(self, step: int, terms: Mapping[str, float]) -> str:
         watch = self.run.watch
         if "distance" not in terms or not watch.add(terms["distance"], step):
             return ""
         warning = (
-            f"the embeddings have collapsed: at step {step} their mean distance is {watch.now:.3f}, at the start it "
-            f"was {watch.start:.3f}; lower the learning rate, or choose an objective that pushes negatives away "
-            "(radial_detached instead of radial)"
+            f"the embeddings have collapsed: at step {step} their mean distance is {watch.now:.3f}, compared to "
+            f"{watch.start:.3f} at the start; lower the learning rate, or choose an objective that pushes negatives "
+            "away (radial_detached instead of radial)"
         )
         logger.warning("%s", warning)
         self.log.write(step, "warning", {"text": warning})
@@ -342,7 +341,7 @@ class _Recorder:
 
 
 def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> bool:
-    """Take the remaining steps and do what is due after each; True if Ctrl-C ended the run, which is then stored."""
+    """Take the remaining steps, with validation, logging and checkpoints; True if Ctrl-C ended the run."""
     schedule, every = run.recipe.schedule, run.recipe.validation.every
     if run.stopped_early:
         return False
@@ -351,7 +350,7 @@ def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> bool
         return every > 0 and number % every == 0
 
     def is_read(number: int) -> bool:
-        # Reading waits for the device, so on a GPU it is done only when something depends on it.
+        # Reading terms waits for the device, so on a GPU they are read only when needed.
         is_logged = number % schedule.log_every == 0 or number == schedule.steps
         return run.device.type == "cpu" or is_logged or is_validated(number)
 
@@ -372,10 +371,10 @@ def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> bool
 
 
 def _write_start(run: TrainingRun, *, resumed: bool) -> None:
-    """Write everything known before the first step, and remove the checkpoint of the run that this one replaces."""
+    """Write the files known before the first step, and remove checkpoint and report of a run that is replaced."""
     try:
         if not resumed:
-            # The report as well: after a kill, that of the run before would stand for this one.
+            # If this run is killed, a remaining report of the previous run would be taken for its report.
             for name in (CHECKPOINT_FILE, REPORT_FILE):
                 if os.path.lexists(run.folder / name):
                     disk.unlink(run.folder / name)

@@ -1,5 +1,4 @@
-"""The runner of every training: checkpoints from which it continues exactly, Ctrl-C between two steps, and its
-folder."""
+"""Resumable training: checkpoints, deferred Ctrl-C, and the lock of a training folder."""
 
 from __future__ import annotations
 
@@ -49,13 +48,12 @@ class Checkpoint:
     values: dict[str, Any]
 
     def write(self, path: Path) -> None:
-        """Replace the file as a whole once its content has reached the disk: a kill leaves either the old file or the
-        new one.
+        """Write the file atomically: if the process is killed, either the old or the new file remains.
 
         Raises:
             InvalidArgumentError: The file cannot be written.
         """
-        # Clones: parts that share memory cannot be written.
+        # safetensors cannot write tensors that share memory.
         tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in self.tensors.items()}
         metadata = {"format": str(_FORMAT), "step": str(self.step), "noted": json.dumps(self.values)}
         try:
@@ -77,35 +75,37 @@ class Checkpoint:
                 metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if int(metadata["format"]) > _FORMAT:
-                raise InvalidArgumentError(f"{path}: was written by a newer vidkin; upgrade, or start over")
+                raise InvalidArgumentError(
+                    f"{path}: written by a newer version of vidkin; upgrade, or start over without resuming (--restart)"
+                )
             return cls(int(metadata["step"]), tensors, parse_json(metadata["noted"]))
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise InvalidArgumentError(
                 f"{path}: the checkpoint is damaged ({error}); start over without resuming (--restart)"
             ) from error
 
-    def below(self, prefix: str) -> dict[str, Tensor]:
-        """The tensors whose names start with the prefix; the prefix is removed from the names."""
+    def select(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors whose names start with the prefix, by name without the prefix."""
         return {name[len(prefix) :]: tensor for name, tensor in self.tensors.items() if name.startswith(prefix)}
 
 
 def learned_state(model: nn.Module) -> dict[str, Tensor]:
-    """State of a model by name, without a backbone of which nothing learns, as that is loaded from elsewhere."""
+    """The state of a model by name, without a frozen backbone, which is loaded separately."""
     learns = any(weight.requires_grad for name, weight in model.named_parameters() if name.startswith("backbone."))
     return {name: tensor for name, tensor in model.state_dict().items() if learns or not name.startswith("backbone.")}
 
 
 def load_learned(model: nn.Module, state: dict[str, Tensor]) -> None:
-    """Restore what :func:`learned_state` returned.
+    """Restore a state returned by :func:`learned_state`.
 
     Raises:
-        RuntimeError: Weights are missing, unknown or of another shape.
+        RuntimeError: Weights are missing, unknown or have the wrong shape.
     """
     model.load_state_dict({**model.state_dict(), **state})
 
 
 def optimizer_tensors(optimizer: optim.Optimizer) -> dict[str, Tensor]:
-    """The state of an optimizer as ``<number of the parameter>.<name>`` -> tensor."""
+    """The state of an optimizer as tensors by ``<number of the parameter>.<name>``."""
     state = optimizer.state_dict()["state"]
     return {
         f"{number}.{name}": value
@@ -120,7 +120,7 @@ def load_optimizer(optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> No
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         number, _, name = key.partition(".")
-        # A copy, because an optimizer keeps the tensors it receives and changes them in place.
+        # A copy, because the optimizer keeps the tensors it receives and changes them in place.
         state.setdefault(int(number), {})[name] = tensor.clone()
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
@@ -137,10 +137,9 @@ class Interrupt:
 
 @contextmanager
 def deferred_interrupt() -> Iterator[Interrupt]:
-    """Inside the block, a first SIGINT is only recorded, so that no half step is stored; a second one interrupts at
-    once.
+    """Record the first SIGINT inside the block instead of interrupting a step; a second SIGINT interrupts at once.
 
-    Outside the main thread, where Python allows no handlers, nothing changes.
+    Has no effect outside the main thread, where Python allows no signal handlers.
     """
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
@@ -159,10 +158,9 @@ def deferred_interrupt() -> Iterator[Interrupt]:
         signal.signal(signal.SIGINT, before)
 
 
-_EVERY = 50
+_DEFAULT_INTERVAL = 50
 
-# Before the names of its tensors in a checkpoint.
-_OPTIMIZER = "optimizer."
+_OPTIMIZER_PREFIX = "optimizer."
 
 
 def follow_steps(
@@ -175,16 +173,18 @@ def follow_steps(
     is_read: Callable[[int], bool] = lambda number: True,
     ends_after: Callable[[int], bool] = lambda number: False,
 ) -> bool:
-    """Take all steps and do what is due after each; True if Ctrl-C ended them, after a whole step that is stored.
+    """Take all steps, record them and store the state at intervals; True if Ctrl-C ended them.
+
+    Ctrl-C takes effect between two steps, after the state is stored.
 
     Args:
-        steps: The steps, as from :func:`vidkin.training.engine.take_steps`.
-        interrupt: Whether Ctrl-C has been pressed; that of one process ends all.
-        record: Callback that receives each step with its terms, in order, before anything of it is stored.
+        steps: The steps, from :func:`vidkin.training.engine.take_steps`.
+        interrupt: Whether Ctrl-C has been pressed; pressed in one process, it ends all processes.
+        record: Callback that receives each step with its terms, in order, before its state is stored.
         store: Stores the state after the step with this number.
-        every: Steps between two stored states.
-        is_read: Whether terms are read after a step. Reading waits for the device; unread steps are recorded later.
-        ends_after: Called after each step, which is recorded if it was read; True ends the training.
+        every: Number of steps between two stored states.
+        is_read: Whether to read the terms after a step. Reading waits for the device; unread steps are recorded later.
+        ends_after: Called after each step, and after it is recorded if it is read; True ends the training.
 
     Raises:
         TrainingError: The loss is no longer finite.
@@ -216,20 +216,21 @@ def follow_steps(
 
 @dataclass(eq=False)
 class StepStore:
-    """The checkpoint of a training, which resumes from it; of several processes the first one writes it.
+    """The checkpoint of a training; only the first process writes it.
 
     Attributes:
         folder: Folder of the checkpoint; None stores nothing.
-        fingerprint: Hash of everything that decides the weights: a checkpoint with another one belongs to another
-            training.
-        every: Steps between two checkpoints.
-        terms: The terms of every step that :meth:`follow` has taken, including those before a restart.
-        describe_other: What differs in a checkpoint of another training, from its values, for the message.
+        fingerprint: Hash of everything that affects the weights; a checkpoint with another fingerprint belongs to
+            another training.
+        every: Number of steps between two checkpoints.
+        terms: The terms of every step that :meth:`follow` has taken, including steps before a restart.
+        describe_other: Function that describes, for the error message, the training that a checkpoint with these values
+            belongs to.
     """
 
     folder: Path | None = None
     fingerprint: str = ""
-    every: int = _EVERY
+    every: int = _DEFAULT_INTERVAL
     terms: list[dict[str, float]] = field(default_factory=list)
     describe_other: Callable[[Mapping[str, Any]], str] = field(
         default=lambda values: "an unfinished training with another recipe, other labels or other weights"
@@ -242,7 +243,7 @@ class StepStore:
             InvalidArgumentError: The checkpoint is damaged, or belongs to another training.
         """
         stored = self.read(model, optimizer, generator)
-        # All processes have read the checkpoint before the first one replaces it.
+        # Synchronizes, so that all processes have read the checkpoint before the first one replaces it.
         any_process(False)
         if stored is None:
             return 0
@@ -257,7 +258,7 @@ class StepStore:
         *,
         modules: Mapping[str, nn.Module] | None = None,
     ) -> Checkpoint | None:
-        """Load the checkpoint into what :meth:`write` stored, and return it; None if there is none.
+        """Load the checkpoint into the same objects that :meth:`write` takes, and return it; None if there is none.
 
         Raises:
             InvalidArgumentError: The checkpoint is damaged, or belongs to another training.
@@ -271,10 +272,10 @@ class StepStore:
                 f"{path.parent}: holds {self.describe_other(stored.values)}; choose another output folder, or start "
                 "over without resuming (--restart)"
             )
-        load_learned(model, stored.below("model."))
+        load_learned(model, stored.select("model."))
         for name, module in (modules or {}).items():
-            module.load_state_dict(stored.below(f"{name}."))
-        load_optimizer(optimizer, stored.below(_OPTIMIZER))
+            module.load_state_dict(stored.select(f"{name}."))
+        load_optimizer(optimizer, stored.select(_OPTIMIZER_PREFIX))
         if generator is not None:
             generator.set_state(stored.tensors["generator"])
         restore_random_state(stored.tensors, stored.values["random"])
@@ -295,12 +296,12 @@ class StepStore:
 
         Args:
             step: Number of steps taken.
-            model: The model; a backbone that does not learn is left out.
+            model: The model; a frozen backbone is not stored.
             optimizer: The optimizer.
-            generator: A generator that the batches are drawn with.
-            modules: More modules with a state, by prefix.
-            tensors: More tensors by name.
-            values: More values for JSON by name.
+            generator: The generator used to draw batches.
+            modules: Other modules with a state, by prefix.
+            tensors: Other tensors by name.
+            values: Other JSON values by name.
         """
         path = self._path()
         if path is None or not is_first():
@@ -313,7 +314,7 @@ class StepStore:
                 for prefix, module in (modules or {}).items()
                 for name, tensor in module.state_dict().items()
             },
-            **{f"{_OPTIMIZER}{name}": tensor for name, tensor in optimizer_tensors(optimizer).items()},
+            **{f"{_OPTIMIZER_PREFIX}{name}": tensor for name, tensor in optimizer_tensors(optimizer).items()},
             **(tensors or {}),
             **generators,
         }
@@ -331,10 +332,11 @@ class StepStore:
         *,
         on_step: Callable[[int, Mapping[str, float]], None] | None = None,
     ) -> None:
-        """Take all steps; store the state at intervals and when Ctrl-C is pressed, which then interrupts.
+        """Take all steps, storing the state at intervals and when Ctrl-C is pressed.
 
         Raises:
             TrainingError: The loss is no longer finite.
+            KeyboardInterrupt: Ctrl-C was pressed.
         """
 
         def record(step: Step, terms: dict[str, float]) -> None:
@@ -350,7 +352,7 @@ class StepStore:
                 raise KeyboardInterrupt
 
     def finish(self) -> None:
-        """Remove the checkpoint: the training is complete."""
+        """Remove the checkpoint after the training is complete."""
         path = self._path()
         if path is not None and is_first() and path.exists():
             disk.unlink(path)
@@ -361,23 +363,23 @@ class StepStore:
 
 LOCK_FILE = ".training.lock"
 
-# Seconds to wait for the folder's lock: the experiments page takes it for an instant to check whether it is free.
-_WAIT = 0.5
+# Seconds to wait for the folder's lock, because the experiments page holds it briefly to check whether it is free.
+_LOCK_TIMEOUT = 0.5
 
 
 @contextmanager
 def hold_training_folder(folder: Path) -> Iterator[None]:
-    """Allow one training at a time in a folder; the system releases the lock when the process ends, however it ends.
+    """Allow one training at a time in a folder; the system releases the lock even if the process is killed.
 
     Raises:
         InvalidArgumentError: Another training uses the folder, or it cannot be written to.
     """
     try:
         lock = open_lock(folder / LOCK_FILE)
-        lock.acquire(timeout=_WAIT)
+        lock.acquire(timeout=_LOCK_TIMEOUT)
     except Timeout:
         raise InvalidArgumentError(
-            f"{folder}: another training is writing here; wait until it has finished, or choose another output folder"
+            f"{folder}: another training uses this folder; wait until it has finished, or choose another output folder"
         ) from None
     except OSError as error:
         raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""Learning rates as functions of the step, so that resuming needs no stored state."""
+"""Learning-rate schedules as functions of the step, so that resuming needs no stored state."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Literal, Protocol
 
 
 class Schedule(Protocol):
-    """Learning rate and momentum of every step; steps count from 0."""
+    """Learning rate and momentum by step; steps count from 0."""
 
     def rate(self, step: int, full: float) -> float:
-        """Learning rate of a step, where ``full`` is the full rate of a parameter group."""
+        """Learning rate of a step, given the full rate of a parameter group."""
         ...
 
     def momentum(self, step: int) -> float | None:
-        """Momentum (AdamW: first beta) of a step; None leaves the optimizer's own."""
+        """Momentum (AdamW: first beta) of a step; None keeps the optimizer's momentum."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decay:
-    """A warm-up, then a rate that stays or falls.
+    """A warm-up followed by a constant or decaying rate.
 
     ``rate = full * warm * decay`` with ``warm = (step + 1) / warm_up`` while that is below 1.
 
@@ -29,10 +29,10 @@ class Decay:
         kind: ``constant``: decay is 1. ``linear``: ``1 - step / steps``. ``cosine``: ``f + (1 - f) (1 + cos(pi t)) /
             2`` where t is the completed share of the steps after the warm-up and f is ``final_factor``. ``step``:
             ``step_factor ** floor(step / step_every)``.
-        steps: Steps of the whole run; only ``cosine`` and ``linear`` use it.
-        warm_up: Steps during which the rate rises; 0 starts at the full rate.
+        steps: Number of steps of the whole run; only used by ``cosine`` and ``linear``.
+        warm_up: Number of steps during which the rate rises; 0 starts at the full rate.
         final_factor: For ``cosine``: share of the full rate at the last step.
-        step_every: For ``step``: steps between two drops.
+        step_every: For ``step``: number of steps between two drops.
         step_factor: For ``step``: factor applied at each drop.
     """
 
@@ -58,7 +58,7 @@ class Decay:
         return full * factor
 
     def momentum(self, step: int) -> None:
-        """None: the optimizer's own momentum."""
+        """None: keep the optimizer's momentum."""
         return
 
 
@@ -67,11 +67,11 @@ class OneCycle:
     """One cycle of rate and momentum (Smith and Topin, 2018): the rate rises for 30 % of the steps, then falls to
     almost zero.
 
-    The rate follows half cosines from ``full / 25`` to ``full`` and then to ``full / 250,000``, the momentum goes from
-    .95 to .85 and back. Equal to ``torch.optim.lr_scheduler.OneCycleLR`` with its defaults.
+    The rate follows half cosines from ``full / 25`` to ``full`` and then to ``full / 250,000``; the momentum goes from
+    0.95 to 0.85 and back. Equivalent to ``torch.optim.lr_scheduler.OneCycleLR`` with its defaults.
 
     Attributes:
-        steps: Steps of the whole cycle.
+        steps: Number of steps of the whole cycle.
     """
 
     steps: int

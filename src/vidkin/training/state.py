@@ -1,4 +1,4 @@
-"""A training run: its parts, such as device and optimizer, its state, and how the state is stored and restored."""
+"""The parts and state of a training run, with checkpoints, and its device, schedule and optimizer."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from vidkin.training.schedules import Decay, OneCycle, Schedule
 
 SPLIT_FILE = "split.json"
 
-# Attributes of a run that are stored with its state.
+# Attributes stored in the checkpoint.
 _STORED = ("best", "best_step", "waited", "stopped_early")
 
 StoreModel = Callable[[Mapping[str, float], Mapping[str, Any]], object]
 
-"""Writes the trained model with its metrics and notes into the folder of the run."""
+"""Function that writes the trained model with its metrics and notes to the folder of the run."""
 
 
 @dataclass(eq=False)
 class TrainingRun:
-    """Parts of a run, and everything that changes while its recipe is followed.
+    """The parts of a training run and everything that changes during training.
 
     Attributes:
         recipe: The recipe.
         folder: Folder of the run.
         model: The model to train.
         objective: Function of (model, batch) to minimize.
-        draws: The draws of items the objective needs.
+        draws: The draws of items that the objective needs.
         optimizer: Optimizer of model and objective.
         data: Training and validation items.
         device: Device of the model.
         fingerprint: Hash of recipe, items and frozen weights.
         store: Function that writes the model.
-        split: All items with their split, if the split was made here.
+        split: All items with their split if the split was made for this run, else None.
         notes: Choices that differ from the recipe, with their reasons.
         sampler: State of draws that depend on earlier weights.
         watch: Detects a collapse.
@@ -53,7 +53,7 @@ class TrainingRun:
         best: Highest validation figure so far.
         best_step: Step of the best validation.
         best_state: Weights at that step.
-        waited: Number of validations since then.
+        waited: Number of validations since the best one.
         stopped_early: Whether ``patience`` validations have brought no improvement.
     """
 
@@ -82,7 +82,7 @@ class TrainingRun:
         self.watch = CollapseWatch(self.recipe.schedule.collapse_below)
 
     def steps(self) -> Iterator[Step]:
-        """Take the remaining steps, which are the same whether the run was interrupted or not."""
+        """Take the remaining steps; they are the same in an interrupted and resumed run."""
         for step in take_steps(
             self.model,
             share_steps(self.objective, self.recipe.schedule.seed, self.step),
@@ -98,7 +98,7 @@ class TrainingRun:
             yield step
 
     def validate(self) -> float:
-        """Measure the validation items, remember the best weights, and count the patience down."""
+        """Measure the validation items, store the best weights in memory, and count validations without improvement."""
         rules = self.recipe.validation
         value = first_value(self.data.measure(self.model, rules.figure) if is_first() else 0.0)
         if self.best is None or value > self.best:
@@ -113,7 +113,7 @@ class TrainingRun:
         return value
 
     def store_split(self) -> None:
-        """Write the split made here beside the model, once the folder is known to belong to this run."""
+        """Write a newly made split to the folder; call this only once the folder is known to belong to this run."""
         if self.split is not None:
             write_split(self.split, self.folder / SPLIT_FILE)
 
@@ -133,7 +133,7 @@ class TrainingRun:
         )
 
     def restore(self) -> bool:
-        """Continue from the folder's checkpoint; False if there is none.
+        """Load the folder's checkpoint; return False if there is none.
 
         Raises:
             InvalidArgumentError: The checkpoint is damaged, or belongs to another recipe, other items or other frozen
@@ -142,7 +142,7 @@ class TrainingRun:
         stored = self._checkpoints.read(self.model, self.optimizer, modules=self._modules)
         if stored is None:
             return False
-        self.best_state = stored.below("best.")
+        self.best_state = stored.select("best.")
         self.step = stored.step
         self.watch = CollapseWatch(**stored.values["watch"])
         for name in _STORED:
@@ -165,7 +165,7 @@ class TrainingRun:
         return {"objective": self.objective, "sampler": self.sampler}
 
     def save(self) -> None:
-        """Write the model, with the best weights if validation selected any."""
+        """Write the model, with the best weights if validation has stored any."""
         if self.best_state:
             load_learned(self.model, self.best_state)
         metrics = {} if self.best is None else {f"validation_{self.recipe.validation.measure}": self.best}
@@ -188,12 +188,12 @@ def choose_device(schedule: ScheduleRecipe) -> torch.device:
     """
     available = torch.cuda.is_available()
     if schedule.device == "cuda" and not available:
-        raise InvalidArgumentError("schedule.device is cuda, but torch finds none on this machine; use 'auto' or 'cpu'")
+        raise InvalidArgumentError("schedule.device is cuda, but torch finds no GPU; use 'auto' or 'cpu'")
     return torch.device("cuda" if available and schedule.device != "cpu" else "cpu")
 
 
 def make_schedule(schedule: ScheduleRecipe) -> Schedule:
-    """The learning rate schedule of a recipe."""
+    """Create the learning-rate schedule of a recipe."""
     if schedule.decay == "one_cycle":
         return OneCycle(schedule.steps)
     return Decay(
@@ -207,7 +207,7 @@ def make_schedule(schedule: ScheduleRecipe) -> Schedule:
 
 
 def make_optimizer(schedule: ScheduleRecipe, groups: list[dict[str, Any]], objective: nn.Module) -> optim.Optimizer:
-    """The optimizer of a recipe for groups of weights and for the weights of the objective."""
+    """Create the optimizer of a recipe for groups of weights and the weights of the objective."""
     own = list(objective.parameters())
     if own:
         groups.append({"params": own, "lr": groups[-1]["lr"], "name": "objective"})

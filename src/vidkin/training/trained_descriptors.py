@@ -1,4 +1,4 @@
-"""A comparator with the network of its extractor, both of which learn, on edited frames instead of descriptors."""
+"""Training a comparator together with the network of its extractor, on frames instead of descriptors."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from vidkin.models.comparator import ClipComparison, Comparator
 from vidkin.models.config import ComparatorConfig
 from vidkin.similarity import FrameFeatures, length_mask
 
-# Frames whose activations are held at a time; those of the others are computed again in the backward pass.
-_FRAMES_A_PASS = 32
+# Frames per pass; only their activations are in memory, since the backward pass recomputes those of other frames.
+_FRAMES_PER_PASS = 32
 
 
 class PreparedFrames:
-    """Gives the prepared input of a network [T, 1, 3 * S * S] in place of descriptors.
+    """An extractor that returns the prepared input of a network [T, 1, 3 * S * S] instead of descriptors.
 
     Args:
-        extractor: The extractor that takes this input.
+        extractor: The extractor whose network takes this input.
 
     Raises:
         InvalidArgumentError: The extractor has no network that can be trained.
@@ -56,7 +56,7 @@ class PreparedFrames:
 
 
 class TrainedDescriptors(nn.Module):
-    """A comparator on the descriptors of a network that learns as well; its batch norms stay as they are.
+    """A comparator and the network of its extractor, trained together; the network's batch norms stay frozen.
 
     Args:
         comparator: The comparator.
@@ -83,13 +83,13 @@ class TrainedDescriptors(nn.Module):
     def forward(
         self, videos: torch.Tensor, lengths: torch.Tensor | None = None, rows: slice | None = None
     ) -> ClipComparison:
-        """Compare clips of prepared frames [N, T, 1, 3 * S * S], as :meth:`Comparator.forward` compares descriptors."""
+        """:meth:`Comparator.forward` for clips of prepared frames [N, T, 1, 3 * S * S] instead of descriptors."""
         count, frames = videos.shape[:2]
         lengths = torch.full((count,), frames, device=videos.device) if lengths is None else lengths
         inside = length_mask(lengths, frames)
         side = round((videos.shape[-1] / 3) ** 0.5)
-        pictures = videos[inside].view(-1, 3, side, side)
-        parts = [self._describe(part) for part in torch.split(pictures, _FRAMES_A_PASS)]
+        images = videos[inside].view(-1, 3, side, side)
+        parts = [self._describe(part) for part in torch.split(images, _FRAMES_PER_PASS)]
         described = torch.cat(parts)
         values = described.new_zeros(count, frames, *described.shape[1:])
         values = values.masked_scatter(inside[:, :, None, None], described)
@@ -97,12 +97,12 @@ class TrainedDescriptors(nn.Module):
         return comparison
 
     def weights(self) -> Mapping[str, torch.Tensor]:
-        """The weights of the network on the CPU, as the extractor reads them from a file."""
+        """The weights of the network on the CPU, in the form that the extractor loads."""
         return {name: tensor.detach().cpu().contiguous() for name, tensor in self.backbone.state_dict().items()}
 
-    def _describe(self, pictures: torch.Tensor) -> torch.Tensor:
+    def _describe(self, images: torch.Tensor) -> torch.Tensor:
         describe = self._extractor.describe_prepared
         if torch.is_grad_enabled():
-            described: torch.Tensor = checkpoint(describe, pictures, use_reentrant=False)
+            described: torch.Tensor = checkpoint(describe, images, use_reentrant=False)
             return described
-        return describe(pictures)
+        return describe(images)

@@ -1,4 +1,4 @@
-"""Unlabeled images: a batch consists of a nearly plain and a heavily edited view of each image in it."""
+"""Unlabeled training images and their batches: a nearly plain and a heavily edited view of each image."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class UnlabeledData:
     Attributes:
         images: Training images. If they have neighbors, the heavily edited views are made from the neighbors.
         validation: Validation images; None without validation.
-        settings: How their views are edited.
+        settings: Edits of the views.
         schedule: Number of images per step, and the seed of the steps.
         device: Device of the batches.
         seed: Seed of the edits of validation images.
         threads: Number of threads that edit images ahead of the steps.
-        scene_images: Number of images of one scene drawn together, as each other's hardest negatives; 1 draws all
-            images independently.
+        scene_images: Number of images of one scene drawn together, so that they are hard negatives of each other; 1
+            draws all images independently.
     """
 
     images: ImageSet
@@ -58,7 +58,7 @@ class UnlabeledData:
 
     @property
     def name(self) -> str:
-        """The folders with their numbers of images."""
+        """The folders with their number of images."""
         return ", ".join(f"{name}: {count}" for name, count in self.images.counts().items())
 
     @property
@@ -68,18 +68,18 @@ class UnlabeledData:
 
     def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[Batch]:
         """The batches of all steps from ``first`` on; each depends only on the seed and the step, not on the
-        threads."""
+        number of threads."""
         assert tuple(draws) == ("views",)
         labels = torch.arange(self.schedule.pairs).repeat(2)[:, None].expand(-1, 2).to(self.device)
         for views in work_ahead(self.views, range(first, self.schedule.steps), threads=self.threads):
             yield Batch({"views": DrawnItems(views.to(self.device), None, labels, are_features=False)})
 
     def views(self, step: int) -> Tensor:
-        """Views [2 N, 3, side, side] from 0 to 1: the first views of a step's images, then their second views."""
+        """Views [2 N, 3, side, side] with values from 0 to 1: the first views of a step's images, then the second."""
         return torch.cat(self.pairs(step)[1])
 
     def pairs(self, step: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Indices [N] of a step's images, and both views [N, 3, side, side] of each."""
+        """Indices [N] of a step's images, and their two views [N, 3, side, side]."""
         generator = torch.Generator().manual_seed(self.schedule.seed * 1_000_003 + step)
         chosen = draw_by_scene(self.images.groups, self.scene_images, generator)[: self.schedule.pairs]
         images, neighbors = self.images.images, self.images.neighbors
@@ -89,7 +89,7 @@ class UnlabeledData:
     def measure(self, model: Encoder, measure: Measure) -> float:
         """Share of validation images whose heavily edited view is nearest to their own plain view.
 
-        Both views are made from the image itself, also if images have neighbors: figures remain comparable.
+        Both views are made from the image itself even if it has a neighbor, so that figures remain comparable.
         """
         assert measure == "recall_at_1"
         assert self.validation is not None
@@ -105,7 +105,7 @@ class UnlabeledData:
         return (nearest == torch.arange(len(nearest))).float().mean().item()
 
     def identity(self) -> bytes:
-        """Groups and pixels of the images, and of their neighbors."""
+        """Groups of the images, and a hash of the pixels of images and neighbors."""
         groups = json.dumps([self.images.group_names, self.images.groups.tolist()])
         pixels = hashlib.sha256(self.images.images.numpy().tobytes())
         if self.images.neighbors is not None:
@@ -119,7 +119,7 @@ def draw_by_scene(scenes: Tensor, together: int, generator: torch.Generator) -> 
 
     Args:
         scenes: [N] int64, the scene of each image.
-        together: Images of one scene in a row; 1 is a plain random order.
+        together: Number of images of one scene in a row; 1 is a plain random order.
         generator: Source of random numbers.
     """
     order = torch.randperm(len(scenes), generator=generator)
@@ -127,7 +127,7 @@ def draw_by_scene(scenes: Tensor, together: int, generator: torch.Generator) -> 
         return order
     by_scene = order[scenes[order].argsort(stable=True)]
     sizes = torch.bincount(scenes)
-    # The place of each image in its scene: its distance from the first one.
+    # Position of each image within its scene.
     rank = torch.arange(len(scenes)) - (sizes.cumsum(0) - sizes)[scenes[by_scene]]
     starts = (rank % together == 0).long()
     row = starts.cumsum(0) - 1
@@ -136,12 +136,12 @@ def draw_by_scene(scenes: Tensor, together: int, generator: torch.Generator) -> 
 
 
 def pair_settings(options: Mapping[str, Any], *, side: int) -> PairSettings:
-    """The edits of a recipe: the defaults of :class:`PairSettings` with the changes in ``data.options``.
+    """Read the edits of a recipe: the defaults of :class:`PairSettings` with the changes in ``data.options``.
 
     Args:
-        options: ``mirror_both``, and tables ``plain`` and ``heavy`` with settings of :class:`EditSettings`, in which
-            ``warp`` is a table with settings of :class:`WarpSettings`; ``scene_images`` and ``neighbor_seconds``, which
-            are no edits, are allowed.
+        options: ``mirror_both``, and tables ``plain`` and ``heavy`` with settings of :class:`EditSettings`, whose
+            ``warp`` is a table with settings of :class:`WarpSettings`. ``scene_images`` and ``neighbor_seconds`` are
+            allowed and ignored.
         side: Side of the views in pixels.
 
     Raises:
@@ -169,11 +169,11 @@ def _edit_settings(defaults: EditSettings, table: Mapping[str, Any], where: str)
 
 
 def split_images(images: ImageSet, *, share: float, seed: int) -> tuple[ImageSet, ImageSet]:
-    """Divide images into (training, validation), each in the original order.
+    """Split images into (training, validation), each in the original order.
 
     Args:
         images: All images.
-        share: Share of the validation images, (0, 1).
+        share: Share of the validation images, in (0, 1).
         seed: Seed of the choice.
 
     Raises:

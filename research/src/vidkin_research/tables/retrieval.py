@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from vidkin.training.inputs import MOST_BYTES
+from vidkin.training.inputs import MAX_BYTES
 from vidkin_research.readers.collections import PUBLIC_COLLECTIONS
 from vidkin_research.retrieval import (
     ComparisonPlan,
@@ -94,7 +94,7 @@ def _table(
         sizes = []
         for chosen in map(comparison_set, plan.sets):
             frames = plan.frames if chosen.video else 1
-            moving = MOST_BYTES / 2**30 if chosen.rate is not None else 0.0
+            moving = MAX_BYTES / 2**30 if chosen.rate is not None else 0.0
             sizes.append(_items(chosen.name) * frames * (plan.size or chosen.size) ** 2 * 3 / 2**30 + moving)
         return max(sizes)
 
