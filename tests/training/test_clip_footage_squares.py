@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from vidkin.errors import DatasetError
-from vidkin.training.clip_footage import VideoSquares, cut_windows, read_squares, split_windows, cache_tensors
+from vidkin.training.clip_footage import VideoSquares, cache_tensors, cut_windows, read_squares, split_windows
 
 
 def video(count: int) -> VideoSquares:

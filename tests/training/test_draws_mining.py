@@ -130,6 +130,6 @@ def test_mined_triplets_keep_their_order_of_classes(seed: int) -> None:
 
 
 def test_classes_without_a_pair_say_what_to_change() -> None:
-    message = "10 draws of 9 items contained no two items of one class and an item of another; increase schedule.batch or"
+    message = "10 draws of 9 items contained no two items of one class and an item of another; increase schedule.batch"
     with pytest.raises(InvalidArgumentError, match=message):
         draw_mined_triplets(torch.arange(12), Model(torch.eye(12)), items=3, generator=generator())

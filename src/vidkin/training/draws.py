@@ -318,7 +318,7 @@ def check_drawable(train: LabelledSet, draws: Sequence[Draw], *, sizes: Sequence
 
 
 def class_sizes(classes: Tensor, items: int) -> tuple[int, int]:
-    """(P, K) for batches of about ``items`` items of classes [N]: up to 8 classes of two or more items, K at least 2."""
+    """(P, K) for batches of about ``items`` items of classes [N]: up to 8 classes of 2 or more items, K at least 2."""
     _, counts = torch.unique(classes, return_counts=True)
     across = max(1, min(_MAX_CATEGORIES, int((counts >= 2).sum())))
     return across, max(2, items // across)
