@@ -83,7 +83,7 @@ def test_a_ragged_batch_equals_each_pair_alone(network: str, symmetric: bool) ->
 
 @pytest.mark.parametrize("kept", [0, 1 << 18])
 def test_gradients_are_those_of_each_pair_alone_recomputed_or_not(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vidkin.models.comparator._CELLS_KEPT", kept)
+    monkeypatch.setattr("vidkin.models.comparator._MAX_KEPT_CELLS", kept)
     comparator = build_comparator(ComparatorConfig(dimension=8), weights="random")
     videos = random_videos(3, 8, 2, 8)
     comparator(videos).scores.square().sum().backward()

@@ -196,7 +196,7 @@ def test_files_that_hold_no_checkpoint_are_refused(tmp_path: Path, whitening: Pa
     with pytest.raises(InvalidArgumentError, match=r"garbage\.pth"):
         import_comparator(garbage, tmp_path / "model", layout="s2vs", whitening=whitening)
     path = stored(tmp_path, LAYOUTS["s2vs"])
-    with pytest.raises(InvalidArgumentError, match="name the whitening that it was trained with"):
+    with pytest.raises(InvalidArgumentError, match="specify the whitening used in its training"):
         import_comparator(path, tmp_path / "model", layout="s2vs")
     with pytest.raises(InvalidArgumentError, match="must hold mean, d and V"):
         import_comparator(path, tmp_path / "model", layout="s2vs", whitening=path)
@@ -250,7 +250,7 @@ def bombs(tmp_path: Path) -> dict[str, tuple[Path, str]]:
         "one block many times": (shared, "must take at most 4 times"),
         "a call": (called, "holds objects other than tensors"),
         "a call before an archive": (disguised, "holds objects other than tensors"),
-        "many steps": (steps, "must have at most 300,000 steps beside tensors"),
+        "many steps": (steps, "must have at most 300,000 pickle steps"),
         "a length that is not there": (long, "is not a PyTorch file"),
     }
 

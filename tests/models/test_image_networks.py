@@ -73,7 +73,7 @@ def test_deep_ranking_has_the_sizes_of_its_publication() -> None:
     # 8 x 8 with stride 4: 57 -> 13, 29 -> 6; pooled by 3: 5 and 2 a side, 96 maps.
     assert quarter(torch.zeros(1, 3, 225, 225)).shape == (1, 96 * 25) == (1, quarter.dimension)
     assert eighth(torch.zeros(1, 3, 225, 225)).shape == (1, 96 * 4) == (1, eighth.dimension)
-    with pytest.raises(InvalidArgumentError, match=r"size must be at least 57, so that subsampled 8x .*, got 50"):
+    with pytest.raises(InvalidArgumentError, match=r"size must be at least 57, so that the image subsampled 8x .*, got 50"):
         LowResolutionPath(50, 8)
 
 

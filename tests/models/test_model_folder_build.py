@@ -98,7 +98,7 @@ def test_a_3d_network_takes_all_its_weights_from_a_file(tmp_path: Path) -> None:
             InvalidArgumentError,
             "has side outputs that only its own training uses",
         ),
-        ("torchvision:alexnet", InvalidArgumentError, "does not take images of 32 x 32 pixels"),
+        ("torchvision:alexnet", InvalidArgumentError, "does not accept images of 32 x 32 pixels"),
     ],
 )
 def test_backbones_that_are_none(backbone: str, error: type[Exception], message: str) -> None:

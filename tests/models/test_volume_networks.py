@@ -66,7 +66,7 @@ def test_a_short_clip_stands_still_at_its_end() -> None:
     still = batch.clone()
     still[0, 5:] = batch[0, 4]
     torch.testing.assert_close(model.embed(batch, torch.tensor([5, 8])), model.embed(still))
-    with pytest.raises(InvalidArgumentError, match=r"lengths must be \[2\] whole numbers from 1 on, got \[0, 8\]"):
+    with pytest.raises(InvalidArgumentError, match=r"lengths must be \[2\] whole numbers of at least 1, got \[0, 8\]"):
         model.embed(batch, torch.tensor([0, 8]))
 
 

@@ -1,6 +1,6 @@
-"""Encoders of clips and images: built, trained step by step, stored, exported, used as extractors.
+"""Encoders of clips and images, and comparators of videos: building, storing, exporting, and use as extractors.
 
-Names are imported when they are first used: what opens a stored model needs no torch, what builds or trains one does.
+Names are imported on first use: opening a stored model does not need torch, building or training one does.
 """
 
 from typing import TYPE_CHECKING

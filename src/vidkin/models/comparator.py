@@ -1,7 +1,7 @@
-"""The comparator as it is trained: weighted regions, a map of all frames, and the network that filters it.
+"""The trainable comparator of videos: weighted regions, a map of frame similarities, and a network on the map.
 
-Shapes: N videos; B pairs; T, Tq, Tt frames, of query and target; R regions; D dimension; a primed length belongs to the
-learned map and is a quarter of the length, rounded up.
+Shapes: N videos; B pairs; T, Tq, Tt frames, of query and target; R regions; D dimension; primed lengths are of the
+learned map: a quarter of the length, rounded up.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ Lengths = torch.Tensor | None
 
 
 class MapNetwork(nn.Module):
-    """Learned maps [B, Tq', Tt'], not bounded, of maps [B, Tq, Tt] of frame similarities.
+    """Network from maps [B, Tq, Tt] of frame similarities to learned maps [B, Tq', Tt'], which are not bounded.
 
-    Three 3 x 3 convolutions (32, 64, 128 channels) with 2 x 2 maximum pools after the first two, and one 1 x 1
-    convolution; any length from 1 up is accepted. At odd lengths the last row or column is pooled over the cells there
-    are, so that no frame is lost and a padded batch gives the same numbers as each pair by itself; or it is dropped, as
-    in the published code.
+    Three 3 x 3 convolutions (32, 64, 128 channels) with 2 x 2 max pools after the first two, and one 1 x 1
+    convolution; any length from 1 is accepted. For odd lengths the last row or column is either pooled over the
+    remaining cells, so that no frame is lost and a padded batch gives the same values as each pair alone; or dropped,
+    as in the published code.
 
     Args:
         padding: The padding around a map.
-        remainder: What becomes of the last row or column at odd lengths.
+        remainder: Treatment of the last row or column for odd lengths.
 
     Source: ViSiL (ICCV 2019), the video comparator; masks as in S2VS.
     """
@@ -69,12 +69,12 @@ class MapNetwork(nn.Module):
 
         Args:
             maps: Similarities, cosines in [-1, 1].
-            query_lengths: [B] int64, valid rows of each map; None: all.
-            target_lengths: [B] int64, valid columns of each map; None: all.
+            query_lengths: [B] int64, number of valid rows of each map; None: all.
+            target_lengths: [B] int64, number of valid columns of each map; None: all.
         """
         if (self._mode == "replicate" or self._drops) and not (query_lengths is None and target_lengths is None):
-            # The padding of a replicated map, and what is dropped, depend on its own edge, so pairs of different
-            # lengths cannot share a pass.
+            # Replicate padding and dropped cells depend on the edge of each map, so pairs of different lengths cannot
+            # share a pass.
             learned = maps.new_zeros(len(maps), reduced_length(maps.shape[1]), reduced_length(maps.shape[2]))
             for position, frame_map in enumerate(maps):
                 rows = maps.shape[1] if query_lengths is None else int(query_lengths[position])
@@ -86,21 +86,21 @@ class MapNetwork(nn.Module):
             missing = [max(0, REDUCTION - length) for length in maps.shape[1:]]
             maps = functional.pad(maps, (0, missing[1], 0, missing[0]), "replicate")
         lengths = (query_lengths, target_lengths)
-        signal = _cleared(maps[:, None], lengths)
+        signal = _mask_padding(maps[:, None], lengths)
         for layer, is_pooled in ((self.conv1, True), (self.conv2, True), (self.conv3, False)):
             signal = layer(functional.pad(signal, (1, 1, 1, 1), self._mode))
-            signal = functional.relu(_cleared(signal, lengths))
+            signal = functional.relu(_mask_padding(signal, lengths))
             if is_pooled:
                 signal = functional.max_pool2d(signal, 2, ceil_mode=not self._drops)
                 lengths = (_half(lengths[0]), _half(lengths[1]))
-        return _cleared(self.fconv(signal), lengths)[:, 0]
+        return _mask_padding(self.fconv(signal), lengths)[:, 0]
 
 
 def _half(lengths: Lengths) -> Lengths:
     return None if lengths is None else (lengths + 1) // 2
 
 
-def _cleared(signal: torch.Tensor, lengths: tuple[Lengths, Lengths]) -> torch.Tensor:
+def _mask_padding(signal: torch.Tensor, lengths: tuple[Lengths, Lengths]) -> torch.Tensor:
     """Set [B, C, Tq, Tt] to zero beyond the valid rows and columns."""
     inside: torch.Tensor | None = None
     for axis, valid in zip((2, 3), lengths, strict=True):
@@ -108,12 +108,12 @@ def _cleared(signal: torch.Tensor, lengths: tuple[Lengths, Lengths]) -> torch.Te
             within = torch.arange(signal.shape[axis], device=signal.device) < valid[:, None]
             within = within[:, None, :, None] if axis == 2 else within[:, None, None, :]
             inside = within if inside is None else inside & within
-    # A product: filling by a mask, and the gradient of that, are slow on a CPU.
+    # Multiplying is faster on a CPU than masked_fill, also for the gradient.
     return signal if inside is None else signal * inside.to(signal.dtype)
 
 
 class _Attention(nn.Module):
-    """``x sigmoid(v . tanh(W x + b))``; 263,168 and 512 parameters for D = 512."""
+    """Attention ``x sigmoid(v . tanh(W x + b))``; 263,168 and 512 parameters for D = 512."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class _Attention(nn.Module):
 
 
 class _Direction(nn.Module):
-    """``x (1 + x . v / |v|) / 2`` for unit vectors x (ViSiL)."""
+    """Weighting by direction, ``x (1 + x . v / |v|) / 2`` for unit vectors x (ViSiL)."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ class _Direction(nn.Module):
 
 
 class _Signs(nn.Module):
-    """Signs of a linear projection, scaled to length 1 (the binary student of DnS); it is not trained here."""
+    """Signs of a linear projection, scaled to length 1 (the binary student of DnS); the projection is not trained."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -155,33 +155,32 @@ class _Signs(nn.Module):
 
 
 def make_weighting(config: ComparatorConfig) -> nn.Module:
-    """Build a weighting from [..., D] to [..., D], with random weights (no weights for ``none``)."""
+    """Build the weighting of descriptors [..., D], with random weights (no weights for ``none``)."""
     if config.weighting == "none":
         return nn.Identity()
     kinds = {"attention": _Attention, "direction": _Direction, "signs": _Signs}
     return kinds[config.weighting](config.dimension)
 
 
-# Map cells whose activations are held at a time: about 40 MB, small enough for the cache of a processor.
-_CELLS_A_PASS = 1 << 15
-# On a GPU about 2.5 GB, enough to keep it busy.
-_CELLS_A_GPU_PASS = 1 << 21
-# Queries up to this many times as long as the shortest share a pass.
+# Map cells per pass on a CPU; their activations take about 40 MB, small enough for its cache.
+_CPU_CELLS = 1 << 15
+# Map cells per pass on a GPU; about 2.5 GB, enough to keep it busy.
+_GPU_CELLS = 1 << 21
+# Queries share a pass if none is longer than this factor times the shortest.
 _LENGTH_SPREAD = 1.25
-# Map cells up to which all activations are kept for the gradient, some 250 MB; of more they are computed again, which
-# takes twice the time.
-_CELLS_KEPT = 1 << 18
+# Maximum map cells whose activations (some 250 MB) are kept for the gradient. For more cells they are recomputed in the
+# backward pass, which takes twice the time.
+_MAX_KEPT_CELLS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipComparison:
-    """A batch of N videos, each compared with each; or only some rows of that comparison.
+    """Comparison of all pairs of N videos, or only some rows of it.
 
     Attributes:
         scores: [N, N] in [0, 1], differentiable.
-        frame_maps: [N, N, T, T], similarities of frames before the network; zero beyond the lengths.
-        learned_maps: [N, N, T', T'], output of the network, before it is clipped to [-1, 1]; zero beyond the
-            lengths.
+        frame_maps: [N, N, T, T], frame similarities before the network; zero beyond the lengths.
+        learned_maps: [N, N, T', T'], output of the network before clipping to [-1, 1]; zero beyond the lengths.
     """
 
     scores: torch.Tensor
@@ -191,12 +190,12 @@ class ClipComparison:
 
 @check_constructor
 class Comparator(nn.Module):
-    """Weights regions, compares frames, filters the map of all frames, and scores the similarity of two videos.
+    """Scores the similarity of two videos: weights regions, compares frames, and filters the map of all frames.
 
     ``score = TopK-Chamfer over times of hardtanh(network(map))`` with ``map = TopK-Chamfer over regions``; in [-1, 1].
 
     Args:
-        config: Architecture. The weights are random: use :func:`build_comparator` or ``load_comparator``.
+        config: Architecture. The weights are random; use :func:`build_comparator` or ``load_comparator`` instead.
 
     Source: ViSiL (ICCV 2019); S2VS (CVPRW 2023); HAP-VR (ACM MM 2024), section 3.
     """
@@ -205,7 +204,7 @@ class Comparator(nn.Module):
         super().__init__()
         self.config = config
         self.attention = make_weighting(config)
-        # Parameter names are those of the public checkpoints.
+        # Parameter names follow the public checkpoints.
         self.visil_head = MapNetwork(config.padding, config.remainder) if config.network == "cnn" else None
 
     def weigh(self, values: torch.Tensor) -> torch.Tensor:
@@ -219,7 +218,7 @@ class Comparator(nn.Module):
         return weighed
 
     def frame_map(self, query: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        """Similarities of frames [Tq, Tt] of weighed descriptors [Tq, R, D] and [Tt, R, D]."""
+        """Frame similarities [Tq, Tt] of weighed descriptors [Tq, R, D] and [Tt, R, D]."""
         similarities: torch.Tensor = frame_similarity(
             query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric
         )
@@ -227,11 +226,11 @@ class Comparator(nn.Module):
 
     @property
     def reduction(self) -> int:
-        """Frames for each row of the learned map."""
+        """Number of frames per row of the learned map."""
         return 1 if self.visil_head is None else REDUCTION
 
     def on_arrays(self) -> ArrayComparator:
-        """The comparator as it is now, for arrays: what scores videos takes it (:class:`LearnedScorer`)."""
+        """A view of this comparator that works on arrays, as :class:`LearnedScorer` needs it; puts it in eval mode."""
 
         def run(network: nn.Module, values: NDArray[np.float32]) -> NDArray[np.float32]:
             with torch.no_grad():
@@ -250,15 +249,15 @@ class Comparator(nn.Module):
     def forward(
         self, videos: torch.Tensor, lengths: torch.Tensor | None = None, rows: slice | None = None
     ) -> ClipComparison:
-        """Compare each video of a batch with each, as training does.
+        """Compare all videos of a batch with each other, for training.
 
-        Of large batches the activations of the network are computed again in the backward pass, a few pairs at a time,
+        For large batches the activations of the network are recomputed in the backward pass, a few pairs at a time,
         so that memory grows with the maps and not with the network.
 
         Args:
             videos: [N, T, R, D] floating point, the descriptors of the videos.
-            lengths: [N] int64, valid frames of each video; None: all.
-            rows: Videos to compare with all others; the results have only these rows. None: all videos.
+            lengths: [N] int64, number of valid frames of each video; None: all.
+            rows: Videos to compare with all videos; the results have only these rows. None: all videos.
         """
         rows = rows or slice(None)
         count, frames = videos.shape[:2]
@@ -277,13 +276,13 @@ class Comparator(nn.Module):
 
     @torch.no_grad()
     def score_queries(self, queries: Sequence[torch.Tensor], target: torch.Tensor) -> torch.Tensor:
-        """Raw scores [Q] in [-1, 1] of each query in one target, as :meth:`ArrayComparator.video_score` gives them.
+        """Raw scores [Q] in [-1, 1] of queries against one target, as by :meth:`ArrayComparator.video_score`.
 
-        Maps of queries of about the same length go through the network together.
+        Maps of queries of similar length are processed together.
 
         Args:
-            queries: Q weighed videos [Tq, R, D], of any lengths, on the device of the comparator.
-            target: The weighed target [Tt, R, D].
+            queries: Weighed descriptors [Tq, R, D] of Q videos of any length, on the device of the comparator.
+            target: Weighed descriptors [Tt, R, D] of the target.
         """
         lengths = [len(query) for query in queries]
         maps = torch.split(self.frame_map(torch.cat(list(queries)), target), lengths)
@@ -302,9 +301,9 @@ class Comparator(nn.Module):
         return scores
 
     def _scores(self, learned: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """Scores [P] in [-1, 1] of learned maps [P, T', T'] of videos of these lengths [P]."""
+        """Scores [P] in [-1, 1] of learned maps [P, T', T'], given the lengths [P] of both videos."""
         step = self.reduction
-        # What the network drops has no cell, but of the shortest videos it makes one.
+        # Dropped frames have no cell, but even the shortest videos have one.
         rounded = step - 1 if self.config.remainder == "pooled" else 0
         cells = [((side + rounded) // step).clamp(min=1) for side in (first, second)]
         masks = [length_mask(count, side) for count, side in zip(cells, learned.shape[1:], strict=True)]
@@ -322,10 +321,10 @@ class Comparator(nn.Module):
         """Learned maps [P, T', T'] of P maps [P, T, T] with their valid lengths."""
         if self.visil_head is None:
             return maps
-        most = _CELLS_A_PASS if maps.device.type == "cpu" else _CELLS_A_GPU_PASS
-        size = max(1, most // (maps.shape[1] * maps.shape[2]))
+        cells = _CPU_CELLS if maps.device.type == "cpu" else _GPU_CELLS
+        size = max(1, cells // (maps.shape[1] * maps.shape[2]))
         parts = zip(*(torch.split(part, size) for part in (maps, first, second)), strict=True)
-        if torch.is_grad_enabled() and maps.numel() > _CELLS_KEPT:
+        if torch.is_grad_enabled() and maps.numel() > _MAX_KEPT_CELLS:
             return torch.cat([checkpoint(self.visil_head, *part, use_reentrant=False) for part in parts])
         return torch.cat([self.visil_head(*part) for part in parts])
 
@@ -338,12 +337,12 @@ def build_comparator(
 
     Args:
         config: Architecture of the comparator.
-        weights: A safetensors file of all its weights, or ``"random"`` to train it: an untrained comparator gives
-            meaningless scores, so there is no default.
-        seed: Seed of random weights. The caller's random state is not touched.
+        weights: A safetensors file with all weights, or ``"random"`` for training. There is no default, because an
+            untrained comparator gives meaningless scores.
+        seed: Seed of random weights. The caller's random state is not changed.
 
     Raises:
-        InvalidArgumentError: The file does not fit.
+        InvalidArgumentError: The weights in the file do not match the configuration.
     """
     with seeded(seed):
         comparator = Comparator(config)

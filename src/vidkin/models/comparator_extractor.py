@@ -1,6 +1,6 @@
-"""A trained comparator, used without torch: its folder read, its network on arrays, and its extractor and scorer.
+"""Using a trained comparator without torch: reading its folder, running it on arrays, and its extractor and scorer.
 
-Shapes: T, Tq, Tt frames; R regions; D dimension; primed lengths belong to the learned map.
+Shapes: T, Tq, Tt frames; R regions; D dimension; primed lengths are of the learned map.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class ComparatorInfo:
 
     Attributes:
         config: Architecture of the comparator.
-        weights: File of the extractor's weights; None if it uses its own.
-        whitening: File of the extractor's whitening; None if it has none.
-        metrics: Figures measured during its training.
-        notes: Further facts: data, recipe, seed.
+        weights: File with the extractor's weights; None if it uses its default weights.
+        whitening: File with the extractor's whitening; None if there is no whitening.
+        metrics: Figures measured during training.
+        notes: Further facts, such as data, recipe and seed.
     """
 
     config: ComparatorConfig
@@ -74,7 +74,7 @@ class ComparatorInfo:
 
 @check_arguments
 def read_comparator_info(folder: PathLike) -> ComparatorInfo:
-    """Read a folder's ``config.toml``, but not the weights.
+    """Read the ``config.toml`` of a comparator's folder, but not the weights.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
@@ -107,16 +107,16 @@ def is_comparator(folder: PathLike) -> bool:
 
 
 def comparator_facts(config: ComparatorConfig) -> list[Any]:
-    """The settings that belong to the weights, as they enter their digest."""
+    """The settings that the weights depend on, which are part of their digest."""
     facts = [config.weighting, config.network, config.padding, config.dimension]
-    # Left out where it is what it was before there was a choice: digests stay the same.
+    # The default is left out, so that digests from before this setting existed remain valid.
     return facts if config.remainder == "pooled" else [*facts, config.remainder]
 
 
 REDUCTION = 4
-"""Frames of a video for each row or column of a learned map."""
+"""Number of frames per row or column of a learned map."""
 
-# Frames beyond a block that its learned cells depend on: 1 + 2 + 4, rounded up to a multiple of 4.
+# Number of frames beyond a block that its learned cells depend on: 1 + 2 + 4, rounded up to a multiple of 4.
 _HALO = 8
 
 Weigh = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -124,13 +124,14 @@ MapFunction = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 
 class ArrayComparator:
-    """A trained comparator that takes and gives arrays, as :class:`vidkin.similarity.learned.VideoComparator`.
+    """A trained comparator on arrays, see :class:`vidkin.similarity.learned.VideoComparator`.
 
     Args:
-        config: Its settings.
-        weigh: Weights descriptors [..., D].
-        network: Learned maps [1, Tq', Tt'] of maps [1, Tq, Tt]; None if the map itself is the learned map.
-        digest: SHA-256 of its weights (:func:`vidkin.models.comparator_folder.comparator_digest`).
+        config: Settings of the comparator.
+        weigh: Function that weights descriptors [..., D].
+        network: Function from maps [1, Tq, Tt] to learned maps [1, Tq', Tt']; None if the map itself is the learned
+            map.
+        digest: SHA-256 of the weights (:func:`vidkin.models.comparator_folder.comparator_digest`).
     """
 
     def __init__(self, config: ComparatorConfig, weigh: Weigh, network: MapFunction | None, digest: str) -> None:
@@ -141,7 +142,7 @@ class ArrayComparator:
 
     @property
     def reduction(self) -> int:
-        """Frames for each row of the learned map."""
+        """Number of frames per row of the learned map."""
         return 1 if self._network is None else REDUCTION
 
     def weigh(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -154,14 +155,14 @@ class ArrayComparator:
         return self._weigh(np.asarray(values, np.float32))
 
     def frame_map(self, query: NDArray[np.float32], target: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Similarities of frames [Tq, Tt] of weighed descriptors [Tq, R, D] and [Tt, R, D]."""
+        """Frame similarities [Tq, Tt] of weighed descriptors [Tq, R, D] and [Tt, R, D]."""
         similarities: NDArray[np.float32] = _frame_similarity(
             query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric
         )
         return similarities
 
     def learned_map(self, frame_map: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Learned map [Tq', Tt'] in [-1, 1] of one map [Tq, Tt] of any size, in bounded memory."""
+        """Learned map [Tq', Tt'] in [-1, 1] of a map [Tq, Tt] of any size, in bounded memory."""
         if self._network is None:
             return np.clip(frame_map, -1, 1)
         drops = self.config.remainder == "dropped"
@@ -186,14 +187,14 @@ class ArrayComparator:
 def map_in_blocks(
     network: MapFunction, frame_map: NDArray[np.float32], *, side: int = 1024, drops: bool = False
 ) -> NDArray[np.float32]:
-    """The learned map [Tq', Tt'] of one map [Tq, Tt] of any size, in bounded memory.
+    """Compute the learned map [Tq', Tt'] of a map [Tq, Tt] of any size block by block, in bounded memory.
 
     Equal to the network's result for the whole map except for rounding: a block is computed together with the
-    surrounding frames its cells depend on.
+    surrounding frames that its cells depend on.
 
     Args:
-        network: Learned maps [1, Tq', Tt'] of maps [1, Tq, Tt].
-        frame_map: [Tq, Tt], similarities of frames.
+        network: Function from maps [1, Tq, Tt] to learned maps [1, Tq', Tt'].
+        frame_map: [Tq, Tt], frame similarities.
         side: Maximum number of rows and columns of a block, a multiple of 4.
         drops: Whether the network drops the remainder of the lengths divided by 4; both are then at least 4.
     """
@@ -212,37 +213,36 @@ def map_in_blocks(
 
 
 def reduced_length(length: int) -> int:
-    """Number of rows in the learned map of this many frames, if none is dropped."""
+    """Number of rows of the learned map for this number of frames, if none is dropped."""
     return -(-length // REDUCTION)
 
 
 def _open_comparator(folder: Path, config: ComparatorConfig) -> ArrayComparator:
-    """The comparator of a folder: its map network as ONNX, or by torch where the folder lacks that and torch is
-    installed."""
+    """Open the comparator of a folder, with its map network as ONNX or, without a valid ONNX file, with torch."""
     weights = read_weights(folder / WEIGHTS_FILE)
     digest = weights_digest(comparator_facts(config), weights)
     try:
         graph = Graph(folder / GRAPH_FILE, digest) if config.network == "cnn" else None
-        return ArrayComparator(config, _weighing(config, weights), None if graph is None else graph.run, digest)
+        return ArrayComparator(config, _make_weighting(config, weights), None if graph is None else graph.run, digest)
     except (MissingPartError, KeyError) as error:
         if not has_torch():
             raise
         if (folder / GRAPH_FILE).exists():
             _log.warning("%s", error)
-    # Named rather than imported: the network of torch is built on this module.
+    # Loaded by name, because the torch module imports this module.
     build_comparator = load_attribute("vidkin.models.comparator:build_comparator")
     comparator: ArrayComparator = build_comparator(config, weights=folder / WEIGHTS_FILE).on_arrays()
     return comparator
 
 
-def _weighing(config: ComparatorConfig, weights: Mapping[str, NDArray[Any]]) -> Weigh:
-    """The weighting of descriptors, as :func:`vidkin.models.comparator.make_weighting` trains it."""
+def _make_weighting(config: ComparatorConfig, weights: Mapping[str, NDArray[Any]]) -> Weigh:
+    """The weighting of descriptors, equivalent to :func:`vidkin.models.comparator.make_weighting`."""
     if config.weighting == "attention":
         transform, bias = weights["attention.transform.weight"], weights["attention.transform.bias"]
         return partial(_attend, transform.T, bias, weights["attention.context_vector.weight"][0])
     if config.weighting == "direction":
         direction = weights["attention.context_vector.weight"][0]
-        return partial(_toward, direction / np.linalg.norm(direction))
+        return partial(_weigh_by_direction, direction / np.linalg.norm(direction))
     if config.weighting == "signs":
         return partial(_signs, weights["attention.W"])
     return np.asarray
@@ -259,31 +259,31 @@ def _attend(
     return weighed
 
 
-def _toward(direction: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
+def _weigh_by_direction(direction: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
     weighed: NDArray[np.float32] = values * ((values @ direction) / np.float32(2) + np.float32(0.5))[..., None]
     return weighed
 
 
 def _signs(projection: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
-    # Scaling to length 1 first, as in training, does not change a sign.
+    # Training normalizes the values first, which does not change the signs.
     signs: NDArray[np.float32] = np.sign(values @ projection) / np.float32(values.shape[-1] ** 0.5)
     return signs
 
 
 _SETTINGS = {"spatial_share": float, "temporal_share": float, "temporal_span": int}
 
-# Each video consists of cut-outs of one background photograph.
-_CUTS = 6
+# Number of crops of a background photograph, which together form one video.
+_CROPS = 6
 
 
 @check_constructor
 class ComparatorExtractor:
-    """Describes whole frames with the extractor of a comparator, and opens the comparator as the scorer.
+    """Extractor and scorer of a comparator: describes whole frames and scores them with the comparator.
 
     Args:
         comparator: A trained or imported comparator.
         extractor: Extractor of the descriptors that the comparator was trained on.
-        name: As it was opened.
+        name: Name it was opened with.
 
     Attributes:
         fingerprint: Fingerprint of the descriptors and a short hash of the comparator's weights.
@@ -302,7 +302,7 @@ class ComparatorExtractor:
         self._extractor = extractor
         self.name: Final = name
         self._digest = comparator.digest[:12]
-        # Excludes the shares of TopK-Chamfer: they can be changed for an existing index.
+        # Excludes the shares of TopK-Chamfer, which can be changed for an existing index.
         self.fingerprint: Final = f"comparator-{self._digest}-{extractor.fingerprint}"
         self.short_side: Final = extractor.short_side
 
@@ -311,12 +311,12 @@ class ComparatorExtractor:
     ) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
-        A comparator compares whole pictures, so only the whole frame is described, whatever the ``boxes``.
+        A comparator compares whole frames, so ``boxes`` are ignored.
         """
         return replace(self._extractor.extract(frames, mirror=mirror).views([0]), fingerprint=self.fingerprint)
 
     def open_scorer(self) -> LearnedScorer:
-        """The scorer of this comparator, opened once."""
+        """The scorer of this comparator; every call returns the same one."""
         return self._scorer
 
     @cached_property
@@ -331,13 +331,13 @@ class ComparatorExtractor:
 
 @check_arguments
 def measure_unrelated(comparator: VideoComparator, extractor: FrameExtractor) -> tuple[float, float]:
-    """Median and 99th percentile of the raw scores of videos that have nothing in common.
+    """Median and 99th percentile of the raw scores of unrelated videos.
 
-    The videos are cut-outs of one background photograph each, six frames a second apart, so this takes as long as
-    describing 96 frames. A network that gives unrelated videos one and the same score has the percentile .01 above it.
+    Each video consists of six crops of one background photograph, one per second, so this takes as long as describing
+    96 frames. The percentile is at least 0.01 above the median, even if all unrelated videos get the same score.
     """
     features = extractor.extract(background_frames()).views([0])
-    groups = np.split(np.arange(len(features)), range(_CUTS, len(features), _CUTS))
+    groups = np.split(np.arange(len(features)), range(_CROPS, len(features), _CROPS))
     clips = [replace(features.frames(rows), timestamps=np.arange(len(rows), dtype=np.float64)) for rows in groups]
     scorer = LearnedScorer(comparator, (-1.0, 1.0), identity="")
     scores = np.array([
@@ -354,8 +354,8 @@ def open_comparator_extractor(name: str, *, device: str = "auto") -> ComparatorE
 
     Args:
         name: ``path/to/model`` or ``model:path/to/model``, optionally followed by a question mark and
-            ``spatial_share`` (k_s), ``temporal_share`` (k_t) or ``temporal_span``, which replace the values it was
-            trained with: ``path/to/model?spatial_share=.35``.
+            ``spatial_share`` (k_s), ``temporal_share`` (k_t) or ``temporal_span``, which override the values used in
+            training: ``path/to/model?spatial_share=.35``.
         device: Device of the extractor: ``auto``, ``cpu``, ``cuda``, ``cuda:1``. The comparator runs on the CPU.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The folder of a comparator, written and loaded: its weights, its settings, and the files of its extractor."""
+"""Saving and loading the folder of a comparator: its weights, its settings, and the files of its extractor."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def save_comparator(
     metrics: Mapping[str, float] | None = None,
     notes: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a comparator and the files of its extractor, so that the folder needs nothing else, and return the folder.
+    """Write a comparator and the files of its extractor to a self-contained folder, and return the folder.
 
     Args:
         comparator: A trained or imported comparator.
         folder: Where to write; created if missing.
-        weights, whitening: Files of the extractor (:func:`vidkin.features.open_extractor`), copied into the folder. If
-            None, the file of an earlier model is removed.
+        weights, whitening: Files of the extractor (:func:`vidkin.features.open_extractor`) to copy into the folder. If
+            None, the file of an earlier model in the folder is removed.
         metrics: Figures by name.
         notes: Text, numbers, booleans or lists of these by name.
 
@@ -54,11 +54,11 @@ def save_comparator(
     path = Path(folder).expanduser()
     try:
         path.mkdir(parents=True, exist_ok=True)
-        # The same weights as ONNX, which run without torch, lie beside them or are not there.
-        beside = None if weights is None else Path(weights).expanduser().with_suffix(".onnx")
+        # The same weights as ONNX, to run without torch, may be next to the weights file.
+        graph = None if weights is None else Path(weights).expanduser().with_suffix(".onnx")
         sources = {
             EXTRACTOR_WEIGHTS_FILE: weights,
-            str(Path(EXTRACTOR_WEIGHTS_FILE).with_suffix(".onnx")): beside if beside and beside.is_file() else None,
+            str(Path(EXTRACTOR_WEIGHTS_FILE).with_suffix(".onnx")): graph if graph and graph.is_file() else None,
             WHITENING_FILE: whitening,
         }
         for name, source in sources.items():
@@ -70,8 +70,8 @@ def save_comparator(
                     shutil.copyfile(os.path.expanduser(source), temporary)
     except OSError as error:
         raise InvalidArgumentError(
-            f"{path}: {error.strerror or error} ({error.filename}); name files that can be read and a folder that can "
-            "be written"
+            f"{path}: {error.strerror or error} ({error.filename}); choose files that can be read and a folder that "
+            "can be written"
         ) from error
     return write_model_folder(
         path,
@@ -99,8 +99,9 @@ def load_comparator(folder: PathLike, *, device: str = "cpu") -> Comparator:
 
 
 def write_comparator_graphs(comparator: Comparator, folder: Path) -> list[Path]:
-    """Write the ONNX file by which the folder of a comparator runs without torch, and return its path: the network of
-    maps. Without such a network nothing is written.
+    """Write the map network of a comparator as an ONNX file, for use without torch, and return its path.
+
+    A comparator without a map network needs no file.
 
     Raises:
         InvalidArgumentError: The file cannot be written.
@@ -128,5 +129,5 @@ def write_comparator_graphs(comparator: Comparator, folder: Path) -> list[Path]:
 
 @check_arguments
 def comparator_digest(comparator: Comparator) -> str:
-    """SHA-256 of the names and values of all weights, and of the settings they were made for."""
+    """SHA-256 of the names and values of all weights and of the settings they depend on."""
     return weights_digest(comparator_facts(comparator.config), state_arrays(comparator))

@@ -1,6 +1,6 @@
-"""Public checkpoints of ViSiL, DnS, S2VS and HAP-VR as comparators.
+"""Import of public checkpoints of ViSiL, DnS, S2VS and HAP-VR as comparators.
 
-Names, shapes and defaults are those of the published code: MKLab-ITI/visil (model/visil.py, layers.py and
+Names, shapes and defaults follow the published code: MKLab-ITI/visil (model/visil.py, layers.py and
 similarities.py), mever-team/distill-and-select (model/students.py), gkordo/s2vs and yafeng19/HAP-VR
 (model/similarity_network.py, utils.save_model).
 """
@@ -38,12 +38,12 @@ from vidkin.models.weights import fit_state
 _EXTRACTOR = "timm:resnet50.tv_in1k?fit=crop"
 _DIMENSION = 512
 
-# A checkpoint takes at most this many times its size: half and whole numbers become numbers of four bytes.
-_MOST_EXPANSION = 4
-# Some 40 for each tensor; what they build takes less than 100 MB.
-_MOST_STEPS = 300_000
-# What a pickle of tensors calls, as "module name".
-_CALLED = re.compile(
+# Maximum ratio of a checkpoint's size in memory to its file: numbers of one or two bytes become numbers of four bytes.
+_MAX_EXPANSION = 4
+# Maximum number of pickle steps; a tensor takes about 40. Objects built by this number of steps take less than 100 MB.
+_MAX_STEPS = 300_000
+# Names that a pickle of tensors may call, as "module name".
+_ALLOWED_CALLS = re.compile(
     r"collections (OrderedDict|Counter)|argparse Namespace|(builtins|__builtin__) (set|complex)|_codecs encode"
     r"|torch\._utils _rebuild_(tensor(_v2)?|parameter)|torch\.nn\.parameter Parameter"
     r"|torch(\.cuda|\.storage)? \w*Storage|torch (Size|device|bool|(b?float|complex|u?int)\d+)"
@@ -52,11 +52,11 @@ _CALLED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How a system's code uses its weights.
+    """Weight names and settings in the published code of a system.
 
     Attributes:
         network: Prefix of the names of the map network's weights.
-        outer: Prefix of all names in files that also store the frame network.
+        outer: Prefix of these names in files that also contain the frame network.
         padding, symmetric, spatial_share, temporal_share: Settings as in :class:`ComparatorConfig`.
     """
 
@@ -87,9 +87,9 @@ def import_comparator(
     weights: PathLike | None = None,
     whitening: PathLike | None = None,
 ) -> ComparatorConfig:
-    """Turn a public checkpoint into the folder of a comparator, and return its configuration.
+    """Convert a public checkpoint to the folder of a comparator, and return its configuration.
 
-    PyTorch files are read as data (``weights_only=True``): a file that holds other objects is refused.
+    PyTorch files are read as data (``weights_only=True``); files with other objects are rejected.
 
     Args:
         path: The checkpoint: a state dictionary, or a dictionary with one under ``model``.
@@ -98,47 +98,47 @@ def import_comparator(
         extractor: Extractor of frame descriptors; default: the ResNet-50 of these systems.
         weights: Weights of the extractor: a safetensors or PyTorch file (``resnet50-0676ba61.pth``). None: downloaded
             from the hub when the model is first used.
-        whitening: Whitening of the extractor: a file from ``vidkin whiten``, or one with ``mean``, ``d`` and ``V`` as
-            these systems publish (``pca_resnet50_vcdb_1M.pth``, ``pca.npz``). Required unless another extractor is
-            named.
+        whitening: Whitening of the extractor: a file from ``vidkin whiten``, or a file with ``mean``, ``d`` and ``V``
+            as published by these systems (``pca_resnet50_vcdb_1M.pth``, ``pca.npz``). Required unless ``extractor`` is
+            set.
 
     Raises:
         InvalidArgumentError: A file cannot be read or does not have this layout.
-        ExtractorError: The extractor cannot be opened with the weights or under the name passed.
+        ExtractorError: The name of the extractor is unknown, or its weights cannot be used.
     """
     if layout not in LAYOUTS:
         raise InvalidArgumentError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
     if whitening is None and extractor is None:
         raise InvalidArgumentError(
-            f"layout {layout} compares whitened descriptors of ResNet-50; name the whitening that it was trained with "
+            f"layout {layout} compares whitened descriptors of ResNet-50; specify the whitening used in its training "
             "(pca_resnet50_vcdb_1M.pth), or another extractor"
         )
     content = _read_torch(path)
-    # Arguments of the training, stored beside the weights.
+    # Training scripts store their arguments in the checkpoint.
     arguments = content.get("args", {})
     arguments = vars(arguments) if isinstance(arguments, argparse.Namespace) else dict(arguments)
-    weights_of = content.get("model", content)
-    if not isinstance(weights_of, dict) or not all(isinstance(w, torch.Tensor) for w in weights_of.values()):
+    stored = content.get("model", content)
+    if not isinstance(stored, dict) or not all(isinstance(value, torch.Tensor) for value in stored.values()):
         raise InvalidArgumentError(f"{os.fspath(path)}: must hold a state dictionary, got something else")
-    state = {name.removeprefix("module."): value for name, value in weights_of.items()}
+    state = {name.removeprefix("module."): value for name, value in stored.items()}
     if not any(name.removeprefix(LAYOUTS[layout].outer).startswith(LAYOUTS[layout].network) for name in state):
         raise InvalidArgumentError(
             f"{os.fspath(path)}: a checkpoint of layout {layout} must hold weights named {LAYOUTS[layout].network}*, "
             f"got {', '.join(sorted(state)[:4]) or 'none'}"
         )
-    config, named = _understand(state, arguments, LAYOUTS[layout], extractor or _EXTRACTOR)
+    config, named = _convert_state(state, arguments, LAYOUTS[layout], extractor or _EXTRACTOR)
     comparator = Comparator(config)
     fit_state(comparator, named, source=path, label=f"a checkpoint of layout {layout}")
     with TemporaryDirectory() as scratch:
-        positions = Path(scratch)
-        network = None if weights is None else _as_safetensors(weights, positions / "network.safetensors")
+        target = Path(scratch)
+        network = None if weights is None else _convert_weights(weights, target / "network.safetensors")
         white = (
-            None if whitening is None else _as_whitening(whitening, config.dimension, positions / "white.safetensors")
+            None if whitening is None else _convert_whitening(whitening, config.dimension, target / "white.safetensors")
         )
         if weights is not None or extractor is not None:
-            describes = open_extractor(config.extractor, weights=network, whitening=white)
+            opened = open_extractor(config.extractor, weights=network, whitening=white)
             comparator.config = config = ComparatorConfig.from_mapping(
-                {**config.to_mapping(), "unrelated": list(measure_unrelated(comparator.on_arrays(), describes))}
+                {**config.to_mapping(), "unrelated": list(measure_unrelated(comparator.on_arrays(), opened))}
             )
         notes = {"imported_from": os.path.basename(os.fspath(path)), "layout": layout}
         save_comparator(comparator, folder, weights=network, whitening=white, notes=notes)
@@ -149,7 +149,7 @@ def _read_torch(path: PathLike) -> dict[str, Any]:
     name = os.fspath(path)
     try:
         _check_checkpoint(os.path.expanduser(name))
-        # Training scripts store their parsed arguments beside the weights: a plain container.
+        # Training scripts store their parsed arguments, a plain container, in the checkpoint.
         with torch.serialization.safe_globals([argparse.Namespace]):
             content = torch.load(os.path.expanduser(name), map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
@@ -166,16 +166,16 @@ def _read_torch(path: PathLike) -> dict[str, Any]:
 
 
 def _check_checkpoint(path: str) -> None:
-    """Check, before anything is built, that a checkpoint holds no more than its own bytes.
+    """Check before loading that a checkpoint holds only tensors and cannot expand in memory.
 
     Raises:
-        UnpicklingError: It names something other than tensors, or is not a checkpoint.
-        ValueError: It is compressed, names its bytes several times, or consists of more than tensors.
+        UnpicklingError: It contains something other than tensors, or is not a checkpoint.
+        ValueError: It is compressed, refers to its bytes several times, or takes too many steps.
     """
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        # PyTorch goes by the first bytes as well, whatever the end of the file says.
+        # Like PyTorch, decides by the first bytes, regardless of the end of the file.
         if content[:4] != b"PK\x03\x04":
-            # As PyTorch before 1.6 wrote: a number, a version, facts about the machine, the tensors, the storages.
+            # Format of PyTorch before 1.6, five pickles: a number, a version, machine facts, tensors and storages.
             for _ in range(5):
                 _check_pickle(content)
             return
@@ -191,16 +191,16 @@ def _check_checkpoint(path: str) -> None:
 
 
 def _check_pickle(file: IO[bytes] | mmap.mmap) -> None:
-    """Check one pickle and stop behind it: what it builds takes memory by its steps, and by what it calls."""
+    """Check the steps and calls of one pickle, which determine the memory it takes, and stop after its end."""
     recent = ["", ""]
     try:
         for step, (operation, argument, _) in enumerate(pickletools.genops(file)):  # type: ignore[arg-type]
-            if step > _MOST_STEPS:
-                raise ValueError(f"a checkpoint must have at most {_MOST_STEPS:,} steps beside tensors, got more")
+            if step > _MAX_STEPS:
+                raise ValueError(f"a checkpoint must have at most {_MAX_STEPS:,} pickle steps, got more")
             if operation.name == "STACK_GLOBAL":
-                _check_called(" ".join(recent))
+                _check_call(" ".join(recent))
             elif operation.name in ("GLOBAL", "INST"):
-                _check_called(str(argument))
+                _check_call(str(argument))
             elif isinstance(argument, str):
                 recent = [recent[1], argument]
     except (ValueError, IndexError, UnicodeDecodeError) as error:
@@ -209,37 +209,37 @@ def _check_pickle(file: IO[bytes] | mmap.mmap) -> None:
         raise pickle.UnpicklingError(str(error)) from error
 
 
-def _check_called(name: str) -> None:
-    # PyTorch itself would call more, bytearray(10**9) among it.
-    if _CALLED.fullmatch(name) is None:
-        raise pickle.UnpicklingError(f"{name} is not a part of tensors")
+def _check_call(name: str) -> None:
+    # Stricter than weights_only, which also allows calls such as bytearray(10**9).
+    if _ALLOWED_CALLS.fullmatch(name) is None:
+        raise pickle.UnpicklingError(f"{name} is not needed for tensors")
 
 
 def _check_expansion(content: Mapping[Any, Any], size: int, name: str) -> None:
-    """Check that the tensors, as the numbers of four bytes that they become, are a small multiple of the file."""
+    """Check that the tensors, at four bytes or more per number, take at most a small multiple of the file's size."""
     tensors: list[torch.Tensor] = []
     waiting: list[Any] = [content]
     seen: set[int] = set()
     while waiting:
         value = waiting.pop()
         if isinstance(value, torch.Tensor):
-            # Counted as often as it is named: each becomes a tensor of its own.
+            # Repeated tensors count each time, because each becomes a separate tensor.
             tensors.append(value)
         elif isinstance(value, Mapping | list | tuple) and id(value) not in seen:
             seen.add(id(value))
             waiting += value.values() if isinstance(value, Mapping) else value
     needed = sum(tensor.numel() * max(tensor.element_size(), 4) for tensor in tensors)
-    if needed > _MOST_EXPANSION * size:
+    if needed > _MAX_EXPANSION * size:
         raise InvalidArgumentError(
-            f"{name}: the tensors of a checkpoint must take at most {_MOST_EXPANSION} times the {size:,} bytes of the "
+            f"{name}: the tensors of a checkpoint must take at most {_MAX_EXPANSION} times the {size:,} bytes of the "
             f"file, got {needed:,} bytes"
         )
 
 
-def _understand(
+def _convert_state(
     state: Mapping[str, torch.Tensor], arguments: Mapping[str, Any], layout: _Layout, extractor: str
 ) -> tuple[ComparatorConfig, dict[str, torch.Tensor]]:
-    """The configuration implied by the weights, and the weights under the names of :class:`Comparator`."""
+    """The configuration implied by the weights, and the weights by their names in :class:`Comparator`."""
     if layout.outer and any(name.startswith(layout.outer) for name in state):
         state = {
             name.removeprefix(layout.outer): value for name, value in state.items() if name.startswith(layout.outer)
@@ -270,8 +270,8 @@ def _understand(
     return config, named
 
 
-def _as_safetensors(path: PathLike, target: Path) -> PathLike:
-    """The weights as safetensors: the file itself, or a converted copy of a PyTorch file."""
+def _convert_weights(path: PathLike, target: Path) -> PathLike:
+    """Path of the weights as safetensors: the file itself, or a converted copy of a PyTorch file."""
     if os.fspath(path).endswith(".safetensors"):
         return path
     state = _read_torch(path)
@@ -281,8 +281,8 @@ def _as_safetensors(path: PathLike, target: Path) -> PathLike:
     return target
 
 
-def _as_whitening(path: PathLike, dimension: int, target: Path) -> PathLike:
-    """The whitening as a vidkin file: the file itself, or the first components of a published one."""
+def _convert_whitening(path: PathLike, dimension: int, target: Path) -> PathLike:
+    """Path of the whitening as a vidkin file: the file itself, or the first components of a published whitening."""
     name = os.fspath(path)
     if name.endswith(".safetensors"):
         return path
@@ -301,15 +301,15 @@ def _as_whitening(path: PathLike, dimension: int, target: Path) -> PathLike:
         )
     values, vectors = parts["d"].real, parts["V"].real
     largest = np.argsort(-values, kind="stable")[:dimension]
-    # Vectors are scaled to length 1 afterwards, so it does not matter that d holds eigenvalues of the scatter matrix.
+    # d holds eigenvalues of the scatter matrix, but vectors are scaled to length 1 later, so their scale is irrelevant.
     Whitening.from_eigen(parts["mean"], vectors[:, largest], values[largest]).save(target)
     return target
 
 
 def _check_arrays(path: str) -> None:
-    """Raise ValueError if the arrays of an npz file, which may be compressed, take more than a multiple of it."""
+    """Raise ValueError if the arrays of an npz file, which may be compressed, take more than a multiple of the file."""
     with zipfile.ZipFile(path) as archive:
         needed = sum(part.file_size for part in archive.infolist())
     size = os.path.getsize(path)
-    if needed > _MOST_EXPANSION * size:
-        raise ValueError(f"the arrays must take at most {_MOST_EXPANSION} times the {size:,} bytes of the file")
+    if needed > _MAX_EXPANSION * size:
+        raise ValueError(f"the arrays must take at most {_MAX_EXPANSION} times the {size:,} bytes of the file")

@@ -1,4 +1,4 @@
-"""The configurations of encoders and comparators: kind, sizes and input."""
+"""Configurations of encoders and comparators: kind, sizes and input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAIN_MEAN: Triple = (0.5, 0.5, 0.5)
 """Mean of the input of networks without pretrained weights, in units of full scale."""
 
 PLAIN_STD: Triple = (0.25, 0.25, 0.25)
-"""Standard deviation of the same input."""
+"""Standard deviation of this input."""
 
 _CHOICES: Mapping[str, Sequence[str | None]] = {
     "kind": get_args(EncoderKind),
@@ -32,7 +32,7 @@ _CHOICES: Mapping[str, Sequence[str | None]] = {
     "motion": (None, "differences"),
 }
 _CLASSIFIERS = ("c3d", "deep_sbd", "two_head")
-_LEAST = {
+_MINIMUMS = {
     "hidden": 1,
     "lstm": 1,
     "frames": 1,
@@ -45,7 +45,7 @@ _LEAST = {
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """Base of the configurations of models, which their folders store as a table ``model``."""
+    """Base class of model configurations, stored in a model's folder as a table ``model``."""
 
     def to_mapping(self) -> dict[str, Any]:
         """All settings that are not None, ready for a TOML table."""
@@ -83,24 +83,24 @@ class EncoderConfig(ModelConfig):
             in minutes), ``vidkin`` (the small encoder that comes with the package, trained without labels),
             ``timm:<model>`` or ``torchvision:<model>``, with settings after a question mark
             (``timm:mobilenetv2_100?pad_type=same``). The other kinds have none.
-        trainable: ``head``: the backbone keeps its weights and stays in eval mode; ``all``: it is trained as well.
-        frozen_batch_norm: Keep the batch norms of a trained backbone in eval mode, which folded ones require.
+        trainable: ``head``: the backbone keeps its weights and stays in eval mode; ``all``: it is trained too.
+        frozen_batch_norm: Keep the batch norms of a trained backbone in eval mode, which folded batch norms require.
         hidden: Number of outputs of the fully connected layer.
         activation: Activation after the fully connected layer of ``clip``: ``relu`` or ``none``.
-        lstm: Units of the LSTM, the length of a ``clip`` embedding.
+        lstm: Number of units of the LSTM, which is the length of a ``clip`` embedding.
         embedding: Outputs of an additional linear layer at the end of ``clip`` and ``image``; 0 leaves it out. For
             ``deep_ranking``, ``frame_encoder`` and ``two_head`` it is the length of the embedding (0 means ``hidden``,
             128 and 256 respectively).
         local_normalization: For ``deep_ranking``: side of the blocks in which the maps of the shallow paths are
             normalized to mean 0 and length 1, an odd number; 0 leaves it out.
-        dropout: Share of the fully connected layer's outputs that training drops, in [0, 1).
+        dropout: Share of the fully connected layer's outputs dropped in training, in [0, 1).
         width: Factor applied to the channels of ``small``, ``c3d`` and ``deep_sbd``.
         batch_norm: Put a batch norm after every convolution of ``c3d`` and ``deep_sbd``.
         classes: Number of classes that ``c3d``, ``deep_sbd`` and ``two_head`` distinguish.
         frames: Number of frames in a clip.
         rate: Frames per second of a clip; if not set, the frames of a clip are spread evenly over the item (or over
             pieces of ``seconds``).
-        seconds: Length of a clip in seconds when there is no rate; if not set, the whole item.
+        seconds: Length of a clip in seconds if there is no rate; if not set, the whole item.
         size: Side of the square input, pixels.
         fit: How images are made square: ``letterbox`` (black bars), ``crop`` (the middle) or ``stretch``.
         mean: Mean of the input in units of full scale, three numbers; if not set, the backbone's own or (.5, .5, .5).
@@ -108,11 +108,11 @@ class EncoderConfig(ModelConfig):
         network: For ``frame_encoder``: widths, strides, grid and normalization; if not set, the defaults.
         embedding_from: For ``two_head``: input of the embedding head: the whole ``map`` (also if not set), the
             ``pooled`` map, or ``none``, which uses the pooled map itself as the embedding.
-        motion: For ``two_head``: with ``differences`` the input is a clip whose consecutive gray frames are subtracted
-            from each other; if not set, the input is an image.
+        motion: For ``two_head``: with ``differences`` the input is a clip, from which differences of consecutive gray
+            frames are computed; if not set, the input is an image.
 
     Raises:
-        InvalidArgumentError: A value is out of range, or does not fit the kind.
+        InvalidArgumentError: A value is out of range, or not allowed for the kind.
     """
 
     kind: EncoderKind = "clip"
@@ -141,9 +141,9 @@ class EncoderConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         self.check_choices(_CHOICES)
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise InvalidArgumentError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        for name, minimum in _MINIMUMS.items():
+            if getattr(self, name) < minimum:
+                raise InvalidArgumentError(f"{name} must be at least {minimum}, got {getattr(self, name)}")
         if not 0.0 <= self.dropout < 1.0:
             raise InvalidArgumentError(f"dropout must be at least 0 and below 1, got {self.dropout}")
         for name in ("width", "rate", "seconds"):
@@ -153,9 +153,9 @@ class EncoderConfig(ModelConfig):
         if self.rate is not None and self.seconds is not None:
             raise InvalidArgumentError(
                 f"only one of rate and seconds can be set, got {self.rate} and {self.seconds}: with a rate, the "
-                "number of frames says how long a clip is"
+                "number of frames determines the length of a clip"
             )
-        # Settings that only some kinds have.
+        # Settings specific to some kinds.
         if self.local_normalization and self.kind != "deep_ranking":
             raise InvalidArgumentError(
                 f"local_normalization must be 0 for kind {self.kind!r}, got {self.local_normalization}"
@@ -189,8 +189,8 @@ class EncoderConfig(ModelConfig):
 
     @property
     def is_classifier(self) -> bool:
-        """Whether the model has logits; its embedding is the last hidden layer (``two_head``: the output of a second
-        head)."""
+        """Whether the model has logits; its embedding is then the last hidden layer, or for ``two_head`` the output of
+        a second head."""
         return self.kind in _CLASSIFIERS
 
     @property
@@ -200,7 +200,7 @@ class EncoderConfig(ModelConfig):
 
     @property
     def has_fixed_features(self) -> bool:
-        """Whether the backbone never changes, so that its features of an item can be computed once and stored."""
+        """Whether the backbone never changes, so that its features can be computed once per item and stored."""
         return self.trainable == "head" and self.kind in ("clip", "image", "two_head")
 
 
@@ -218,33 +218,33 @@ Remainder = Literal["pooled", "dropped"]
 @check_constructor
 @dataclass(frozen=True, kw_only=True)
 class ComparatorConfig(ModelConfig):
-    """Architecture of a comparator, and the descriptors it compares.
+    """Architecture of a comparator, and the descriptors that it compares.
 
     Attributes:
         kind: Always ``comparator``.
-        extractor: Name of the extractor that makes the descriptors, as accepted by
-            :func:`vidkin.features.open_extractor`; not the folder of a trained model.
-        trainable: ``head``: the comparator alone is trained, on descriptors that do not change. ``all``: the network of
-            the extractor (``timm:<model>`` or ``torchvision:<model>``) is trained along, and stored with the model.
+        extractor: Name of the extractor of the descriptors, as accepted by :func:`vidkin.features.open_extractor`; not
+            the folder of a trained model.
+        trainable: ``head``: only the comparator is trained, on fixed descriptors. ``all``: the network of the extractor
+            (``timm:<model>`` or ``torchvision:<model>``) is trained too, and stored with the model.
         dimension: D, length of a regional descriptor.
-        weighting: How the descriptors are weighted first. ``attention``: a weight for each region, ``sigmoid(v .
-            tanh(W x + b))``. ``direction``: ``(1 + cos(x, v)) / 2``, as in ViSiL. ``signs``: the signs of a projection,
-            as in the binary student of DnS. ``none``: no weighting.
-        network: ``cnn``: four convolutions over the map of frame similarities, which make it four times coarser.
-            ``none``: the map itself, with nothing learned (Chamfer similarity alone).
+        weighting: Weighting of the descriptors. ``attention``: a weight for each region, ``sigmoid(v . tanh(W x +
+            b))``. ``direction``: ``(1 + cos(x, v)) / 2``, as in ViSiL. ``signs``: the signs of a projection, as in the
+            binary student of DnS. ``none``: no weighting.
+        network: ``cnn``: four convolutions over the map of frame similarities, which reduce its sides to a quarter.
+            ``none``: the map itself, without a network (plain Chamfer similarity).
         padding: Padding around the map: ``zeros`` (S2VS, DnS, HAP-VR) or ``replicate`` (ViSiL).
-        remainder: What the 2 x 2 pools do with the last row and column of a map of odd size: ``pooled`` over the cells
-            there are, so that no frame is lost; ``dropped``, as in the published code. Maps of fewer than four frames
-            are then extended by their last frame.
+        remainder: Treatment of the last row and column of maps of odd size by the 2 x 2 pools: ``pooled`` over the
+            remaining cells, so that no frame is lost; ``dropped``, as in the published code, where maps of fewer than
+            four frames are extended by their last frame.
         spatial_share: k_s of the TopK-Chamfer similarity over regions: a share of the regions in [0, 1], or their
-            number from 2 up; None: only the largest similarity counts.
+            number from 2; None: only the largest similarity counts.
         temporal_share: k_t of the TopK-Chamfer similarity over times, in the same form.
-        temporal_span: Times of the learned map (four frames each with ``cnn``) up to which k grows with the length of
-            the target; 0 sets no limit, which dilutes the score of a clip contained in a long video.
+        temporal_span: Number of times of the learned map (four frames each with ``cnn``) up to which k grows with the
+            length of the target; 0 sets no limit, which dilutes the score of a clip contained in a long video.
         symmetric: Average both directions, over regions and over times.
-        unrelated: Median and 99th percentile of the scores, before calibration, of videos that have nothing in common;
-            None: measured on background photographs when the comparator is opened. Training measures them on
-            photographs and on its own videos.
+        unrelated: Median and 99th percentile of the uncalibrated scores of unrelated videos; None: measured on
+            background photographs when the comparator is opened. Training measures them on photographs and on its own
+            videos.
 
     Raises:
         InvalidArgumentError: A value is out of range.
@@ -267,7 +267,7 @@ class ComparatorConfig(ModelConfig):
     def __post_init__(self) -> None:
         self.check_choices(_COMPARATOR_CHOICES)
         if not self.extractor:
-            raise InvalidArgumentError("extractor must be the name of an extractor, got an empty one")
+            raise InvalidArgumentError("extractor must be the name of an extractor, got an empty name")
         if self.dimension < 1:
             raise InvalidArgumentError(f"dimension must be at least 1, got {self.dimension}")
         if self.temporal_span < 0:

@@ -1,4 +1,4 @@
-"""What the networks of this package have in common, and the encoder of clips: frame network, linear layer, LSTM."""
+"""Base classes of the encoders, and the clip encoder: frame network, linear layer, LSTM."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Encoder(nn.Module, ABC):
             raise InvalidArgumentError("the configuration needs mean and std of the input; use build_model")
         self.config = config
         self.class_names: tuple[str, ...] = ()
-        # Not part of the state: the configuration holds them.
+        # Not part of the state, because they are in the configuration.
         self.register_buffer("_mean", torch.tensor(mean)[:, None, None], persistent=False)
         self.register_buffer("_std", torch.tensor(std)[:, None, None], persistent=False)
 
@@ -56,17 +56,17 @@ class Encoder(nn.Module, ABC):
 
         Args:
             inputs: Images or clips with values from 0 to 1.
-            lengths: [B] int64, frames of each clip; frames beyond are padding. None: all clips are full.
+            lengths: [B] int64, number of frames of each clip; frames beyond are padding. None: all clips are full.
         """
 
     @abstractmethod
     def head_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the new layers, which learn faster than a pretrained backbone."""
+        """Parameters of the new layers, which get a higher learning rate than a pretrained backbone."""
 
     def parameter_groups(self, learning_rate: float, *, head_factor: float = 10.0) -> list[dict[str, Any]]:
         """Parameters and learning rates for an optimizer.
 
-        If the backbone is trained as well, it gets ``learning_rate`` and everything after it ``head_factor`` times
+        If the backbone is trained too, it gets ``learning_rate`` and the layers after it ``head_factor`` times
         that rate (10 in the paper); a head alone, or a network without a backbone, gets ``learning_rate``.
 
         Returns:
@@ -85,13 +85,13 @@ class Encoder(nn.Module, ABC):
         ]
 
     def normalize(self, images: torch.Tensor) -> torch.Tensor:
-        """Normalize [..., 3, S, S] from 0 to 1 for the network."""
+        """Normalize images [..., 3, S, S] with values from 0 to 1 for the network."""
         mean, std = self.get_buffer("_mean"), self.get_buffer("_std")
         return (images - mean) / std
 
     @property
     def square_digest(self) -> str:
-        """For kind ``frame_encoder``: the digest of its network alone, as for vidkin's own encoder; else empty."""
+        """For kind ``frame_encoder`` the digest of only its network, like that of vidkin's own encoder; else empty."""
         return ""
 
     @property
@@ -108,13 +108,13 @@ class Encoder(nn.Module, ABC):
                 backbone.eval()
             elif self.config.frozen_batch_norm:
                 for part in backbone.modules():
-                    # timm's batch norms with activation are subclasses.
+                    # The base class includes timm's batch norms with activation.
                     if isinstance(part, nn.modules.batchnorm._BatchNorm):
                         part.eval()
         return self
 
     def backbone_features(self, frames: torch.Tensor) -> torch.Tensor:
-        """The backbone's features [N, F] of frames [N, 3, S, S] from 0 to 1; without gradients if it is frozen."""
+        """Backbone features [N, F] of frames [N, 3, S, S] from 0 to 1; without gradients if the backbone is frozen."""
         check_frames("frames", frames, 4, "[N, 3, S, S]", 1)
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.config.trainable == "all"):
             features: torch.Tensor = self.get_submodule("backbone")(self.normalize(frames))
@@ -134,19 +134,18 @@ class BackboneEncoder(Encoder):
         """Unit vectors [B, D] of features."""
 
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Unit vectors [B, D]: the head on the features of the inputs."""
+        """Unit vectors [B, D] of the inputs: the head applied to their features."""
         return self.head(self.frame_features(inputs), lengths)
 
 
 @check_arguments
 def model_digest(model: Encoder) -> str:
-    """SHA-256 of the configuration and of the names and values of all weights; it does not depend on where the folder
-    is."""
+    """SHA-256 of the configuration and of the names and values of all weights, regardless of the folder."""
     return weights_digest(model.config.to_mapping(), state_arrays(model))
 
 
 class TorchEncoder:
-    """An encoder run by torch, arrays in and out; see :class:`vidkin.models.extractor.EncoderNetwork`.
+    """An encoder run by torch, with arrays as input and output; see :class:`vidkin.models.extractor.EncoderNetwork`.
 
     Args:
         model: The encoder; it is moved to the device.
@@ -184,7 +183,7 @@ class TorchEncoder:
 
 @contextmanager
 def evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Inside the block a module is in eval mode, and no gradients are kept; its mode is restored afterwards."""
+    """Put a module into eval mode, without gradients, for the block; its mode is restored afterward."""
     training = module.training
     module.eval()
     try:
@@ -226,10 +225,10 @@ def check_features(features: torch.Tensor, length: int, lengths: torch.Tensor | 
 
 @check_constructor
 class ClipEncoder(BackboneEncoder):
-    """Frame network, fully connected layer (Xavier), LSTM over the frames; the last state, scaled to length 1.
+    """Clip encoder: frame network, fully connected layer (Xavier), and the normalized last state of an LSTM.
 
     ``f(clip) = h_T / ||h_T||`` with ``h_t = LSTM(relu(W phi(frame_t) + b), h_{t-1})`` and phi the frame network: the
-    clip encoder of Radial loss (ICIP), with any frame network. The last state of each clip is taken at its own length,
+    clip encoder of Radial loss (ICIP), with any frame network. The last state is taken at the length of each clip,
     so padding in the batch has no effect.
 
     B clips, T frames, S pixels per side, F length of the frame network's vectors, D = ``lstm`` or ``embedding``.
@@ -254,7 +253,7 @@ class ClipEncoder(BackboneEncoder):
 
         Args:
             features: Output of :meth:`frame_features`; frames beyond a clip's length are ignored.
-            lengths: [B] int64 in [1, T], frames of each clip; None: T for all.
+            lengths: [B] int64 in [1, T], number of frames of each clip; None: T for all.
 
         Raises:
             InvalidArgumentError: A shape or a length is wrong.
@@ -276,10 +275,10 @@ class ClipEncoder(BackboneEncoder):
                     f"lengths must be [{clips}] whole numbers, got {list(lengths.shape)} {lengths.dtype}"
                 )
             if not torch.compiler.is_compiling():  # an exported program cannot branch on values
-                least, most = int(lengths.min()), int(lengths.max())
-                if least < 1 or most > frames:
-                    raise InvalidArgumentError(f"lengths must be from 1 to {frames}, got {least} to {most}")
-            # An LSTM only looks back: its state at a clip's own end does not depend on the padding.
+                low, high = int(lengths.min()), int(lengths.max())
+                if low < 1 or high > frames:
+                    raise InvalidArgumentError(f"lengths must be from 1 to {frames}, got {low} to {high}")
+            # An LSTM only looks back, so its state at the end of a clip does not depend on the padding.
             position = (lengths.to(states.device) - 1)[:, None, None].expand(-1, 1, states.shape[2])
             last = states.gather(1, position)[:, 0]
         return unit(self.projection(last))

@@ -1,4 +1,4 @@
-"""Write a network for other runtimes: as ONNX, or as a program of torch.export."""
+"""Export of networks to other runtimes: as ONNX, or as a program of torch.export."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from vidkin.models.volume_networks import VolumeNetwork
 
 ExportFormat = Literal["onnx", "torch"]
 
-# A protocol buffer holds at most 2 GB, and a file that names others is not read.
-_LARGEST_FILE = 1_900_000_000
+# A protocol buffer holds at most 2 GB, and vidkin does not read ONNX files with external data.
+_MAX_WEIGHT_BYTES = 1_900_000_000
 
-# Of the files: the newest that every supported onnxruntime reads.
+# The newest operator set that every supported version of onnxruntime reads.
 _OPSET = 18
 
-# Most that an output may differ from torch's, which checks that nothing of the example was written into the file.
+# Maximum difference from torch's output; a larger one means that values of the example were traced as constants.
 _TOLERANCE = 1e-3
 
 
 class ExportError(MissingPartError):
-    """A network cannot be written as ONNX: what writes it is not installed, or does not know one of its layers."""
+    """A network cannot be written as ONNX: the exporter is not installed or does not support one of its layers."""
 
 
 @check_arguments
 def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx", source: str | None = None) -> Path:
-    """Write a model as one file that runs without vidkin and normalizes its input itself; returns the path.
+    """Write a model to one file that runs without vidkin and normalizes its input itself; return the path.
 
-    Inputs, by the kind of the model, float32 with values from 0 to 1:
+    Inputs by kind of model, float32 with values from 0 to 1:
 
     ============================ ========================================================================
     ``clip``                     ``clips`` [B, T, 3, S, S] and ``lengths`` [B] int64 from 1 to T
@@ -56,8 +56,8 @@ def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx
     ``image``, ``deep_ranking``  ``pictures`` [B, 3, S, S]
     ============================ ========================================================================
 
-    B is free; T and S are set by the configuration, but the ONNX files of ``clip`` and ``c3d`` take any T. Pad a
-    shorter clip with any values and pass its length.
+    B is free; T and S are set by the configuration, but the ONNX files of ``clip`` and ``c3d`` accept any T. Pad
+    shorter clips with any values and pass their lengths.
     Outputs: ``embedding`` [B, D], unit vectors, and for the 3-D networks also ``logits`` [B, classes]. The
     configuration is included as JSON: in the metadata entry ``vidkin`` of an ONNX file, or in the extra file
     ``vidkin.json`` of a torch program.
@@ -66,11 +66,11 @@ def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx
         model: The model to export; it is not changed.
         path: The file to write.
         format: ``onnx``, or ``torch`` for a file that ``torch.export.load`` reads.
-        source: What the file is made of, see :func:`vidkin._base.outputs.open_output`; None makes new files only.
+        source: Description of the source, see :func:`vidkin._base.outputs.open_output`; None only makes new files.
 
     Raises:
         InvalidArgumentError: The format is unknown, or the file cannot be written.
-        MediaError: There is something else at the path.
+        MediaError: The path exists and is something else.
         MissingPartError: onnx is not installed, or the network has a layer that ONNX lacks.
     """
     if format not in ("onnx", "torch"):
@@ -81,7 +81,7 @@ def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx
     if target.is_dir():
         raise InvalidArgumentError(f"{target}: is a folder; choose a file in it, for example {target / 'model.onnx'}")
     check_free(target, source=source)
-    # Both formats store names of files, so that they cannot be written under a temporary name.
+    # Both formats store file names, so the draft must have the final name, in a temporary folder.
     try:
         with TemporaryDirectory(dir=target.parent, prefix=".vidkin-") as scratch:
             draft = Path(scratch, target.name)
@@ -89,7 +89,7 @@ def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx
                 _write_whole(model, draft, {})
             else:
                 _write_program(model, draft)
-            for file in sorted(Path(scratch).iterdir(), reverse=True):  # the large numbers before the file itself
+            for file in sorted(Path(scratch).iterdir(), reverse=True):  # external data before the file that needs it
                 with open_output(target.with_name(file.name), source=source) as partial:
                     file.replace(partial)
     except OSError as error:
@@ -110,12 +110,13 @@ def _write_program(model: Encoder, target: Path) -> None:
 
 
 def write_encoder_graphs(model: Encoder, folder: Path, digest: str) -> list[Path]:
-    """Write the ONNX files by which the folder of an encoder runs without torch, and return their paths.
+    """Write the ONNX files of an encoder's folder, for use without torch, and return their paths.
 
     Args:
-        model: The model that the folder holds.
-        folder: Its folder.
-        digest: :func:`vidkin.models.model_digest` of the model; the files name it, and are used only with its weights.
+        model: The model.
+        folder: The model's folder.
+        digest: :func:`vidkin.models.model_digest` of the model, stored in the files, which are only used with its
+            weights.
 
     Raises:
         InvalidArgumentError: A file cannot be written.
@@ -154,16 +155,16 @@ def write_graph(
     metadata: Mapping[str, str],
     last_input: int = 0,
 ) -> Path:
-    """Write a network as an ONNX file, check that it computes the same, and return the path.
+    """Write a network as an ONNX file, check that its output is the same, and return the path.
 
-    torch's exporter by tracing writes it: it is some twenty times as fast as the one by torch.export, leaves
-    recurrent networks and lengths free, and needs no package but onnx.
+    Uses torch's tracing exporter, which is about twenty times as fast as the exporter based on torch.export, supports
+    recurrent networks with free lengths, and needs no package except onnx.
 
     Args:
         network: The network in eval mode; its first output is checked.
-        inputs: Examples of its inputs.
+        inputs: Example inputs.
         target: The file to write; an existing file is replaced.
-        axes: Names of the inputs, then of the outputs, each with its free axes and their names.
+        axes: Names of the inputs, then of the outputs, each with the names of its free axes.
         metadata: Entries of the file's metadata.
         last_input: Position of the last input in ``axes``.
 
@@ -175,11 +176,11 @@ def write_graph(
         raise ExportError(f"exporting to ONNX needs onnx; install it with: {install_command('train')}")
     import onnx
 
-    if sum(tensor.nbytes for tensor in network.state_dict().values()) > _LARGEST_FILE:
-        raise ExportError(f"{target.name} cannot be written: an ONNX file holds weights of at most 1.9 GB")
+    if sum(tensor.nbytes for tensor in network.state_dict().values()) > _MAX_WEIGHT_BYTES:
+        raise ExportError(f"{target.name} cannot be written: an ONNX file can hold at most 1.9 GB of weights")
     names = list(axes)
     with torch.no_grad(), warnings.catch_warnings(), _exportable_pools(network), TemporaryDirectory() as scratch:
-        # The exporter emits warnings about its own internals and about checks of shapes, which it cannot trace.
+        # The exporter warns about its own internals and about shape checks, which it cannot trace.
         warnings.simplefilter("ignore")
         expected = network(*inputs)
         expected = expected[0] if isinstance(expected, tuple) else expected
@@ -199,12 +200,12 @@ def write_graph(
         except (RuntimeError, torch.onnx.OnnxExporterError) as error:
             cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise ExportError(
-                f"{target.name} cannot be written, as ONNX lacks a part of this network: {cause}"
+                f"{target.name} cannot be written: ONNX does not support a part of this network: {cause}"
             ) from error
         values = [tensor.cpu().numpy() for tensor in inputs]
         found = open_session(draft).run(None, dict(zip(names, values, strict=False)))[0]
         if not np.allclose(found, expected.cpu().numpy(), atol=_TOLERANCE, rtol=_TOLERANCE):
-            raise ExportError(f"{target.name} cannot be written, as this network gives other numbers as ONNX")
+            raise ExportError(f"{target.name} cannot be written: the network gives different results as ONNX")
         document = onnx.load(draft)
         onnx.helper.set_model_props(document, dict(metadata))
         try:
@@ -216,7 +217,7 @@ def write_graph(
 
 @contextmanager
 def _quiet_exporter() -> Iterator[None]:
-    """Inside the block an export that fails does not print the whole graph, whose log torch 2.13 cannot turn off."""
+    """Keep a failed export inside the block from printing the whole graph, a log that torch 2.13 cannot turn off."""
     log = torch._C._jit_onnx_log
     torch._C._jit_onnx_log = lambda *words: None
     try:
@@ -227,8 +228,11 @@ def _quiet_exporter() -> Iterator[None]:
 
 @contextmanager
 def _exportable_pools(network: nn.Module) -> Iterator[None]:
-    """Inside the block adaptive average pools are written as products where ONNX lacks them: where the side of a map is
-    no multiple of that of the result, as AlexNet's is for small images."""
+    """Make adaptive average pools exportable inside the block, by computing them as matrix products if needed.
+
+    ONNX does not support them if the side of the map is not a multiple of the side of the result, as in AlexNet for
+    small images.
+    """
     pools = [module for module in network.modules() if isinstance(module, nn.AdaptiveAvgPool2d)]
     for pool in pools:
         pool.forward = partial(_average_cells, pool.output_size)  # type: ignore[method-assign]
@@ -247,7 +251,7 @@ def _average_cells(output: int | tuple[int | None, int | None] | None, maps: tor
     if all(side % size == 0 for side, size in zip(sides, wanted, strict=True)):
         return nn.functional.adaptive_avg_pool2d(maps, (wanted[0], wanted[1]))
     rows, columns = (
-        # The means of cells of unit vectors are the weights of the positions in each cell.
+        # Pooling the identity matrix gives the weight of each position in each cell.
         nn.functional.adaptive_avg_pool1d(torch.eye(side, device=maps.device), size).T
         for side, size in zip(sides, wanted, strict=True)
     )
@@ -286,7 +290,7 @@ def _example(model: Encoder) -> tuple[torch.Tensor, ...]:
 
 
 def _noise(model: Encoder, *shape: int) -> torch.Tensor:
-    """The same numbers from 0 to 1 every time; the caller's random state is not touched."""
+    """Fixed random numbers from 0 to 1; the caller's random state is not changed."""
     return torch.rand(*shape, generator=torch.Generator().manual_seed(0)).to(model.device)
 
 
@@ -299,7 +303,7 @@ def _unwritable(target: Path, error: OSError) -> VidkinError:
 
 
 class _Exported(nn.Module):
-    """The model as exported: it returns the outputs of the file."""
+    """A model whose forward method returns the outputs of the exported file."""
 
     def __init__(self, model: Encoder) -> None:
         super().__init__()
@@ -315,7 +319,7 @@ class _Exported(nn.Module):
 
 
 class _CalledMethod(nn.Module):
-    """One method of a network as a network."""
+    """A network whose forward method calls a method of another network."""
 
     def __init__(self, network: nn.Module, name: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Trained models as extractors, without torch: frames cut into clips as they arrive, and networks that embed them."""
+"""Trained models as extractors, without torch: clips are cut from frames as they arrive, and embedded."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedClip:
-    """One clip.
+    """A clip cut from a stream of frames.
 
     Attributes:
-        items: [n, ...], the items pushed for its frames.
+        items: [n, ...], the items of its frames.
         time: Middle of the clip in seconds.
         information: Mean information of its frames.
     """
@@ -58,12 +58,12 @@ class PlannedClip:
 
 
 class ClipBuffer:
-    """Takes frames in order, returns clips as they become complete, and drops frames that no later clip needs.
+    """Cuts clips from frames pushed in order, and drops frames that no later clip needs.
 
     Args:
-        plan: Which clips to make. If it lists times, a clip holds the frame on screen at each of them. Otherwise a
+        plan: The clips to make. If it lists times, a clip contains the frame on screen at each time. Otherwise a
             clip is ``frames`` consecutive frames, with one clip every ``plan.step`` seconds and the last at the end of
-            the video; a video with fewer frames is one short clip. If the plan reads every frame, the result is one
+            the video; a video with fewer frames is one short clip. If the plan reads every frame, there is one
             clip whose frames are spread evenly over the whole video.
         frames: Number of frames in a clip.
     """
@@ -83,13 +83,13 @@ class ClipBuffer:
         self._items += list(items)
         self._information += information
         if self._plan.clips:
-            return self._spread(last=False)
-        return iter(()) if self._plan.rate is None else self._consecutive()
+            return self._iter_planned(last=False)
+        return iter(()) if self._plan.rate is None else self._iter_consecutive()
 
     def finish(self) -> Iterator[PlannedClip]:
-        """The clips that end with the video."""
+        """Yield the clips that end with the video."""
         if self._plan.clips:
-            yield from self._spread(last=True)
+            yield from self._iter_planned(last=True)
         elif self._plan.rate is None and self._times:
             begin, end = self._times[0], self._times[-1]
             parts = [begin + (end - begin) * (index + 0.5) / self._frames for index in range(self._frames)]
@@ -98,21 +98,21 @@ class ClipBuffer:
             rows = range(max(0, len(self._times) - self._frames), len(self._times))
             yield self._clip(list(rows), (self._times[rows[0]] + self._times[-1]) / 2)
 
-    def _consecutive(self) -> Iterator[PlannedClip]:
+    def _iter_consecutive(self) -> Iterator[PlannedClip]:
         while self._times:
             begin = self._plan.start + self._made * self._plan.step
             first = bisect.bisect_left(self._times, earliest(begin))
             if first + self._frames > len(self._times):
-                # Frames before this clip are needed only if the video ends in the middle of it.
+                # Earlier frames are only needed if the video ends before this clip is complete.
                 self._drop(min(first, len(self._times) - self._frames))
                 return
             if self._times[first] <= self._started:
-                self._made += 1  # fewer frames than steps: this would be the previous clip again
+                self._made += 1  # with fewer frames than steps, this would repeat the previous clip
                 continue
             rows = list(range(first, first + self._frames))
             yield self._clip(rows, (self._times[rows[0]] + self._times[rows[-1]]) / 2)
 
-    def _spread(self, *, last: bool) -> Iterator[PlannedClip]:
+    def _iter_planned(self, *, last: bool) -> Iterator[PlannedClip]:
         while self._made < len(self._plan.clips):
             times = self._plan.clips[self._made]
             if not last and not (self._times and is_before(times[-1], self._times[-1])):
@@ -122,7 +122,7 @@ class ClipBuffer:
             self._drop(rows[-1])
 
     def _rows(self, times: Sequence[float]) -> list[int]:
-        """The row of the frame that is on screen at each time."""
+        """Row of the frame that is on screen at each time."""
         return [max(0, bisect.bisect_right(self._times, latest(time)) - 1) for time in times]
 
     def _clip(self, rows: list[int], time: float) -> PlannedClip:
@@ -137,14 +137,14 @@ class ClipBuffer:
 
 
 class EncoderNetwork(Protocol):
-    """A trained encoder that takes and gives arrays; B images or clips, T frames, S pixels per side.
+    """A trained encoder on arrays; B images or clips, T frames, S pixels per side.
 
     Attributes:
         config: Kind, sizes and input of the model.
         dimension: D, length of an embedding.
         digest: SHA-256 of configuration and weights (:func:`vidkin.models.model_digest`).
-        square_digest: For kind ``frame_encoder``: the digest of its network alone, as for vidkin's own encoder.
-        batch: Inputs to pass at a time.
+        square_digest: For kind ``frame_encoder``: digest of only its network, like that of vidkin's own encoder.
+        batch: Number of inputs to pass at a time.
     """
 
     config: EncoderConfig
@@ -160,14 +160,14 @@ class EncoderNetwork(Protocol):
         """For kind ``clip``: features [B, F] of frames [B, 3, S, S] with values from 0 to 1."""
 
     def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """For kind ``clip``: unit vectors [B, D] of clips, as the features [B, T, F] of their frames."""
+        """For kind ``clip``: unit vectors [B, D] of clips, given the features [B, T, F] of their frames."""
 
 
 @check_arguments
 def open_encoder(folder: PathLike, *, device: str = "auto") -> EncoderNetwork:
-    """Open the encoder of a folder to use it: with ONNX Runtime, or with torch where that is needed and installed.
+    """Open the encoder of a folder with ONNX Runtime, or with torch if that is needed and installed.
 
-    Torch is needed by a folder without ``model.onnx``, which version 0.1 wrote, or one whose ``model.onnx``
+    Torch is needed if the folder has no ``model.onnx`` (folders written by version 0.1) or its ``model.onnx``
     belongs to other weights, and for a CUDA device that onnxruntime does not support.
 
     Args:
@@ -188,23 +188,23 @@ def open_encoder(folder: PathLike, *, device: str = "auto") -> EncoderNetwork:
                 raise
             if (path / GRAPH_FILE).exists():
                 _log.warning("%s", error)
-    # Named rather than imported: the networks of torch are built on this module.
-    of_torch = load_attribute("vidkin.models.encoder:TorchEncoder")
-    network: EncoderNetwork = of_torch(load_attribute("vidkin.models.model_folder:load_model")(path), device=device)
+    # Loaded by name, because the torch modules import this module.
+    wrap = load_attribute("vidkin.models.encoder:TorchEncoder")
+    network: EncoderNetwork = wrap(load_attribute("vidkin.models.model_folder:load_model")(path), device=device)
     return network
 
 
-# Chunks are always full, so that results do not depend on how the frames arrive.
+# Chunks are always padded to full size, so that results do not depend on how the frames arrive.
 CHUNK = {"cpu": 4, "cuda": 32}
-"""Images or clips that a network gets at a time, by the type of its device."""
+"""Number of images or clips passed to a network at a time, by device type."""
 
 
 class OnnxEncoder:
     """The encoder of a folder, run by ONNX Runtime; see :class:`EncoderNetwork`.
 
     Args:
-        folder: The folder.
-        info: What its ``config.toml`` says.
+        folder: Folder of the model.
+        info: Content of its ``config.toml``.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
@@ -240,8 +240,8 @@ class OnnxEncoder:
         return self._head.run(features)
 
 
-# A trained model decides what matters, so even a plain sky is indexed.
-_LEAST_INFORMATION = 0.0625
+# A trained model can distinguish even uniform frames such as a plain sky, so they are indexed too.
+_MIN_INFORMATION = 0.0625
 
 
 @check_constructor
@@ -249,11 +249,11 @@ class ModelExtractor:
     """Embeddings of single frames by a trained model: [T, 1, D].
 
     Args:
-        model: A model of images (``image``, ``deep_ranking``), as :func:`open_encoder` opens it.
-        name: As it was opened.
+        model: A model of images (``image``, ``deep_ranking``), from :func:`open_encoder`.
+        name: Name it was opened with.
 
     Attributes:
-        fingerprint: Kind and a short hash of configuration and weights: the same wherever the folder is.
+        fingerprint: Kind and a short hash of configuration and weights, independent of the folder's path.
         short_side: Side of the model's input, pixels.
     """
 
@@ -271,17 +271,17 @@ class ModelExtractor:
     ) -> FrameFeatures:
         """Embeddings of single frames [T, H, W, 3], or of their mirror images if ``mirror``.
 
-        Scores of kinds compare whole pictures, so only the whole frame is described, whatever the ``boxes``.
+        The scorer ``kinds`` compares whole frames, so ``boxes`` are ignored.
         """
         images = encoder_input(frames.images, self.model.config, mirror=mirror)
         return FrameFeatures.of_whole(
-            self._in_chunks(images, self.model.embed)[:, None],
+            self._run_in_chunks(images, self.model.embed)[:, None],
             frames.timestamps.copy(),
-            np.maximum(frame_information(frames.images), np.float32(_LEAST_INFORMATION)),
+            np.maximum(frame_information(frames.images), np.float32(_MIN_INFORMATION)),
             self.fingerprint,
         )
 
-    def _in_chunks(
+    def _run_in_chunks(
         self, inputs: NDArray[np.float32], network: Callable[[NDArray[np.float32]], NDArray[np.float32]]
     ) -> NDArray[np.float32]:
         """Apply ``network`` to inputs [N, ...] in full chunks."""
@@ -297,18 +297,18 @@ class ModelExtractor:
 class ClipModelExtractor(ModelExtractor):
     """Embeddings of clips by a trained model: [T, 1, D], T clips.
 
-    A model with a ``rate`` sees clips of ``frames`` consecutive frames at that rate, as many per second as requested;
-    one without a rate sees ``frames`` frames spread evenly over the video, or over pieces of about ``seconds``. Frames
-    are read, resized and spread exactly as labeled items are in training. A frame network sees each frame once,
-    however many clips the frame belongs to.
+    A model with a ``rate`` gets clips of ``frames`` consecutive frames at that rate, with the requested number of clips
+    per second; a model without a rate gets ``frames`` frames spread evenly over the video, or over pieces of about
+    ``seconds``. Frames are read, resized and selected exactly as for labeled items in training. A frame network
+    processes each frame once, even if it belongs to several clips.
 
     Args:
-        model: A model of clips (``clip``, ``c3d``, ``deep_sbd``), as :func:`open_encoder` opens it.
-        name: As it was opened.
+        model: A model of clips (``clip``, ``c3d``, ``deep_sbd``), from :func:`open_encoder`.
+        name: Name it was opened with.
     """
 
     def plan(self, duration: float, *, rate: float, start: float = 0.0, end: float | None = None) -> ClipPlan:
-        """Which frames to read; see :meth:`vidkin.features.ClipExtractor.plan`."""
+        """The frames to read and the clips to make; see :meth:`vidkin.features.ClipExtractor.plan`."""
         config = self.model.config
         if config.rate is not None:
             return ClipPlan(start, end, config.rate, step=1.0 / rate)
@@ -345,8 +345,8 @@ class ClipModelExtractor(ModelExtractor):
     ) -> FrameFeatures:
         """The embedding of the clip around each frame.
 
-        A clip consists of the frames nearest in order, as many as the model takes, or all if there are fewer.
-        Whole files are described by :meth:`describe_clips`, which reads them at the model's own rate.
+        A clip consists of the nearest frames in order, up to the number that the model takes. For whole files use
+        :meth:`describe_clips`, which reads them at the model's rate.
         """
         items = self._frame_items(frames, mirror=mirror)
         information = frame_information(frames.images)
@@ -358,10 +358,10 @@ class ClipModelExtractor(ModelExtractor):
         return self._describe(clips)
 
     def _frame_items(self, frames: Frames, *, mirror: bool) -> NDArray[np.float32]:
-        """What to store for each frame: its features, or the image itself if the model has no frame network."""
+        """The item to buffer for each frame: its features, or the image itself if the model has no frame network."""
         images = encoder_input(frames.images, self.model.config, mirror=mirror)
         if self.model.config.kind == "clip":
-            return self._in_chunks(images, self.model.frame_features)
+            return self._run_in_chunks(images, self.model.frame_features)
         return images
 
     def _describe(self, clips: list[PlannedClip]) -> FrameFeatures:
@@ -369,12 +369,12 @@ class ClipModelExtractor(ModelExtractor):
         head = self.model.head if self.model.config.kind == "clip" else self.model.embed
         for length in sorted({len(clip.items) for clip in clips}):
             rows = [row for row, clip in enumerate(clips) if len(clip.items) == length]
-            values[rows, 0] = self._in_chunks(np.stack([clips[row].items for row in rows]), head)
+            values[rows, 0] = self._run_in_chunks(np.stack([clips[row].items for row in rows]), head)
         information = np.array([clip.information for clip in clips], np.float32)
         return FrameFeatures.of_whole(
             values,
             np.array([clip.time for clip in clips], np.float64),
-            np.maximum(information, np.float32(_LEAST_INFORMATION)),
+            np.maximum(information, np.float32(_MIN_INFORMATION)),
             self.fingerprint,
         )
 
@@ -388,7 +388,7 @@ def open_model_extractor(
     Args:
         name: ``path/to/model`` or ``model:path/to/model``; a comparator accepts settings after a question mark
             (:func:`vidkin.models.comparator_folder.open_comparator_extractor`).
-        weights, whitening: Not accepted: the folder holds everything.
+        weights, whitening: Not accepted, because the folder holds everything.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
@@ -409,7 +409,7 @@ def open_model_extractor(
         return open_comparator_extractor(name, device=device)
     model = open_encoder(folder, device=device)
     if model.config.kind == "frame_encoder":
-        return FrameEncoderExtractor(_on_squares(model), name=name)
+        return FrameEncoderExtractor(_wrap_square_encoder(model), name=name)
     kind = ClipModelExtractor if model.config.takes_clips else ModelExtractor
     return kind(model, name=name)
 
@@ -419,7 +419,7 @@ def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: b
     """Frames [T, H, W, 3] uint8 as squares [T, 3, S, S] from 0 to 1, prepared like the training data.
 
     Args:
-        images: RGB, preferably decoded with a short side of S, as labeled items are.
+        images: RGB images, preferably decoded with a short side of S, like labeled items.
         config: Configuration of the model; only ``size`` and ``fit`` are used.
         mirror: Flip left to right.
     """
@@ -431,8 +431,8 @@ def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: b
     return np.ascontiguousarray(squares.transpose(0, 3, 1, 2)).astype(np.float32) / np.float32(255)
 
 
-def _on_squares(model: EncoderNetwork) -> SquareEncoder:
-    """A model of kind ``frame_encoder`` as what the extractor ``vidkin`` runs on."""
+def _wrap_square_encoder(model: EncoderNetwork) -> SquareEncoder:
+    """Wrap a model of kind ``frame_encoder`` for the extractor class of ``vidkin``."""
     return SquareEncoder(
         lambda squares: model.embed(squares / np.float32(255)),
         side=model.config.size,

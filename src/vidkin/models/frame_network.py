@@ -1,4 +1,4 @@
-"""Frame networks by their names: one that trains on a CPU in minutes, and the frame encoder as a model of recipes."""
+"""Frame networks: opening them by name, a small network that trains on a CPU, and the frame encoder as a model."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _GROUPS = 8
 
 @check_constructor
 class SmallNetwork(nn.Module):
-    """Four halvings and a residual block: features [N, F] of images [N, 3, S, S].
+    """A small network: features [N, F] of images [N, 3, S, S].
 
-    Convolutions 3 x 3 with stride 2 to 24, 48, 96 and 128 channels, each with a group norm (the same in training and
-    in eval mode, whatever the batch) and a ReLU, a residual block of two convolutions, then mean and maximum over
-    the image side by side: F = 256. About 450,000 parameters; 12 million multiplications for an image of 64 x 64
-    pixels.
+    Four 3 x 3 convolutions with stride 2 to 24, 48, 96 and 128 channels, each with a group norm (which is the same in
+    training and eval mode and independent of the batch) and a ReLU; a residual block of two convolutions; then the
+    concatenated mean and maximum over the image: F = 256. About 450,000 parameters; 12 million multiplications for an
+    image of 64 x 64 pixels.
 
     Args:
         width: Factor applied to the channels, which are rounded to multiples of 8.
@@ -57,7 +57,7 @@ class SmallNetwork(nn.Module):
                 nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
 
     def maps(self, images: torch.Tensor) -> torch.Tensor:
-        """The last maps, before they are pooled: [N, F / 2, S / 16, S / 16]."""
+        """The last maps before pooling: [N, F / 2, S / 16, S / 16]."""
         maps: torch.Tensor = self.stem(images)
         return torch.relu(maps + self.block(maps))
 
@@ -68,8 +68,7 @@ class SmallNetwork(nn.Module):
 
 
 class FrameEncoderFeatures(nn.Module):
-    """A `FrameEncoder` without its last layer, as a frame network: features [N, F] of [N, 3, S, S] with values in
-    0..1.
+    """A `FrameEncoder` without its last layer, as a frame network: features [N, F] of images [N, 3, S, S] in 0..1.
 
     Args:
         encoder: The encoder, whose last layer is removed. F is ``widths[-1] * grid^2``, 3,072 by default; S can be any
@@ -79,7 +78,7 @@ class FrameEncoderFeatures(nn.Module):
     def __init__(self, encoder: FrameEncoder) -> None:
         super().__init__()
         self.dimension = encoder.head.in_features
-        encoder.head = nn.Identity()  # type: ignore[assignment]  # its weights would be stored for nothing
+        encoder.head = nn.Identity()  # type: ignore[assignment]  # unused weights would be stored
         self.encoder = encoder
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -87,7 +86,7 @@ class FrameEncoderFeatures(nn.Module):
         return self.encoder.features(images)
 
     def maps(self, images: torch.Tensor) -> torch.Tensor:
-        """The last maps, before they are averaged over the grid."""
+        """The last maps before averaging over the grid."""
         return self.encoder.maps(images)
 
 
@@ -99,12 +98,12 @@ def open_frame_network(
     Args:
         config: Configuration of the encoder; ``backbone``, ``width``, ``size`` and ``trainable`` are used.
         weights: Weights as in :func:`vidkin.features.open_pooled_network`; without a safetensors file ``small`` starts
-            from random weights and ``vidkin`` from those that come with the package.
+            from random weights and ``vidkin`` from the weights included in the package.
         seed: Seed of random weights.
 
     Raises:
-        InvalidArgumentError: The name is unknown, or the network does not take this size.
-        WeightsUnavailableError: The weights are not given and cannot be downloaded.
+        InvalidArgumentError: The name is unknown, or the network does not accept this size.
+        WeightsUnavailableError: No weights were passed, and they cannot be downloaded.
     """
     name = config.backbone
     if name == "small":
@@ -119,20 +118,20 @@ def open_frame_network(
                 encoder = FrameEncoder()
         else:
             encoder = load_frame_encoder(weights)
-        # Without its last layer; it normalizes its input itself.
+        # Mean 0 and standard deviation 1, because this network normalizes its input itself.
         features = FrameEncoderFeatures(encoder)
         network = PooledNetwork(features, features.dimension, config.size, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     elif name.startswith(("timm:", "torchvision:")):
         network = open_pooled_network(name, weights=weights, seed=seed)
     else:
         raise InvalidArgumentError(f"backbone must be small, vidkin, timm:<model> or torchvision:<model>, got {name!r}")
-    # Fail now, not in the middle of a training, if a network does not take this size.
+    # Fails now rather than in the middle of training if the network does not accept this size.
     try:
         with evaluation_mode(network.module):
             network.module(torch.zeros(1, 3, config.size, config.size))
     except (AssertionError, RuntimeError) as error:
         raise InvalidArgumentError(
-            f"backbone {config.backbone} does not take images of {config.size} x {config.size} pixels: {error}"
+            f"backbone {config.backbone} does not accept images of {config.size} x {config.size} pixels: {error}"
         ) from error
     network.module.requires_grad_(config.trainable == "all")
     return network
@@ -140,7 +139,7 @@ def open_frame_network(
 
 @check_constructor
 class FrameEncoderModel(Encoder):
-    """Unit vectors [B, D] of squares [B, 3, S, S] by a :class:`FrameEncoder`, which normalizes its input itself.
+    """A :class:`FrameEncoder` as a model: unit vectors [B, D] of squares [B, 3, S, S].
 
     Args:
         config: Configuration of kind ``frame_encoder``, as :func:`vidkin.models.build_model` completes it. S is
@@ -153,7 +152,7 @@ class FrameEncoderModel(Encoder):
         settings = FrameEncoderSettings()
         table = {"side": config.size, "dimension": config.embedding or settings.dimension}
         settings = FrameEncoderSettings.from_table({**(config.network or {}), **table})
-        # On a CPU, convolutions are much faster with channels last.
+        # Convolutions are much faster on a CPU with channels last.
         self.network = FrameEncoder(settings).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.dimension = settings.dimension
 
@@ -164,14 +163,14 @@ class FrameEncoderModel(Encoder):
         return vectors
 
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Same as calling the model; ``lengths`` must be None, as images have none."""
+        """Same as calling the model; ``lengths`` must be None, because images have no length."""
         if lengths is not None:
             raise InvalidArgumentError("lengths must be None for single frames")
         return self.forward(inputs)
 
     @property
     def square_digest(self) -> str:
-        """The digest of the network alone, as for vidkin's own encoder."""
+        """Digest of only the network, like that of vidkin's own encoder."""
         return str(self.network.digest())
 
     def head_parameters(self) -> list[nn.Parameter]:

@@ -1,4 +1,4 @@
-"""Networks from images to unit vectors: a frame network with a fully connected layer, and the deep ranking network."""
+"""Image encoders: a frame network with a fully connected layer, and the deep ranking network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin.models.encoder import BackboneEncoder, check_features, linear, unit
 
 @check_constructor
 class ImageEncoder(BackboneEncoder):
-    """Frame network and fully connected layer (Xavier), scaled to length 1: the clip encoder without its LSTM.
+    """Image encoder: frame network and fully connected layer (Xavier), scaled to length 1; a clip encoder without LSTM.
 
     ``f(image) = g / ||g||`` with ``g = W phi(image) + b``; if ``embedding`` is set, a ReLU and another linear layer
     follow. B images, S pixels per side, F length of the frame network's vectors, D = ``hidden`` or ``embedding``.
@@ -35,7 +35,7 @@ class ImageEncoder(BackboneEncoder):
         self.dimension = config.embedding or config.hidden
 
     def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Unit vectors [B, D] of features [B, F]; ``lengths`` must be None, as images have none."""
+        """Unit vectors [B, D] of features [B, F]; ``lengths`` must be None, because images have no length."""
         check_features(features, self.feature_dimension, lengths)
         hidden = self.dropout(self.fully_connected(features))
         if self.config.embedding:
@@ -51,16 +51,16 @@ class ImageEncoder(BackboneEncoder):
         return [*self.fully_connected.parameters(), *self.projection.parameters()]
 
 
-# Keeps flat blocks at 0 and their gradient finite.
+# Keeps the gradient of uniform blocks finite.
 _EPSILON = 1e-6
 
 
 class LocalNormalization(nn.Module):
-    """Shifts and scales every map to mean 0 and length 1 in the block around each place, [B, C, H, W].
+    """Normalizes maps [B, C, H, W] to mean 0 and length 1 in the block around each position.
 
     ``y_i = (x_i - m_i) / sqrt(sum over the block of (x_b - m_i)^2 + 1e-6)`` with m_i the mean of the block of
     ``side`` x ``side`` around i; at the border only the part of the block on the map counts. Adding a constant to a
-    map or multiplying the map changes next to nothing. There are no parameters.
+    map or scaling it has almost no effect. There are no parameters.
 
     Args:
         side: Side of the block, odd, at least 3.
@@ -68,7 +68,7 @@ class LocalNormalization(nn.Module):
     Raises:
         InvalidArgumentError: ``side`` is even or below 3.
 
-    Source: Wang et al., CVPR 2014, supplement, equation 6. It leaves the size of the block open.
+    Source: Wang et al., CVPR 2014, supplement, equation 6, which does not give the size of the block.
     """
 
     def __init__(self, side: int) -> None:
@@ -79,16 +79,15 @@ class LocalNormalization(nn.Module):
 
     def forward(self, maps: torch.Tensor) -> torch.Tensor:
         """Normalized maps [B, C, H, W]."""
-        # Subtract the mean of the whole map first, so that squares lose fewer digits.
+        # Subtract the mean of the whole map first, so that squares lose less precision.
         centered = maps - maps.mean(dim=(2, 3), keepdim=True)
-        mean = self._over_blocks(centered)
-        count = self._over_blocks(torch.ones_like(centered), share=True)
-        squares = (self._over_blocks(centered.square()) - mean.square()).clamp(min=0.0) * count
+        mean = self._block_means(centered)
+        count = self._block_means(torch.ones_like(centered), share=True)
+        squares = (self._block_means(centered.square()) - mean.square()).clamp(min=0.0) * count
         return (centered - mean) / torch.sqrt(squares + _EPSILON)
 
-    def _over_blocks(self, maps: torch.Tensor, *, share: bool = False) -> torch.Tensor:
-        """Means over the part of each block on the map; with ``share`` and maps of ones, the number of places in that
-        part."""
+    def _block_means(self, maps: torch.Tensor, *, share: bool = False) -> torch.Tensor:
+        """Means over the part of each block on the map; with ``share`` and maps of ones, the number of its cells."""
         means = functional.avg_pool2d(maps, self.side, stride=1, padding=self.side // 2, count_include_pad=share)
         return means * self.side**2 if share else means
 
@@ -100,10 +99,10 @@ _SUBSAMPLING = (4, 8)
 
 
 class LowResolutionPath(nn.Module):
-    """Vectors [B, F] of images [B, 3, S, S]: subsampling, one convolution, one pool.
+    """Shallow path of deep ranking: subsampling, one convolution and one pool give vectors [B, F] of [B, 3, S, S].
 
-    The kernel, stride and pool of the publication's shallow paths are not in its supplement; 8 x 8 with stride 4 and
-    96 maps follow secondary sources, the pool was chosen here. All are parameters.
+    The supplement of the publication does not give kernel, stride and pool of the shallow paths; 8 x 8 with stride 4
+    and 96 maps follow secondary sources, the pool is our choice. All are parameters.
 
     Args:
         size: S, side of the input.
@@ -111,8 +110,8 @@ class LowResolutionPath(nn.Module):
         channels: Number of maps.
         kernel: Side of the convolution's kernel.
         stride: Stride of the convolution.
-        pool: Side and stride of the maximum pool; reduced to the size of the maps if they are smaller.
-        local_normalization: Block side of the :class:`LocalNormalization` before the pool; 0: none.
+        pool: Side and stride of the max pool; reduced to the size of the maps if they are smaller.
+        local_normalization: Block side of the :class:`LocalNormalization` before the pool; 0: no normalization.
     """
 
     def __init__(
@@ -130,8 +129,8 @@ class LowResolutionPath(nn.Module):
         self.side = -(-size // subsampling)
         if self.side < kernel:
             raise InvalidArgumentError(
-                f"size must be at least {subsampling * (kernel - 1) + 1}, so that subsampled {subsampling}x it holds a "
-                f"convolution of {kernel}, got {size}"
+                f"size must be at least {subsampling * (kernel - 1) + 1}, so that the image subsampled {subsampling}x "
+                f"is not smaller than the kernel of {kernel}, got {size}"
             )
         self.convolution = nn.Conv2d(3, channels, kernel, stride)
         maps = (self.side - kernel) // stride + 1
@@ -148,15 +147,15 @@ class LowResolutionPath(nn.Module):
 
 @check_constructor
 class DeepRankingNetwork(BackboneEncoder):
-    """Unit vectors [B, D] of images [B, 3, S, S] from three paths (Wang et al., CVPR 2014).
+    """Deep ranking network: unit vectors [B, D] of images [B, 3, S, S] from three paths (Wang et al., CVPR 2014).
 
-    A frame network (AlexNet in spirit) and two :class:`LowResolutionPath` at a quarter and an eighth of the size. Each
-    path's vector is scaled to length 1; the three are concatenated and go through a linear layer, whose output is
-    scaled to length 1.
+    A frame network (similar to AlexNet in the publication) and two :class:`LowResolutionPath` at a quarter and an
+    eighth of the size. The vectors of the paths are scaled to length 1 and concatenated; the output of a linear layer
+    on them is scaled to length 1.
 
     Args:
-        config: Configuration of kind ``deep_ranking``, with mean and std; D is ``embedding``, or ``hidden`` if that is
-            0.
+        config: Configuration of kind ``deep_ranking``, with mean and std; D is ``embedding``, or ``hidden`` if
+            ``embedding`` is 0.
         network: The frame network of the deep path.
     """
 
@@ -178,8 +177,8 @@ class DeepRankingNetwork(BackboneEncoder):
         return self.join_paths(frames, self.backbone_features(frames))
 
     def join_paths(self, frames: torch.Tensor, deep: torch.Tensor) -> torch.Tensor:
-        """Same as :meth:`frame_features` for given features of the deep path [N, F']: a frozen path is computed only
-        once."""
+        """Same as :meth:`frame_features`, given the features of the deep path [N, F'], which can be stored if it is
+        frozen."""
         images = self.normalize(frames)
         return torch.cat([unit(part) for part in (deep, *(path(images) for path in self.shallow))], dim=1)
 

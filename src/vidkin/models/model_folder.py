@@ -1,4 +1,4 @@
-"""Networks built from a configuration, and written as folders that need nothing else, not even torch, to be used."""
+"""Building networks from a configuration, and saving them as self-contained folders that can be used without torch."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ def build_model(
     """Build the network of a configuration, in training mode, on the CPU.
 
     Args:
-        config: Settings of the network. Where mean and std are None, the model's ``config`` gets the backbone's own.
+        config: Settings of the network. If mean and std are None, the model's ``config`` gets those of the backbone.
         weights: A safetensors file with the backbone's weights (with all weights, for a kind without a backbone).
             None: a named network (``timm:``, ``torchvision:``) gets its published weights from the hub or
-            the local cache, any other network random ones. ``"random"``: random weights for a named network, too.
+            the local cache, any other network random weights. ``"random"``: random weights also for a named network.
         seed: Seed of all random weights. The same seed gives the same network; the caller's random state is not
-            touched.
+            changed.
 
     Raises:
-        InvalidArgumentError: A setting is not allowed, or the file does not fit.
+        InvalidArgumentError: A setting is not allowed, or the weights do not match the network.
         UnknownExtractorError: No network has this name.
-        WeightsUnavailableError: The backbone's weights are not given and cannot be downloaded.
+        WeightsUnavailableError: No weights were passed, and they cannot be downloaded.
     """
     model: Encoder
     if config.kind in _WITHOUT_BACKBONE:
@@ -98,13 +98,13 @@ def save_model(
     metrics: Mapping[str, float] | None = None,
     notes: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a model with its frozen parts, so that the folder needs nothing else, and return the folder.
+    """Write a model, including its frozen parts, to a self-contained folder, and return the folder.
 
     Args:
         model: A model from :func:`vidkin.models.build_model` or :func:`load_model`.
-        folder: Where to write; created if missing. ``model.safetensors``, ``config.toml`` and the ONNX files in it
-            are replaced, the latter last.
-        class_names: Classes or labels to store; None: the model's own.
+        folder: Where to write; created if missing. ``model.safetensors``, ``config.toml`` and finally the ONNX files
+            in it are replaced.
+        class_names: Classes or labels to store; None: those of the model.
         metrics: Figures by name.
         notes: Text, numbers, booleans or lists of these by name.
 
@@ -134,7 +134,7 @@ def load_model(folder: PathLike, *, device: str | torch.device = "cpu") -> Encod
     """
     path = Path(folder).expanduser()
     info = read_model_info(path)
-    # Random weights are replaced at once: all come from the file.
+    # Random weights avoid a download; all are replaced from the file.
     model = build_model(info.config, weights="random")
     load_weights(model, path / WEIGHTS_FILE, label=f"the model in {path}")
     model.class_names = info.class_names
@@ -146,8 +146,8 @@ def write_model_folder(
 ) -> Path:
     """Write weights, ``config.toml`` and the ONNX files of a model of any kind, and return the folder.
 
-    The ONNX files come last: whenever this is interrupted, those there belong to other weights and are not used. A
-    network that cannot be written as ONNX is reported in the log; its folder needs torch.
+    The ONNX files are written last: if this is interrupted, ONNX files in the folder belong to other weights and are
+    not used. A network that cannot be written as ONNX is logged; its folder needs torch.
 
     Args:
         folder: Where to write; created if missing.
@@ -160,7 +160,7 @@ def write_model_folder(
     """
     text = format_toml({"format": FORMAT, **document})
     path = Path(folder).expanduser()
-    # Clones: tensors that share memory cannot be written.
+    # safetensors cannot write tensors that share memory.
     state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in module.state_dict().items()}
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -171,7 +171,7 @@ def write_model_folder(
     try:
         written = write_graphs(path)
     except ExportError as error:
-        _log.warning("%s: the model needs torch wherever it is used: %s", path, error)
+        _log.warning("%s: using this model requires torch: %s", path, error)
         written = ()
     for file in (path / GRAPH_FILE, path / HEAD_FILE):
         if file not in written and os.path.lexists(file):

@@ -1,4 +1,4 @@
-"""The random generators of Python, NumPy and torch: seeded for a while, or stored and restored."""
+"""Seeding, storing and restoring the global random generators of Python, NumPy and torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PREFIX = "random."
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed all global generators inside the block; their state is restored afterwards."""
+    """Seed all global generators for the block; their state is restored afterward."""
     tensors, values = random_state()
     try:
         random.seed(seed)
@@ -31,7 +31,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """(tensors, JSON values): the state of the global generators of Python, NumPy, torch and every GPU."""
+    """State of the global generators of Python, NumPy, torch and every GPU, as (tensors, JSON values)."""
     version, inner, gauss = random.getstate()
     name, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
     tensors = {f"{_PREFIX}torch": torch.get_rng_state()}
@@ -45,7 +45,7 @@ def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 @check_arguments
 def restore_random_state(tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
-    """Restore what :func:`random_state` returned; states of GPUs that this machine does not have are ignored.
+    """Restore a state returned by :func:`random_state`; states of GPUs that this machine lacks are ignored.
 
     Raises:
         InvalidArgumentError: A part of the state is missing.

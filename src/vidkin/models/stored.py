@@ -1,8 +1,8 @@
-"""Folders of trained models, read without torch: what they hold, and the networks that ONNX Runtime runs.
+"""Reading the folders of trained models without torch, and running their networks with ONNX Runtime.
 
-A folder holds ``config.toml`` (kind, sizes and facts), ``model.safetensors`` (all weights) and, for everything that
-only uses the model, ``model.onnx``. A model of kind ``clip`` has two networks: ``model.onnx`` describes frames, and
-``head.onnx`` turns the frames of a clip into one vector.
+A folder holds ``config.toml`` (kind, sizes and facts), ``model.safetensors`` (all weights) and ``model.onnx`` for
+use without torch. A model of kind ``clip`` has two networks: ``model.onnx`` describes frames, and ``head.onnx`` turns
+the frames of a clip into one vector.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ GRAPH_FILE = "model.onnx"
 HEAD_FILE = "head.onnx"
 
 GRAPH_ENTRY = "vidkin.graph"
-"""Entry of an ONNX file's metadata, JSON: ``weights``, the digest of the model it was made from, ``dimension``, and for
-kind ``frame_encoder`` ``squares``, the digest of its network alone."""
+"""Metadata entry of an ONNX file, as JSON: ``weights``, the digest of the model it was made from, ``dimension``, and
+for kind ``frame_encoder`` ``squares``, the digest of only its network."""
 
 FORMAT = 1
-"""Number of the format of ``config.toml``."""
+"""Version of the format of ``config.toml``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class ModelInfo:
     Attributes:
         config: Kind, sizes and input of the network.
         class_names: Classes or labels the model was trained with.
-        metrics: Figures measured during its training.
-        notes: Further facts: data, recipe, seed.
+        metrics: Figures measured during training.
+        notes: Further facts, such as data, recipe and seed.
     """
 
     config: EncoderConfig
@@ -62,7 +62,7 @@ class ModelInfo:
 
 @check_arguments
 def read_model_info(folder: PathLike) -> ModelInfo:
-    """Read a folder's ``config.toml``, but not the weights.
+    """Read the ``config.toml`` of a model's folder, but not the weights.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
@@ -86,8 +86,10 @@ def read_model_info(folder: PathLike) -> ModelInfo:
 
 
 def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
-    """Path and content of the ``config.toml`` of a model of any kind, with the tables ``model``, ``classes``,
-    ``metrics`` and ``notes``.
+    """Read the ``config.toml`` of a model of any kind.
+
+    Returns:
+        Its path and content, with the tables ``model``, ``classes``, ``metrics`` and ``notes``.
 
     Raises:
         UnknownExtractorError: The folder holds no model.
@@ -119,7 +121,7 @@ def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
 
 
 def read_weights(path: PathLike) -> dict[str, NDArray[Any]]:
-    """The weights in a safetensors file by name; floating point as float32, in which networks compute.
+    """Read the weights in a safetensors file, by name; floating-point weights are converted to float32.
 
     Raises:
         InvalidArgumentError: The file cannot be read, or has values that are not finite.
@@ -150,7 +152,7 @@ def weights_digest(facts: object, weights: Mapping[str, NDArray[Any]]) -> str:
 
 
 class Graph:
-    """One network of a model's folder, run by ONNX Runtime.
+    """A network in a model's folder, run by ONNX Runtime.
 
     Args:
         path: The ONNX file.
@@ -158,8 +160,8 @@ class Graph:
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
     Attributes:
-        dimension: Length of an output vector; 0 for a network of maps.
-        square_digest: For kind ``frame_encoder``: the digest of its network alone.
+        dimension: Length of an output vector; 0 for a map network.
+        square_digest: For kind ``frame_encoder``: the digest of only its network.
 
     Raises:
         MissingPartError: The file is missing or damaged, or was made from other weights; the message names the
@@ -177,7 +179,7 @@ class Graph:
             self._session = open_session(path, device=device)
         except (OSError, InvalidArgumentError) as error:
             if device.startswith("cuda") and isinstance(error, InvalidArgumentError):
-                raise  # it is the device that is missing
+                raise  # the device, not the file, is the problem
             raise MissingPartError(f"{error}; {remedy}") from error
         facts = self._session.get_modelmeta().custom_metadata_map.get(GRAPH_ENTRY, "{}")
         try:
@@ -194,7 +196,7 @@ class Graph:
         """The first output for these inputs.
 
         Raises:
-            InvalidArgumentError: The inputs do not fit the network.
+            InvalidArgumentError: The network does not accept the inputs.
         """
         try:
             outputs = run_session(self._session, None, dict(zip(self._inputs, inputs, strict=True)))
@@ -208,10 +210,10 @@ class Graph:
 
     @property
     def on_cuda(self) -> bool:
-        """Whether it computes on a CUDA device."""
+        """Whether the network runs on a CUDA device."""
         return str(self._session.get_providers()[0]).startswith("CUDA")
 
 
 def has_torch() -> bool:
-    """Whether torch is installed; it is not imported."""
+    """Whether torch is installed, without importing it."""
     return importlib.util.find_spec("torch") is not None

@@ -1,4 +1,4 @@
-"""A classifier with an embedding head, frame networks up to their last map, and frame differences as input."""
+"""The two-head classifier: logits and embeddings from the last map of a backbone, on images or frame differences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vidkin.models.frame_network import FrameEncoderFeatures, SmallNetwork, open
 
 
 def stack_of_differences(clips: Tensor) -> Tensor:
-    """Differences of consecutive gray frames: [B, T, 3, S, S] from 0 to 1 to [B, T - 1, S, S] from -1 to 1.
+    """Differences of consecutive gray frames: [B, T - 1, S, S] from -1 to 1 for clips [B, T, 3, S, S] from 0 to 1.
 
     A still clip gives zeros. Source: Fernando et al., "Self-supervised video representation learning with odd-one-out
     networks", CVPR 2017; "In defense of the triplet loss for visual recognition" uses 6 frames of 2 s.
@@ -49,7 +49,7 @@ def widen_input(network: nn.Module, channels: int) -> None:
     first.in_channels = channels
 
 
-# As published.
+# The published length of the embedding.
 _DIMENSION = 256
 
 
@@ -58,9 +58,9 @@ class HeadOutputs:
     """Outputs of one forward pass for B inputs.
 
     Attributes:
-        logits: [B, C], one logit for each class.
+        logits: [B, C], one logit per class.
         embeddings: [B, D] unit vectors.
-        pooled: [B, F], the penultimate layer: the map's mean over the picture.
+        pooled: [B, F], the penultimate layer: the spatial mean of the map.
     """
 
     logits: Tensor
@@ -70,15 +70,15 @@ class HeadOutputs:
 
 @check_constructor
 class TwoHeadNetwork(BackboneEncoder):
-    """Logits and unit vectors of images [B, 3, S, S], or of clips as stacks of differences, in one pass.
+    """Two-head classifier: logits and unit vectors of images [B, 3, S, S] or of clips as differences, in one pass.
 
     With h the last map of the backbone, [F, h, w]: ``logits = W pool(h) + b`` and ``embedding = g / ||g||`` with
     ``g = V flatten(h) + c``. The embedding keeps the spatial layout; with ``embedding_from = "pooled"`` it is computed
-    from pool(h), and with ``"none"`` it is pool(h) itself, as in a plain classifier. The embedding's weights start as
-    Xavier's; the classifier and all biases start at zero.
+    from pool(h), and with ``"none"`` it is pool(h) itself, as in a plain classifier. The weights of the embedding have
+    Xavier initialization; the classifier and all biases start at zero.
 
     Args:
-        config: Configuration of kind ``two_head``, with mean and std; D is ``embedding``, or 256 if that is 0.
+        config: Configuration of kind ``two_head``, with mean and std; D is ``embedding``, or 256 if it is 0.
         network: The backbone up to its map (:func:`vidkin.models.two_head.open_map_network`).
 
     Source: Taha et al., Boosting standard classification architectures through a ranking regularizer, WACV 2020.
@@ -96,8 +96,8 @@ class TwoHeadNetwork(BackboneEncoder):
         self._shape = tuple(shape)
         features = int(shape[0])
         self.dropout = nn.Dropout(config.dropout)
-        # All classes are equally likely at first. Xavier's weights on pooled maps without normalization give a loss far
-        # above log C, whose first gradients ruin what the backbone has learned.
+        # With zeros, all classes are equally likely at first. Xavier weights on unnormalized pooled maps would give a
+        # loss far above log C, whose first gradients would destroy the pretrained backbone.
         self.classifier = linear(features, config.classes)
         nn.init.zeros_(self.classifier.weight)
         self.dimension = config.embedding or _DIMENSION
@@ -118,24 +118,24 @@ class TwoHeadNetwork(BackboneEncoder):
         return maps
 
     def outputs(self, features: Tensor) -> HeadOutputs:
-        """All outputs for maps [B, F, h, w]."""
+        """The outputs for maps [B, F, h, w]."""
         if features.ndim != 4 or tuple(features.shape[1:]) != self._shape:
             raise InvalidArgumentError(
                 f"features must be [B, {', '.join(map(str, self._shape))}], got {list(features.shape)}"
             )
         pooled = features.mean(dim=(2, 3))
-        seen = features.flatten(1) if self.config.embedding_from in (None, "map") else pooled
-        return HeadOutputs(self.classifier(self.dropout(pooled)), unit(self.projection(seen)), pooled)
+        inputs = features.flatten(1) if self.config.embedding_from in (None, "map") else pooled
+        return HeadOutputs(self.classifier(self.dropout(pooled)), unit(self.projection(inputs)), pooled)
 
     def head(self, features: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Unit vectors [B, D] of maps; ``lengths`` is not used: a short clip repeats its last frame, without
+        """Unit vectors [B, D] of maps. ``lengths`` is not needed: short clips repeat their last frame, which adds no
         motion."""
 
         del lengths
         return self.outputs(features).embeddings
 
     def forward(self, inputs: Tensor) -> HeadOutputs:
-        """All outputs for images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1."""
+        """The outputs for images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1."""
         return self.outputs(self.frame_features(inputs))
 
     def head_parameters(self) -> list[nn.Parameter]:
@@ -143,7 +143,7 @@ class TwoHeadNetwork(BackboneEncoder):
         return [*self.classifier.parameters(), *self.projection.parameters()]
 
 
-# Input size for tracing torchvision graphs: large enough for maps of every resolution to differ.
+# Input size for tracing torchvision graphs, large enough for the maps of all resolutions to differ in size.
 _PROBE = 224
 
 
@@ -158,13 +158,13 @@ def open_map_network(
         seed: Seed of random weights.
 
     Raises:
-        InvalidArgumentError: The name is unknown, the network does not take this size, or it has no map (a
+        InvalidArgumentError: The name is unknown, the network does not accept this size, or it has no map (such as a
             transformer).
     """
     network = open_frame_network(config, weights=weights, seed=seed)
     module = network.module
     if config.backbone.startswith("torchvision:"):
-        maps: nn.Module = _LastOf(torchvision_stages(module, config.backbone, None, _PROBE))
+        maps: nn.Module = _LastMap(torchvision_stages(module, config.backbone, None, _PROBE))
     elif isinstance(module, SmallNetwork | FrameEncoderFeatures):
         maps = _Method(module, "maps")
     else:
@@ -181,7 +181,7 @@ def open_map_network(
 
 
 class _Method(nn.Module):
-    """Calls one method of a network."""
+    """A network whose forward method calls a method of another network."""
 
     def __init__(self, network: nn.Module, name: str) -> None:
         super().__init__()
@@ -192,8 +192,8 @@ class _Method(nn.Module):
         return maps
 
 
-class _LastOf(nn.Module):
-    """The last of the maps that a network returns by name."""
+class _LastMap(nn.Module):
+    """A network that returns the last of the maps of another network."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()

@@ -1,5 +1,4 @@
-"""Networks of 3-D convolutions that classify stretches of video: their shared layers, DeepSBD, and a baseline like
-C3D."""
+"""Networks of 3-D convolutions that classify clips: their base class, DeepSBD, and C3D."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from vidkin.models.encoder import Encoder, check_frames, unit
 
 
 class VolumeNetwork(Encoder):
-    """Convolutions over time and space, two hidden layers, classes; the base of C3D and DeepSBD.
+    """Base class of C3D and DeepSBD: convolutions over time and space, two hidden layers, and a classifier.
 
     B clips, T frames, S pixels per side, D length of the second hidden layer.
 
@@ -76,7 +75,7 @@ class VolumeNetwork(Encoder):
 
         Args:
             inputs: Clips with values from 0 to 1.
-            lengths: [B], frames of each clip; the last frame of a shorter clip is repeated up to T.
+            lengths: [B], number of frames of each clip; the last frame of a shorter clip is repeated up to T.
         """
         return unit(self.hidden_features(self._volumes(inputs, lengths)))
 
@@ -93,7 +92,7 @@ class VolumeNetwork(Encoder):
         if lengths is not None:
             if tuple(lengths.shape) != clips.shape[:1] or int(lengths.min()) < 1:
                 raise InvalidArgumentError(
-                    f"lengths must be [{len(clips)}] whole numbers from 1 on, got {lengths.tolist()}"
+                    f"lengths must be [{len(clips)}] whole numbers of at least 1, got {lengths.tolist()}"
                 )
             position = torch.arange(clips.shape[1], device=clips.device)[None]
             position = torch.minimum(position, lengths.to(clips.device)[:, None] - 1)
@@ -113,13 +112,13 @@ def convolutions(
     *,
     first: nn.Conv3d | None = None,
 ) -> nn.Sequential:
-    """Build convolutions of 3 x 3 x 3 with ReLU, batch norms if the configuration asks for them, and pools.
+    """Build 3 x 3 x 3 convolutions with ReLU, pools and, if configured, batch norms.
 
     Args:
         config: Configuration of the network; ``width`` and ``batch_norm`` are used.
         channels: Channels of each convolution, before ``width`` is applied.
-        pool_after: Convolutions followed by a pool: 1 x 2 x 2 after the first, 2 x 2 x 2 after the others, with sizes
-            rounded up.
+        pool_after: Indices of convolutions followed by a pool: 1 x 2 x 2 after the first, 2 x 2 x 2 after the others,
+            with sizes rounded up.
         first: Layer that replaces the first convolution.
     """
     layers: list[nn.Module] = []
@@ -149,13 +148,13 @@ _SEGMENT_HIDDEN = 2048
 
 @check_constructor
 class DeepSBDNetwork(VolumeNetwork):
-    """Logits of the classes of segments [B, 3, T, S, S], such as {none, gradual, sharp}.
+    """DeepSBD (Hassanien et al., 2017): logits of segments [B, 3, T, S, S] for classes such as {none, gradual, sharp}.
 
-    Five 3-D convolutions with 96-256-384-384-256 channels, two hidden layers of 2048 units, and the classes: the
-    widths of DeepSBD (Hassanien et al., 2017), whose segments have 16 frames of 112 pixels. The sources do not give
-    the rest, which was chosen here: the first convolution is 3 x 7 x 7 with stride 2 in space, the others 3 x 3 x 3;
-    pools of 1 x 2 x 2 after the first and 2 x 2 x 2 after the second and fifth. T is not reduced before the second
-    pool, so that a hard cut stays sharp in time.
+    Five 3-D convolutions with 96-256-384-384-256 channels, two hidden layers of 2048 units, and the classifier, as
+    published, where segments have 16 frames of 112 pixels. The sources do not give the other sizes, which are our
+    choice: the first convolution is 3 x 7 x 7 with stride 2 in space, the others 3 x 3 x 3; pools of 1 x 2 x 2 after
+    the first and 2 x 2 x 2 after the second and fifth. T is not reduced before the second pool, so that a hard cut
+    stays sharp in time.
 
     The number of frames is fixed: ``config.frames``.
 
@@ -172,7 +171,7 @@ class DeepSBDNetwork(VolumeNetwork):
         super().__init__(config, volume, hidden=(hidden, hidden), mean_over_time=False)
 
 
-# Channels of the convolutions, and the convolutions followed by a pool.
+# Channels of the convolutions, and indices of the convolutions followed by a pool.
 _VIDEO_CHANNELS = (64, 128, 256, 256, 512, 512, 512, 512)
 
 _VIDEO_POOLS = (0, 1, 3, 5, 7)
@@ -184,10 +183,11 @@ _VIDEO_HIDDEN = 4096
 class VideoNetwork(VolumeNetwork):
     """C3D (Tran et al., ICCV 2015): logits of clips [B, 3, T, S, S]; the embedding is its second hidden layer.
 
-    Eight convolutions 3 x 3 x 3 of 64-128-256-256-512-512-512-512 channels with a ReLU, a pool of 1 x 2 x 2 after the
-    first and of 2 x 2 x 2 after the second, fourth, sixth and eighth (sizes rounded up), hidden layers of 4096 and
-    4096, classes. With 16 frames of 112 pixels and width 1 these are the sizes of the publication (the last maps are
-    4 x 4); with other lengths the remaining time is averaged. Small collections train slowly without ``batch_norm``.
+    Eight 3 x 3 x 3 convolutions with 64-128-256-256-512-512-512-512 channels and ReLU, a pool of 1 x 2 x 2 after the
+    first and of 2 x 2 x 2 after the second, fourth, sixth and eighth (sizes rounded up), two hidden layers of 4096
+    units, and the classifier. With 16 frames of 112 pixels and width 1 the sizes are those of the publication (the last
+    maps are 4 x 4); for other lengths the remaining time is averaged. Small collections train slowly without
+    ``batch_norm``.
 
     Args:
         config: Configuration of kind ``c3d``, with mean and std, as :func:`vidkin.models.build_model` completes it.

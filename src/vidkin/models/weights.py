@@ -1,4 +1,4 @@
-"""Load weights of a network strictly from a file, and compute their digest."""
+"""Loading weights into a network with strict checks, and weights as arrays and hashes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vidkin.errors import InvalidArgumentError
 if TYPE_CHECKING:
     import hashlib
 
-_LISTED = 5
+_MAX_LISTED = 5
 
 
 def load_weights(module: nn.Module, path: str | os.PathLike[str], *, label: str) -> None:
@@ -48,7 +48,7 @@ def fit_state(
     Args:
         module: The network that receives the weights, changed in place.
         state: Weights by name.
-        source: Where the weights come from, for messages.
+        source: Path of the weights, for messages.
         label: Description of the module for messages.
 
     Raises:
@@ -59,7 +59,7 @@ def fit_state(
             raise InvalidArgumentError(f"{os.fspath(source)}: {name} has values that are not finite; train it again")
     own = module.state_dict()
     problems = [
-        f"{title} {len(names)} ({', '.join(sorted(names)[:_LISTED])}{', ...' if len(names) > _LISTED else ''})"
+        f"{title} {len(names)} ({', '.join(sorted(names)[:_MAX_LISTED])}{', ...' if len(names) > _MAX_LISTED else ''})"
         for title, names in (
             ("missing", own.keys() - state.keys()),
             ("unexpected", state.keys() - own.keys()),
