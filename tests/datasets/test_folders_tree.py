@@ -92,7 +92,7 @@ def test_one_kind_of_a_mixture(tmp_path: Path) -> None:
     counting_clip(tmp_path / "a" / "x" / "2.mp4", 2)
     with pytest.raises(
         DatasetError,
-        match=r"has 1 images and 1 videos; choose with the reader's option kind, .*data.options.kind",
+        match=r"has 1 images and 1 videos; set the reader's option kind .*data.options.kind",
     ):
         open_labelled(tmp_path)
     assert [item.path.name for item in open_labelled(tmp_path, kind="video").items] == ["2.mp4"]

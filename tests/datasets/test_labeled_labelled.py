@@ -74,7 +74,7 @@ def test_labels_by_the_names_of_another_set(animals: LabelledSet) -> None:
 def test_a_part_that_is_empty_or_unknown_is_refused(animals: LabelledSet) -> None:
     with pytest.raises(
         InvalidArgumentError,
-        match="animals has no validation items, only: train 2, test 3; choose one of these, or divide it",
+        match="animals has no validation items, only: train 2, test 3; choose one of these, or split it",
     ):
         animals.part("validation")
     with pytest.raises(
@@ -110,10 +110,10 @@ def test_excerpts_of_one_file_are_different_items() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"category": ""}, "category of x must be a name that is not empty and has no '/', got ''"),
+        ({"category": ""}, "category of x must be a non-empty name without '/', got ''"),
         (
             {"subcategory": "a/b"},
-            "subcategory of x must be a name that is not empty and has no '/', got 'a/b'",
+            "subcategory of x must be a non-empty name without '/', got 'a/b'",
         ),
         (
             {"split": "dev"},

@@ -119,7 +119,7 @@ def test_foreign_folders_stay_as_they_are(samples: LabelledSet, tmp_path: Path) 
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(DatasetError, match=r"does not hold the labeled samples; call build_labelled_samples first"):
         open_labelled(tmp_path, reader="photographs")
-    with pytest.raises(DatasetError, match=r"is not empty and holds no labeled samples; choose a folder of their own"):
+    with pytest.raises(DatasetError, match=r"is not empty and holds no labeled samples; choose an empty folder"):
         build_labelled_samples(tmp_path)
     assert samples.root is not None
     with pytest.raises(DatasetError, match=r"holds labeled samples made with other arguments \(\{.*'size': 32"):
@@ -131,7 +131,7 @@ def test_foreign_folders_stay_as_they_are(samples: LabelledSet, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"train": 0}, r"clips of each photograph must be 0 or more, and of train 1 or more"),
+        ({"train": 0}, r"train must be at least 1, and validation and test at least 0"),
         ({"size": 33}, r"size even and at least 16 pixels, got 2\.0, 10 and 33"),
         ({"seconds": 0.0}, r"seconds and rate must be above 0, .* got 0\.0, 10 and 96"),
     ],

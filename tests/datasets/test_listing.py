@@ -90,11 +90,11 @@ def test_paths_relative_to_another_folder_and_a_split_on_request(tmp_path: Path)
         ),
         (
             "path,category,subcategory\nb.png,d,x\nc.png,d,x\n",
-            r"list\.csv: 2 of 2 files do not exist, the first is .*; paths are relative to .*",
+            r"list\.csv: 2 of 2 files do not exist, the first is .*; paths must be relative to .*",
         ),
         (
             "path,category,subcategory\na.png,d,x\na.txt,d,x\n",
-            r"a\.txt: is neither an image nor a video by its extension; rename it to one of \.264, \.265,",
+            r"a\.txt: is not an image or video by its extension, which must be one of \.264, \.265,",
         ),
         (
             "path,category,subcategory,split,group\na.png,d,x,train,g\nA.png,d,x,test,g\n",

@@ -51,13 +51,13 @@ def test_events_are_excerpts_and_short_ones_are_left_out(folder: Path) -> None:
     ("text", "message"),
     [
         ("session,start,end\n", "lacks the columns event; it needs session, start, end, event"),
-        (HEAD + "201702271017,0,1,turn,,\n", "has no event of 2 s or more"),
+        (HEAD + "201702271017,0,1,turn,,\n", "has no event of at least 2 s"),
         (HEAD + "nowhere,0,5,turn,,\n", "line 2: there is no video 'nowhere'"),
         (HEAD + "201702271017,0,five,turn,,\n", "line 2: end must be a number of seconds, got 'five'"),
         (HEAD + "201702271017,0,5,turn,,dev\n", "line 2: split must be train, validation, test or empty"),
         (HEAD + "201702271017,0,,turn,,\n", "line 2: start and end must not be empty"),
         (HEAD + "201702271017,5,3,turn,,\n", "line 2: start of .* must be at least 0 s, and end after it"),
-        (HEAD + "201702271017,0,5,,,\n", "line 2: category of .* must be a name that is not empty"),
+        (HEAD + "201702271017,0,5,,,\n", "line 2: category of .* must be a non-empty name"),
     ],
 )
 def test_lists_that_are_not_so(folder: Path, text: str, message: str) -> None:

@@ -222,7 +222,7 @@ def test_a_pipe_in_a_folder_of_pictures_is_not_waited_for(tmp_path: Path) -> Non
     [
         ("image", {"size": 0}, "size must be at least 1, got 0"),
         ("video", {"frames": 0}, "frames must be at least 1, got 0"),
-        ("video", {"rate": 0.0}, r"rate must be above 0 frames a second, got 0\.0"),
+        ("video", {"rate": 0.0}, r"rate must be above 0 frames per second, got 0\.0"),
         ("image", {"fit": "zoom"}, "fit must be one of 'letterbox', 'crop', 'stretch', got 'zoom'"),
         ("sound", {}, "kind must be one of 'image', 'video', got 'sound'"),
     ],

@@ -190,7 +190,7 @@ def test_a_split_holds_after_the_collection_moved(tmp_path: Path) -> None:
 def test_what_must_not_be_written_is_not(tmp_path: Path) -> None:
     labelled = collection({"a/x": [2, 2]})
     with pytest.raises(
-        InvalidArgumentError, match=r"4 items of made have no split yet; divide it with make_split first"
+        InvalidArgumentError, match=r"4 items of made have no split; use make_split first"
     ):
         write_split(labelled, tmp_path / "split.json")
     torn = labelled.with_items(
@@ -210,15 +210,15 @@ def test_a_split_of_other_items_is_refused(tmp_path: Path) -> None:
     write_split(make_split(collection({"a/x": [1] * 6})), path)
     with pytest.raises(
         DatasetError,
-        match=r"split\.json: does not fit made, lacks 1 of its items and has 0 others \(first: a/x/6-0\.mp4\);",
+        match=r"split\.json: does not match made: lacks 1 of its items and has 0 others \(first: a/x/6-0\.mp4\);",
     ):
         read_split(collection({"a/x": [1] * 7}), path)
     with pytest.raises(
         DatasetError,
-        match=r"split\.json: does not fit made, lacks 0 of its items and has 1 others \(first: a/x/5-0\.mp4\);",
+        match=r"split\.json: does not match made: lacks 0 of its items and has 1 others \(first: a/x/5-0\.mp4\);",
     ):
         read_split(collection({"a/x": [1] * 5}), path)
-    with pytest.raises(DatasetError, match=r"split\.json: must divide a collection of kind image, got video"):
+    with pytest.raises(DatasetError, match=r"split\.json: must be for a collection of kind image, got video"):
         read_split(replace(collection({"a/x": [1] * 6}), kind="image"), path)
 
 
@@ -255,5 +255,5 @@ def test_a_split_edited_into_a_leak_is_refused(tmp_path: Path) -> None:
 
 
 def test_reading_a_missing_split_says_how_to_write_it(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"nowhere\.json: does not exist; write_split writes it"):
+    with pytest.raises(DatasetError, match=r"nowhere\.json: does not exist; choose a file written by write_split"):
         read_split(collection({"a/x": [1]}), tmp_path / "nowhere.json")

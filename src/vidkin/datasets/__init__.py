@@ -1,6 +1,6 @@
 """Labeled collections: readers, splits, excerpts, and samples that are built without a download.
 
-Everything is imported when it is first used.
+Names are imported on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Open labeled collections with any reader."""
+"""Registry of readers, and opening labeled collections with them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def available_readers() -> tuple[str, ...]:
 
 
 def find_reader(name: str) -> Callable[..., LabelledSet]:
-    """The function of a reader, whose keyword-only parameters are its options.
+    """Find the function of a reader, whose keyword-only parameters are its options.
 
     Raises:
         InvalidArgumentError: The reader is unknown.
@@ -53,15 +53,15 @@ def open_labelled(source: PathLike, *, reader: str = "tree", **options: Any) -> 
         reader: One of :func:`available_readers`: ``tree`` for any ``category/subcategory/file``, ``classes`` for any
             ``class/file``, ``manifest`` for a CSV, ``events`` for a CSV of events in videos, the others for public
             collections in their published layout.
-        options: Additional arguments of the reader, see the ``read_*`` functions.
+        options: Options of the reader, see the ``read_*`` functions.
 
     Returns:
-        The collection, with its own splits or those that the options request.
+        The collection, with its own splits or the splits that the options request.
 
     Raises:
         InvalidArgumentError: The reader or an option is unknown.
-        DatasetError: The folder does not have the layout of the reader; the message says what is missing and where to
-            get it.
+        DatasetError: The folder does not have the layout that the reader expects; the message says what is missing and
+            where to get it.
     """
     read = find_reader(reader)
     accepted = [

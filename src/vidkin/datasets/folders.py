@@ -1,5 +1,4 @@
-"""Labeled folders as data: categories or classes by folder, which files count, and errors that say where to get a
-set."""
+"""Readers of labeled folders: ``category/subcategory/file`` and ``class/file``."""
 
 from __future__ import annotations
 
@@ -17,12 +16,12 @@ from vidkin.errors import DatasetError, InvalidArgumentError
 
 
 def require_folder(source: PathLike, what: str, where: str = "") -> Path:
-    """The folder.
+    """Return the path of a folder, checked to exist.
 
     Args:
         source: Path of the folder.
-        what: What should be in it, for the message.
-        where: Where to get it, for the message.
+        what: Expected content, for the error message.
+        where: Where to get it, for the error message.
 
     Raises:
         DatasetError: The path is not a folder.
@@ -35,12 +34,12 @@ def require_folder(source: PathLike, what: str, where: str = "") -> Path:
 
 
 def list_folders(folder: Path) -> list[Path]:
-    """The subfolders sorted by name, without hidden ones and leftovers of archives."""
+    """Subfolders sorted by name, without hidden folders and metadata folders such as ``__MACOSX``."""
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__")))
 
 
 def iter_files(folder: Path, extensions: Iterable[str], *, deep: bool = False) -> Iterator[Path]:
-    """Files with one of the extensions, sorted, without hidden ones; ``deep`` includes all folders below."""
+    """Yield files with one of the extensions, sorted, without hidden files; ``deep`` includes subfolders."""
     extensions = frozenset(extensions)
     for path in sorted(folder.rglob("*") if deep else folder.iterdir()):
         hidden = any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
@@ -49,7 +48,7 @@ def iter_files(folder: Path, extensions: Iterable[str], *, deep: bool = False) -
 
 
 def infer_kind(paths: Iterable[Path], source: Path) -> Literal["image", "video"]:
-    """Whether files are images or videos, by their extensions.
+    """Infer from their extensions whether files are images or videos.
 
     Raises:
         DatasetError: There are both, or neither.
@@ -61,11 +60,11 @@ def infer_kind(paths: Iterable[Path], source: Path) -> Literal["image", "video"]
         videos += extension in VIDEO_EXTENSIONS
         if extension not in IMAGE_EXTENSIONS and extension not in VIDEO_EXTENSIONS:
             known = ", ".join(sorted(IMAGE_EXTENSIONS | VIDEO_EXTENSIONS))
-            raise DatasetError(f"{path}: is neither an image nor a video by its extension; rename it to one of {known}")
+            raise DatasetError(f"{path}: is not an image or video by its extension, which must be one of {known}")
     if images and videos:
         raise DatasetError(
-            f"{source}: has {images} images and {videos} videos; choose with the reader's option kind, 'image' or "
-            "'video' (in a recipe data.options.kind)"
+            f"{source}: has {images} images and {videos} videos; set the reader's option kind to 'image' or 'video' "
+            "(in a recipe data.options.kind)"
         )
     return "image" if images else "video"
 
@@ -81,7 +80,7 @@ SPLIT_NAMES = {
     "testing": "test",
 }
 
-"""Usual names of the parts, and ours."""
+"""Common names of splits, and the names used here."""
 
 _EXTENSIONS = {
     None: IMAGE_EXTENSIONS | VIDEO_EXTENSIONS,
@@ -101,20 +100,20 @@ def read_tree(
 ) -> LabelledSet:
     """Open a folder ``category/subcategory/file``, or ``split/category/subcategory/file``.
 
-    If all folders at the top are called train, val, test or the like, they are the splits. Files may be deeper, as in
-    ``category/subcategory/session/file``: then each folder below the subcategory is one group, which a split keeps
+    If all top-level folders have names such as train, val or test, they are the splits. Files may be deeper, as in
+    ``category/subcategory/session/file``: each folder below the subcategory is then a group, which a split keeps
     together. Hidden files and files of other kinds (by their extension) are ignored.
 
     Args:
         source: The folder.
-        kind: ``"image"`` or ``"video"``; None infers it, and refuses a mixture.
-        test: Share of each subcategory for the test, if the folder has no splits; 0 with ``validation`` 0 leaves all
-            items undecided.
+        kind: ``"image"`` or ``"video"``; None infers it, and rejects a mixture.
+        test: Share of each subcategory for the test, if the folder has no splits; 0 with ``validation`` 0 assigns no
+            splits.
         validation: Share for validation.
-        seed: Seed of the division.
+        seed: Seed of the split.
 
     Raises:
-        DatasetError: There are no files at that depth, files above it, or mixed kinds.
+        DatasetError: There are no files at this depth, files above it, or mixed kinds.
     """
     return _read(source, ("category", "subcategory"), kind, test, validation, seed)
 
@@ -130,7 +129,7 @@ def read_classes(
 ) -> LabelledSet:
     """Open a folder with one level of labels, ``class/file`` or ``split/class/file``.
 
-    As :func:`read_tree`, with one folder less: a folder inside that of a class is one group.
+    Like :func:`read_tree` with one folder level less: each folder below a class folder is a group.
     """
     return _read(source, ("class",), kind, test, validation, seed)
 
@@ -168,10 +167,10 @@ def _read(
 def iter_tree_items(
     folder: Path, extensions: frozenset[str], *, levels: tuple[str, ...] = ("category", "subcategory")
 ) -> Iterator[LabelledItem]:
-    """Items of ``folder/category/subcategory/[group/]file``, sorted by path; of ``class/[group/]file`` for one level.
+    """Yield items of ``folder/category/subcategory/[group/]file`` sorted by path; ``class/[group/]file`` for one level.
 
     Raises:
-        DatasetError: A file with one of the extensions is above that depth.
+        DatasetError: A file with one of the extensions is above this depth.
     """
     depth = len(levels)
     for path in iter_files(folder, extensions, deep=True):
@@ -186,13 +185,13 @@ def iter_tree_items(
             path=path,
             category=parts[0],
             subcategory=parts[1] if depth == 2 else "",
-            # category/subcategory/session of a deep file; the path of a file that is directly in a subcategory.
+            # The folder below the subcategory, or the file itself if it is directly in the subcategory.
             group="/".join(parts[: depth + 1]),
         )
 
 
 def divide(labelled: LabelledSet, test: float, validation: float, seed: int) -> LabelledSet:
-    """The set with a new split, or unchanged if both shares are 0."""
+    """Split a set, or return it unchanged if both shares are 0."""
     if not test and not validation:
         return labelled
     return make_split(labelled, test=test, validation=validation, seed=seed)

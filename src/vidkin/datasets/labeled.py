@@ -1,4 +1,4 @@
-"""Labeled collections: items with a category and, where labels have two levels, a subcategory."""
+"""Labeled collections: items with a category and, if labels have two levels, a subcategory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin._base.arguments import check_constructor
 from vidkin.errors import InvalidArgumentError
 
 SPLITS = ("train", "validation", "test")
-"""The parts that an item may belong to; an undecided one has the split ``""``."""
+"""The splits of a collection; an item without a split has ``""``."""
 
 
 @check_constructor
@@ -25,14 +25,13 @@ class LabelledItem:
 
     Attributes:
         path: The file, or the archive that contains it.
-        category: The coarse label, or the only one.
+        category: The coarse label, or the only label.
         subcategory: The fine label, a name within its category; empty if labels have one level.
-        group: Items that a split must keep together: a drawer, a rotation axis, a recording...
-        member: Name of the file inside the archive, empty for a plain file.
-        split: ``"train"``, ``"validation"``, ``"test"``, or ``""`` while undecided.
-        start: Start of the item within a video in seconds: its first frame is the first one at or after this time.
-        end: End of the item within a video in seconds (only frames before this time belong to it); None is the end of
-            the file.
+        group: Name shared by items that a split must keep together, such as those of one recording.
+        member: Name of the file inside the archive; empty for a plain file.
+        split: ``"train"``, ``"validation"``, ``"test"``, or ``""`` if not assigned.
+        start: Start of the item within a video in seconds; its first frame is the first at or after this time.
+        end: End of the item within a video in seconds, exclusive; None is the end of the file.
     """
 
     path: Path
@@ -47,9 +46,7 @@ class LabelledItem:
     def __post_init__(self) -> None:
         for name, value in (("category", self.category), ("subcategory", self.subcategory)):
             if "/" in value or not (value or name == "subcategory"):
-                raise InvalidArgumentError(
-                    f"{name} of {self.path} must be a name that is not empty and has no '/', got {value!r}"
-                )
+                raise InvalidArgumentError(f"{name} of {self.path} must be a non-empty name without '/', got {value!r}")
         if self.split not in ("", *SPLITS):
             raise InvalidArgumentError(
                 f"split of {self.path} must be one of {', '.join(SPLITS)}, or '' (undecided), got {self.split!r}"
@@ -62,14 +59,14 @@ class LabelledItem:
 
     @property
     def label(self) -> str:
-        """``"category/subcategory"``, or ``"category"`` where labels have one level."""
+        """``"category/subcategory"``, or ``"category"`` if labels have one level."""
         return f"{self.category}/{self.subcategory}" if self.subcategory else self.category
 
     def key(self, root: Path | None = None) -> str:
-        """A text that identifies the item in its collection, even if the folder of the collection moves.
+        """Text that identifies the item in its collection, even if the folder of the collection is moved.
 
         Args:
-            root: The collection's folder; None gives the key with the full path.
+            root: The collection's folder; None uses the full path.
         """
         path = self.path
         if root is not None and path.is_relative_to(root):
@@ -82,11 +79,11 @@ class LabelledItem:
 
 @dataclass(frozen=True)
 class LabelNames:
-    """Names behind the numbers of labels: an id is the place of its name here.
+    """Names of label numbers: a number is the position of its name here.
 
     Attributes:
         categories: Sorted names of the categories.
-        subcategories: Sorted ``"category/subcategory"``, or the categories where labels have one level.
+        subcategories: Sorted ``"category/subcategory"``, or the categories if labels have one level.
     """
 
     categories: tuple[str, ...]
@@ -94,7 +91,7 @@ class LabelNames:
 
     @classmethod
     def of(cls, items: Iterable[LabelledItem]) -> LabelNames:
-        """The names that appear among the items."""
+        """The names of the items' labels."""
         labels = {item.label: item.category for item in items}
         return cls(tuple(sorted(set(labels.values()))), tuple(sorted(labels)))
 
@@ -104,16 +101,16 @@ class LabelNames:
 class LabelledSet:
     """Items with one or two levels of labels, in a stable order.
 
-    With one level every category is its own only subcategory, so that two items are either of the same subcategory or
-    of different categories.
+    With one level every category has itself as its only subcategory, so that two items have either the same
+    subcategory or different categories.
 
     Attributes:
         name: Name of the collection.
-        kind: What the items are: ``"image"``, ``"video"``, or one of :func:`vidkin.datasets.register_kind`.
+        kind: Kind of the items: ``"image"``, ``"video"``, or a kind added by :func:`vidkin.datasets.register_kind`.
         items: The items, without repetition.
-        root: Folder of the collection; a written split names its files relative to it.
-        names: Names for the numbers of :meth:`labels`; default: those of the items. A part keeps the names of the
-            whole, so that labels have the same numbers in all parts.
+        root: Folder of the collection; a stored split names its files relative to it.
+        names: Names for the numbers of :meth:`labels`; default: the labels of the items. A part keeps the names of the
+            whole set, so that labels have the same numbers in all parts.
     """
 
     name: str
@@ -152,11 +149,11 @@ class LabelledSet:
         return self.subcategories() == self.categories()
 
     def categories(self) -> tuple[str, ...]:
-        """Sorted names of the categories; for a part those of the whole."""
+        """Sorted names of the categories; for a part, of the whole set."""
         return self.label_names.categories
 
     def subcategories(self) -> tuple[str, ...]:
-        """Sorted ``"category/subcategory"``; for a part those of the whole."""
+        """Sorted ``"category/subcategory"``; for a part, of the whole set."""
         return self.label_names.subcategories
 
     def labels(self, *, names: LabelNames | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -164,7 +161,7 @@ class LabelledSet:
 
         Args:
             names: Names for the numbers, for example ``other.label_names`` of the set a model was trained with; None
-                uses those of this set. Fine numbers are unique across categories.
+                uses the names of this set. Fine numbers are unique across categories.
 
         Raises:
             InvalidArgumentError: An item's label is not among ``names``.
@@ -181,7 +178,7 @@ class LabelledSet:
         return coarse, np.array([fine_of[item.label] for item in self.items], dtype=np.int64)
 
     def part(self, split: str) -> LabelledSet:
-        """The items of one split, in the same order; names and numbers of labels stay those of the whole set.
+        """The items of one split, in the same order; names and numbers of labels stay the same as in the whole set.
 
         Raises:
             InvalidArgumentError: The split is unknown or has no items.
@@ -193,15 +190,15 @@ class LabelledSet:
             counts = ", ".join(f"{name or 'undecided'} {count}" for name, count in self.split_counts().items())
             raise InvalidArgumentError(
                 f"{self.name} has no {split or 'undecided'} items, only: {counts or 'none'}; "
-                "choose one of these, or divide it (make_split, read_split; in a recipe data.test and data.validation)"
+                "choose one of these, or split it (make_split, read_split; in a recipe data.test and data.validation)"
             )
         return replace(self, items=items, names=self.label_names)
 
     def split_counts(self) -> dict[str, int]:
-        """Number of items of each split that has any, ``""`` for undecided ones."""
+        """Number of items of each split that has items; ``""`` for items without a split."""
         counts = Counter(item.split for item in self.items)
         return {name: counts[name] for name in (*SPLITS, "") if counts[name]}
 
     def with_items(self, items: Iterable[LabelledItem]) -> LabelledSet:
-        """The same collection with other items; names of labels stay."""
+        """The same collection with other items; names of labels stay the same."""
         return replace(self, items=tuple(items), names=self.label_names)

@@ -1,4 +1,4 @@
-"""Labeled clips that need no download: camera flights over parts of 14 photographs of 5 kinds."""
+"""Labeled sample clips, built without a download: camera flights over parts of 14 photographs of 5 kinds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vidkin.datasets.photographs import photograph
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.media import write_video
 
-# What the clips are made of: one of an earlier version may be replaced.
+# Source recorded in the clips, which allows replacing clips of an earlier version.
 _MADE_OF = "samples of vidkin"
 
 LABELLED_PHOTOGRAPHS: dict[str, tuple[str, ...]] = {
@@ -32,20 +32,20 @@ LABELLED_PHOTOGRAPHS: dict[str, tuple[str, ...]] = {
     "tissue": ("ihc", "retina"),
 }
 
-"""Kind of picture (category) -> photographs (subcategories)."""
+"""Photographs (subcategories) by kind of photograph (category)."""
 
 _LABELED_MANIFEST = "labelled.json"
 
-# Incremented when the same arguments would give different pictures.
+# Increment when the same arguments would give different clips.
 _LABELED_VERSION = 1
 
-# Photographs are scaled to this shorter side first, so that a window shows as much of each.
+# Photographs are scaled to this short side, so that a window shows a similar part of each.
 _SHORT_SIDE = 540
 
-# The eye's picture is a disc on black: this share of it, around the middle, has no black corners.
+# Share to keep around the middle: the retina is a disc on black, and this crop has no black corners.
 _MIDDLE = {"retina": 0.68}
 
-# Cells of the photograph -> split: each part sees something of each row and column.
+# Split of each cell of a photograph; the test has one cell in every row and column.
 _CELLS = (
     ("train", "test", "train", "validation"),
     ("test", "train", "train", "train"),
@@ -56,7 +56,7 @@ _CELLS = (
 
 @dataclass(frozen=True)
 class _Look:
-    """The look of one clip: its flight over the photograph and its camera."""
+    """Random parameters of a clip: its flight over the photograph and its camera."""
 
     cell: tuple[float, float, float, float]
     phases: NDArray[np.float64]
@@ -83,20 +83,20 @@ def build_labelled_samples(
     seed: int = 0,
     on_progress: Callable[[int, int, Path], None] | None = None,
 ) -> LabelledSet:
-    """Write the labeled clips into a folder, or reuse those of an earlier call with the same arguments.
+    """Write the labeled clips into a folder, or reuse the clips of an earlier call with the same arguments.
 
-    The folder gets ``split/kind of picture/photograph/NN.mp4``: category and subcategory are the kind of picture and
-    the photograph (:data:`LABELLED_PHOTOGRAPHS`). Each clip is a flight over a part of its photograph, with light,
-    colors, contrast, scale, grain and mirroring of its own, so that no single one of these tells photographs apart.
+    Writes ``split/category/photograph/NN.mp4``: category and subcategory are the kind of photograph and the photograph
+    (:data:`LABELLED_PHOTOGRAPHS`). Each clip is a flight over a part of its photograph, with random light, colors,
+    contrast, scale, grain and mirroring, so that none of these alone distinguishes photographs.
 
-    The photograph is divided into 4 x 4 cells; 10 belong to train, 2 to validation and 4 to the test, and a clip stays
-    inside one cell: no part of the picture is on two sides.
+    A photograph is divided into 4 x 4 cells: 10 for train, 2 for validation and 4 for the test. A clip stays inside
+    one cell, so that no part of a photograph is in two splits.
 
     Args:
         folder: Where to write; created if missing.
-        train: Clips of each photograph for training.
-        validation: Clips for validation.
-        test: Clips for the test.
+        train: Number of clips of each photograph for training.
+        validation: Number of clips for validation.
+        test: Number of clips for the test.
         seconds: Length of a clip.
         rate: Frames per second.
         size: Side of the square frames, pixels, even.
@@ -114,7 +114,7 @@ def build_labelled_samples(
     """
     counts = {"train": train, "validation": validation, "test": test}
     if min(counts.values()) < 0 or train < 1:
-        raise InvalidArgumentError(f"clips of each photograph must be 0 or more, and of train 1 or more, got {counts}")
+        raise InvalidArgumentError(f"train must be at least 1, and validation and test at least 0, got {counts}")
     if not (seconds > 0 and rate > 0 and size >= 16 and size % 2 == 0):
         raise InvalidArgumentError(
             f"seconds and rate must be above 0, and size even and at least 16 pixels, got {seconds}, {rate} and {size}"
@@ -124,7 +124,7 @@ def build_labelled_samples(
     root = Path(folder).expanduser()
     known = _manifest(root)
     if known is None or known["recipe"] != recipe:
-        # Nothing is written where something else stands.
+        # Other files in the folder must not be overwritten.
         if root.exists() and not root.is_dir():
             raise InvalidArgumentError(f"{root} is a file; choose a folder for the labeled samples")
         if known is not None:
@@ -132,7 +132,7 @@ def build_labelled_samples(
                 f"{root} holds labeled samples made with other arguments ({known['recipe']}); choose another folder"
             )
         if root.is_dir() and any(path.name != _LABELED_MANIFEST for path in root.iterdir()):
-            raise DatasetError(f"{root} is not empty and holds no labeled samples; choose a folder of their own")
+            raise DatasetError(f"{root} is not empty and holds no labeled samples; choose an empty folder")
         known = {"recipe": recipe, "cells": {}, "sizes": {}}
     total = sum(counts.values()) * sum(len(names) for names in LABELLED_PHOTOGRAPHS.values())
     done = 0
@@ -155,15 +155,16 @@ def build_labelled_samples(
 
 @check_arguments
 def read_photographs(source: PathLike, *, build: bool = True, seed: int = 0) -> LabelledSet:
-    """Open the clips that :func:`build_labelled_samples` wrote into a folder.
+    """Open the clips written by :func:`build_labelled_samples`.
 
     Args:
         source: The folder.
-        build: Write them there first, with the defaults, if the folder is missing or empty: takes under a minute.
-        seed: Seed of the clips written in that case.
+        build: Write the clips first, with the default arguments, if the folder is missing or empty; this takes less
+            than a minute.
+        seed: Seed of clips written in this case.
 
     Raises:
-        DatasetError: The folder does not hold them, or not all.
+        DatasetError: The folder does not hold the clips, or not all of them.
     """
     root = Path(source).expanduser()
     known = _manifest(root)
@@ -182,7 +183,7 @@ def read_photographs(source: PathLike, *, build: bool = True, seed: int = 0) -> 
     if len(items) < len(known["cells"]):
         raise DatasetError(
             f"{root} lacks {len(known['cells']) - len(items)} of its {len(known['cells'])} clips; call "
-            "build_labelled_samples again to write the others"
+            "build_labelled_samples again to write them"
         )
     return LabelledSet("photographs", "video", tuple(items), root)
 
@@ -190,7 +191,7 @@ def read_photographs(source: PathLike, *, build: bool = True, seed: int = 0) -> 
 def _clips(
     name: str, root: Path, category: str, counts: dict[str, int], seed: int
 ) -> Iterator[tuple[Path, tuple[str, _Look]]]:
-    """(file, (cell, look)) of all clips of a photograph."""
+    """Yield (file, (cell, look)) for all clips of a photograph."""
     for split, count in counts.items():
         cells = [(row, column) for row in range(4) for column in range(4) if _CELLS[row][column] == split]
         generator = np.random.default_rng([seed, len(split), *name.encode()])
@@ -217,21 +218,21 @@ def _look(generator: np.random.Generator, cell: tuple[float, float, float, float
 
 
 def _source(name: str) -> Image.Image:
-    picture = Image.fromarray(photograph(name))
+    image = Image.fromarray(photograph(name))
     share = _MIDDLE.get(name)
     if share is not None:
-        width, height = picture.size
+        width, height = image.size
         x, y = width * (1 - share) / 2, height * (1 - share) / 2
-        picture = picture.crop((round(x), round(y), round(width - x), round(height - y)))
-    scale = _SHORT_SIDE / min(picture.size)
-    size = (round(picture.width * scale), round(picture.height * scale))
-    return picture.resize(size, Image.Resampling.LANCZOS)
+        image = image.crop((round(x), round(y), round(width - x), round(height - y)))
+    scale = _SHORT_SIDE / min(image.size)
+    size = (round(image.width * scale), round(image.height * scale))
+    return image.resize(size, Image.Resampling.LANCZOS)
 
 
 def _fly(source: Image.Image, look: _Look, count: int, rate: int, size: int, seed: int) -> Iterator[NDArray[np.uint8]]:
     generator = np.random.default_rng(seed)
     left, top = look.cell[0] * source.width, look.cell[1] * source.height
-    # A resize looks a little beyond its box: the cell is cut out first, so that nothing of its neighbors is seen.
+    # Resizing reads pixels slightly beyond its box, so the cell is cut out first to exclude neighboring cells.
     cell = source.crop(
         (round(left), round(top), round(look.cell[2] * source.width), round(look.cell[3] * source.height))
     )
@@ -256,6 +257,6 @@ def _manifest(root: Path) -> dict[str, Any] | None:
     try:
         known = read_json(root / _LABELED_MANIFEST)
     except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None  # none was written, or a crash cut it short
+        return None  # missing, or incomplete after a crash
     whole = isinstance(known, dict) and all(isinstance(known.get(key), dict) for key in ("recipe", "cells", "sizes"))
     return known if whole else None

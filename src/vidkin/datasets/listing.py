@@ -1,4 +1,4 @@
-"""CSV files of labeled files and of events in videos, and how their rows are read, with errors that name the row."""
+"""Readers of CSV files that list labeled files or events in videos, with errors that name the line."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ def read_manifest(
     """Open a CSV in UTF-8 with the columns ``path,category[,subcategory][,split][,group][,start][,end]``.
 
     Args:
-        source: The CSV file; its first line has the names. Columns may be in any order, others are ignored.
-            Without ``subcategory`` labels have one level. ``split`` is train, validation (or val) or test, or empty;
-            ``group`` is what a split keeps together, by default the path; ``start`` and ``end`` are seconds of a
-            video, empty for the whole file.
+        source: The CSV file, with column names in the first line. Columns may be in any order; others are ignored.
+            Without ``subcategory`` labels have one level. ``split`` is train, validation (or val), test or empty;
+            items with the same ``group``, by default the path, are kept together by a split; ``start`` and ``end`` are
+            seconds of a video, empty for the whole file.
         root: Folder that paths are relative to; None is the folder of the CSV.
-        kind: ``"image"`` or ``"video"``; None infers it from extensions, and refuses a mixture.
-        test: Share of each subcategory for the test, if the list has no splits.
+        kind: ``"image"`` or ``"video"``; None infers it from extensions, and rejects a mixture.
+        test: Share of each subcategory for the test, if the file has no splits.
         validation: Share for validation.
-        seed: Seed of the division.
+        seed: Seed of the split.
 
     Raises:
-        DatasetError: The file is missing or malformed (the message has the line), files in it are missing, or
+        DatasetError: The file is missing or malformed (the message names the line), files in it are missing, or
             its splits leak.
     """
     path = Path(source).expanduser()
     base = Path(root).expanduser() if root is not None else path.parent
     rows, columns = read_rows(path, _NEEDED, optional=_OPTIONAL)
-    # A list has subcategories for all of its files or for none.
+    # With a column for subcategories, all files must have one.
     needed = [name for name in (*_NEEDED, "subcategory") if name in columns]
     items = tuple(_item(row, needed, base) for row in rows)
     if not items:
@@ -59,11 +59,11 @@ def read_manifest(
     missing = [item.path for item in items if not item.path.is_file()]
     if missing:
         raise DatasetError(
-            f"{path}: {len(missing)} of {len(items)} files do not exist, the first is {missing[0]}; paths are relative "
-            f"to {base}"
+            f"{path}: {len(missing)} of {len(items)} files do not exist, the first is {missing[0]}; paths must be "
+            f"relative to {base}"
         )
     what = kind or infer_kind((item.path for item in items), path)
-    return _divided(LabelledSet(path.stem, what, items, base), path, test, validation, seed)
+    return _split_unless_listed(LabelledSet(path.stem, what, items, base), path, test, validation, seed)
 
 
 def _item(row: CsvRow, needed: Sequence[str], base: Path) -> LabelledItem:
@@ -81,8 +81,8 @@ def _item(row: CsvRow, needed: Sequence[str], base: Path) -> LabelledItem:
     )
 
 
-def _divided(labelled: LabelledSet, path: Path, test: float, validation: float, seed: int) -> LabelledSet:
-    """The set with a new split, unless the list has splits of its own."""
+def _split_unless_listed(labelled: LabelledSet, path: Path, test: float, validation: float, seed: int) -> LabelledSet:
+    """Split a set, unless the file lists splits."""
     if any(item.split for item in labelled.items) and (test or validation):
         raise InvalidArgumentError(f"{path}: has splits; leave out test and validation")
     return divide(labelled, test, validation, seed)
@@ -90,11 +90,11 @@ def _divided(labelled: LabelledSet, path: Path, test: float, validation: float, 
 
 @dataclass(frozen=True, slots=True)
 class CsvRow:
-    """One line of a list.
+    """A row of a CSV file.
 
     Attributes:
         place: File and line number, for messages.
-        cells: Stripped text by column; columns that the file lacks are empty.
+        cells: Stripped text by column; empty for columns that the file lacks.
     """
 
     place: str
@@ -114,7 +114,7 @@ class CsvRow:
 
     @property
     def split(self) -> str:
-        """The split of the line, in the package's spelling; empty if it has none.
+        """The split of the row, by its name in vidkin; empty if it has none.
 
         Raises:
             DatasetError: The split is unknown.
@@ -127,7 +127,7 @@ class CsvRow:
         return SPLIT_NAMES[name] if name else ""
 
     def item(self, **values: Any) -> LabelledItem:
-        """The item of the line with these values and the line's split.
+        """An item with these values and the split of the row.
 
         Raises:
             DatasetError: A value or the split is not allowed.
@@ -142,10 +142,10 @@ class CsvRow:
 def read_rows(
     path: Path, needed: Sequence[str], *, optional: Sequence[str] = ()
 ) -> tuple[list[CsvRow], frozenset[str]]:
-    """All rows of a UTF-8 CSV file, and its columns.
+    """Read all rows of a UTF-8 CSV file, and its column names.
 
     Args:
-        path: The file; its first line has the names, in any order.
+        path: The file, with column names in the first line, in any order.
         needed: Required columns.
         optional: Optional columns; all others are ignored.
 
@@ -196,26 +196,26 @@ def read_events(
     validation: float = 0.0,
     seed: int = 0,
 ) -> LabelledSet:
-    """Open a CSV in UTF-8 with the columns ``session,start,end,event[,layer][,split]``, one event a line.
+    """Open a CSV in UTF-8 with the columns ``session,start,end,event[,layer][,split]``, one event per line.
 
-    HDD is published as annotation files, a tree of layers (goal-oriented, stimulus-driven, cause, attention) for each
-    of 137 sessions; this is their content as a list, times in seconds.
+    The Honda Driving Dataset (HDD) publishes annotation files with layers (goal-oriented, stimulus-driven, cause,
+    attention) for 137 sessions; this CSV lists their events, with times in seconds.
 
     Args:
         source: The CSV file.
         root: Folder of the videos; None is the folder of the CSV. ``session`` is the path of a video in it, or its name
             without an extension, at any depth.
-        layer: Take the events of this layer only; empty takes all.
-        shortest: Leave out events shorter than this, seconds; a stack of differences spans 2.
-        test: Share for the test, if the list has no splits; sessions are kept whole.
+        layer: Only use events of this layer; empty uses all.
+        shortest: Leave out events shorter than this, in seconds; a stack of differences spans 2 seconds.
+        test: Share for the test, if the file has no splits; sessions are kept whole.
         validation: Share for validation.
-        seed: Seed of the division.
+        seed: Seed of the split.
 
     Returns:
-        Kind ``"video"``, one level of labels; the group is the session.
+        A set of kind ``"video"`` with one level of labels; the group is the session.
 
     Raises:
-        DatasetError: The file is missing or malformed (the message has the line), or a session has no video.
+        DatasetError: The file is missing or malformed (the message names the line), or a session has no video.
         InvalidArgumentError: A setting is out of range.
     """
     if not (shortest >= 0 and math.isfinite(shortest)):
@@ -228,9 +228,9 @@ def read_events(
     kept = [item for item in events if item.end is not None and item.end - item.start >= shortest]
     if not kept:
         raise DatasetError(
-            f"{path}: has no event of {shortest:g} s or more" + (f" in layer {layer!r}" if layer else "")
+            f"{path}: has no event of at least {shortest:g} s" + (f" in layer {layer!r}" if layer else "")
         )
-    return _divided(LabelledSet(path.stem, "video", tuple(kept), base), path, test, validation, seed)
+    return _split_unless_listed(LabelledSet(path.stem, "video", tuple(kept), base), path, test, validation, seed)
 
 
 def _event(row: CsvRow, base: Path, videos: Mapping[str, Path]) -> LabelledItem:

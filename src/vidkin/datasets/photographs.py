@@ -1,4 +1,4 @@
-"""Photographs that ship inside scikit-image, and a camera that flies over them."""
+"""Photographs included in scikit-image, and simulated camera flights over them."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ PHOTOGRAPHS: Mapping[str, str] = {
     "retina": "retina.jpg",
     "rocket": "rocket.jpg",
 }
-"""The photographs that come with scikit-image, and their files in its wheel."""
+"""Names of the photographs, and their files in the wheel of scikit-image."""
 
-# How slowly a flight goes: about eleven seconds from one turning point to the next.
+# Speed of a flight: about eleven seconds from one turning point to the next.
 _SECONDS_PER_RADIAN = 3.5
 
 
 @check_arguments
 def photograph(name: str) -> NDArray[np.uint8]:
-    """A photograph [H, W, 3] RGB; gray ones have three equal channels.
+    """A photograph [H, W, 3] RGB; gray photographs have three equal channels.
 
-    The original where scikit-image is installed (extra ``train``), else the compressed one of the background
+    The original if scikit-image is installed (extra ``train``), else the compressed version among the background
     photographs, which looks the same.
 
     Raises:
@@ -55,8 +55,10 @@ def photograph(name: str) -> NDArray[np.uint8]:
 
 @cache
 def _open_original(name: str) -> Image.Image | None:
-    """A photograph of scikit-image in RGB, read as a file: its own functions download what its wheel lacks; None
-    without scikit-image."""
+    """A photograph of scikit-image in RGB; None without scikit-image.
+
+    It is read as a file, because the functions of scikit-image would download photographs that its wheel lacks.
+    """
     spec = importlib.util.find_spec("skimage")
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -80,10 +82,10 @@ def camera_flight(
     height: int = 240,
     seed: int = 0,
 ) -> Iterator[NDArray[np.uint8]]:
-    """Frames [height, width, 3] of a camera that wanders over a photograph and zooms.
+    """Yield frames [height, width, 3] of a camera that moves over a photograph and zooms.
 
     The window's center and size follow sine waves of different periods, so that no two seconds of a clip
-    show the same cut-out. The same arguments give the same frames; another seed is another flight.
+    show the same part. The same arguments give the same frames; another seed gives another flight.
 
     Args:
         name: A photograph of :data:`PHOTOGRAPHS`.

@@ -1,4 +1,4 @@
-"""Read items as square images of one size, and cut shorter items out of labeled videos."""
+"""Reading items as square images, and cutting excerpts out of labeled videos."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import Frames, iter_frames, probe, read_frames
 from vidkin.media.frames import Fit, fit_to_square, is_before, shown_at
 
-# A larger file, or member of an archive, is not read, because labeled images are small.
-_LARGEST = 256 * 2**20
-# An archive is read into memory.
-_LARGEST_ARCHIVE = 8 * 2**30
+# Larger files and archive members are rejected, since labeled images are small.
+_MAX_BYTES = 256 * 2**20
+# Archives are read into memory.
+_MAX_ARCHIVE_BYTES = 8 * 2**30
 
 ReadKind = Callable[[LabelledItem, int, int | None, float | None], NDArray[np.uint8]]
-"""Reads an item of a kind that another package brings: (item, size, frames, rate), as for :func:`read_item`, to
+"""Function that reads an item of a registered kind: (item, size, frames, rate), as for :func:`read_item`, to
 [T, size, size, 3]."""
 
 _KINDS: Registry[ReadKind] = Registry("kind of items", {})
@@ -39,7 +39,7 @@ _KINDS: Registry[ReadKind] = Registry("kind of items", {})
 
 @check_arguments
 def register_kind(kind: str, read: ReadKind) -> None:
-    """Add a kind of items beside ``image`` and ``video``, which is shown as video.
+    """Register a kind of items in addition to ``image`` and ``video``; its items are treated like videos.
 
     Raises:
         InvalidArgumentError: The name is malformed or in use.
@@ -58,16 +58,16 @@ def read_item(
     fit: Fit = "letterbox",
     threads: int = 1,
 ) -> NDArray[np.uint8]:
-    """Read an item as square images. The same arguments give the same numbers.
+    """Read an item as square images. The same arguments give the same pixels.
 
     Args:
         item: The item.
         kind: Kind of the item's set.
         size: Side of the images, in pixels.
-        frames: For videos: exactly this many frames, at the middles of as many equal parts of the item; frames of a
-            shorter video are repeated. With ``rate``: at most this many frames from the start.
-        rate: Frames per second, sampled from the start. If both this and ``frames`` are None, every frame of a video
-            is read.
+        frames: For videos: exactly this number of frames, at the middles of equal parts of the item; short videos
+            repeat frames. With ``rate``: at most this number of frames from the start.
+        rate: Frames per second, sampled from the start. If both ``rate`` and ``frames`` are None, every frame of a
+            video is read.
         fit: How images are made square. ``"letterbox"`` shows the whole image between black bars: the default, because
             the labeled object can be anywhere, small, or as large as the image. ``"crop"`` cuts out the middle square,
             as is usual for networks trained on photographs. ``"stretch"`` changes the aspect ratio.
@@ -83,7 +83,7 @@ def read_item(
     """
     check_at_least(1, size=size, frames=1 if frames is None else frames)
     if rate is not None and not (rate > 0 and math.isfinite(rate)):
-        raise InvalidArgumentError(f"rate must be above 0 frames a second, got {rate}")
+        raise InvalidArgumentError(f"rate must be above 0 frames per second, got {rate}")
     check_choice("fit", fit, get_args(Fit))
     other = _KINDS.find(kind)
     if other is not None:
@@ -96,10 +96,10 @@ def read_item(
 
 def _read_image(item: LabelledItem, size: int, fit: Fit) -> NDArray[np.uint8]:
     try:
-        with Image.open(io.BytesIO(read_content(item))) as picture:
-            upright = ImageOps.exif_transpose(picture)
+        with Image.open(io.BytesIO(read_content(item))) as image:
+            upright = ImageOps.exif_transpose(image)
             if upright.mode in ("P", "PA", "LA", "RGBA"):
-                # Transparent parts become white rather than the color hidden in them.
+                # Transparent parts become white; converting directly would show their arbitrary colors.
                 upright = upright.convert("RGBA")
                 white = Image.new("RGBA", upright.size, "white")
                 upright = Image.alpha_composite(white, upright)
@@ -115,10 +115,9 @@ def _read_video(
     if item.member:
         raise InvalidArgumentError(f"{item.key()}: is inside an archive; unpack the videos to read them")
     if frames is not None and rate is None:
-        # Exactly ``frames`` images at the middles of equal parts.
         info = probe(item.path)
         end = info.duration if item.end is None else min(item.end, info.duration)
-        # The reader reports an item beyond the end of its file; to get there, a length above 0 is needed.
+        # A length above 0 is needed even for an item beyond the end of the file, which the reader reports.
         step = max(end - item.start, info.duration / 1000) / frames
         times = item.start + (np.arange(frames) + 0.5) * step
         decoded = read_frames(
@@ -129,39 +128,38 @@ def _read_video(
             short_side=size,
             threads=threads,
         )
-        decoded = _without_earlier(decoded, item.start)
-        # The reader returns no frame twice, and fewer frames if the file ends early: each moment gets the frame on
+        decoded = _drop_earlier(decoded, item.start)
+        # The reader does not repeat frames, and returns fewer if the file ends early, so each time gets the frame on
         # screen.
         shown = shown_at(decoded.timestamps, times)
         unique = [fit_to_square(image, size, fit) for image in decoded.images]
         return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
-    pictures: list[NDArray[np.uint8]] = []
+    images: list[NDArray[np.uint8]] = []
     for part in iter_frames(item.path, rate=rate, start=item.start, end=item.end, short_side=size, threads=threads):
-        part = part if pictures else _without_earlier(part, item.start)
-        pictures += [fit_to_square(image, size, fit) for image in part.images]
-        if frames is not None and len(pictures) >= frames:
+        part = part if images else _drop_earlier(part, item.start)
+        images += [fit_to_square(image, size, fit) for image in part.images]
+        if frames is not None and len(images) >= frames:
             break
-    return np.stack(pictures[:frames])
+    return np.stack(images[:frames])
 
 
-def _without_earlier(frames: Frames, start: float) -> Frames:
-    """Without the frame that was already on screen at the start, if there are others: an excerpt shows nothing of the
-    one before it."""
+def _drop_earlier(frames: Frames, start: float) -> Frames:
+    """Drop frames from before the start, if there are others, so that excerpts of a video do not share frames."""
     earlier = is_before(frames.timestamps, start)
     return frames[~earlier] if earlier.any() and not earlier.all() else frames
 
 
 @check_arguments
 def read_content(item: LabelledItem) -> bytes:
-    """The bytes of an item's file, or of its member of an archive.
+    """Read the bytes of an item's file or archive member.
 
     Raises:
-        MediaError: They cannot be read, or are too many.
+        MediaError: The content cannot be read or is too large.
         DatasetError: The archive lacks the member.
     """
     if not item.member:
         try:
-            return read_regular_file(item.path, _LARGEST, follow_links=True)
+            return read_regular_file(item.path, _MAX_BYTES, follow_links=True)
         except FileNotFoundError as error:
             raise MediaError(item.path, "there is no such file") from error
         except ValueError as error:
@@ -172,7 +170,7 @@ def read_content(item: LabelledItem) -> bytes:
         state = os.stat(item.path)
         archive = _archive(item.path, state.st_mtime_ns, state.st_size)
         entry = archive.getinfo(item.member)
-        if entry.file_size > _LARGEST:
+        if entry.file_size > _MAX_BYTES:
             raise MediaError(item.key(), f"is too large to be read: {entry.file_size:,} bytes unpacked")
         return archive.read(entry)
     except KeyError as error:
@@ -183,23 +181,22 @@ def read_content(item: LabelledItem) -> bytes:
 
 @lru_cache(maxsize=8)
 def _archive(path: Path, modified: int, size: int) -> zipfile.ZipFile:
-    # In memory rather than as an open file: worker processes that share a file would move each other's position in it.
+    # In memory rather than as an open file, whose position forked worker processes would share.
     del modified, size  # part of the key, so that a replaced archive is read again
-    return zipfile.ZipFile(io.BytesIO(read_regular_file(path, _LARGEST_ARCHIVE, follow_links=True)))
+    return zipfile.ZipFile(io.BytesIO(read_regular_file(path, _MAX_ARCHIVE_BYTES, follow_links=True)))
 
 
 @check_arguments
 def make_excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> LabelledSet:
-    """Divide every video into ``count`` items of ``share`` of its length each, spread evenly from its start to its
-    end.
+    """Cut ``count`` excerpts out of every video, each ``share`` of its length, spread evenly from start to end.
 
-    They overlap if ``count * share`` is above 1. Labels, groups and splits stay, so that excerpts of a video are
-    positives of each other and on one side of a split. A file that cannot be read stays whole; the cause is reported
-    when it is read.
+    Excerpts overlap if ``count * share`` is above 1. They keep labels, group and split of the video, so that they are
+    positives of each other in the same split. A file that cannot be read stays whole; the error is reported when it is
+    read.
 
     Args:
         labelled: A set of kind ``video``.
-        count: Number of excerpts per video, at least 1; a single one is the middle.
+        count: Number of excerpts per video, at least 1; a single excerpt is the middle of the video.
         share: Length of an excerpt as a share of the video, above 0 and at most 1.
 
     Raises:
@@ -218,15 +215,15 @@ def make_excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> L
             continue
         length = (end - item.start) * share
         for number in range(count):
-            place = number / (count - 1) if count > 1 else 0.5
-            start = item.start + place * (end - item.start - length)
+            position = number / (count - 1) if count > 1 else 0.5
+            start = item.start + position * (end - item.start - length)
             items.append(replace(item, start=start, end=start + length))
     return labelled.with_items(items)
 
 
 @check_arguments
 def middle_excerpt(item: LabelledItem, seconds: float) -> LabelledItem:
-    """The middle of a video in this length; a shorter video is returned unchanged.
+    """The middle ``seconds`` of a video; a shorter video is returned unchanged.
 
     Raises:
         MediaError: The file cannot be read.

@@ -1,4 +1,4 @@
-"""The film that the demonstration cuts: five shots over photographs."""
+"""The sample film of the demonstration: five shots over photographs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from vidkin._base.files import PathLike
 from vidkin.datasets.photographs import camera_flight
 from vidkin.media import write_video
 
-# What the film is made of: one of an earlier version may be replaced.
+# Source recorded in the film, which allows replacing a film of an earlier version.
 _MADE_OF = "samples of vidkin"
 
 SAMPLE_SHOTS = (("coffee", 3.0), ("rocket", 2.4), ("chelsea", 2.8), ("motorcycle", 3.2), ("hubble", 2.2))
 
-"""(photograph, seconds) of each shot; all cuts are hard but the last, a dissolve."""
+"""(photograph, seconds) of each shot; all cuts are hard except the last, a dissolve."""
 
 _DISSOLVE = 0.8
 
@@ -36,7 +36,7 @@ def write_sample_film(
         seed: Seed of the flights.
 
     Returns:
-        Seconds at which each shot but the first begins: its first frame, or the middle of the dissolve.
+        Start in seconds of each shot except the first: its first frame, or the middle of the dissolve.
 
     Raises:
         MissingPartError: The wheel of scikit-image lacks a photograph.
@@ -47,20 +47,20 @@ def write_sample_film(
         for name, seconds in SAMPLE_SHOTS
     ]
     overlap = round(_DISSOLVE * rate)
-    write_video(path, _joined(shots, overlap), rate=rate, made_of=_MADE_OF)
+    write_video(path, _join(shots, overlap), rate=rate, made_of=_MADE_OF)
     lengths = np.cumsum([len(shot) for shot in shots[:-1]]).astype(float)
     lengths[-1] -= overlap / 2
     return tuple(float(length) / rate for length in lengths)
 
 
-def _joined(shots: list[NDArray[np.uint8]], overlap: int) -> Iterator[NDArray[np.uint8]]:
-    """The frames of all shots; the last two run into each other for this many frames."""
+def _join(shots: list[NDArray[np.uint8]], overlap: int) -> Iterator[NDArray[np.uint8]]:
+    """Yield the frames of all shots; the last two dissolve into each other over ``overlap`` frames."""
     *before, first, second = shots
     for shot in before:
         yield from shot
     yield from first[:-overlap]
-    for place in range(overlap):
-        share = (place + 1) / (overlap + 1)
-        mixed = (1 - share) * first[len(first) - overlap + place] + share * second[place]
+    for index in range(overlap):
+        share = (index + 1) / (overlap + 1)
+        mixed = (1 - share) * first[len(first) - overlap + index] + share * second[index]
         yield mixed.round().astype(np.uint8)
     yield from second[overlap:]

@@ -1,4 +1,4 @@
-"""The collection that the demonstration searches: photographs turned into moving clips, and edited copies of them."""
+"""The sample collection of the demonstration: camera flights over photographs, and edited copies of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.media import probe, steady_frames, write_video
 from vidkin.media.picture_edits import PICTURE_EDITS
 
-# What sample videos are made of: one of an earlier version may be replaced.
+# Source recorded in the videos, which allows replacing videos of an earlier version.
 _MADE_OF = "samples of vidkin"
 
 DEFAULT_VIDEOS = tuple(name for name in PHOTOGRAPHS if name not in ("ihc", "moon"))
@@ -40,32 +40,32 @@ DEFAULT_COPIES = (
     ("rocket", "faster"),
 )
 
-"""(video, edit) of the copies that stand beside the videos."""
+"""(video, edit) of the copies."""
 
-# Each video is so long; the sped-up copy shows more of its source in a second.
+# Length of each video, and speed of the copy that plays faster.
 _SECONDS = 10.0
 _FASTER, _FASTER_BY = "faster", 1.25
 
-# Constant quality of the encoder, and of the copy that is re-encoded at a very low bit rate; highest frame rate.
+# Quality of the encoder, and of the copy that is re-encoded at a very low bit rate; maximum frame rate of copies.
 _CRF = 23
 _POOR, _POOR_CRF = "reencode", 39
-_HIGHEST_RATE = 30.0
+_MAX_RATE = 30.0
 
-# The clip that is not in the collection: five seconds of a video inside footage of something else, all in seconds.
+# The query, which is not in the collection: five seconds of a video inside other footage; times in seconds.
 _QUERY, _QUERY_START, _QUERY_LENGTH = "astronaut", 4.5, 5.0
 _OTHER, _OTHER_BEFORE, _OTHER_AFTER = "ihc", 11.0, 9.0
 
 
 @dataclass(frozen=True, slots=True)
 class SampleQuery:
-    """A clip outside the collection, and the stretch that it shares with a video, in seconds.
+    """A clip outside the collection, and the segment it shares with a video, in seconds.
 
     Attributes:
         path: The clip.
         source: The video.
-        source_start: Where the stretch begins in the video.
-        start: Where it begins in the clip.
-        seconds: Length of the stretch.
+        source_start: Start of the shared segment in the video.
+        start: Start of the shared segment in the clip.
+        seconds: Length of the shared segment.
     """
 
     path: Path
@@ -82,7 +82,7 @@ class SampleCollection:
     Attributes:
         folder: The folder that holds everything.
         videos: The videos, one for each photograph.
-        copies: (copy, its video) of the edited copies, which belong to the collection, too.
+        copies: (copy, its video) of the edited copies, which are part of the collection.
         query: A clip outside the collection, with five seconds of one video inside unrelated footage.
         built: Number of files this call wrote; 0 if all of them already existed.
     """
@@ -115,14 +115,14 @@ def build_samples(
     height: int = 240,
     on_progress: Callable[[int, int, Path], None] | None = None,
 ) -> SampleCollection:
-    """Write the files of the sample collection that are not in a folder yet.
+    """Write the files of the sample collection that do not exist yet.
 
-    The folder gets ``videos/<photograph>.mp4``, ``copies/<photograph>-<edit>.mp4`` and ``clip.mp4`` (the query).
+    Writes ``videos/<photograph>.mp4``, ``copies/<photograph>-<edit>.mp4`` and ``clip.mp4`` (the query).
 
     Args:
-        folder: Where to write, created if missing; other files in it are not touched.
+        folder: Where to write; created if missing. Other files in it are not changed.
         videos: Names of photographs, see :data:`vidkin.datasets.PHOTOGRAPHS`; ``astronaut`` must be among
-            them, as the query is cut from it.
+            them, because the query is cut from it.
         copies: (photograph, edit); the photograph must be among ``videos``.
         rate: Frames per second.
         width: Width of the videos, pixels, even.
@@ -130,7 +130,7 @@ def build_samples(
         on_progress: Callback that receives (files done, total number of files, file) after each file.
 
     Raises:
-        InvalidArgumentError: A photograph is asked for as a copy but not as a video, or the folder is a file.
+        InvalidArgumentError: The photograph of a copy is not among the videos, or the folder is a file.
         MissingPartError: The wheel of scikit-image lacks a photograph.
         MediaError: A file cannot be written.
     """
@@ -190,8 +190,8 @@ def write_copy(
         target: The file to write.
         edit: One of :data:`vidkin.media.picture_edits.PICTURE_EDITS`, or ``faster``: 1.25 times as fast.
         start: Start of the copied part in seconds.
-        end: End of it in seconds; None is the end of the video.
-        made_of: What the copy is made of, as for :func:`vidkin.media.write_video`; None is this edit of this video.
+        end: End of the copied part in seconds; None is the end of the video.
+        made_of: Source of the copy, see :func:`vidkin.media.write_video`; None describes this edit of this video.
 
     Raises:
         MediaError: The video cannot be read, or the copy cannot be written.
@@ -199,7 +199,7 @@ def write_copy(
     """
     check_choice("edit", edit, (*PICTURE_EDITS, _FASTER))
     info = probe(source)
-    rate = Fraction(min(info.frame_rate, _HIGHEST_RATE)).limit_denominator(1001)
+    rate = Fraction(min(info.frame_rate, _MAX_RATE)).limit_denominator(1001)
     speed = _FASTER_BY if edit == _FASTER else 1.0
     last = info.duration if end is None else min(end, info.duration)
     count = max(1, round((last - start) / speed * rate))

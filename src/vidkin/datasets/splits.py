@@ -1,4 +1,4 @@
-"""Splits of labeled collections: make them without leakage, write and read them."""
+"""Making, writing and reading splits of labeled collections, without leakage."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def make_split(
     validation: float = 0.1,
     seed: int = 0,
 ) -> LabelledSet:
-    """Divide a collection into training, validation and test parts without leakage.
+    """Split a collection into training, validation and test without leakage.
 
-    Groups stay together. If every group is inside one subcategory, each subcategory is divided separately, so that all
-    parts have all subcategories as far as there are groups: a single group stays in train, two become train and test,
-    and validation leaves two to train. If groups span subcategories, as drawers do, they are divided once for all. The
-    same arguments give the same split.
+    Groups stay together. If every group is inside one subcategory, each subcategory is split separately, so that all
+    splits have all subcategories if there are enough groups: a single group is in train, two groups are train and
+    test, and validation leaves two groups to train. If groups span subcategories, they are split only once. The same
+    arguments give the same split.
 
     Args:
         labelled: The collection; earlier splits of its items are replaced.
-        by: ``"group"`` keeps groups whole. ``"item"`` makes every item its own group: only if items have
+        by: ``"group"`` keeps groups whole. ``"item"`` treats every item as a group; use it only if items have
             nothing in common. ``"subcategory"`` holds out whole subcategories of each category, to measure
-            on subcategories that training never saw.
-        test: Share of the items for the test, at least 0 and below 1; met approximately, because groups stay whole.
+            on subcategories not seen in training.
+        test: Share of the items for the test, at least 0 and below 1; approximate, because groups stay whole.
         validation: Share for validation.
-        seed: Seed of the division.
+        seed: Seed of the split.
 
     Returns:
-        The collection with every item's split set, and its group to what was kept whole.
+        The collection with the split of every item, and with the units kept whole as groups.
 
     Raises:
         InvalidArgumentError: A share is out of range, or there are fewer groups than requested splits.
@@ -65,7 +65,6 @@ def make_split(
     items = [replace(item, group=keys[by](item)) for item in labelled.items]
     chosen: dict[str, str] = {}
     shares = {"test": test, "validation": validation}
-    # Stratum -> its groups -> number of their items.
     counts: defaultdict[str, int] = defaultdict(int)
     labels: defaultdict[str, set[str]] = defaultdict(set)
     categories: dict[str, str] = {}
@@ -80,8 +79,8 @@ def make_split(
         strata[inner if inside else ""][group] = counts[group]
     for stratum, groups in strata.items():
         generator = np.random.default_rng([seed, *stratum.encode()])
-        # Training needs two groups of a subcategory, or two subcategories of a category: validation takes none if it
-        # would leave fewer. If groups are divided once for all, training needs one.
+        # Training needs two groups of a subcategory, or two subcategories of a category, so validation gets none if it
+        # would leave fewer. If groups span subcategories, training needs one.
         chosen |= _divide(groups, shares, generator, spare=2 if stratum else 1)
     given = set(chosen.values())
     lacking = [name for name, share in shares.items() if share > 0 and name not in given]
@@ -105,31 +104,29 @@ def check_split(labelled: LabelledSet) -> None:
     for item in labelled.items:
         if item.split:
             parts[item.group].add(item.split)
-    torn = sorted(group for group, splits in parts.items() if len(splits) > 1)
-    if torn:
-        first = ", ".join(name for name in SPLITS if name in parts[torn[0]])
+    leaks = sorted(group for group, splits in parts.items() if len(splits) > 1)
+    if leaks:
+        first = ", ".join(name for name in SPLITS if name in parts[leaks[0]])
         raise DatasetError(
-            f"the split of {labelled.name} leaks: group {torn[0]!r} is in {first}"
-            + (f", and so are {len(torn) - 1} more groups" if len(torn) > 1 else "")
+            f"the split of {labelled.name} leaks: group {leaks[0]!r} is in {first}"
+            + (f", and so are {len(leaks) - 1} more groups" if len(leaks) > 1 else "")
             + "; a group must be in one split only"
         )
 
 
 @check_arguments
 def write_split(labelled: LabelledSet, path: PathLike) -> None:
-    """Write a split as JSON with one line per item, which people can read and compare.
+    """Write a split as JSON with one line per item, which is easy to read and compare.
 
-    The file holds for every item its key (path relative to the collection's folder), split and group.
+    The file contains the key (path relative to the collection's folder), split and group of every item.
 
     Raises:
         DatasetError: The split leaks, see :func:`check_split`.
-        InvalidArgumentError: Items are undecided.
+        InvalidArgumentError: Some items have no split.
     """
     undecided = labelled.split_counts().get("", 0)
     if undecided:
-        raise InvalidArgumentError(
-            f"{undecided} items of {labelled.name} have no split yet; divide it with make_split first"
-        )
+        raise InvalidArgumentError(f"{undecided} items of {labelled.name} have no split; use make_split first")
     check_split(labelled)
     head = {
         "format": _FORMAT,
@@ -151,7 +148,7 @@ def write_split(labelled: LabelledSet, path: PathLike) -> None:
 
 @check_arguments
 def read_split(labelled: LabelledSet, path: PathLike) -> LabelledSet:
-    """Read the splits and groups written by :func:`write_split` into a collection.
+    """Read a split written by :func:`write_split`, and return the collection with its splits and groups.
 
     Raises:
         DatasetError: The file is not a split, belongs to another collection, leaks, or does not name the same items.
@@ -160,7 +157,7 @@ def read_split(labelled: LabelledSet, path: PathLike) -> LabelledSet:
     try:
         content = read_json(file, follow_links=True)
     except FileNotFoundError as error:
-        raise DatasetError(f"{file}: does not exist; write_split writes it") from error
+        raise DatasetError(f"{file}: does not exist; choose a file written by write_split") from error
     except ValueError as error:
         raise DatasetError(f"{file}: is not JSON, {error}") from error
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
@@ -170,15 +167,15 @@ def read_split(labelled: LabelledSet, path: PathLike) -> LabelledSet:
     if not isinstance(content.get("items"), dict) or "kind" not in content:
         raise DatasetError(f"{file}: lacks its items or its kind; write it again with write_split")
     if content["kind"] != labelled.kind:
-        raise DatasetError(f"{path}: must divide a collection of kind {labelled.kind}, got {content['kind']}")
+        raise DatasetError(f"{path}: must be for a collection of kind {labelled.kind}, got {content['kind']}")
     entries: Mapping[str, Any] = content["items"]
     keys = [item.key(labelled.root) for item in labelled.items]
     missing = [key for key in keys if key not in entries]
-    surplus = sorted(set(entries) - set(keys))
-    if missing or surplus:
-        example = missing[0] if missing else surplus[0]
+    unknown = sorted(set(entries) - set(keys))
+    if missing or unknown:
+        example = missing[0] if missing else unknown[0]
         raise DatasetError(
-            f"{path}: does not fit {labelled.name}, lacks {len(missing)} of its items and has {len(surplus)} others "
+            f"{path}: does not match {labelled.name}: lacks {len(missing)} of its items and has {len(unknown)} others "
             f"(first: {example}); open the collection with the options of the split, or make a new split"
         )
     items = []
@@ -197,8 +194,8 @@ def read_split(labelled: LabelledSet, path: PathLike) -> LabelledSet:
 def _divide(
     groups: Mapping[str, int], shares: Mapping[str, float], generator: np.random.Generator, *, spare: int
 ) -> dict[str, str]:
-    """Group -> split. Each part takes groups until it is as near to its share as possible. The test leaves one group to
-    train, validation ``spare``."""
+    """Splits by group. A split takes groups until it is as near to its share as possible; the test leaves at least one
+    group to train, validation ``spare``."""
     names = [sorted(groups)[index] for index in generator.permutation(len(groups))]
     total = sum(groups.values())
     chosen: dict[str, str] = {}
@@ -206,7 +203,7 @@ def _divide(
         target, taken, kept = share * total, 0, 1 if split == "test" else spare
         while share > 0 and len(names) > kept:
             size = groups[names[-1]]
-            # At least one group, then another only if the part comes nearer to its share.
+            # At least one group, then others only if they bring the split nearer to its share.
             if taken and taken + size / 2 > target:
                 break
             chosen[names.pop()] = split
