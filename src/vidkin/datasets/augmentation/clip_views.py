@@ -1,5 +1,4 @@
-"""Views of clips for self-supervised training: RandAugment, edits in time, and a weak and a strong view of each
-clip."""
+"""Weak and strong views of clips for self-supervised training, with RandAugment and temporal edits."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ _LEVELS = 256
 
 @check_arguments
 def rand_augment(clip: torch.Tensor, generator: torch.Generator, *, count: int = 2, magnitude: int = 9) -> torch.Tensor:
-    """The clip after ``count`` random operations (Cubuk et al., NeurIPS 2020), each the same for all frames.
+    """Apply ``count`` random operations to a clip (Cubuk et al., NeurIPS 2020), each the same for all frames.
 
     Args:
         clip: [T, 3, S, S] in 0..1.
@@ -63,8 +62,8 @@ def rand_augment(clip: torch.Tensor, generator: torch.Generator, *, count: int =
     return clip
 
 
-def _toward(clip: torch.Tensor, plain: torch.Tensor, strength: float) -> torch.Tensor:
-    """The clip moved away from a plain form of it (or toward it, below 0) by up to nine tenths."""
+def _extrapolate(clip: torch.Tensor, plain: torch.Tensor, strength: float) -> torch.Tensor:
+    """Increase the difference of a clip from a plain version by up to 90 %, or reduce it for a negative strength."""
     return (plain + (clip - plain) * (1.0 + 0.9 * strength)).clamp(0, 1)
 
 
@@ -74,7 +73,7 @@ def _autocontrast(clip: torch.Tensor, strength: float) -> torch.Tensor:
 
 
 def _equalize(clip: torch.Tensor, strength: float) -> torch.Tensor:
-    """Values in the order of their rank, channel by channel."""
+    """Replace values by their ranks, channel by channel."""
     levels = (clip * (_LEVELS - 1)).round().long().clamp(0, _LEVELS - 1)
     result = torch.empty_like(clip)
     for channel in range(3):
@@ -93,29 +92,29 @@ def _sharpness(clip: torch.Tensor, strength: float) -> torch.Tensor:
     padded = functional.pad(clip, (1, 1, 1, 1), "replicate")
     rows = padded[..., :-2] + padded[..., 1:-1] + padded[..., 2:]
     smooth = (rows[..., :-2, :] + rows[..., 1:-1, :] + rows[..., 2:, :]) / 9
-    return _toward(clip, smooth, strength)
+    return _extrapolate(clip, smooth, strength)
 
 
-def _moved(clip: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
-    """The clip through one matrix [3, 3], black around it."""
+def _transform(clip: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+    """Transform a clip by one matrix [3, 3], with black around it."""
     return warp(clip, matrix.expand(len(clip), 3, 3), clip.shape[-1], padding="zeros")
 
 
-def _sheared(clip: torch.Tensor, strength: float, row: int, column: int) -> torch.Tensor:
-    """Slanted along one axis by up to .3 of the other."""
+def _shear(clip: torch.Tensor, strength: float, row: int, column: int) -> torch.Tensor:
+    """Shear a clip along one axis by up to 0.3 times the other coordinate."""
     matrix = torch.eye(3)
     matrix[row, column] = 0.3 * strength
-    return _moved(clip, matrix)
+    return _transform(clip, matrix)
 
 
-def _shifted(clip: torch.Tensor, strength: float) -> torch.Tensor:
-    """Moved by whole pixels, up to .45 of the width."""
+def _shift(clip: torch.Tensor, strength: float) -> torch.Tensor:
+    """Shift a clip by whole pixels, up to 0.45 of the width."""
     shift = round(0.45 * strength * clip.shape[-1])
     return functional.pad(clip, (shift, -shift))
 
 
 def _rotate(clip: torch.Tensor, strength: float) -> torch.Tensor:
-    return _moved(clip, rotations(torch.tensor([strength * torch.pi / 6]))[0])
+    return _transform(clip, rotations(torch.tensor([strength * torch.pi / 6]))[0])
 
 
 OPERATIONS: Mapping[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
@@ -124,18 +123,18 @@ OPERATIONS: Mapping[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
     "equalize": _equalize,
     "rotate": _rotate,
     "solarize": lambda clip, strength: torch.where(clip < 1.0 - abs(strength), clip, 1.0 - clip),
-    "color": lambda clip, strength: _toward(clip, luminance(clip).expand_as(clip), strength),
+    "color": lambda clip, strength: _extrapolate(clip, luminance(clip).expand_as(clip), strength),
     "posterize": _posterize,
-    "contrast": lambda clip, strength: _toward(clip, luminance(clip).mean().expand_as(clip), strength),
-    "brightness": lambda clip, strength: _toward(clip, torch.zeros_like(clip), strength),
+    "contrast": lambda clip, strength: _extrapolate(clip, luminance(clip).mean().expand_as(clip), strength),
+    "brightness": lambda clip, strength: _extrapolate(clip, torch.zeros_like(clip), strength),
     "sharpness": _sharpness,
-    "shear_x": lambda clip, strength: _sheared(clip, strength, 0, 1),
-    "shear_y": lambda clip, strength: _sheared(clip, strength, 1, 0),
-    "translate_x": lambda clip, strength: _shifted(clip, strength),
-    "translate_y": lambda clip, strength: _shifted(clip.mT, strength).mT,
+    "shear_x": lambda clip, strength: _shear(clip, strength, 0, 1),
+    "shear_y": lambda clip, strength: _shear(clip, strength, 1, 0),
+    "translate_x": lambda clip, strength: _shift(clip, strength),
+    "translate_y": lambda clip, strength: _shift(clip.mT, strength).mT,
 }
 
-"""Name -> operation on (clip, strength from -1 to 1)."""
+"""Operations of `rand_augment` by name, functions of (clip, strength from -1 to 1)."""
 
 
 TemporalEdit = Literal["shuffle", "faster", "slower", "reverse", "pause", "none"]
@@ -143,10 +142,10 @@ TemporalEdit = Literal["shuffle", "faster", "slower", "reverse", "pause", "none"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FramePlan:
-    """The frames that an edited clip shows.
+    """The frames of a temporally edited clip.
 
     Attributes:
-        sources: [T'] int64, the source frame of each frame, even where it is covered.
+        sources: [T'] int64, the source frame of each frame, even if it is covered.
         filled: [T'] int64: 0 the source frame, 1 black, 2 noise.
     """
 
@@ -154,7 +153,7 @@ class FramePlan:
     filled: torch.Tensor
 
     def apply(self, clip: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """The frames [T', 3, H, W] of a clip [T, 3, H, W]; the generator makes the noise."""
+        """Apply the edit to a clip [T, 3, H, W]: frames [T', 3, H, W]; the generator is the source of the noise."""
         edited = clip[self.sources]
         if bool((self.filled > 0).any()):
             edited = edited.masked_fill((self.filled == 1)[:, None, None, None], 0.0)
@@ -166,15 +165,15 @@ class FramePlan:
 @check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemporalSettings:
-    """How often and how strongly each edit in time is applied.
+    """Frequencies and strengths of temporal edits.
 
     Attributes:
         weights: Weights of shuffle, faster, slower, reverse, pause and none, in this order.
-        segment: Least and largest number of frames of a segment of ``shuffle``.
-        shuffled: Share of such clips whose segments change places.
-        dropped: Share of segments that are lost: half of them are cut out, half are black or noise.
+        segment: Minimum and maximum number of frames of a segment of ``shuffle``.
+        shuffled: Share of clips with the edit ``shuffle`` whose segments are reordered.
+        dropped: Share of segments of ``shuffle`` that are lost: half are cut out, half become black or noise.
         speeds: Limits of the speed of ``faster``.
-        slowness: How many times as long ``slower`` takes.
+        slowness: Factor by which ``slower`` lengthens a clip.
     """
 
     weights: tuple[float, ...] = (0.5, 0.1, 0.1, 0.1, 0.1, 0.1)
@@ -203,13 +202,13 @@ def plan_frames(
     settings: TemporalSettings | None = None,
     edit: TemporalEdit | None = None,
 ) -> FramePlan:
-    """An edit in time of a source of ``length`` frames, at least one frame long.
+    """Plan a temporal edit of a source of ``length`` frames; the result has at least one frame.
 
     Args:
-        length: Frames of the source; a faster clip has fewer of them, a slower one more.
+        length: Number of frames of the source; a faster clip has fewer, a slower clip more.
         generator: Source of all random numbers.
-        settings: Frequency and strength of edits; default as published for S2VS and HAP-VR.
-        edit: Edit to apply instead of a random one.
+        settings: Frequencies and strengths of edits; default: as published for S2VS and HAP-VR.
+        edit: Edit to apply instead of a random edit.
     """
     if length < 1:
         raise InvalidArgumentError(f"length must be at least 1, got {length}")
@@ -219,7 +218,7 @@ def plan_frames(
         edit = get_args(TemporalEdit)[int(drawn)]
     frames = torch.arange(length)
     if edit == "shuffle":
-        return _shuffled(frames, settings, generator)
+        return _shuffle(frames, settings, generator)
     if edit == "faster":
         speed = float(draw_uniform(1, settings.speeds, generator))
         frames = (torch.arange(max(1, int(length / speed))) * speed).long().clamp(max=length - 1)
@@ -228,27 +227,27 @@ def plan_frames(
     elif edit == "reverse":
         frames = frames.flip(0)
     elif edit == "pause":
-        place = int(torch.randint(length, (), generator=generator))
+        start = int(torch.randint(length, (), generator=generator))
         held = int(torch.randint(1, max(2, length // 2), (), generator=generator))
-        frames = torch.cat([frames[:place], frames[place].repeat(held), frames[place:]])
+        frames = torch.cat([frames[:start], frames[start].repeat(held), frames[start:]])
     return FramePlan(frames, torch.zeros(len(frames), dtype=torch.int64))
 
 
-def _shuffled(frames: torch.Tensor, settings: TemporalSettings, generator: torch.Generator) -> FramePlan:
+def _shuffle(frames: torch.Tensor, settings: TemporalSettings, generator: torch.Generator) -> FramePlan:
     segments = []
-    least, largest = settings.segment
+    smallest, largest = settings.segment
     while len(frames):
-        size = int(torch.randint(least, largest + 1, (), generator=generator))
+        size = int(torch.randint(smallest, largest + 1, (), generator=generator))
         segments.append(frames[:size])
         frames = frames[size:]
     if float(torch.rand((), generator=generator)) < settings.shuffled:
-        segments = [segments[place] for place in torch.randperm(len(segments), generator=generator)]
+        segments = [segments[index] for index in torch.randperm(len(segments), generator=generator)]
     kept: list[torch.Tensor] = []
     filled: list[torch.Tensor] = []
     for number, segment in enumerate(segments):
         fate = torch.rand(3, generator=generator)
         is_lost = bool(fate[0] < settings.dropped)
-        # Something has to be left.
+        # At least one segment must remain.
         if is_lost and bool(fate[1] < 0.5) and (kept or number + 1 < len(segments)):
             continue
         kept.append(segment)
@@ -261,18 +260,18 @@ _ASPECT = 4 / 3
 
 LEAST_SHARED = 0.25
 
-"""Share of the frames of the shorter of two views that both have to show, for the two to be a positive pair."""
+"""Minimum share of the shorter view's frames that two views must have in common to be a positive pair."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipView:
-    """An edited clip and the frames that it shows.
+    """An edited clip and the source frames it shows.
 
     Attributes:
         frames: [T', 3, S, S] in 0..1, T' at least 1.
         sources: [T'] int64, the source frame of each frame.
         filled: [T'] int64: 0 the source frame, 1 black, 2 noise.
-        donors: Indices of the donors visible in the picture: the clip belongs to them, too.
+        donors: Indices of the donors visible in the frames, whose videos are therefore relevant too.
     """
 
     frames: torch.Tensor
@@ -282,33 +281,33 @@ class ClipView:
 
     @property
     def shows_donor(self) -> bool:
-        """Whether another video is in the picture."""
+        """Whether another video is visible in the frames."""
         return bool(self.donors)
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrongSettings:
-    """Settings of :func:`strong_view`; the defaults are the published ones, without layouts of platforms.
+    """Settings of :func:`strong_view`; the defaults are the published settings, without layouts of video platforms.
 
     Shares are probabilities for a clip.
 
     Attributes:
-        temporal: Edits in time.
+        temporal: Temporal edits.
         crop: Limits of the area of the random crop.
-        flip: Share that is flipped left to right.
+        flip: Share of clips flipped left to right.
         operations: Number of RandAugment operations.
         magnitude: Magnitude of RandAugment.
-        captions: Share with a caption.
-        stickers: Share with a sticker.
-        overlaid: Limits of the share of a clip's frames, chosen at random, that its caption or its sticker is on;
-            1 and 1: on all frames, as captions and logos of copies mostly are.
-        blurred: Share out of focus.
-        sigma: Limits of the deviation of the blur, pixels.
-        inset: Share with another video in the picture.
-        arranged: Share arranged as on video platforms: reframed, between borders, in a split screen, as an inset, or
-            filmed from a screen, all equally often.
-        compressed: Share that is strongly compressed.
+        captions: Share of clips with a caption.
+        stickers: Share of clips with a sticker.
+        overlaid: Limits of the share of a clip's frames, chosen at random, that show its caption or sticker; 1 and 1:
+            all frames, as is usual for captions and logos of copies.
+        blurred: Share of blurred clips.
+        sigma: Limits of the standard deviation of the blur, in pixels.
+        inset: Share of clips with an inset that shows another video.
+        arranged: Share of clips in a layout of video platforms: reframed, between borders, in a split screen, as an
+            inset, or filmed from a screen, with equal probability.
+        compressed: Share of strongly compressed clips.
     """
 
     temporal: TemporalSettings = field(default_factory=TemporalSettings)
@@ -343,19 +342,19 @@ class StrongSettings:
 
 @check_arguments
 def weak_view(clip: torch.Tensor, seed: int | torch.Generator, *, length: int | None = None) -> ClipView:
-    """Nearly the clip itself: cropped to .8 to 1 of the area, half of the clips mirrored.
+    """Make a weak view of a clip: cropped to 0.8 to 1 of its area, and mirrored with probability 1/2.
 
     Args:
         clip: [T, 3, S, S] in 0..1.
         seed: The same seed gives the same view.
-        length: Maximum number of frames, cut out at a random place; None: all.
+        length: Maximum number of frames, cut out at a random position; None: all.
     """
     _check(clip)
     generator = make_generator(seed)
     length = len(clip) if length is None else min(length, len(clip))
     start = int(torch.randint(len(clip) - length + 1, (), generator=generator))
     frames = torch.arange(start, start + length)
-    edited = _cropped(clip[frames], (0.8, 1.0), 0.5, generator)
+    edited = _crop(clip[frames], (0.8, 1.0), 0.5, generator)
     return ClipView(edited, frames, torch.zeros_like(frames))
 
 
@@ -369,22 +368,21 @@ def strong_view(
     length: int | None = None,
     beside: torch.Tensor | None = None,
 ) -> ClipView:
-    """The clip after heavy edits in time, in space, in color, with overlays, and with another video in the picture.
+    """Make a strong view of a clip: edits of time, space and color, overlays, and insets of other videos.
 
-    In this order: time, crop and mirror, RandAugment, captions, stickers and blur, another video, arrangement,
-    compression; everything but time and the frames with a caption or a sticker is the same for all frames or moves
-    steadily. The edited clip is cut to ``length``
-    at a random place, as in the published code.
+    In this order: temporal edit, crop and mirror, RandAugment, caption, sticker, blur, inset, layout, compression.
+    Except for time and the choice of frames with a caption or sticker, edits are the same for all frames or change
+    steadily. The temporally edited clip is cut to ``length`` at a random position, as in the published code.
 
     Args:
         clip: [T, 3, S, S] in 0..1.
         donors: [D, T, 3, S, S] clips of other videos, at least three.
         seed: The same seed gives the same view.
         settings: Kinds and strengths of edits.
-        length: Maximum number of frames; None: as many as the edit in time gives.
-        beside: [n] int64, source frames of the view that this one is compared with. The place of the cut is drawn
-            among those that show at least :data:`LEAST_SHARED` of the frames of the shorter view; if none does, it is
-            one that shows the most. None: any place.
+        length: Maximum number of frames; None: no limit.
+        beside: [n] int64, source frames of the view that this view is compared with. The cut is at a random position
+            where the two share at least :data:`LEAST_SHARED` of the frames of the shorter view, or, if there is none,
+            where they share the most. None: any position.
 
     Raises:
         InvalidArgumentError: The clip is not [T, 3, S, S], or there are too few donors.
@@ -397,7 +395,7 @@ def strong_view(
     settings, generator = settings or StrongSettings(), make_generator(seed)
     plan = plan_frames(len(clip), generator, settings=settings.temporal)
     plan = _cut(plan, length, beside, generator)
-    frames = _cropped(plan.apply(clip, generator), settings.crop, settings.flip, generator)
+    frames = _crop(plan.apply(clip, generator), settings.crop, settings.flip, generator)
     frames = rand_augment(frames, generator, count=settings.operations, magnitude=settings.magnitude)
     caption = partial(add_caption, height=(0.1, 0.3), share=1.0)
     for share, overlay in ((settings.captions, caption), (settings.stickers, add_sticker)):
@@ -407,40 +405,40 @@ def strong_view(
     if _happens(settings.blurred, generator):
         frames = blur_clip(frames, float(draw_uniform(1, settings.sigma, generator)))
     chosen = torch.randperm(len(donors), generator=generator)
-    shown = int(_happens(settings.inset, generator))
-    if shown:
-        frames = video_in_video(frames, _looped(donors[chosen[:1]], len(frames))[0], generator)
+    visible = int(_happens(settings.inset, generator))
+    if visible:
+        frames = video_in_video(frames, _loop(donors[chosen[:1]], len(frames))[0], generator)
     if _happens(settings.arranged, generator):
         name = int(torch.randint(len(_ARRANGEMENTS), (), generator=generator))
-        others = _looped(donors[chosen[:3]], len(frames))
+        others = _loop(donors[chosen[:3]], len(frames))
         frames, arranged = _ARRANGEMENTS[name](frames, others, generator)
-        shown = max(shown, arranged)
+        visible = max(visible, arranged)
     if _happens(settings.compressed, generator):
         quality = draw_uniform(1, (5.0, 30.0), generator)
         frames = compress(frames, generator, quality=(float(quality), float(quality)), share=1.0)
-    return ClipView(frames, plan.sources, plan.filled, tuple(chosen[:shown].tolist()))
+    return ClipView(frames, plan.sources, plan.filled, tuple(chosen[:visible].tolist()))
 
 
 def _cut(plan: FramePlan, length: int | None, beside: torch.Tensor | None, generator: torch.Generator) -> FramePlan:
-    """``length`` frames of the plan, at a random place at which they share enough with another view."""
+    """Cut a plan to ``length`` frames, at a random position where they share enough frames with another view."""
     if length is None or len(plan.sources) <= length:
         return plan
-    places = torch.arange(len(plan.sources) - length + 1)
+    starts = torch.arange(len(plan.sources) - length + 1)
     if beside is not None:
-        shares = torch.tensor([_share(plan, int(place), length, beside) for place in places])
-        places = places[shares >= min(LEAST_SHARED, float(shares.max()))]
-    start = int(places[int(torch.randint(len(places), (), generator=generator))])
+        shares = torch.tensor([_share(plan, int(start), length, beside) for start in starts])
+        starts = starts[shares >= min(LEAST_SHARED, float(shares.max()))]
+    start = int(starts[int(torch.randint(len(starts), (), generator=generator))])
     return FramePlan(plan.sources[start : start + length], plan.filled[start : start + length])
 
 
 def _share(plan: FramePlan, start: int, length: int, beside: torch.Tensor) -> float:
-    """Share of the shorter view's different frames that both views show."""
+    """Share of the shorter view's distinct frames that both views show."""
     sources, filled = plan.sources[start : start + length], plan.filled[start : start + length]
     own, other = torch.unique(sources[filled == 0]), torch.unique(beside)
     return int(torch.isin(own, other).sum()) / max(1, min(len(own), len(other)))
 
 
-# Of a clip, three other clips and a generator, to the edited clip and how many of the others are in it.
+# Function from a clip, three other clips and a generator to the edited clip and the number of visible other clips.
 _Arrangement = Callable[[torch.Tensor, torch.Tensor, torch.Generator], tuple[torch.Tensor, int]]
 
 _ARRANGEMENTS: tuple[_Arrangement, ...] = (
@@ -463,7 +461,7 @@ def _check(clip: torch.Tensor) -> None:
 
 
 def _some_frames(count: int, share: Range, generator: torch.Generator) -> torch.Tensor:
-    """[count] bool: frames chosen at random, of a share within these limits, but at least one."""
+    """[count] bool: a random choice of frames, with a share within these limits, but at least one frame."""
     if share[0] >= 1:
         return torch.ones(count, dtype=torch.bool)
     chosen = max(1, round(count * float(draw_uniform(1, share, generator))))
@@ -474,13 +472,13 @@ def _happens(share: float, generator: torch.Generator) -> bool:
     return bool(torch.rand((), generator=generator) < share)
 
 
-def _cropped(clip: torch.Tensor, area: Range, flip: float, generator: torch.Generator) -> torch.Tensor:
-    """One random crop and aspect for all frames."""
+def _crop(clip: torch.Tensor, area: Range, flip: float, generator: torch.Generator) -> torch.Tensor:
+    """Apply one random crop, aspect ratio and mirroring to all frames."""
     matrix = crop_matrices(1, (math.sqrt(area[0]), math.sqrt(area[1])), generator)
     matrix = matrix @ aspect_matrices(1, _ASPECT, generator) @ mirror_matrices(1, flip, generator)
     return stretch(clip, matrix[:, 0, [0, 2]], matrix[:, 1, 1:])
 
 
-def _looped(clips: torch.Tensor, length: int) -> torch.Tensor:
-    """[D, length, ...]: the clips repeated until they are long enough."""
+def _loop(clips: torch.Tensor, length: int) -> torch.Tensor:
+    """Repeat clips [D, T, ...] until they have this length: [D, length, ...]."""
     return clips[:, torch.arange(length) % clips.shape[1]]

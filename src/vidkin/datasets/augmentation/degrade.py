@@ -1,6 +1,6 @@
-"""Edits of color and light, and losses of quality, on batches.
+"""Edits of color and brightness, and loss of quality, on batches of images.
 
-Gray, contrast, brightness, gamma, tint, saturation; blur, down-sampling, noise, and the blocks of strong compression.
+Gray, contrast, brightness, gamma, tint; blur, down-sampling, noise, and strong compression.
 
 All take images [N, 3, H, W] with values in 0..1 and return the same shape and range; a share of 0 changes nothing.
 """
@@ -23,14 +23,14 @@ from vidkin.datasets.augmentation.draws import (
     draw_flags,
     draw_uniform,
 )
-from vidkin.datasets.augmentation.geometry import along_height, along_width
+from vidkin.datasets.augmentation.geometry import multiply_columns, multiply_rows
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import LUMINANCE
 
 _BLOCK = 8
 
-# Weights of a blur that change no shade: an eighth of a shade of 255 is 5e-4.
-_LEAST_WEIGHT = 1e-12
+# Smaller weights of a blur are far too small to change an 8-bit value.
+_MIN_WEIGHT = 1e-12
 
 # Quantization steps of the JPEG standard (Annex K.1, luminance), for values 0..255 at quality 50.
 _STEPS = (
@@ -44,18 +44,18 @@ _STEPS = (
     (72, 92, 95, 98, 112, 100, 103, 99),
 )
 
-# From red, green, blue to luminance and two color differences (ITU-R BT.601, full range).
+# Matrix from red, green, blue to luminance and two color differences (ITU-R BT.601, full range).
 _TO_YCC = (LUMINANCE, (-0.168736, -0.331264, 0.5), (0.5, -0.418688, -0.081312))
 
 
 def blur(images: torch.Tensor, generator: torch.Generator, *, sigma: Range, share: float) -> torch.Tensor:
-    """Blur a ``share`` of the images: Gaussian, with the standard deviation in pixels drawn from ``sigma``."""
+    """Apply a Gaussian blur to a ``share`` of the images, with standard deviations in pixels drawn from ``sigma``."""
 
     def soften(chosen: torch.Tensor) -> torch.Tensor:
         radius = max(1, math.ceil(2.5 * sigma[1]))
-        place = torch.arange(-radius, radius + 1, dtype=torch.float32)
+        offset = torch.arange(-radius, radius + 1, dtype=torch.float32)
         width = draw_uniform(len(chosen), sigma, generator).clamp(min=1e-3)
-        kernels = (-0.5 * (place / width).square()).exp()
+        kernels = (-0.5 * (offset / width).square()).exp()
         kernels = (kernels / kernels.sum(dim=1, keepdim=True)).to(chosen.dtype)
         kernels = kernels.repeat_interleave(3, dim=0)[:, None]
         count, height, wide = len(chosen) * 3, chosen.shape[2], chosen.shape[3]
@@ -69,24 +69,24 @@ def blur(images: torch.Tensor, generator: torch.Generator, *, sigma: Range, shar
 
 
 def blur_clip(clip: torch.Tensor, sigma: float) -> torch.Tensor:
-    """The clip [T, 3, S, S] blurred by a Gaussian with this standard deviation in pixels, the same in all frames.
+    """Apply the same Gaussian blur, with this standard deviation in pixels, to all frames of a clip [T, 3, S, S].
 
-    Two products with a matrix are several times as fast as a convolution of frames this small. What is outside the
-    picture has no weight, whereas `blur` repeats the edge.
+    For such small frames two matrix products are several times as fast as a convolution. Pixels outside the frame have
+    no weight, whereas `blur` repeats the edge.
     """
     axis = torch.arange(clip.shape[-1], dtype=clip.dtype)
     kernel = torch.exp(-(axis[:, None] - axis).square() / (2 * sigma**2))
     kernel = kernel / kernel.sum(1, keepdim=True)
-    # Products with the tiny numbers far from the middle take a processor up to a hundred times as long as others.
-    kernel = kernel.where(kernel > _LEAST_WEIGHT, 0.0)
-    return along_height(along_width(clip, kernel), kernel)
+    # Products with denormal numbers, far from the middle, can be a hundred times as slow as others.
+    kernel = kernel.where(kernel > _MIN_WEIGHT, 0.0)
+    return multiply_columns(multiply_rows(clip, kernel), kernel)
 
 
 def down_sample(images: torch.Tensor, generator: torch.Generator, *, lowest: float, share: float) -> torch.Tensor:
-    """Scale a ``share`` of the images down to between ``lowest`` and all of their side, and up again.
+    """Scale a ``share`` of the images down by a factor from ``lowest`` to 1, and up again.
 
-    One factor is drawn for each eighth of the chosen images rather than for each image, because a batch needs one
-    size.
+    One factor is drawn for each eighth of the chosen images rather than for each image, because the images of a batch
+    must have the same size.
     """
     check_images(images)
     if not 0.0 < lowest <= 1.0:
@@ -120,9 +120,9 @@ def add_noise(images: torch.Tensor, generator: torch.Generator, *, deviation: Ra
 
 
 def compress(images: torch.Tensor, generator: torch.Generator, *, quality: Range, share: float) -> torch.Tensor:
-    """Compress a ``share`` of the images strongly: 8 x 8 cosine blocks, quantized as in JPEG.
+    """Apply strong compression to a ``share`` of the images: 8 x 8 cosine blocks, quantized as in JPEG.
 
-    The grid of blocks begins at a random offset, as it does in a copy that was cropped before.
+    The grid of blocks begins at a random offset, as in a copy that was cropped earlier.
 
     Args:
         images: [N, 3, H, W] in 0..1.
@@ -143,12 +143,12 @@ def compress(images: torch.Tensor, generator: torch.Generator, *, quality: Range
         scale = torch.where(level < 50.0, 50.0 / level, 2.0 - level / 50.0).clamp(min=0.02)
         steps = torch.tensor(_STEPS, dtype=torch.float32) / 255.0
         top, left = (int(torch.randint(_BLOCK, (), generator=generator)) for _ in range(2))
-        return _through_blocks(chosen, (scale[:, :, None] * steps).to(chosen.dtype), top, left)
+        return _quantize_blocks(chosen, (scale[:, :, None] * steps).to(chosen.dtype), top, left)
 
     return apply_to_share(images, share, generator, quantize)
 
 
-def _through_blocks(images: torch.Tensor, steps: torch.Tensor, top: int, left: int) -> torch.Tensor:
+def _quantize_blocks(images: torch.Tensor, steps: torch.Tensor, top: int, left: int) -> torch.Tensor:
     """Images [N, 3, H, W] with the coefficients of their blocks rounded to steps [N, 8, 8]."""
     count, _, height, width = images.shape
     bottom, right = -(height + top) % _BLOCK, -(width + left) % _BLOCK
@@ -159,7 +159,7 @@ def _through_blocks(images: torch.Tensor, steps: torch.Tensor, top: int, left: i
     cosines = _cosines().to(images.dtype)
     blocks = planes.view(count, 3, rows, _BLOCK, columns, _BLOCK).transpose(3, 4)
     coefficients = cosines @ blocks @ cosines.T
-    # Codecs keep color differences at half the precision of the luminance.
+    # Codecs store color differences at about half the precision of the luminance.
     widths = steps[:, None] * torch.tensor([1.0, 2.0, 2.0], dtype=images.dtype)[None, :, None, None]
     widths = widths[:, :, None, None]
     coefficients = (coefficients / widths).round_() * widths
@@ -171,15 +171,15 @@ def _through_blocks(images: torch.Tensor, steps: torch.Tensor, top: int, left: i
 
 @cache
 def _cosines() -> torch.Tensor:
-    """[8, 8]: the orthonormal discrete cosine transform, a row for each frequency."""
-    place = torch.arange(_BLOCK, dtype=torch.float32)
-    rows = torch.cos(math.pi / _BLOCK * (place + 0.5) * place[:, None]) * math.sqrt(2.0 / _BLOCK)
+    """Matrix [8, 8] of the orthonormal discrete cosine transform, one row per frequency."""
+    index = torch.arange(_BLOCK, dtype=torch.float32)
+    rows = torch.cos(math.pi / _BLOCK * (index + 0.5) * index[:, None]) * math.sqrt(2.0 / _BLOCK)
     rows[0] /= math.sqrt(2.0)
     return rows
 
 
 def luminance(images: torch.Tensor) -> torch.Tensor:
-    """[N, 1, H, W]: brightness of each pixel as the eye sees it."""
+    """Perceived brightness of each pixel, [N, 1, H, W]."""
     red, green, blue = LUMINANCE
     return red * images[:, :1] + green * images[:, 1:2] + blue * images[:, 2:]
 
@@ -195,7 +195,7 @@ def to_gray(images: torch.Tensor, generator: torch.Generator, *, share: float) -
 
 
 def change_contrast(images: torch.Tensor, generator: torch.Generator, *, factors: Range) -> torch.Tensor:
-    """Multiply differences from the image's mean brightness by a factor between the given two; clipped to 0..1."""
+    """Multiply differences from the image's mean by a factor within ``factors``; clipped to 0..1."""
     check_images(images)
     check_limits("factors", factors)
     if factors == (1.0, 1.0):
@@ -208,7 +208,7 @@ def change_contrast(images: torch.Tensor, generator: torch.Generator, *, factors
 def change_brightness(
     images: torch.Tensor, generator: torch.Generator, *, shift: float = 0.0, factors: Range = (1.0, 1.0)
 ) -> torch.Tensor:
-    """Multiply values by a factor within ``factors`` and shift them by up to ``shift`` either way; clipped to 0..1."""
+    """Multiply values by a factor within ``factors`` and shift them by up to ``shift`` up or down; clipped to 0..1."""
     check_images(images)
     check_limits("factors", factors)
     if shift < 0.0:
@@ -223,7 +223,7 @@ def change_brightness(
 def change_gamma(
     images: torch.Tensor, generator: torch.Generator, *, strength: float, share: float = 1.0
 ) -> torch.Tensor:
-    """Raise values to the power g in a ``share`` of the images; g lies between 1 / (1 + strength) and 1 + strength."""
+    """Raise values to a power between 1 / (1 + strength) and 1 + strength in a ``share`` of the images."""
     check_images(images)
     if strength < 0.0:
         raise InvalidArgumentError(f"strength must be at least 0, got {strength}")
@@ -239,8 +239,10 @@ def change_gamma(
 
 
 def tint(images: torch.Tensor, generator: torch.Generator, *, strength: float, share: float = 1.0) -> torch.Tensor:
-    """Add a color cast to a ``share`` of the images: each channel times its own factor within ``strength`` of 1;
-    clipped to 0..1."""
+    """Add a color cast to a ``share`` of the images: multiply each channel by a factor within ``strength`` of 1.
+
+    Values are clipped to 0..1.
+    """
     check_images(images)
     check_share(share=share)
     if strength < 0.0:

@@ -1,4 +1,4 @@
-"""Random draws shared by the augmentations: everything comes from one generator, never from global state."""
+"""Random draws and checks shared by the augmentations; all draws use a generator, never global state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Range = tuple[float, float]
 
 
 def make_generator(seed: int | torch.Generator) -> torch.Generator:
-    """A generator for this seed; a generator is returned unchanged, so that calls can share one."""
+    """A generator for a seed; a generator is returned unchanged, so that calls can share it."""
     if isinstance(seed, torch.Generator):
         return seed
     generator = torch.Generator()
@@ -22,13 +22,13 @@ def make_generator(seed: int | torch.Generator) -> torch.Generator:
 
 
 def draw_uniform(count: int, limits: Range, generator: torch.Generator, *, width: int = 1) -> torch.Tensor:
-    """[count, width] float32 drawn evenly between the limits."""
+    """[count, width] float32 drawn uniformly between the limits."""
     low, high = limits
     return low + (high - low) * torch.rand(count, width, generator=generator)
 
 
 def draw_flags(count: int, share: float, generator: torch.Generator) -> torch.Tensor:
-    """[count] bool, each true with probability ``share``."""
+    """[count] bool, each True with probability ``share``."""
     return torch.rand(count, generator=generator) < share
 
 
@@ -38,9 +38,9 @@ def apply_to_share(
     generator: torch.Generator,
     function: Callable[[torch.Tensor], torch.Tensor],
 ) -> torch.Tensor:
-    """[N, 3, H, W] in which a random ``share`` of the images went through ``function``; the others are unchanged.
+    """Apply ``function`` to a random ``share`` of the images [N, 3, H, W]; the others are unchanged.
 
-    Only the chosen images are computed, so that a costly edit with a small share stays cheap.
+    Only the chosen images are computed, so that an expensive edit with a small share is cheap.
     """
     check_share(share=share)
     chosen = draw_flags(len(images), share, generator).nonzero().flatten()
@@ -59,7 +59,7 @@ def apply_within(
     share: float,
     **limits: Range,
 ) -> torch.Tensor:
-    """`apply_to_share` for an edit whose strength lies within limits, by name; limits that end at 0 change nothing.
+    """`apply_to_share` for an edit with a strength within named limits; limits that end at 0 change nothing.
 
     Raises:
         InvalidArgumentError: The images, the limits or the share are not allowed.
@@ -73,7 +73,7 @@ def apply_within(
 
 
 def check_images(images: torch.Tensor) -> None:
-    """Refuse anything but [N, 3, H, W] floating point."""
+    """Raise :class:`InvalidArgumentError` unless ``images`` are [N, 3, H, W] floating point."""
     if images.ndim != 4 or images.shape[1] != 3 or not images.is_floating_point():
         raise InvalidArgumentError(
             f"images must be [N, 3, H, W] floating point, got {list(images.shape)} {images.dtype}"
@@ -81,7 +81,7 @@ def check_images(images: torch.Tensor) -> None:
 
 
 def check_limits(name: str, limits: Range, *, lowest: float = 0.0) -> None:
-    """Refuse limits that are out of order or below ``lowest``."""
+    """Raise :class:`InvalidArgumentError` if limits are out of order or below ``lowest``."""
     low, high = limits
     if not lowest <= low <= high:
         raise InvalidArgumentError(f"{name} must be (low, high) with {lowest} <= low <= high, got {limits}")

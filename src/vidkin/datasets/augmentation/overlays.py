@@ -1,7 +1,7 @@
-"""Overlays on batches of images and on whole clips: bars, captions with writing, blocks, logos, stickers, borders.
+"""Overlays on batches of images and on whole clips: bars, captions, blocks, logos, stickers, borders.
 
 All take images [N, 3, H, W] with values in 0..1 and return the same shape and range; a share of 0 changes nothing.
-Places and colors are drawn for each image.
+Positions and colors are drawn for each image.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from vidkin.datasets.augmentation.draws import (
 
 Overlay = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
-# Letters of a caption are about this share of its height; logos are drawn on a grid of this many cells.
+# Number of rows of letter-sized cells per caption, and of cells per side of a logo.
 _CAPTION_CELLS = 6
 _LOGO_CELLS = 8
 
 
 def add_bar(images: torch.Tensor, generator: torch.Generator, *, height: Range, share: float) -> torch.Tensor:
-    """Put a plain bar of one color over the bottom (or, one time in four, the top) of a ``share`` of the images.
+    """Put a bar of one color over the bottom (with probability 1/4, the top) of a ``share`` of the images.
 
-    ``height`` limits the height of the bar as a share of the image's.
+    ``height`` limits the height of the bar, relative to the image.
     """
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
@@ -44,14 +44,15 @@ def add_bar(images: torch.Tensor, generator: torch.Generator, *, height: Range, 
 
 @check_arguments
 def add_caption(images: torch.Tensor, generator: torch.Generator, *, height: Range, share: float) -> torch.Tensor:
-    """Put lines of writing on a band, from clear to opaque, across a ``share`` of the images.
+    """Put lines of text on a band, from transparent to opaque, across a ``share`` of the images.
 
-    The writing is a random pattern of the size of letters: at the sizes that encoders see, nobody can read it.
+    The text is a random pattern with cells the size of letters; at the resolution of encoders, real text would not be
+    readable either.
 
     Args:
         images: [N, 3, H, W] in 0..1.
         generator: Source of all random numbers.
-        height: Limits of the band's height as a share of the image's.
+        height: Limits of the band's height, relative to the image.
         share: Share of the images that get a caption.
     """
 
@@ -59,13 +60,13 @@ def add_caption(images: torch.Tensor, generator: torch.Generator, *, height: Ran
         count = len(chosen)
         row, column = _axes(chosen)
         tall = draw_uniform(count, height, generator)[:, :, None, None].clamp(min=1e-3)
-        # Mostly near the lower or the upper edge, where captions are.
-        place = torch.where(
+        # Mostly near the lower edge, where captions usually are.
+        position = torch.where(
             draw_flags(count, 0.6, generator)[:, None],
             draw_uniform(count, (0.85, 1.0), generator),
             draw_uniform(count, (0.0, 1.0), generator),
         )
-        along = (row - place[:, :, None, None] * (1.0 - tall)) / tall
+        along = (row - position[:, :, None, None] * (1.0 - tall)) / tall
         in_band = (along >= 0.0) & (along < 1.0)
         opaque = draw_uniform(count, (-0.3, 1.3), generator).clamp(0.0, 1.0)[:, :, None, None]
         banded = torch.lerp(chosen, _plain_colors(count, generator), in_band * opaque)
@@ -81,8 +82,10 @@ def add_caption(images: torch.Tensor, generator: torch.Generator, *, height: Ran
 
 
 def add_block(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
-    """Put an opaque rectangle of one color anywhere on a ``share`` of the images; ``side`` limits its width and
-    height."""
+    """Put an opaque rectangle of one color at a random position on a ``share`` of the images.
+
+    ``side`` limits its width and height, relative to the image.
+    """
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         _, inside = _rectangles(chosen, side, generator)
@@ -93,7 +96,8 @@ def add_block(images: torch.Tensor, generator: torch.Generator, *, side: Range, 
 
 @check_arguments
 def add_logo(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
-    """Put a sign of two colors, round or square and partly transparent, anywhere on a ``share`` of the images."""
+    """Put a logo of two colors, round or square and partly transparent, at a random position on a ``share`` of the
+    images."""
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)
@@ -113,9 +117,9 @@ def add_logo(images: torch.Tensor, generator: torch.Generator, *, side: Range, s
 
 
 def add_border(images: torch.Tensor, generator: torch.Generator, *, width: Range, share: float) -> torch.Tensor:
-    """Put strips of one color, or of another image of the batch, along one to four edges of a ``share`` of the images.
+    """Put borders of one color, or of another image of the batch, along the edges of a ``share`` of the images.
 
-    A view that does not quite fit its content has such strips. ``width`` limits each as a share of the side.
+    Inexact crops have such borders. ``width`` limits the width of each, relative to the image.
     """
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
@@ -132,18 +136,20 @@ def add_border(images: torch.Tensor, generator: torch.Generator, *, width: Range
 
 
 def blend_other(images: torch.Tensor, generator: torch.Generator, *, weight: Range, share: float) -> torch.Tensor:
-    """Blend another image of the batch over a ``share`` of the images; ``weight`` limits how much of it is seen."""
+    """Blend another image of the batch over a ``share`` of the images; ``weight`` limits the weight of that image."""
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
-        seen = draw_uniform(len(chosen), weight, generator)[:, :, None, None].to(chosen.dtype)
-        return torch.lerp(chosen, chosen.roll(1, dims=0), seen)
+        weights = draw_uniform(len(chosen), weight, generator)[:, :, None, None].to(chosen.dtype)
+        return torch.lerp(chosen, chosen.roll(1, dims=0), weights)
 
     return apply_within(images, generator, draw, share=share, weight=weight)
 
 
 def cover_with_other(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
-    """Cover a rectangle anywhere on a ``share`` of the images with the same part of another image of the batch;
-    ``side`` limits its width and height."""
+    """Cover a random rectangle on a ``share`` of the images with the same part of another image of the batch.
+
+    ``side`` limits its width and height, relative to the image.
+    """
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         _, inside = _rectangles(chosen, side, generator)
@@ -154,10 +160,10 @@ def cover_with_other(images: torch.Tensor, generator: torch.Generator, *, side: 
 
 @check_arguments
 def lay_over(clip: torch.Tensor, generator: torch.Generator, overlay: Overlay) -> torch.Tensor:
-    """The same overlay in all frames of a clip [T, 3, H, W].
+    """Put the same overlay on all frames of a clip [T, 3, H, W].
 
-    It is drawn once on a black and once on a white picture, so that any function of pictures that puts
-    something over them can be used, such as `add_caption`.
+    The overlay is drawn once on a black and once on a white image to find its color and opacity, so that any function
+    that draws on images can be used, such as `add_caption`.
 
     Args:
         clip: The clip, with values in 0..1.
@@ -173,7 +179,7 @@ def lay_over(clip: torch.Tensor, generator: torch.Generator, overlay: Overlay) -
 
 
 def add_stickers(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
-    """Put a sticker as of `add_sticker` on a ``share`` of the images."""
+    """Apply `add_sticker` to a ``share`` of the images."""
     return apply_within(
         images, generator, lambda chosen: add_sticker(chosen, generator, side=side), share=share, side=side
     )
@@ -183,18 +189,18 @@ def add_stickers(images: torch.Tensor, generator: torch.Generator, *, side: Rang
 def add_sticker(
     images: torch.Tensor, generator: torch.Generator, *, side: tuple[float, float] = (0.15, 0.4)
 ) -> torch.Tensor:
-    """A round face of one color with eyes and a mouth on every image [N, 3, H, W], as emoji are.
+    """Put a round face of one color with eyes and a mouth, similar to an emoji, on every image [N, 3, H, W].
 
     Args:
         images: Images with values in 0..1.
         generator: Source of all random numbers.
-        side: Limits of its width as a share of the image's.
+        side: Limits of the width of the face, relative to the image.
     """
     count = len(images)
     radius = draw_uniform(count, side, generator)[:, :, None, None] / 2
     middle = radius + draw_uniform(2 * count, (0.0, 1.0), generator).view(2, count, 1, 1, 1) * (1 - 2 * radius)
     rows, columns = _axes(images)
-    # In units of the radius, from the middle of the face.
+    # Offsets from the middle of the face, in units of its radius.
     down, right = (rows - middle[0]) / radius, (columns - middle[1]) / radius
     face = down.square() + right.square() < 1
     eyes = (down + 0.3).square() + (right.abs() - 0.35).square() < 0.03
@@ -206,7 +212,7 @@ def add_sticker(
 
 
 def _axes(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Middles of rows [1, 1, H, 1] and of columns [1, 1, 1, W], in 0..1."""
+    """Centers of rows [1, 1, H, 1] and of columns [1, 1, 1, W], in 0..1."""
     height, width = images.shape[2:]
     row = (torch.arange(height, dtype=torch.float32) + 0.5) / height
     column = (torch.arange(width, dtype=torch.float32) + 0.5) / width
@@ -216,7 +222,8 @@ def _axes(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def _rectangles(
     images: torch.Tensor, side: Range, generator: torch.Generator
 ) -> tuple[tuple[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """Places within random rectangles (rows and columns, 0..1 inside, [N, 1, H, W]), and where those are inside."""
+    """Coordinates relative to random rectangles (rows and columns [N, 1, H, W], 0..1 inside), and a mask of their
+    inside."""
     count = len(images)
     sides = draw_uniform(count, side, generator, width=2).clamp(min=1e-3)
     corners = torch.rand(count, 2, generator=generator) * (1.0 - sides)
@@ -227,7 +234,7 @@ def _rectangles(
 
 
 def _plain_colors(count: int, generator: torch.Generator) -> torch.Tensor:
-    """[count, 3, 1, 1]: a third black, a third white, a third any color, as bars and captions are."""
+    """Typical colors of bars and captions [count, 3, 1, 1]: a third black, a third white, a third any color."""
     colors = torch.rand(count, 3, generator=generator)
     kind = torch.randint(3, (count, 1), generator=generator)
     colors = torch.where(kind == 0, torch.zeros_like(colors), colors)

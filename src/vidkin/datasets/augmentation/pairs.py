@@ -1,4 +1,4 @@
-"""Two views of each image for training without labels: one nearly plain and one heavily edited."""
+"""Pairs of views for training without labels: a nearly plain and a heavily edited view of each image."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from vidkin.errors import InvalidArgumentError
 class EditSettings:
     """Kinds and strengths of edits for `edit_images`; the defaults change nothing.
 
-    Shares are probabilities for each image, sides and heights are shares of the image.
+    Shares of images are probabilities; sides, heights and widths are relative to the image.
 
     Attributes:
         warp: Crop, aspect, rotation, perspective, mirror.
         contrast: Limits of the contrast factor.
         brightness: Limits of the factor applied to values.
-        brightness_shift: Maximum shift of values, either way.
+        brightness_shift: Maximum shift of values, up or down.
         gamma: Strength of the gamma change.
         gamma_share: Share of the images with a gamma change.
-        tint: Factors of the channels lie within this of 1.
+        tint: Maximum difference of the channels' factors from 1.
         tint_share: Share of the images with a color cast.
-        gray_share: Share of the images without color.
-        compress_quality: JPEG quality of strong compression.
-        compress_share: Share of the images compressed.
-        blur_sigma: Standard deviation of the blur in pixels of the result.
-        blur_share: Share of the images blurred.
-        down_sample_lowest: Smallest side, as a share of the image's, to which images are scaled down.
-        down_sample_share: Share of the images scaled down and up.
-        blend_weight: Weight of another image that is blended over.
-        blend_share: Share of the images that another one is blended over.
-        cover_side: Sides of a rectangle that shows another image.
+        gray_share: Share of the images converted to gray.
+        compress_quality: Limits of the JPEG quality of strong compression.
+        compress_share: Share of the compressed images.
+        blur_sigma: Limits of the standard deviation of the blur, in pixels of the result.
+        blur_share: Share of the blurred images.
+        down_sample_lowest: Minimum relative side to which images are scaled down.
+        down_sample_share: Share of the images scaled down and up again.
+        blend_weight: Limits of the weight of another image blended over an image.
+        blend_share: Share of the images with another image blended over them.
+        cover_side: Limits of the sides of a rectangle that shows another image.
         cover_share: Share of the images with such a rectangle.
-        sticker_side: Width of a sticker.
+        sticker_side: Limits of the width of a sticker.
         sticker_share: Share of the images with a sticker.
-        bar_height: Height of a plain bar.
+        bar_height: Limits of the height of a plain bar.
         bar_share: Share of the images with a bar.
-        caption_height: Height of a band with writing.
-        caption_share: Share of the images with writing.
-        block_side: Sides of an opaque block.
+        caption_height: Limits of the height of a caption.
+        caption_share: Share of the images with a caption.
+        block_side: Limits of the sides of an opaque block.
         block_share: Share of the images with a block.
-        logo_side: Sides of a sign.
-        logo_share: Share of the images with a sign.
-        border_width: Width of strips along the edges.
-        border_share: Share of the images with strips.
-        noise: Standard deviation of the noise.
+        logo_side: Limits of the sides of a logo.
+        logo_share: Share of the images with a logo.
+        border_width: Limits of the width of borders along the edges.
+        border_share: Share of the images with borders.
+        noise: Limits of the standard deviation of the noise.
         noise_share: Share of the images with noise.
     """
 
@@ -129,14 +129,14 @@ HEAVY = EditSettings(
 @check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSettings:
-    """The two sides of a training pair; the defaults are those of the bundled frame encoder.
+    """Settings of the two views of a training pair; the defaults were used for the bundled frame encoder.
 
     Attributes:
         side: Side of both views in pixels.
         plain: Edits of the first view.
         heavy: Edits of the second view.
-        mirror_both: Share of images whose two views are both flipped left to right, which adds images rather than
-            invariance.
+        mirror_both: Share of images with both views flipped left to right, which adds images without training
+            invariance to mirroring.
     """
 
     side: int = 64
@@ -151,7 +151,7 @@ class PairSettings:
 
 @check_arguments
 def to_float(images: torch.Tensor) -> torch.Tensor:
-    """Float images in 0..1 from uint8; floating point is returned unchanged."""
+    """Convert uint8 images to float in 0..1; floating-point images are returned unchanged."""
     return images if images.is_floating_point() else images.float().mul_(1.0 / 255.0)
 
 
@@ -159,10 +159,10 @@ def to_float(images: torch.Tensor) -> torch.Tensor:
 def edit_images(
     images: torch.Tensor, settings: EditSettings, seed: int | torch.Generator, *, side: int | None = None
 ) -> torch.Tensor:
-    """The images [N, 3, H, W] edited at random: [N, 3, side, side] float in 0..1.
+    """Edit images [N, 3, H, W] at random: [N, 3, side, side] float in 0..1.
 
-    The order is that of real copies: something is laid over the picture or it is reframed, then it is filmed or
-    encoded. The same images, settings and seed give the same result.
+    The order follows real copies, where overlays and reframing come before filming and encoding. The same images,
+    settings and seed give the same result.
 
     Args:
         images: Images, uint8 or floating point in 0..1.
@@ -175,7 +175,7 @@ def edit_images(
     out = degrade.change_contrast(out, random, factors=settings.contrast)
     out = degrade.change_brightness(out, random, shift=settings.brightness_shift, factors=settings.brightness)
     out = degrade.change_gamma(out, random, strength=settings.gamma, share=settings.gamma_share)
-    # Gray first: what is gray and then tinted is sepia.
+    # Gray before tint, which gives sepia.
     out = degrade.to_gray(out, random, share=settings.gray_share)
     out = degrade.tint(out, random, strength=settings.tint, share=settings.tint_share)
     out = overlays.blend_other(out, random, weight=settings.blend_weight, share=settings.blend_share)
@@ -199,17 +199,17 @@ def make_pairs(
     seed: int | torch.Generator,
     neighbors: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """A nearly plain and a heavily edited view of each image, both [N, 3, side, side] float in 0..1.
+    """Make a nearly plain and a heavily edited view of each image, both [N, 3, side, side] float in 0..1.
 
     Args:
         images: [N, 3, H, W] uint8, or floating point in 0..1.
         settings: Side and strengths.
         seed: A number, or a generator shared by several calls.
-        neighbors: What the heavily edited views show instead of ``images``, such as the same scenes a moment later. The
-            random numbers are the same as without.
+        neighbors: Images for the heavily edited views instead of ``images``, such as the same scenes a moment later.
+            They do not change the random numbers.
 
     Raises:
-        InvalidArgumentError: ``neighbors`` has another shape than ``images``.
+        InvalidArgumentError: ``neighbors`` and ``images`` have different shapes.
     """
     random = make_generator(seed)
     sources = [to_float(images)]
@@ -220,7 +220,7 @@ def make_pairs(
             )
         sources.append(to_float(neighbors))
     if settings.mirror_both > 0.0:
-        turned = torch.rand(len(images), generator=random) < settings.mirror_both
-        sources = [torch.where(turned[:, None, None, None], source.flip(3), source) for source in sources]
+        mirrored = torch.rand(len(images), generator=random) < settings.mirror_both
+        sources = [torch.where(mirrored[:, None, None, None], source.flip(3), source) for source in sources]
     plain = edit_images(sources[0], settings.plain, random, side=settings.side)
     return plain, edit_images(sources[-1], settings.heavy, random, side=settings.side)
