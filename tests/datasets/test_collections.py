@@ -1,4 +1,4 @@
-"""One door to all readers."""
+"""Opening collections with all readers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vidkin.datasets import available_readers, open_labelled
 from vidkin.errors import DatasetError, InvalidArgumentError
 
 
-def test_all_readers_are_there() -> None:
+def test_all_readers_are_available() -> None:
     assert available_readers() == (
         "classes",
         "events",
@@ -25,7 +25,7 @@ def test_all_readers_are_there() -> None:
 
 
 @pytest.mark.parametrize("reader", ["classes", "tree"])
-def test_every_reader_says_what_is_missing(reader: str, tmp_path: Path) -> None:
+def test_readers_say_what_is_missing(reader: str, tmp_path: Path) -> None:
     with pytest.raises(
         DatasetError,
         match=r"nowhere: does not exist; choose the folder of ",
@@ -35,7 +35,7 @@ def test_every_reader_says_what_is_missing(reader: str, tmp_path: Path) -> None:
         open_labelled(tmp_path, reader=reader)
 
 
-def test_unknown_readers_and_options_are_refused(tmp_path: Path) -> None:
+def test_unknown_readers_and_options_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidArgumentError,
         match=r"'cifar' is not a reader; choose from classes, .*, tree; more .* run pip install .*research",

@@ -1,4 +1,4 @@
-"""Folders of category/subcategory/file."""
+"""Readers of labeled folders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vidkin.datasets import open_labelled, read_item
 from vidkin.errors import DatasetError, InvalidArgumentError
 
 
-def test_images_in_a_stable_order(tmp_path: Path) -> None:
+def test_images_are_listed_in_a_stable_order(tmp_path: Path) -> None:
     for name in (
         "dog/pug/2.jpg",
         "cat/persian/1.JPG",
@@ -35,7 +35,7 @@ def test_images_in_a_stable_order(tmp_path: Path) -> None:
     assert [item.group for item in labelled.items] == ["cat/persian/1.JPG", "dog/pug/1.jpg", "dog/pug/2.jpg"]
 
 
-def test_classes_are_one_level(tmp_path: Path) -> None:
+def test_read_classes_gives_labels_of_one_level(tmp_path: Path) -> None:
     for name in ("train/rose/1.jpg", "train/aster/1.jpg", "test/rose/1.jpg", "test/rose/walk/2.jpg"):
         picture(tmp_path / name)
     labelled = open_labelled(tmp_path, reader="classes")
@@ -59,14 +59,14 @@ def test_videos_are_found_and_read(tmp_path: Path) -> None:
     assert read_item(labelled.items[0], labelled.kind, size=16, frames=2).shape == (2, 16, 16, 3)
 
 
-def test_split_folders_are_the_split(tmp_path: Path) -> None:
+def test_split_folders_define_the_splits(tmp_path: Path) -> None:
     for split in ("train", "Val", "test"):
         picture(tmp_path / split / "a" / "x" / "1.png")
     picture(tmp_path / "test" / "b" / "y" / "1.png")
     labelled = open_labelled(tmp_path)
     assert labelled.split_counts() == {"train": 1, "validation": 1, "test": 2}
     assert labelled.categories() == ("a", "b")
-    # Equal names in different splits are different files: no leak.
+    # Equal names in different splits are different files, so this is not a leak.
     assert {item.group for item in labelled.items} >= {"train/a/x/1.png", "Val/a/x/1.png"}
 
 
@@ -79,7 +79,7 @@ def test_folders_below_the_subcategory_are_groups(tmp_path: Path) -> None:
     assert labelled.split_counts() == {"train": 2, "test": 2}
 
 
-def test_a_share_for_the_test_on_request(tmp_path: Path) -> None:
+def test_a_share_makes_a_test_split(tmp_path: Path) -> None:
     for label in ("a/x", "a/y"):
         for number in range(10):
             picture(tmp_path / label / f"{number}.png")
@@ -87,7 +87,7 @@ def test_a_share_for_the_test_on_request(tmp_path: Path) -> None:
     assert labelled.split_counts() == {"train": 10, "validation": 4, "test": 6}
 
 
-def test_one_kind_of_a_mixture(tmp_path: Path) -> None:
+def test_one_kind_of_a_mixture_can_be_selected(tmp_path: Path) -> None:
     picture(tmp_path / "a" / "x" / "1.png")
     counting_clip(tmp_path / "a" / "x" / "2.mp4", 2)
     with pytest.raises(
@@ -99,7 +99,7 @@ def test_one_kind_of_a_mixture(tmp_path: Path) -> None:
     assert [item.path.name for item in open_labelled(tmp_path, kind="image").items] == ["1.png"]
 
 
-def test_folders_that_are_not_so(tmp_path: Path) -> None:
+def test_folders_of_another_layout_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(
         DatasetError,
         match="nowhere: does not exist; choose the folder of labeled files, category/subcategory/file",
@@ -122,7 +122,7 @@ def test_folders_that_are_not_so(tmp_path: Path) -> None:
         open_labelled(tmp_path, kind="sound")
 
 
-def test_own_splits_and_shares_do_not_mix(tmp_path: Path) -> None:
+def test_shares_are_rejected_for_folders_with_splits(tmp_path: Path) -> None:
     picture(tmp_path / "train" / "a" / "x" / "1.png")
     with pytest.raises(
         InvalidArgumentError,

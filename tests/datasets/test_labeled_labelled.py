@@ -42,15 +42,15 @@ def test_names_are_sorted_and_unique(animals: LabelledSet) -> None:
     assert len(animals) == 5
 
 
-def test_labels_are_places_in_the_names(animals: LabelledSet) -> None:
+def test_label_numbers_are_positions_of_names(animals: LabelledSet) -> None:
     coarse, fine = animals.labels()
     assert coarse.tolist() == [2, 0, 0, 1, 2]
-    # Two kinds of terrier: a fine number belongs to one category.
+    # "terrier" occurs in two categories, so fine numbers are unique across categories.
     assert fine.tolist() == [3, 1, 0, 2, 3]
     assert coarse.dtype == fine.dtype == "int64"
 
 
-def test_a_part_keeps_the_numbers_of_the_whole(animals: LabelledSet) -> None:
+def test_a_part_keeps_the_label_numbers_of_the_whole_set(animals: LabelledSet) -> None:
     part = animals.part("train")
     assert [item.path.name for item in part.items] == ["a.mp4", "b.mp4"]
     assert part.subcategories() == animals.subcategories()
@@ -59,7 +59,7 @@ def test_a_part_keeps_the_numbers_of_the_whole(animals: LabelledSet) -> None:
     assert part.part("train").labels()[1].tolist() == [3, 1]
 
 
-def test_labels_by_the_names_of_another_set(animals: LabelledSet) -> None:
+def test_labels_can_be_numbered_by_the_names_of_another_set(animals: LabelledSet) -> None:
     other = LabelledSet("one", "video", (item("bird/tern", "x.mp4"),))
     assert other.labels()[1].tolist() == [0]
     coarse, fine = other.labels(names=animals.label_names)
@@ -71,7 +71,7 @@ def test_labels_by_the_names_of_another_set(animals: LabelledSet) -> None:
         animals.labels(names=LabelNames.of(other.items))
 
 
-def test_a_part_that_is_empty_or_unknown_is_refused(animals: LabelledSet) -> None:
+def test_an_empty_or_unknown_part_is_rejected(animals: LabelledSet) -> None:
     with pytest.raises(
         InvalidArgumentError,
         match="animals has no validation items, only: train 2, test 3; choose one of these, or split it",
@@ -84,11 +84,11 @@ def test_a_part_that_is_empty_or_unknown_is_refused(animals: LabelledSet) -> Non
         animals.part("gallery")
 
 
-def test_repr_says_what_is_in_it(animals: LabelledSet) -> None:
+def test_repr_shows_the_content(animals: LabelledSet) -> None:
     assert repr(animals) == ("LabelledSet('animals', video, 5 items (train 2, test 3), 3 categories, 4 subcategories)")
 
 
-def test_keys_stay_when_the_folder_moves() -> None:
+def test_keys_do_not_change_when_the_folder_moves() -> None:
     assert item("a/b", "c.mp4").key(ROOT) == "a/b/c.mp4"
     assert item("a/b", "c.zip", member="x/y.png").key(ROOT) == "a/b/c.zip!x/y.png"
     assert item("a/b", "c.mp4", start=1.5).key(ROOT) == "a/b/c.mp4@1.500-"
@@ -126,7 +126,7 @@ def test_excerpts_of_one_file_are_different_items() -> None:
         ),
     ],
 )
-def test_bad_items_are_refused(change: dict[str, object], message: str) -> None:
+def test_invalid_items_are_rejected(change: dict[str, object], message: str) -> None:
     good = {"path": Path("x"), "category": "a", "subcategory": "b", "group": "g"}
     with pytest.raises(InvalidArgumentError, match=message):
         LabelledItem(**(good | change))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Labelled clips that the package makes itself."""
+"""Labeled sample clips that the package builds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_every_photograph_has_a_kind() -> None:
     assert sorted(name for names in LABELLED_PHOTOGRAPHS.values() for name in names) == sorted(PHOTOGRAPHS)
 
 
-def test_labels_and_splits(samples: LabelledSet) -> None:
+def test_clips_have_labels_and_splits(samples: LabelledSet) -> None:
     assert samples.kind == "video"
     assert samples.categories() == ("portrait", "sky", "texture", "thing", "tissue")
     assert len(samples.subcategories()) == 14
@@ -44,7 +44,7 @@ def test_labels_and_splits(samples: LabelledSet) -> None:
     assert film.shape == (2, 32, 32, 3)
 
 
-def test_no_part_of_a_photograph_is_on_two_sides(samples: LabelledSet) -> None:
+def test_no_part_of_a_photograph_is_in_two_splits(samples: LabelledSet) -> None:
     sides: dict[str, set[str]] = {}
     for item in samples.items:
         sides.setdefault(item.group, set()).add(item.split)
@@ -53,8 +53,8 @@ def test_no_part_of_a_photograph_is_on_two_sides(samples: LabelledSet) -> None:
     assert cells == {"train": 10, "validation": 2, "test": 4}
 
 
-def test_a_clip_shows_its_cell_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paint one cell white and all else black: a clip of the cell sees no black, one of its neighbor no white."""
+def test_a_clip_shows_only_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one white cell on black, a clip of this cell shows no black and a clip of its neighbor no white."""
     painted = np.zeros((400, 400, 3), np.uint8)
     painted[100:200, 200:300] = 255
     monkeypatch.setattr(module, "photograph", lambda name: painted)
@@ -88,7 +88,7 @@ def test_the_same_arguments_give_the_same_files(samples: LabelledSet, tmp_path: 
     assert differ == len(samples)
 
 
-def test_only_what_is_missing_is_written(samples: LabelledSet) -> None:
+def test_only_missing_clips_are_written(samples: LabelledSet) -> None:
     assert samples.root is not None
     lost, kept = samples.items[3].path, samples.items[4].path
     content, before = lost.read_bytes(), kept.stat().st_mtime_ns
@@ -115,7 +115,7 @@ def test_the_reader_builds_into_an_empty_folder(tmp_path: Path, monkeypatch: pyt
     assert read_item(labelled.items[0], "video", size=96).shape == (20, 96, 96, 3)
 
 
-def test_foreign_folders_stay_as_they_are(samples: LabelledSet, tmp_path: Path) -> None:
+def test_other_folders_are_not_changed(samples: LabelledSet, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(DatasetError, match=r"does not hold the labeled samples; call build_labelled_samples first"):
         open_labelled(tmp_path, reader="photographs")
@@ -136,13 +136,13 @@ def test_foreign_folders_stay_as_they_are(samples: LabelledSet, tmp_path: Path) 
         ({"seconds": 0.0}, r"seconds and rate must be above 0, .* got 0\.0, 10 and 96"),
     ],
 )
-def test_bad_arguments_are_refused(tmp_path: Path, arguments: dict[str, object], message: str) -> None:
+def test_invalid_arguments_are_rejected(tmp_path: Path, arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         build_labelled_samples(tmp_path / "x", **arguments)  # type: ignore[arg-type]
     assert not (tmp_path / "x").exists()
 
 
-def test_the_eye_has_no_black_corners() -> None:
+def test_the_retina_has_no_black_corners() -> None:
     whole = photograph("retina")
     assert whole[:40, :40].max() < 40
     assert np.asarray(module._source("retina")).max(axis=-1).min() > 40

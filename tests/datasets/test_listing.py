@@ -1,4 +1,4 @@
-"""CSV lists of labeled files."""
+"""CSV files that list labeled files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def listed(folder: Path, text: str, *, encoding: str = "utf-8") -> Path:
     return path
 
 
-def test_columns_in_any_order_with_a_mark_at_the_start(tmp_path: Path) -> None:
+def test_columns_can_be_in_any_order_after_a_byte_order_mark(tmp_path: Path) -> None:
     for name in ("one.png", "two, with comma.png"):
         picture(tmp_path / "files" / name)
     path = listed(
@@ -34,7 +34,7 @@ def test_columns_in_any_order_with_a_mark_at_the_start(tmp_path: Path) -> None:
     assert [item.group for item in labelled.items] == ["files/one.png", "files/two, with comma.png"]
 
 
-def test_one_level_of_labels(tmp_path: Path) -> None:
+def test_labels_can_have_one_level(tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
         picture(tmp_path / name)
     labelled = open_labelled(listed(tmp_path, "path,category\na.png,rose\nb.png,aster\n"), reader="manifest")
@@ -43,7 +43,7 @@ def test_one_level_of_labels(tmp_path: Path) -> None:
     assert [level.tolist() for level in labelled.labels()] == [[1, 0], [1, 0]]
 
 
-def test_groups_and_excerpts(tmp_path: Path) -> None:
+def test_rows_can_have_groups_and_excerpts(tmp_path: Path) -> None:
     counting_clip(tmp_path / "clip.mp4", 20)
     path = listed(
         tmp_path,
@@ -57,7 +57,7 @@ def test_groups_and_excerpts(tmp_path: Path) -> None:
     assert shown(read_item(labelled.items[1], "video", size=16, frames=2)) == [12, 17]
 
 
-def test_paths_relative_to_another_folder_and_a_split_on_request(tmp_path: Path) -> None:
+def test_paths_can_be_relative_to_another_folder_and_shares_make_a_split(tmp_path: Path) -> None:
     for number in range(10):
         picture(tmp_path / "data" / f"{number}.png")
     lines = "".join(f"{number}.png,a,x\n" for number in range(10))
@@ -106,7 +106,7 @@ def test_paths_relative_to_another_folder_and_a_split_on_request(tmp_path: Path)
         ),
     ],
 )
-def test_lists_that_are_not_so(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_files_are_rejected(tmp_path: Path, text: str, message: str) -> None:
     for name in ("a.png", "A.png"):
         picture(tmp_path / name)
     (tmp_path / "a.txt").write_text("")
@@ -114,7 +114,7 @@ def test_lists_that_are_not_so(tmp_path: Path, text: str, message: str) -> None:
         open_labelled(listed(tmp_path, text), reader="manifest")
 
 
-def test_a_missing_list_and_a_folder(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"nowhere\.csv: does not exist; choose a CSV with path,category"):
         open_labelled(tmp_path / "nowhere.csv", reader="manifest")
     with pytest.raises(
@@ -129,7 +129,7 @@ def test_a_missing_list_and_a_folder(tmp_path: Path) -> None:
         open_labelled(listed(tmp_path, "path,category,subcategory\nä.png,d,x", encoding="latin-1"), reader="manifest")
 
 
-def test_own_splits_and_shares_do_not_mix(tmp_path: Path) -> None:
+def test_shares_are_rejected_for_files_with_splits(tmp_path: Path) -> None:
     picture(tmp_path / "a.png")
     path = listed(tmp_path, "path,category,subcategory,split\na.png,d,x,train\n")
     with pytest.raises(InvalidArgumentError, match=r"list\.csv: has splits; leave out test and validation"):

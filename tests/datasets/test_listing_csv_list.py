@@ -1,4 +1,4 @@
-"""Rows of a CSV with their place in the file, and errors that name file, line and what was expected."""
+"""Rows of CSV files, with errors that name file, line and accepted values."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def write(path: Path, text: str, encoding: str = "utf-8") -> Path:
     return path
 
 
-def test_columns_may_come_in_any_order_and_cells_are_stripped(tmp_path: Path) -> None:
+def test_columns_can_be_in_any_order_and_cells_are_stripped(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "end,extra,file\n 2.5 ,x, a b.mp4 \n\n,,\n")
     rows, columns = read_rows(path, ["file", "end"], optional=["split"])
     assert columns == {"end", "extra", "file"}
-    # The empty line is skipped, a line of empty cells is not; places are lines of the file.
+    # The empty line is skipped, a line of empty cells is not; line numbers are those of the file.
     assert [row.place for row in rows] == [f"{path}, line 2", f"{path}, line 4"]
     assert rows[0].cells == {"file": "a b.mp4", "end": "2.5", "split": ""}
     assert (rows[0].seconds("end"), rows[1].seconds("end")) == (2.5, None)
 
 
-def test_a_byte_order_mark_quotes_and_line_ends_inside_a_cell_are_read(tmp_path: Path) -> None:
+def test_byte_order_marks_quotes_and_line_breaks_in_cells_are_supported(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", '\ufefffile,event\r\n"a, b.mp4","one\ntwo"\r\nc.mp4,x\r\n')
     rows, _ = read_rows(path, ["file", "event"])
     assert [row.cells["file"] for row in rows] == ["a, b.mp4", "c.mp4"]
@@ -37,12 +37,12 @@ def test_a_byte_order_mark_quotes_and_line_ends_inside_a_cell_are_read(tmp_path:
     assert [row.place[-6:] for row in rows] == ["line 3", "line 4"]
 
 
-def test_cells_that_a_short_line_lacks_are_empty(tmp_path: Path) -> None:
+def test_missing_cells_of_short_lines_are_empty(tmp_path: Path) -> None:
     rows, _ = read_rows(write(tmp_path / "a.csv", "file,end\na.mp4\n"), ["file", "end"])
     assert rows[0].cells["end"] == ""
 
 
-def test_a_split_may_be_spelled_in_any_case() -> None:
+def test_splits_are_case_insensitive() -> None:
     for given, split in (("TRAIN", "train"), ("val", "validation"), ("Test", "test"), ("", "")):
         assert CsvRow("list.csv, line 2", {"split": given}).split == split
     with pytest.raises(DatasetError, match=r"line 2: split must be train, validation, test or empty, got 'tset'"):
@@ -55,7 +55,7 @@ def test_a_time_must_be_a_number() -> None:
         CsvRow("list.csv, line 7", {"end": "1:30"}).seconds("end")
 
 
-def test_columns_that_are_missing_are_named(tmp_path: Path) -> None:
+def test_error_names_missing_columns(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "file,start\n")
     expected = "lacks the columns end, event; it needs file, end, event and may have split"
     with pytest.raises(DatasetError, match=re.escape(f"{path}: {expected}")):
@@ -64,7 +64,7 @@ def test_columns_that_are_missing_are_named(tmp_path: Path) -> None:
         read_rows(write(tmp_path / "empty.csv", ""), ["file"])
 
 
-def test_files_that_are_not_csv_are_refused_with_the_cause(tmp_path: Path) -> None:
+def test_files_that_are_not_csv_are_rejected_with_the_cause(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"none.csv: does not exist; choose a CSV with file,end"):
         read_rows(tmp_path / "none.csv", ["file", "end"])
     with pytest.raises(DatasetError, match=r"is a folder; choose the CSV, or use the reader tree"):
@@ -79,7 +79,7 @@ def test_files_that_are_not_csv_are_refused_with_the_cause(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("start", "end"), [("nan", "5"), ("-1", "5"), ("0", "inf"), ("5", "5"), ("inf", "inf")])
-def test_an_event_needs_times_that_a_video_can_have(start: str, end: str, tmp_path: Path) -> None:
+def test_events_with_invalid_times_are_rejected(start: str, end: str, tmp_path: Path) -> None:
     (tmp_path / "a.mp4").touch()
     path = write(tmp_path / "events.csv", f"session,start,end,event\na,0,3,goal\na,{start},{end},goal\n")
     with pytest.raises(DatasetError, match=r"events.csv, line 3: start of .*a.mp4 must be at least 0 s, and end after"):

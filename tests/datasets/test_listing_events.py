@@ -1,4 +1,4 @@
-"""Events in videos from a CSV."""
+"""CSV files that list events in videos."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_events_are_excerpts_and_short_ones_are_left_out(folder: Path) -> None:
         (HEAD + "201702271017,0,5,,,\n", "line 2: category of .* must be a non-empty name"),
     ],
 )
-def test_lists_that_are_not_so(folder: Path, text: str, message: str) -> None:
+def test_invalid_files_are_rejected(folder: Path, text: str, message: str) -> None:
     with pytest.raises(DatasetError, match=message):
         open_labelled(listed(folder, text), reader="events")
 
 
-def test_settings(folder: Path) -> None:
+def test_layer_and_shortest_select_events(folder: Path) -> None:
     path = listed(folder, HEAD + "201702271017,0,5,turn,,train\n")
     with pytest.raises(InvalidArgumentError, match="shortest must be at least 0 seconds"):
         open_labelled(path, reader="events", shortest=-1.0)

@@ -1,4 +1,4 @@
-"""Photographs from scikit-image's wheel and the camera over them."""
+"""Photographs included in scikit-image, and camera flights over them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vidkin.datasets import PHOTOGRAPHS, camera_flight, photograph, photographs
 from vidkin.errors import InvalidArgumentError, MissingPartError
 
 
-def test_all_photographs_are_there_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_photographs_are_available_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a photograph was looked for on the network")
 
@@ -26,17 +26,17 @@ def test_all_photographs_are_there_without_a_network(monkeypatch: pytest.MonkeyP
         assert image.std() > 5
 
 
-def test_a_photograph_may_be_painted_over() -> None:
+def test_a_photograph_is_a_copy() -> None:
     photograph("coffee")[:] = 0
     assert photograph("coffee").max() > 0
 
 
-def test_an_unknown_photograph_is_refused() -> None:
+def test_an_unknown_photograph_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match=r"name must be one of astronaut, .*, got 'mona lisa'"):
         photograph("mona lisa")
 
 
-def test_without_scikit_image_the_shipped_photographs_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_included_photographs_are_used_without_scikit_image(monkeypatch: pytest.MonkeyPatch) -> None:
     originals = {name: photograph(name) for name in PHOTOGRAPHS}
     photographs._open_original.cache_clear()
     monkeypatch.setattr(photographs.importlib.util, "find_spec", lambda name: None)
@@ -50,13 +50,13 @@ def test_without_scikit_image_the_shipped_photographs_serve(monkeypatch: pytest.
     photographs._open_original.cache_clear()
 
 
-def test_a_missing_file_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_for_a_missing_file_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(photographs.PHOTOGRAPHS, "mona lisa", "mona_lisa.png")
     with pytest.raises(MissingPartError, match=r"does not ship mona_lisa\.png"):
         photograph("mona lisa")
 
 
-def test_a_flight_is_the_same_every_time_and_another_with_another_seed() -> None:
+def test_flights_are_determined_by_the_seed() -> None:
     first = np.stack(list(camera_flight("coffee", seconds=1, rate=5, width=64, height=48)))
     again = np.stack(list(camera_flight("coffee", seconds=1, rate=5, width=64, height=48)))
     other = np.stack(list(camera_flight("coffee", seconds=1, rate=5, width=64, height=48, seed=1)))
@@ -65,7 +65,7 @@ def test_a_flight_is_the_same_every_time_and_another_with_another_seed() -> None
     assert np.abs(first.astype(int) - other).mean() > 5
 
 
-def test_the_camera_never_stands_still() -> None:
+def test_the_camera_is_always_moving() -> None:
     frames = np.stack(list(camera_flight("camera", seconds=10, rate=2, width=64, height=48))).astype(int)
     moves = np.abs(np.diff(frames, axis=0)).mean(axis=(1, 2, 3))
     assert moves.min() > 1
@@ -73,6 +73,6 @@ def test_the_camera_never_stands_still() -> None:
 
 
 @pytest.mark.parametrize("argument", ["seconds", "rate", "width", "height"])
-def test_sizes_are_above_zero(argument: str) -> None:
+def test_sizes_of_zero_are_rejected(argument: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"{argument} must be above 0, got 0"):
         camera_flight("coffee", **{argument: 0})

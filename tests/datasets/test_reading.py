@@ -1,4 +1,4 @@
-"""Items as pictures: which frames, how they fit, archives, broken files."""
+"""Reading items as images: frames, fit, archives and broken files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def item(path: Path, **more: object) -> LabelledItem:
 
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two seconds, twenty frames, each of its own gray."""
+    """A video of two seconds with twenty frames, each with a different gray level."""
     return counting_clip(tmp_path_factory.mktemp("clips") / "clip.mp4")
 
 
-def test_frames_are_the_middles_of_equal_parts(clip: Path) -> None:
+def test_frames_show_the_middles_of_equal_parts(clip: Path) -> None:
     frames = read_item(item(clip), "video", size=32, frames=4)
     assert frames.shape == (4, 32, 32, 3)
     assert frames.dtype == np.uint8
@@ -34,28 +34,28 @@ def test_frames_are_the_middles_of_equal_parts(clip: Path) -> None:
     assert shown(frames) == [2, 7, 12, 17]
 
 
-def test_one_frame_is_the_middle_one(clip: Path) -> None:
+def test_a_single_frame_is_the_middle_frame(clip: Path) -> None:
     assert shown(read_item(item(clip), "video", size=32, frames=1)) == [10]
 
 
-def test_a_short_video_gives_frames_twice(tmp_path: Path) -> None:
+def test_short_videos_repeat_frames(tmp_path: Path) -> None:
     short = counting_clip(tmp_path / "short.mp4", 3)
     assert shown(read_item(item(short), "video", size=32, frames=6)) == [0, 0, 1, 1, 2, 2]
     single = counting_clip(tmp_path / "single.mp4", 1)
     assert shown(read_item(item(single), "video", size=32, frames=3)) == [0, 0, 0]
 
 
-def test_every_frame_and_a_rate(clip: Path) -> None:
+def test_every_frame_or_frames_at_a_rate_can_be_read(clip: Path) -> None:
     assert shown(read_item(item(clip), "video", size=32)) == list(range(20))
     assert shown(read_item(item(clip), "video", size=32, rate=5)) == list(range(0, 20, 2))
     assert shown(read_item(item(clip), "video", size=32, rate=5, frames=3)) == [0, 2, 4]
     assert shown(read_item(item(clip), "video", size=32, rate=5, frames=99)) == list(range(0, 20, 2))
 
 
-def test_an_excerpt_shows_nothing_else(clip: Path) -> None:
+def test_an_excerpt_shows_only_its_part(clip: Path) -> None:
     excerpt = item(clip, start=0.95, end=1.45)
     assert shown(read_item(excerpt, "video", size=32, frames=5)) == [10, 11, 12, 13, 14]
-    # Not the frame that begins before the start, though it is on screen then, nor one from the end on.
+    # Neither the frame on screen at the start, which began before it, nor frames at or after the end.
     assert shown(read_item(excerpt, "video", size=32, frames=10)) == [10, 10, 10, 11, 11, 12, 12, 13, 13, 14]
     assert shown(read_item(excerpt, "video", size=32)) == [10, 11, 12, 13, 14]
     assert shown(read_item(excerpt, "video", size=32, rate=10)) == [10, 11, 12, 13]
@@ -64,22 +64,22 @@ def test_an_excerpt_shows_nothing_else(clip: Path) -> None:
     assert shown(read_item(item(clip, end=0.45), "video", size=32, frames=2)) == [1, 3]
 
 
-def test_reading_twice_gives_the_same(clip: Path) -> None:
+def test_reading_is_deterministic(clip: Path) -> None:
     once = read_item(item(clip), "video", size=40, frames=5, threads=1)
     assert np.array_equal(once, read_item(item(clip), "video", size=40, frames=5, threads=2))
 
 
-def test_reading_an_excerpt_beyond_the_end_is_refused(clip: Path) -> None:
+def test_an_excerpt_beyond_the_end_is_rejected(clip: Path) -> None:
     with pytest.raises(MediaError, match=r"clip.mp4: start 5.\d s is beyond the end \(2.0 s\)"):
         read_item(item(clip, start=5.0, end=6.0), "video", size=32, frames=3)
 
 
-def test_an_image_counts_as_video_of_one_frame(tmp_path: Path) -> None:
+def test_an_image_can_be_read_as_a_video_of_one_frame(tmp_path: Path) -> None:
     path = picture(tmp_path / "still.png", (90, 90, 90), (20, 20))
     assert np.allclose(read_item(item(path), "video", size=8, frames=3), 90, atol=1)
 
 
-def test_a_gif_of_one_picture_counts_as_video(tmp_path: Path) -> None:
+def test_a_gif_of_one_frame_can_be_read_as_a_video(tmp_path: Path) -> None:
     path = tmp_path / "still.gif"
     Image.new("RGB", (20, 20), (0, 200, 0)).save(path)
     assert read_item(item(path), "video", size=8, frames=3).shape == (3, 8, 8, 3)
@@ -87,7 +87,7 @@ def test_a_gif_of_one_picture_counts_as_video(tmp_path: Path) -> None:
 
 @pytest.fixture
 def wide(tmp_path: Path) -> Path:
-    """Red, green and blue stripes beside each other, 60 x 20."""
+    """Red, green and blue stripes side by side, 60 x 20."""
     image = np.zeros((20, 60, 3), np.uint8)
     for stripe in range(3):
         image[:, 20 * stripe : 20 * (stripe + 1), stripe] = 255
@@ -95,7 +95,7 @@ def wide(tmp_path: Path) -> Path:
     return tmp_path / "wide.png"
 
 
-def test_letterbox_shows_all_between_bars(wide: Path) -> None:
+def test_letterbox_shows_the_whole_image_between_bars(wide: Path) -> None:
     image = read_item(item(wide), "image", size=30)
     assert image.shape == (30, 30, 3)
     assert image[:10].max() == 0
@@ -117,14 +117,14 @@ def test_stretch_fills_the_square(wide: Path) -> None:
 
 
 def test_videos_fit_like_images(clip: Path) -> None:
-    # 64 x 48 in a square of 32: 24 rows of picture.
+    # 64 x 48 in a square of 32 has 24 rows of content.
     letterbox = read_item(item(clip), "video", size=32, frames=1)[0]
     assert letterbox[:4].max() == 0
     assert letterbox[5:27].min() > 90
     assert read_item(item(clip), "video", size=32, frames=1, fit="crop")[0].min() > 90
 
 
-def test_transparency_is_white_and_orientation_upright(tmp_path: Path) -> None:
+def test_transparency_becomes_white_and_orientation_is_applied(tmp_path: Path) -> None:
     Image.new("RGBA", (8, 8), (0, 0, 0, 0)).save(tmp_path / "clear.png")
     assert read_item(item(tmp_path / "clear.png"), "image", size=8).min() == 255
     turned = Image.fromarray(np.repeat(np.uint8([[0], [255]]), 8, axis=0).repeat(16, axis=1)).convert("RGB")
@@ -143,7 +143,7 @@ def test_gray_and_one_bit_images_become_rgb(tmp_path: Path) -> None:
     assert (read_item(item(tmp_path / "grey.png"), "image", size=9) == 77).all()
 
 
-def test_members_of_archives(tmp_path: Path) -> None:
+def test_members_of_archives_can_be_read(tmp_path: Path) -> None:
     picture(tmp_path / "red.png", (255, 0, 0), (8, 8))
     archive = tmp_path / "all.zip"
     with zipfile.ZipFile(archive, "w") as file:
@@ -156,7 +156,7 @@ def test_members_of_archives(tmp_path: Path) -> None:
 
 
 @pytest.mark.hostile
-def test_a_member_that_would_fill_the_memory_is_not_unpacked(tmp_path: Path) -> None:
+def test_oversized_members_are_not_unpacked(tmp_path: Path) -> None:
     archive = tmp_path / "bomb.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file, file.open("a.txt", "w") as member:
         for _ in range(257):
@@ -166,8 +166,8 @@ def test_a_member_that_would_fill_the_memory_is_not_unpacked(tmp_path: Path) -> 
         read_content(item(archive, member="a.txt"))
 
 
-def test_another_package_brings_a_kind_of_items(tmp_path: Path) -> None:
-    """Shown as video, in as many frames or at the rate that is asked for."""
+def test_a_registered_kind_of_items_can_be_read(tmp_path: Path) -> None:
+    """Reads items of a registered kind, with the requested number of frames or rate."""
 
     def read_levels(one: LabelledItem, size: int, frames: int | None, rate: float | None) -> NDArray[np.uint8]:
         levels = np.frombuffer(read_content(one), np.uint8)[:frames]
@@ -180,7 +180,7 @@ def test_another_package_brings_a_kind_of_items(tmp_path: Path) -> None:
         register_kind("levels", read_levels)
 
 
-def test_an_archive_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+def test_a_replaced_archive_is_read_again(tmp_path: Path) -> None:
     archive = tmp_path / "all.zip"
     for number, color in enumerate(((255, 0, 0), (0, 0, 255))):
         picture(tmp_path / "one.png", color, (8, 8))
@@ -190,7 +190,7 @@ def test_an_archive_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
         assert (read_item(item(archive, member="one.png"), "image", size=8) == color).all()
 
 
-def test_broken_files_say_what_is_wrong(tmp_path: Path) -> None:
+def test_errors_for_broken_files_name_the_cause(tmp_path: Path) -> None:
     (tmp_path / "text.png").write_text("not a picture")
     whole = picture(tmp_path / "whole.png", size=(64, 64)).read_bytes()
     (tmp_path / "cut.png").write_bytes(whole[:60])
@@ -209,7 +209,7 @@ def test_broken_files_say_what_is_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes in folders")
-def test_a_pipe_in_a_folder_of_pictures_is_not_waited_for(tmp_path: Path) -> None:
+def test_reading_does_not_block_on_a_named_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")
     with pytest.raises(MediaError, match=r"pipe.png: cannot be read"):
         read_item(item(tmp_path / "pipe.png"), "image", size=8)
@@ -227,6 +227,6 @@ def test_a_pipe_in_a_folder_of_pictures_is_not_waited_for(tmp_path: Path) -> Non
         ("sound", {}, "kind must be one of 'image', 'video', got 'sound'"),
     ],
 )
-def test_bad_arguments_are_refused(kind: str, arguments: dict[str, object], message: str) -> None:
+def test_invalid_arguments_are_rejected(kind: str, arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         read_item(item(Path("x")), kind, **({"size": 8} | arguments))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The film of the demonstration has the cuts that it says."""
+"""The sample film has cuts at the returned times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vidkin.datasets import SAMPLE_SHOTS, write_sample_film
 from vidkin.media import read_frames
 
 
-def test_frames_change_where_it_says(tmp_path: Path) -> None:
+def test_frames_change_at_the_returned_times(tmp_path: Path) -> None:
     path = tmp_path / "film.mp4"
     starts = write_sample_film(path, rate=10, width=96, height=64)
     # 3.0, then 2.4, 2.8 and 3.2 later, and half the dissolve of .8 s earlier.

@@ -1,4 +1,4 @@
-"""The sample collection of the demonstration: real files, known answers, built once."""
+"""The sample collection of the demonstration."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def contents(folder: Path) -> dict[str, tuple[int, int]]:
     }
 
 
-def test_it_holds_videos_copies_and_a_query(samples: SampleCollection) -> None:
+def test_the_collection_has_videos_copies_and_a_query(samples: SampleCollection) -> None:
     assert [path.name for path in samples.videos] == ["astronaut.mp4", "coffee.mp4"]
     assert [(copy.name, source.name) for copy, source in samples.copies] == [
         ("coffee-mirror.mp4", "coffee.mp4"),
@@ -48,7 +48,7 @@ def test_it_holds_videos_copies_and_a_query(samples: SampleCollection) -> None:
         assert info.duration == pytest.approx(10.0, abs=0.01)
 
 
-def test_copies_show_their_videos_edited(samples: SampleCollection) -> None:
+def test_copies_are_edited_versions_of_their_videos(samples: SampleCollection) -> None:
     (mirror, mirrored), (faster, _) = samples.copies
     assert probe(faster).duration == pytest.approx(10.0 / 1.25, abs=0.2)
     source = read_frames(mirrored, rate=1).images.astype(int)
@@ -57,7 +57,7 @@ def test_copies_show_their_videos_edited(samples: SampleCollection) -> None:
     assert np.abs(source - copy).mean() > 20
 
 
-def test_the_query_shows_its_source_where_it_says(samples: SampleCollection) -> None:
+def test_the_query_shows_its_source_at_the_given_times(samples: SampleCollection) -> None:
     query = samples.query
     assert query.source.name == "astronaut.mp4"
     for share in (0.1, 0.5, 0.9):
@@ -70,7 +70,7 @@ def test_the_query_shows_its_source_where_it_says(samples: SampleCollection) -> 
         assert np.abs(beside - one).mean() > 25
 
 
-def test_a_second_call_writes_only_what_is_missing(samples: SampleCollection) -> None:
+def test_a_second_call_writes_only_missing_files(samples: SampleCollection) -> None:
     before = contents(samples.folder)
     seen: list[tuple[int, int, str]] = []
     again = build_samples(
@@ -87,7 +87,7 @@ def test_a_second_call_writes_only_what_is_missing(samples: SampleCollection) ->
     assert build_samples(samples.folder, **SMALL).built == 1  # type: ignore[arg-type]
 
 
-def test_a_part_of_a_video_is_copied(samples: SampleCollection, tmp_path: Path) -> None:
+def test_a_part_of_a_video_can_be_copied(samples: SampleCollection, tmp_path: Path) -> None:
     write_copy(samples.videos[0], tmp_path / "part.mp4", "grey", start=2.0, end=5.0)
     assert probe(tmp_path / "part.mp4").duration == pytest.approx(3.0, abs=0.01)
     shown = read_frames(tmp_path / "part.mp4", rate=1).images[0].astype(int)

@@ -1,4 +1,4 @@
-"""Splits: whole groups, shares, written and read."""
+"""Splits: whole groups, shares, writing and reading."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path("root")
 
 
 def collection(groups: dict[str, list[int]]) -> LabelledSet:
-    """label -> sizes of its groups."""
+    """A set with groups of these sizes by label."""
     items = [
         LabelledItem(
             path=ROOT / label / f"{group}-{number}.mp4",
@@ -34,7 +34,7 @@ def collection(groups: dict[str, list[int]]) -> LabelledSet:
 
 
 def drawers(count: int, labels: int) -> LabelledSet:
-    """Everyone drew everything once: groups reach across subcategories."""
+    """A set whose groups span subcategories, such as drawings by person."""
     items = [
         LabelledItem(path=ROOT / f"{label}-{who}", category="c", subcategory=f"s{label}", group=f"drawer {who}")
         for label in range(labels)
@@ -43,7 +43,7 @@ def drawers(count: int, labels: int) -> LabelledSet:
     return LabelledSet("drawn", "image", tuple(items), ROOT)
 
 
-def test_each_subcategory_is_divided_by_itself() -> None:
+def test_each_subcategory_is_split_separately() -> None:
     labelled = make_split(collection({"a/x": [1] * 10, "a/y": [1] * 20, "b/z": [1] * 10}), test=0.3, validation=0.2)
     counts = Counter((item.label, item.split) for item in labelled.items)
     assert counts["a/x", "test"] == 3
@@ -53,7 +53,7 @@ def test_each_subcategory_is_divided_by_itself() -> None:
     assert counts["b/z", "train"] == 5
 
 
-def test_groups_stay_whole_and_the_order_stays() -> None:
+def test_groups_stay_whole_and_items_keep_their_order() -> None:
     before = collection({"a/x": [5, 1, 1, 2, 1], "b/y": [3, 3, 3, 3]})
     after = make_split(before, test=0.3, validation=0.0, seed=3)
     assert [item.path for item in after.items] == [item.path for item in before.items]
@@ -64,14 +64,14 @@ def test_groups_stay_whole_and_the_order_stays() -> None:
     assert after.split_counts()["test"] >= 2
 
 
-def test_groups_across_subcategories_are_divided_once_for_all() -> None:
+def test_groups_that_span_subcategories_are_split_once() -> None:
     labelled = make_split(drawers(10, 4), test=0.3, validation=0.2, seed=1)
     assert labelled.split_counts() == {"train": 20, "validation": 8, "test": 12}
     assert len({item.group for item in labelled.items if item.split == "test"}) == 3
 
 
-def test_the_smallest_subcategories_train_first() -> None:
-    """One group trains; two are train and test; validation leaves two to train."""
+def test_small_subcategories_are_assigned_to_train_first() -> None:
+    """One group is in train; two are train and test; validation leaves two groups to train."""
     labelled = make_split(
         collection({"a/one": [4], "a/two": [2, 2], "a/three": [1] * 3, "a/four": [1] * 4}),
         test=0.25,
@@ -87,7 +87,7 @@ def test_the_smallest_subcategories_train_first() -> None:
     assert splits["four"] == ["test", "train", "train", "validation"]
 
 
-def test_whole_subcategories_are_held_out_of_each_category() -> None:
+def test_whole_subcategories_of_each_category_are_held_out() -> None:
     labelled = make_split(
         collection({f"{c}/{s}": [2, 2] for c in "ab" for s in range(10)}),
         by="subcategory",
@@ -100,13 +100,13 @@ def test_whole_subcategories_are_held_out_of_each_category() -> None:
     check_split(labelled)
 
 
-def test_by_item_takes_groups_apart_and_says_so() -> None:
+def test_a_split_by_item_replaces_the_groups() -> None:
     labelled = make_split(collection({"a/x": [10]}), by="item", test=0.5, validation=0.0)
     assert labelled.split_counts() == {"train": 5, "test": 5}
     assert labelled.items[0].group == "a/x/0-0.mp4"
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_determines_the_split() -> None:
     labelled = collection({"a/x": [1] * 30})
     assert make_split(labelled, seed=1).items == make_split(labelled, seed=1).items
     assert make_split(labelled, seed=1).items != make_split(labelled, seed=2).items
@@ -116,7 +116,7 @@ def test_the_seed_decides() -> None:
     sizes=st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=8), min_size=2, max_size=5),
     seed=st.integers(0, 9),
 )
-def test_no_split_leaks_and_every_subcategory_trains(sizes: list[list[int]], seed: int) -> None:
+def test_splits_do_not_leak_and_train_has_every_subcategory(sizes: list[list[int]], seed: int) -> None:
     labelled = collection({f"c/{number}": groups for number, groups in enumerate(sizes)} | {"d/x": [1] * 4})
     divided = make_split(labelled, test=0.3, validation=0.1, seed=seed)
     check_split(divided)
@@ -138,12 +138,12 @@ def test_no_split_leaks_and_every_subcategory_trains(sizes: list[list[int]], see
         ({"by": "color"}, "by must be one of 'group', 'item', 'subcategory', got 'color'"),
     ],
 )
-def test_bad_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
+def test_invalid_arguments_are_rejected(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         make_split(collection({"a/x": [1] * 9}), **arguments)  # type: ignore[arg-type]
 
 
-def test_too_few_groups_are_refused() -> None:
+def test_too_few_groups_are_rejected() -> None:
     with pytest.raises(
         InvalidArgumentError,
         match=r"made has 2 groups, too few for a test and a validation split; set test and validation to 0",
@@ -151,7 +151,7 @@ def test_too_few_groups_are_refused() -> None:
         make_split(collection({"a/x": [5], "a/y": [5]}))
 
 
-def test_a_leak_is_named() -> None:
+def test_error_names_a_leak() -> None:
     labelled = collection({"a/x": [2, 1, 2]})
     sides = ("train", "test", "train", "validation", "test")
     leaking = labelled.with_items(replace(item, split=side) for item, side in zip(labelled.items, sides, strict=True))
@@ -162,7 +162,7 @@ def test_a_leak_is_named() -> None:
         check_split(leaking)
 
 
-def test_written_and_read_back(tmp_path: Path) -> None:
+def test_a_split_is_restored_from_its_file(tmp_path: Path) -> None:
     labelled = collection({"a/x": [2, 1, 3], "b/ü": [1] * 6})
     divided = make_split(labelled, seed=4)
     write_split(divided, tmp_path / "new" / "split.json")
@@ -171,11 +171,11 @@ def test_written_and_read_back(tmp_path: Path) -> None:
     content = json.loads((tmp_path / "new" / "split.json").read_text(encoding="utf-8"))
     assert content["counts"] == divided.split_counts()
     assert content["items"]["b/ü/0-0.mp4"][1] == "b/ü/0"
-    # One line for each item: a person can compare two splits.
+    # One line per item makes splits easy to compare.
     assert (tmp_path / "new" / "split.json").read_text(encoding="utf-8").count("\n") == len(labelled) + 3
 
 
-def test_a_split_holds_after_the_collection_moved(tmp_path: Path) -> None:
+def test_a_split_remains_valid_if_the_collection_moves(tmp_path: Path) -> None:
     labelled = collection({"a/x": [1] * 6})
     divided = make_split(labelled)
     write_split(divided, tmp_path / "split.json")
@@ -187,11 +187,9 @@ def test_a_split_holds_after_the_collection_moved(tmp_path: Path) -> None:
     assert [i.split for i in read_split(moved, tmp_path / "split.json").items] == [i.split for i in divided.items]
 
 
-def test_what_must_not_be_written_is_not(tmp_path: Path) -> None:
+def test_incomplete_and_leaking_splits_are_not_written(tmp_path: Path) -> None:
     labelled = collection({"a/x": [2, 2]})
-    with pytest.raises(
-        InvalidArgumentError, match=r"4 items of made have no split; use make_split first"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"4 items of made have no split; use make_split first"):
         write_split(labelled, tmp_path / "split.json")
     torn = labelled.with_items(
         replace(item, split=side)
@@ -205,7 +203,7 @@ def test_what_must_not_be_written_is_not(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_split_of_other_items_is_refused(tmp_path: Path) -> None:
+def test_a_split_of_other_items_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "split.json"
     write_split(make_split(collection({"a/x": [1] * 6})), path)
     with pytest.raises(
@@ -236,14 +234,14 @@ def test_a_split_of_other_items_is_refused(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_invalid_split_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_split_files_are_rejected(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "split.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DatasetError, match=message):
         read_split(collection({"a/x": [1]}), path)
 
 
-def test_a_split_edited_into_a_leak_is_refused(tmp_path: Path) -> None:
+def test_a_split_file_with_a_leak_is_rejected(tmp_path: Path) -> None:
     labelled = collection({"a/x": [2, 2]})
     path = tmp_path / "split.json"
     write_split(make_split(labelled, test=0.5, validation=0.0), path)
@@ -254,6 +252,6 @@ def test_a_split_edited_into_a_leak_is_refused(tmp_path: Path) -> None:
         read_split(labelled, path)
 
 
-def test_reading_a_missing_split_says_how_to_write_it(tmp_path: Path) -> None:
+def test_error_for_a_missing_split_says_how_to_write_it(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"nowhere\.json: does not exist; choose a file written by write_split"):
         read_split(collection({"a/x": [1]}), tmp_path / "nowhere.json")

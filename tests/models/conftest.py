@@ -1,4 +1,4 @@
-"""Small models and weights that tests share."""
+"""Small models and weights shared by the tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin.models import Encoder, EncoderConfig, build_model
 
 @pytest.fixture(scope="session")
 def tiny_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights of a tiny network with batch norms whose statistics are not those of a fresh one."""
+    """Weights of a tiny network with batch norms whose statistics differ from their initial values."""
     path = tmp_path_factory.mktemp("weights") / "test_resnet.safetensors"
     with torch.random.fork_rng():
         torch.manual_seed(3)

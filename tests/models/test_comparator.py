@@ -1,4 +1,4 @@
-"""The comparator: values by hand, ragged batches, weightings, memory of a step."""
+"""The comparator: scores by hand, batches of different lengths, weightings, and recomputation."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def score(comparator: Comparator, query: torch.Tensor, target: torch.Tensor) -> 
     return arrays.video_score(arrays.learned_map(frame_map))
 
 
-def test_a_score_by_hand() -> None:
+def test_the_score_of_a_pair_by_hand() -> None:
     comparator = build_comparator(PLAIN, weights="random")
     query, target = descriptors(0, 90), descriptors(60, 180, 90)
     # Best of 0 degrees: cos 60 = .5; of 90 degrees: 1.
     assert score(comparator, query, target) == pytest.approx(0.75)
-    # The other way: 60 -> max(.5, cos 30), 180 -> max(-1, 0), 90 -> 1.
+    # In the other direction: 60 -> max(.5, cos 30), 180 -> max(-1, 0), 90 -> 1.
     assert score(comparator, target, query) == pytest.approx((math.sqrt(3) / 2 + 0 + 1) / 3)
 
 
-def test_shares_by_hand() -> None:
+def test_scores_with_shares_by_hand() -> None:
     both = ComparatorConfig(network="none", dimension=2, temporal_share=0.67)
     query, target = descriptors(0), descriptors(0, 60, 90)
     # k = round(.67 * 3) = 2 of 1, .5 and 0.
@@ -51,7 +51,7 @@ def test_shares_by_hand() -> None:
     assert score(build_comparator(regions, weights="random"), query, stacked) == pytest.approx(0.75)
 
 
-def test_a_long_target_does_not_dilute_a_clip_with_a_span() -> None:
+def test_a_span_keeps_long_targets_from_diluting_a_clip() -> None:
     query = descriptors(0)
     target = torch.cat([query, descriptors(90).repeat(99, 1, 1)])
     share = ComparatorConfig(network="none", dimension=2, temporal_share=0.03)
@@ -63,7 +63,7 @@ def test_a_long_target_does_not_dilute_a_clip_with_a_span() -> None:
 
 @pytest.mark.parametrize("network", ["cnn", "none"])
 @pytest.mark.parametrize("symmetric", [False, True])
-def test_a_ragged_batch_equals_each_pair_alone(network: str, symmetric: bool) -> None:
+def test_a_padded_batch_has_the_same_scores_as_each_pair_alone(network: str, symmetric: bool) -> None:
     config = ComparatorConfig.from_mapping({
         "network": network, "symmetric": symmetric, "dimension": 8, "weighting": "attention",
         "spatial_share": 0.5, "temporal_share": 0.4,
@@ -82,7 +82,9 @@ def test_a_ragged_batch_equals_each_pair_alone(network: str, symmetric: bool) ->
 
 
 @pytest.mark.parametrize("kept", [0, 1 << 18])
-def test_gradients_are_those_of_each_pair_alone_recomputed_or_not(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradients_equal_those_of_each_pair_with_and_without_recomputation(
+    kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("vidkin.models.comparator._MAX_KEPT_CELLS", kept)
     comparator = build_comparator(ComparatorConfig(dimension=8), weights="random")
     videos = random_videos(3, 8, 2, 8)
@@ -118,21 +120,21 @@ def test_weightings_by_hand() -> None:
         torch.testing.assert_close(signs(values), torch.tensor([[0.5**0.5, -(0.5**0.5)], [0.5**0.5, 0.0]]))
 
 
-def test_the_attention_of_the_paper_has_its_size() -> None:
+def test_attention_has_the_published_number_of_parameters() -> None:
     comparator = build_comparator(ComparatorConfig(dimension=512, weighting="attention"), weights="random")
     sizes = {name: value.numel() for name, value in comparator.named_parameters()}
     assert sum(size for name, size in sizes.items() if name.startswith("attention.")) == 263_168
     assert sum(sizes.values()) == 355_969
 
 
-def test_descriptors_of_another_length_are_refused() -> None:
+def test_descriptors_of_another_length_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="must have the 128 dimensions of the comparator, got 2"):
         passing().weigh(descriptors(0))
     with pytest.raises(InvalidArgumentError, match="must have the 128 dimensions of the comparator, got 2"):
         passing().on_arrays().weigh(descriptors(0).numpy())
 
 
-def test_random_weights_have_to_be_asked_for_by_name() -> None:
+def test_random_weights_must_be_requested_explicitly() -> None:
     with pytest.raises(TypeError, match="weights"):
         build_comparator(PLAIN)  # type: ignore[call-arg]
 
@@ -147,6 +149,6 @@ def test_random_weights_have_to_be_asked_for_by_name() -> None:
         ({"unrelated": (0.5, 0.25)}, "unrelated must be two numbers, the smaller first"),
     ],
 )
-def test_settings_are_checked(settings: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         ComparatorConfig(**settings)  # type: ignore[arg-type]

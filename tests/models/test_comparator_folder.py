@@ -1,4 +1,4 @@
-"""Folders of comparators."""
+"""Saving and loading folders of comparators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vidkin.models import (
 )
 
 
-def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:
+def test_a_saved_comparator_is_loaded_unchanged(tmp_path: Path) -> None:
     config = ComparatorConfig(
         dimension=16, weighting="attention", spatial_share=0.35, temporal_span=28, unrelated=(-0.5, 0.25)
     )
@@ -37,14 +37,14 @@ def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:
     loaded = load_comparator(folder)
     assert not loaded.training
     assert comparator_digest(loaded) == comparator_digest(comparator)
-    # Saved again onto itself with its own file, and then without.
+    # Save again with the file in the folder itself, and then without it.
     save_comparator(loaded, folder, weights=info.weights)
     assert read_comparator_info(folder).weights is not None
     save_comparator(loaded, folder)
     assert read_comparator_info(folder).weights is None
 
 
-def test_other_models_and_damaged_comparators_are_refused(tmp_path: Path) -> None:
+def test_other_models_and_damaged_comparators_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(UnknownExtractorError, match="holds no model"):
         load_comparator(tmp_path)
     folder = save_comparator(passing(), tmp_path / "model")
@@ -62,7 +62,7 @@ def test_other_models_and_damaged_comparators_are_refused(tmp_path: Path) -> Non
         load_comparator(folder)
 
 
-def test_without_its_weights_nothing_is_made_up(tmp_path: Path) -> None:
+def test_a_folder_without_weights_is_rejected(tmp_path: Path) -> None:
     folder = save_comparator(passing(), tmp_path / "model")
     (folder / "model.safetensors").unlink()
     with pytest.raises(InvalidArgumentError, match="cannot be read as weights"):

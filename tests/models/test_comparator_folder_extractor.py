@@ -26,7 +26,7 @@ def opened(name: str | Path) -> ComparatorExtractor:
     return extractor
 
 
-def test_it_describes_frames_as_its_extractor_does(folder: Path) -> None:
+def test_features_equal_those_of_its_extractor(folder: Path) -> None:
     frames = Frames(np.stack([photograph("coffee")] * 2), np.arange(2, dtype=np.float64))
     extractor, plain = opened(folder), open_extractor("vidkin")
     features = extractor.extract(frames)
@@ -37,7 +37,7 @@ def test_it_describes_frames_as_its_extractor_does(folder: Path) -> None:
     assert (extractor.scorer, extractor.views, extractor.short_side) == ("learned", "none", plain.short_side)
 
 
-def test_shares_are_settings_of_the_name(folder: Path) -> None:
+def test_shares_can_be_set_in_the_name(folder: Path) -> None:
     plain, shared = (
         opened(folder),
         opened(f"model:{folder}?spatial_share=.35&temporal_share=.1&temporal_span=7"),
@@ -53,14 +53,14 @@ def test_shares_are_settings_of_the_name(folder: Path) -> None:
         open_extractor(str(folder), weights="file.safetensors")
 
 
-def test_what_strangers_score_is_measured_where_it_is_not_stored(folder: Path) -> None:
+def test_scores_of_unrelated_videos_are_measured_if_not_stored(folder: Path) -> None:
     assert opened(folder).open_scorer().unrelated == (0.0, 0.5)
     measured = measure_unrelated(passing().on_arrays(), open_extractor("vidkin"))
-    # The best of 4 x 4 cosines of photographs: twice that, less one.
+    # The best of 4 x 4 cosines of photographs, times two minus one.
     assert -0.6 < measured[0] < measured[1] < 0.7
 
 
-def test_another_model_cannot_be_the_extractor(folder: Path, tmp_path: Path) -> None:
+def test_a_trained_model_as_extractor_is_rejected(folder: Path, tmp_path: Path) -> None:
     other = save_comparator(passing(ComparatorConfig(extractor=str(folder))), tmp_path / "other")
     with pytest.raises(InvalidArgumentError, match="must not be the folder of a trained model"):
         opened(other)

@@ -1,4 +1,4 @@
-"""Checkpoints with the names and shapes of the published ones."""
+"""Importing checkpoints with the names and shapes of the published checkpoints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NETWORK = {"conv1": (32, 1, 3, 3), "conv2": (64, 32, 3, 3), "conv3": (128, 64, 3
 
 
 def made(prefix: str, **others: tuple[int, ...]) -> State:
-    """A checkpoint with the map network under this prefix and other weights, all drawn."""
+    """A checkpoint with random weights: the map network under this prefix, and other weights."""
     generator = torch.Generator().manual_seed(len(prefix))
     sizes: dict[str, tuple[int, ...]] = {name.replace("__", "."): size for name, size in others.items()}
     for layer, size in NETWORK.items():
@@ -61,7 +61,7 @@ def stored(tmp_path: Path, content: Any) -> Path:
 
 
 def published_score(state: State, prefix: str, query: torch.Tensor, target: torch.Tensor, layout: str) -> float:
-    """The score as the published code computes it."""
+    """The score by the formula of the published code."""
     weighed = []
     for values in (query, target):
         context = state["attention.context_vector.weight"]
@@ -92,7 +92,7 @@ def published_score(state: State, prefix: str, query: torch.Tensor, target: torc
 
 @pytest.mark.parametrize("lengths", [(8, 24), (31, 7), (5, 30)])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_scores_are_those_of_the_published_code(
+def test_scores_equal_the_published_code(
     layout: str, lengths: tuple[int, int], tmp_path: Path, whitening: Path
 ) -> None:
     state = LAYOUTS[layout]
@@ -121,7 +121,7 @@ def score(comparator: Comparator, query: torch.Tensor, target: torch.Tensor) -> 
     return arrays.video_score(arrays.learned_map(frame_map))
 
 
-def test_the_binary_student_of_dns(tmp_path: Path, whitening: Path) -> None:
+def test_the_binary_student_of_dns_is_imported(tmp_path: Path, whitening: Path) -> None:
     state = made("visil_head.", binarization__W=(512, 512))
     path = stored(tmp_path, {"model": state})
     config = import_comparator(path, tmp_path / "model", layout="dns", whitening=whitening)
@@ -132,7 +132,7 @@ def test_the_binary_student_of_dns(tmp_path: Path, whitening: Path) -> None:
     torch.testing.assert_close(found @ found.mT, signs @ signs.mT / 512)
 
 
-def test_a_checkpoint_of_a_training_with_its_arguments(tmp_path: Path, whitening: Path) -> None:
+def test_settings_come_from_the_stored_training_arguments(tmp_path: Path, whitening: Path) -> None:
     state = {f"module.{name}": value for name, value in LAYOUTS["hap-vr"].items()}
     arguments = argparse.Namespace(f_topk_rate=0.35, v_topk_rate=0.2, symmetric=True, dataset_path="videos")
     path = stored(tmp_path, {"args": arguments, "model": state, "optimizer": {"state": {}}, "global_step": 7})
@@ -140,7 +140,7 @@ def test_a_checkpoint_of_a_training_with_its_arguments(tmp_path: Path, whitening
     assert (config.spatial_share, config.temporal_share, config.symmetric) == (0.35, 0.2, True)
 
 
-def test_a_whole_visil_model_is_taken_without_its_frame_network(tmp_path: Path, whitening: Path) -> None:
+def test_the_frame_network_of_a_visil_model_is_ignored(tmp_path: Path, whitening: Path) -> None:
     state = {f"visil_head.{name}": value for name, value in LAYOUTS["visil"].items()}
     path = stored(tmp_path, {**state, "cnn.cnn.conv1.weight": torch.zeros(64, 3, 7, 7)})
     config = import_comparator(path, tmp_path / "model", layout="visil", whitening=whitening)
@@ -160,7 +160,7 @@ def test_a_published_whitening_is_converted(tmp_path: Path) -> None:
     np.testing.assert_allclose(whitened, [[0.6, 0.8]], atol=1e-5)
 
 
-def test_with_an_extractor_at_hand_strangers_are_measured(tmp_path: Path) -> None:
+def test_scores_of_unrelated_videos_are_measured_with_an_extractor(tmp_path: Path) -> None:
     state = made("visil_head.", attention__transform__weight=(128, 128), attention__transform__bias=(128,),
                  attention__context_vector__weight=(1, 128))  # fmt: skip
     config = import_comparator(
@@ -182,7 +182,7 @@ def test_with_an_extractor_at_hand_strangers_are_measured(tmp_path: Path) -> Non
         ({**LAYOUTS["s2vs"], "visil_head.fconv.bias": torch.tensor([float("nan")])}, "s2vs", "not finite"),
     ],
 )  # fmt: skip
-def test_checkpoints_that_do_not_fit_are_refused_and_write_nothing(
+def test_checkpoints_of_another_layout_are_rejected_without_writing(
     content: Any, layout: str, message: str, tmp_path: Path, whitening: Path
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
@@ -190,7 +190,7 @@ def test_checkpoints_that_do_not_fit_are_refused_and_write_nothing(
     assert not (tmp_path / "model").exists()
 
 
-def test_files_that_hold_no_checkpoint_are_refused(tmp_path: Path, whitening: Path) -> None:
+def test_files_without_a_checkpoint_are_rejected(tmp_path: Path, whitening: Path) -> None:
     garbage = tmp_path / "garbage.pth"
     garbage.write_bytes(b"not a file of torch")
     with pytest.raises(InvalidArgumentError, match=r"garbage\.pth"):
@@ -202,16 +202,16 @@ def test_files_that_hold_no_checkpoint_are_refused(tmp_path: Path, whitening: Pa
         import_comparator(path, tmp_path / "model", layout="s2vs", whitening=path)
 
 
-def test_a_configuration_survives_its_file() -> None:
+def test_a_configuration_is_restored_from_its_file() -> None:
     config = ComparatorConfig(spatial_share=0.1, unrelated=(0.0, 0.5))
     assert ComparatorConfig.from_mapping(config.to_mapping()) == config
 
 
-# Files that would take far more memory than they are large.
+# Files that would take far more memory than their size.
 
 
 def repacked(source: Path, path: Path, compression: int, extra: bytes = b"") -> Path:
-    """The same parts in another zip file, with one more."""
+    """A copy of a zip file with an additional part."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(path, "w", compression) as new:
         for part in old.infolist():
             new.writestr(part.filename, old.read(part))
@@ -221,7 +221,7 @@ def repacked(source: Path, path: Path, compression: int, extra: bytes = b"") -> 
 
 
 def bombs(tmp_path: Path) -> dict[str, tuple[Path, str]]:
-    """Files, and why each is refused."""
+    """Files with the reason why each is rejected."""
     plain = stored(tmp_path, {"a": torch.zeros(30_000_000)})
     compressed = repacked(plain, tmp_path / "compressed.pt", zipfile.ZIP_DEFLATED)
     tiny = tmp_path / "tiny.pt"
@@ -257,7 +257,7 @@ def bombs(tmp_path: Path) -> dict[str, tuple[Path, str]]:
 
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of one process alone is read from /proc")
-def test_a_checkpoint_is_refused_before_it_takes_four_times_its_size_and_100_mb(tmp_path: Path) -> None:
+def test_a_checkpoint_that_would_expand_in_memory_is_rejected(tmp_path: Path) -> None:
     work = "importing._read_torch(sys.argv[1])"
     for name, (path, message) in bombs(tmp_path).items():
         with pytest.raises(InvalidArgumentError, match=message):
@@ -269,14 +269,14 @@ def test_a_checkpoint_is_refused_before_it_takes_four_times_its_size_and_100_mb(
     assert not (tmp_path / "model").exists()
 
 
-def test_files_of_older_pytorch_are_still_read(tmp_path: Path, whitening: Path) -> None:
+def test_files_of_older_pytorch_can_be_read(tmp_path: Path, whitening: Path) -> None:
     path = tmp_path / "old.pth"
     torch.save({"model": LAYOUTS["s2vs"]}, path, _use_new_zipfile_serialization=False)
     config = import_comparator(path, tmp_path / "model", layout="s2vs", whitening=whitening)
     assert config.weighting == "attention"
 
 
-def test_parts_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
+def test_parts_that_share_their_bytes_are_rejected(tmp_path: Path) -> None:
     plain = stored(tmp_path, {"a": torch.zeros(1000)})
     content = bytearray(plain.read_bytes())
     at = content.index(b"PK\x01\x02")
@@ -287,7 +287,7 @@ def test_parts_that_share_their_bytes_are_refused(tmp_path: Path) -> None:
         import_comparator(plain, tmp_path / "model", layout="s2vs", extractor="classical")
 
 
-def test_a_whitening_that_expands_is_refused(tmp_path: Path) -> None:
+def test_a_whitening_that_would_expand_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "pca.npz"
     np.savez_compressed(path, mean=np.zeros(100_000), d=np.zeros(2), V=np.zeros((2, 2)))
     model = stored(tmp_path, LAYOUTS["s2vs"])

@@ -1,4 +1,4 @@
-"""The network over the frame map: lengths, masks and blocks."""
+"""The map network: lengths, masks and blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def frame_map(rows: int, columns: int, seed: int = 0) -> torch.Tensor:
     return torch.rand(rows, columns, generator=torch.Generator().manual_seed(seed)) * 2 - 1
 
 
-def test_it_has_the_layers_of_the_paper() -> None:
+def test_it_has_the_published_layers() -> None:
     sizes = {name: tuple(value.shape) for name, value in network().state_dict().items()}
     assert sizes["conv1.weight"] == (32, 1, 3, 3)
     assert sizes["conv2.weight"] == (64, 32, 3, 3)
@@ -34,7 +34,7 @@ def test_it_has_the_layers_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 8, 9])
-def test_any_length_is_taken_and_no_frame_is_lost(length: int) -> None:
+def test_any_length_is_accepted_without_losing_frames(length: int) -> None:
     similarities = np.zeros((length, 3), np.float32)
     similarities[-1, 2] = 0.75
     learned = passing().on_arrays().learned_map(similarities)
@@ -44,7 +44,7 @@ def test_any_length_is_taken_and_no_frame_is_lost(length: int) -> None:
 
 
 @pytest.mark.parametrize("padding", ["zeros", "replicate"])
-def test_a_padded_batch_equals_each_pair_alone(padding: Padding) -> None:
+def test_a_padded_batch_gives_the_same_maps_as_each_pair_alone(padding: Padding) -> None:
     lengths = [(1, 9), (7, 5), (12, 11)]
     batch = frame_map(3 * 12, 12).view(3, 12, 12)  # what is beyond the lengths is not zero
     rows, columns = (torch.tensor(side) for side in zip(*lengths, strict=True))
@@ -58,7 +58,7 @@ def test_a_padded_batch_equals_each_pair_alone(padding: Padding) -> None:
 
 @pytest.mark.parametrize("padding", ["zeros", "replicate"])
 @pytest.mark.parametrize(("rows", "columns"), [(9, 203), (64, 65), (70, 33), (3, 41)])
-def test_blocks_equal_the_whole(padding: Padding, rows: int, columns: int) -> None:
+def test_blocks_give_the_same_map_as_the_whole(padding: Padding, rows: int, columns: int) -> None:
     similarities = frame_map(rows, columns)
     whole = network(padding)(similarities[None])[0].numpy()
 
@@ -70,7 +70,7 @@ def test_blocks_equal_the_whole(padding: Padding, rows: int, columns: int) -> No
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(9, 203), (31, 65), (4, 43)])
-def test_blocks_equal_the_whole_where_the_remainder_is_dropped(rows: int, columns: int) -> None:
+def test_blocks_give_the_same_map_if_the_remainder_is_dropped(rows: int, columns: int) -> None:
     similarities = frame_map(rows, columns)
     dropping = network(remainder="dropped")
     whole = dropping(similarities[None])[0].numpy()
@@ -84,7 +84,7 @@ def test_blocks_equal_the_whole_where_the_remainder_is_dropped(rows: int, column
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7])
-def test_a_batch_that_drops_the_remainder_scores_each_pair_as_by_itself(length: int) -> None:
+def test_a_batch_that_drops_the_remainder_scores_each_pair_like_alone(length: int) -> None:
     comparator = build_comparator(ComparatorConfig(dimension=8, remainder="dropped"), weights="random", seed=2).eval()
     values = torch.nn.functional.normalize(torch.randn(2, 13, 3, 8, generator=torch.Generator().manual_seed(1)), dim=-1)
     lengths = torch.tensor([length, 13])

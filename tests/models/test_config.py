@@ -1,4 +1,4 @@
-"""What an encoder is made of."""
+"""Configurations of encoders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.models import EncoderConfig
 
 
-def test_a_mapping_and_back_is_the_same() -> None:
+def test_a_configuration_is_restored_from_its_mapping() -> None:
     config = EncoderConfig(kind="clip", backbone="torchvision:alexnet", lstm=7, rate=20, mean=(0.1, 0.2, 0.3))
     mapping = config.to_mapping()
     assert mapping["mean"] == [0.1, 0.2, 0.3]
@@ -18,7 +18,7 @@ def test_a_mapping_and_back_is_the_same() -> None:
     assert EncoderConfig.from_mapping(mapping) == config
 
 
-def test_a_whole_number_stands_for_a_float_and_not_the_other_way_round() -> None:
+def test_integers_are_accepted_as_floats_but_not_floats_as_integers() -> None:
     assert EncoderConfig.from_mapping({"rate": 20}).rate == 20.0
     with pytest.raises(InvalidArgumentError, match=r"model.hidden must be a whole number, got 2\.5"):
         EncoderConfig.from_mapping({"hidden": 2.5})
@@ -26,7 +26,7 @@ def test_a_whole_number_stands_for_a_float_and_not_the_other_way_round() -> None
         EncoderConfig.from_mapping({"hidden": True})
 
 
-def test_an_unknown_setting_is_named_with_those_allowed() -> None:
+def test_error_for_an_unknown_setting_lists_the_allowed_settings() -> None:
     with pytest.raises(InvalidArgumentError, match=r"\[model\] has no setting layers; choose from kind, backbone,"):
         EncoderConfig.from_mapping({"layers": 3})
 
@@ -55,12 +55,12 @@ def test_an_unknown_setting_is_named_with_those_allowed() -> None:
         ({"std": (0.5, 0.0, 0.5)}, "std must be three numbers above 0"),
     ],
 )
-def test_what_is_not_allowed(settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         EncoderConfig(**settings)
 
 
-def test_what_a_kind_takes() -> None:
+def test_kinds_have_their_input() -> None:
     assert EncoderConfig(kind="clip").takes_clips
     assert not EncoderConfig(kind="image").takes_clips
     assert EncoderConfig(kind="c3d", classes=2).is_classifier

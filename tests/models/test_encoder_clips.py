@@ -1,4 +1,4 @@
-"""Clips to unit vectors."""
+"""The clip encoder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def encoder(**settings: object) -> ClipEncoder:
     return found
 
 
-def test_embeddings_are_unit_vectors_of_the_lstm_s_length() -> None:
+def test_embeddings_are_unit_vectors_with_the_length_of_the_lstm() -> None:
     model = encoder()
     found = model(clips(3, 6))
     assert found.shape == (3, 16) == (3, model.dimension)
@@ -27,7 +27,7 @@ def test_embeddings_are_unit_vectors_of_the_lstm_s_length() -> None:
     assert encoder(embedding=5)(clips(2, 4)).shape == (2, 5)
 
 
-def test_the_formula_written_out() -> None:
+def test_embeddings_equal_the_formula() -> None:
     model = encoder()
     features = torch.rand(2, 3, model.feature_dimension)
     hidden = torch.relu(features @ model.fully_connected.weight.T + model.fully_connected.bias)
@@ -46,20 +46,20 @@ def test_without_activation_negative_values_reach_the_lstm() -> None:
     assert not torch.allclose(encoder().head(features), encoder(activation="none").head(features))
 
 
-def test_padding_changes_nothing() -> None:
+def test_padding_does_not_change_embeddings() -> None:
     model = encoder()
     short, long = clips(1, 3, seed=1), clips(1, 6, seed=2)
     padded = torch.cat([short, torch.full((1, 3, 3, 32, 32), 0.7)], dim=1)
     together = model(torch.cat([padded, long]), torch.tensor([3, 6]))
     torch.testing.assert_close(together[0], model(short)[0], atol=1e-6, rtol=0)
     torch.testing.assert_close(together[1], model(long)[0], atol=1e-6, rtol=0)
-    # Even padding that is no number: nothing of it flows into the clip's own state.
+    # Even NaN as padding does not affect the state of the clip.
     broken = model.frame_features(padded[0]).clone()
     broken[3:] = float("nan")
     torch.testing.assert_close(model.head(broken[None], torch.tensor([3]))[0], model(short)[0], atol=1e-6, rtol=0)
 
 
-def test_padding_gets_no_gradient() -> None:
+def test_padding_has_no_gradient() -> None:
     model = encoder()
     features = torch.rand(1, 4, model.feature_dimension, requires_grad=True)
     model.head(features, torch.tensor([2]))[0, 0].backward()
@@ -68,20 +68,20 @@ def test_padding_gets_no_gradient() -> None:
     assert features.grad[0, 2:].abs().sum() == 0
 
 
-def test_the_order_of_frames_counts() -> None:
+def test_embeddings_depend_on_the_order_of_frames() -> None:
     model = encoder()
     clip = clips(1, 6)
     assert not torch.allclose(model(clip), model(clip.flip(1)), atol=1e-4)
 
 
-def test_features_first_and_head_later_is_the_whole() -> None:
+def test_features_and_head_together_equal_the_model() -> None:
     model = encoder()
     batch = clips(2, 5)
     features = model.frame_features(batch.flatten(0, 1)).reshape(2, 5, -1)
     assert torch.equal(model.head(features), model(batch))
 
 
-def test_xavier_and_its_learning_rate() -> None:
+def test_the_head_has_xavier_weights_and_a_higher_learning_rate() -> None:
     model = encoder()
     bound = (6 / (model.feature_dimension + 24)) ** 0.5
     weight = model.fully_connected.weight
@@ -94,7 +94,7 @@ def test_xavier_and_its_learning_rate() -> None:
     assert model.parameter_groups(1e-3, head_factor=1.0)[1]["lr"] == 1e-3
 
 
-def test_a_frozen_backbone_stays_as_it_is(tiny_weights: Path) -> None:
+def test_a_frozen_backbone_does_not_change(tiny_weights: Path) -> None:
     config = EncoderConfig(backbone="timm:test_resnet", trainable="head", size=64, hidden=8, lstm=8)
     model = build_model(config, weights=tiny_weights)
     assert isinstance(model, ClipEncoder)
@@ -110,7 +110,7 @@ def test_a_frozen_backbone_stays_as_it_is(tiny_weights: Path) -> None:
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_batch_norms_of_a_trained_backbone(tiny_weights: Path, frozen: bool) -> None:
+def test_batch_norms_of_a_trained_backbone_can_be_frozen(tiny_weights: Path, frozen: bool) -> None:
     config = EncoderConfig(backbone="timm:test_resnet", size=64, hidden=8, lstm=8, frozen_batch_norm=frozen)
     model = build_model(config, weights=tiny_weights).train()
     assert isinstance(model, ClipEncoder)
@@ -129,7 +129,7 @@ def test_batch_norms_of_a_trained_backbone(tiny_weights: Path, frozen: bool) -> 
         ((2, 4, 1, 32, 32), r"got \[2, 4, 1, 32, 32\]"),
     ],
 )
-def test_frames_of_another_shape(shape: tuple[int, ...], message: str) -> None:
+def test_frames_of_another_shape_are_rejected(shape: tuple[int, ...], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         encoder()(torch.zeros(shape))
     with pytest.raises(InvalidArgumentError, match=r"got \[1, 2, 3, 32, 32\] torch.uint8"):
@@ -145,12 +145,12 @@ def test_frames_of_another_shape(shape: tuple[int, ...], message: str) -> None:
         (torch.tensor([1.0, 2.0]), r"lengths must be \[2\] whole numbers, got \[2\] torch.float32"),
     ],
 )
-def test_lengths_that_do_not_fit(lengths: torch.Tensor, message: str) -> None:
+def test_invalid_lengths_are_rejected(lengths: torch.Tensor, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         encoder()(clips(2, 4), lengths)
 
 
-def test_features_of_another_length() -> None:
+def test_features_of_another_length_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match=r"features must be \[B, T, 128\] with at least one frame"):
         encoder().head(torch.zeros(1, 0, 128))
     with pytest.raises(InvalidArgumentError, match=r"got \[1, 2, 5\]"):

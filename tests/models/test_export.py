@@ -1,4 +1,4 @@
-"""Models in other runtimes give the same numbers."""
+"""Exported models give the same results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = ["clip", "image", "c3d"]
 
 
 def made(kind: str) -> Encoder:
-    """Few frames, as exporters write a recurrent network out frame by frame."""
+    """A model with few frames, because exporters unroll recurrent networks."""
     return small(kind, frames=3)
 
 
@@ -44,7 +44,7 @@ def expected(model: Encoder, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
 
 @pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_torch_program_gives_the_same(kind: str, tmp_path: Path) -> None:
+def test_a_torch_program_gives_the_same_results(kind: str, tmp_path: Path) -> None:
     model = made(kind).train()
     model.class_names = ("a", "b")
     path = export_model(model, tmp_path / "model.pt2", format="torch")
@@ -62,7 +62,7 @@ def test_a_torch_program_gives_the_same(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
-def test_onnx_gives_the_same(kind: str, tmp_path: Path) -> None:
+def test_onnx_gives_the_same_results(kind: str, tmp_path: Path) -> None:
     try:
         import onnx  # noqa: F401
         import onnxruntime
@@ -87,7 +87,7 @@ def test_onnx_gives_the_same(kind: str, tmp_path: Path) -> None:
             torch.testing.assert_close(torch.from_numpy(found[1]), logits, atol=1e-5, rtol=1e-5)
 
 
-def test_what_cannot_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_exports_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = small("image")
     with pytest.raises(InvalidArgumentError, match="format must be one of 'onnx', 'torch', got 'tflite'"):
         export_model(model, tmp_path / "m", format="tflite")  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ def test_what_cannot_be_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.large
 @pytest.mark.parametrize("fit", ["letterbox", "crop"])
-def test_an_exported_model_is_the_same_extractor(fit: str, tmp_path: Path) -> None:
+def test_an_exported_model_can_be_used_as_the_same_extractor(fit: str, tmp_path: Path) -> None:
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
@@ -143,10 +143,10 @@ def test_an_exported_model_of_clips_cannot_be_opened_as_an_extractor(tmp_path: P
 
 @pytest.mark.large
 @pytest.mark.parametrize("kind", ["image", "clip"])
-def test_alexnet_of_small_images_is_written_as_well(
+def test_alexnet_for_small_images_can_be_exported(
     kind: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its 6 x 6 cells are larger than the map of 64 pixels, which ONNX's pooling does not know."""
+    """Its pool of 6 x 6 cells is larger than the map of 64 pixels, which ONNX does not support."""
     config = EncoderConfig(kind=kind, backbone="torchvision:alexnet", size=64, hidden=8, lstm=8, frames=2)
     model = build_model(config, weights="random", seed=0).eval()
     folder = save_model(model, tmp_path / "model")
@@ -159,11 +159,13 @@ def test_alexnet_of_small_images_is_written_as_well(
         np.testing.assert_allclose(found, model.embed(inputs).numpy(), atol=1e-5)
 
 
-def test_a_network_that_onnx_lacks_is_one_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_unsupported_network_gives_a_single_error_message(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     class Bessel(nn.Module):
         def forward(self, images: torch.Tensor) -> torch.Tensor:
             return torch.special.bessel_j0(images)
 
-    with pytest.raises(MissingPartError, match=r"m\.onnx cannot be written: ONNX does not support a part of this network"):
+    with pytest.raises(
+        MissingPartError, match=r"m\.onnx cannot be written: ONNX does not support a part of this network"
+    ):
         write_graph(Bessel(), (torch.rand(2, 3),), tmp_path / "m.onnx", {"x": {0: "b"}, "y": {0: "b"}}, metadata={})
     assert capfd.readouterr().out == ""

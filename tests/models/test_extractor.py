@@ -1,4 +1,4 @@
-"""A trained model as an extractor."""
+"""Trained models as extractors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vidkin.similarity import FrameFeatures
 
 @pytest.fixture(scope="module")
 def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """3 s, 10 frames a second, not square."""
+    """A video of 3 s with 10 frames per second, not square."""
     return encode(tmp_path_factory.mktemp("video") / "coffee.mp4", pan("coffee", 30))
 
 
@@ -31,7 +31,7 @@ def item(path: Path) -> LabelledItem:
 
 
 def arrays(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """What training sees of pictures [T, S, S, 3]."""
+    """Input of training for images [T, S, S, 3]."""
     return (torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255).numpy()
 
 
@@ -48,7 +48,7 @@ def clip_extractor(folder: Path, **settings: object) -> ClipModelExtractor:
     return extractor
 
 
-def test_a_folder_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_can_be_opened_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = save_model(small("image"), tmp_path / "model")
     monkeypatch.chdir(tmp_path)
     for name in (str(folder), "model", f"model:{folder}", "./model"):
@@ -68,7 +68,7 @@ def test_a_folder_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("option", ["weights", "whitening"])
-def test_a_model_holds_all_there_is(option: str, tmp_path: Path) -> None:
+def test_weights_whitening_and_settings_are_rejected(option: str, tmp_path: Path) -> None:
     folder = str(save_model(small("image"), tmp_path))
     with pytest.raises(InvalidArgumentError, match=f"a trained model accepts no {option}, got 'file'"):
         open_extractor(folder, **{option: "file"})  # type: ignore[arg-type]
@@ -76,7 +76,7 @@ def test_a_model_holds_all_there_is(option: str, tmp_path: Path) -> None:
         open_extractor(f"{folder}?size=3")
 
 
-def test_the_fingerprint_is_of_the_weights_and_not_of_the_place(tmp_path: Path) -> None:
+def test_the_fingerprint_depends_on_weights_but_not_on_the_folder(tmp_path: Path) -> None:
     first, second = (save_model(small("image"), tmp_path / name) for name in ("one", "other"))
     found = open_extractor(str(first)).fingerprint
     assert found == open_extractor(str(second)).fingerprint
@@ -86,7 +86,7 @@ def test_the_fingerprint_is_of_the_weights_and_not_of_the_place(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", ["image", "deep_ranking"])
-def test_pictures_are_described_as_labelled_pictures_are_read(kind: str, tmp_path: Path) -> None:
+def test_images_are_prepared_like_labeled_images(kind: str, tmp_path: Path) -> None:
     model = small(kind)
     extractor = open_extractor(str(save_model(model, tmp_path / "model")), device="cpu")
     frames = Frames(np.stack(list(pan("coffee", 7))), np.arange(7.0))
@@ -103,7 +103,7 @@ def test_pictures_are_described_as_labelled_pictures_are_read(kind: str, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["image", "clip"])
-def test_batches_do_not_matter_to_the_last_bit(kind: str, tmp_path: Path) -> None:
+def test_features_do_not_depend_on_batches(kind: str, tmp_path: Path) -> None:
     extractor = open_extractor(str(save_model(small(kind), tmp_path)), device="cpu")
     frames = Frames(np.stack(list(pan("coffee", 7))), np.arange(7.0))
     if kind == "image":
@@ -130,7 +130,7 @@ def test_batches_do_not_matter_to_the_last_bit(kind: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("fit", ["letterbox", "crop", "stretch"])
-def test_a_clip_spread_over_the_video_is_read_as_in_training(fit: str, video: Path, tmp_path: Path) -> None:
+def test_a_clip_spread_over_the_video_equals_that_of_training(fit: str, video: Path, tmp_path: Path) -> None:
     extractor = clip_extractor(tmp_path, fit=fit)
     found = described(video, extractor)
     assert found.whole.shape == (1, 1, 16)
@@ -141,10 +141,10 @@ def test_a_clip_spread_over_the_video_is_read_as_in_training(fit: str, video: Pa
     np.testing.assert_allclose(found.whole[0, 0], expected, atol=1e-5, rtol=0)
 
 
-def test_clips_at_a_rate_are_read_as_in_training(video: Path, tmp_path: Path) -> None:
+def test_clips_at_a_rate_equal_those_of_training(video: Path, tmp_path: Path) -> None:
     extractor = clip_extractor(tmp_path, rate=5.0)
     found = described(video, extractor, rate=1.0)
-    # 15 frames at 5 a second, clips of 6: from 0 s, from 1 s, and the last six frames.
+    # 15 frames at 5 per second, clips of 6: from 0 s, from 1 s, and the last six frames.
     assert found.timestamps.tolist() == pytest.approx([0.5, 1.5, 2.3])
     pictures = read_item(item(video), "video", size=32, rate=5.0)
     clip = arrays(pictures)
@@ -153,12 +153,12 @@ def test_clips_at_a_rate_are_read_as_in_training(video: Path, tmp_path: Path) ->
     np.testing.assert_allclose(found.whole[:, 0], expected, atol=1e-5, rtol=0)
 
 
-def test_pieces_of_a_length(video: Path, tmp_path: Path) -> None:
+def test_videos_are_divided_into_pieces_of_the_given_seconds(video: Path, tmp_path: Path) -> None:
     found = described(video, clip_extractor(tmp_path, seconds=1.0))
     assert found.timestamps.tolist() == pytest.approx([0.5, 1.5, 2.5])
 
 
-def test_a_stretch(video: Path, tmp_path: Path) -> None:
+def test_a_part_of_a_video_can_be_described(video: Path, tmp_path: Path) -> None:
     extractor = clip_extractor(tmp_path)
     found = described(video, extractor, start=1.0, end=2.0)
     assert found.timestamps.tolist() == pytest.approx([1.5])
@@ -168,7 +168,7 @@ def test_a_stretch(video: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(found.whole[0, 0], extractor.model.embed(clip[None])[0], atol=1e-5, rtol=0)
 
 
-def test_a_picture_is_a_clip_that_stands_still(tmp_path: Path) -> None:
+def test_an_image_is_described_as_a_still_clip(tmp_path: Path) -> None:
     path = tmp_path / "picture.png"
     Image.fromarray(next(pan("coffee", 1))).save(path)
     extractor = clip_extractor(tmp_path / "model")
@@ -180,7 +180,7 @@ def test_a_picture_is_a_clip_that_stands_still(tmp_path: Path) -> None:
     assert described(path, clip_extractor(tmp_path / "other", rate=5.0)).whole.shape == (1, 1, 16)
 
 
-def test_each_frame_goes_through_the_frame_network_once(
+def test_the_frame_network_processes_each_frame_once(
     video: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     extractor = clip_extractor(tmp_path, rate=10.0)
@@ -209,7 +209,7 @@ def test_3d_networks_describe_clips(kind: str, video: Path, tmp_path: Path) -> N
     np.testing.assert_allclose(found.whole[0, 0], expected, atol=1e-5, rtol=0)
 
 
-def test_the_mirror_image(video: Path, tmp_path: Path) -> None:
+def test_mirrored_features_describe_the_mirror_image(video: Path, tmp_path: Path) -> None:
     extractor = clip_extractor(tmp_path)
     frames = read_frames(video, rate=2.0)
     flipped = Frames(frames.images[:, :, ::-1].copy(), frames.timestamps)
@@ -218,7 +218,7 @@ def test_the_mirror_image(video: Path, tmp_path: Path) -> None:
     assert not np.array_equal(mirrored.whole, extractor.extract(frames).whole)
 
 
-def test_single_frames_get_the_clip_around_them(video: Path, tmp_path: Path) -> None:
+def test_single_frames_are_described_by_the_clip_around_them(video: Path, tmp_path: Path) -> None:
     extractor = clip_extractor(tmp_path)
     frames = read_frames(video, rate=5.0)
     features = extractor.extract(frames)
@@ -228,7 +228,7 @@ def test_single_frames_get_the_clip_around_them(video: Path, tmp_path: Path) -> 
     np.testing.assert_allclose(features.whole[[0, 7, 14], 0], extractor.model.embed(clips), atol=1e-5, rtol=0)
 
 
-def test_a_plain_picture_still_has_some_weight(tmp_path: Path) -> None:
+def test_uniform_frames_have_a_minimum_information(tmp_path: Path) -> None:
     extractor = open_extractor(str(save_model(small("image"), tmp_path)), device="cpu")
     black = Frames(np.zeros((1, 64, 64, 3), dtype=np.uint8), np.zeros(1))
     assert extractor.extract(black).information.tolist() == [0.0625]

@@ -1,4 +1,4 @@
-"""The frame encoder as a model: built, stored and used like the others."""
+"""The frame encoder as a model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def built(**changes: Any) -> FrameEncoderModel:
     return model.eval()
 
 
-def test_unit_vectors_of_squares() -> None:
+def test_it_returns_unit_vectors_of_squares() -> None:
     model = built(embedding=12)
     vectors = model.embed(pictures(3, 16))
     assert vectors.shape == (3, model.dimension) == (3, 12)
@@ -30,7 +30,7 @@ def test_unit_vectors_of_squares() -> None:
     assert len(model.head_parameters()) == len(list(model.parameters()))
 
 
-def test_it_is_stored_and_loaded(tmp_path: Path) -> None:
+def test_it_can_be_stored_and_loaded(tmp_path: Path) -> None:
     model = built()
     loaded = load_model(save_model(model, tmp_path))
     assert loaded.config == model.config
@@ -48,12 +48,12 @@ def test_it_is_stored_and_loaded(tmp_path: Path) -> None:
         ({"network": {"depth": 3}}, "settings must be among .*widths.*, got depth"),
     ],
 )
-def test_settings_that_it_does_not_have(settings: dict[str, Any], message: str) -> None:
+def test_settings_of_other_kinds_are_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         built(**settings)
 
 
-def test_frames_are_squares_from_0_to_1_without_lengths() -> None:
+def test_invalid_inputs_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match=r"frames must be \[B, 3, S, S\] floating point"):
         built()(torch.zeros(2, 3, 16, 16, dtype=torch.uint8))
     with pytest.raises(InvalidArgumentError, match="lengths must be None for single frames"):

@@ -1,4 +1,4 @@
-"""Pictures to unit vectors: the image encoder, the deep ranking network, the small frame network."""
+"""The image encoder, the deep ranking network, and the small frame network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vidkin.models import DeepRankingNetwork, ImageEncoder, SmallNetwork
 from vidkin.models.image_networks import LowResolutionPath
 
 
-def test_the_image_encoder_is_linear_on_the_frame_network() -> None:
+def test_the_image_encoder_is_a_linear_layer_on_the_frame_network() -> None:
     model = small("image")
     assert isinstance(model, ImageEncoder)
     found = model(pictures(3))
@@ -23,7 +23,7 @@ def test_the_image_encoder_is_linear_on_the_frame_network() -> None:
     assert torch.equal(model.embed(pictures(3)), found)
 
 
-def test_a_further_layer_has_a_relu_before_it() -> None:
+def test_an_additional_layer_follows_a_relu() -> None:
     model = small("image", embedding=7)
     assert isinstance(model, ImageEncoder)
     features = torch.rand(2, model.feature_dimension)
@@ -40,7 +40,7 @@ def test_normalization_happens_inside() -> None:
 
 
 @pytest.mark.parametrize("kind", ["image", "deep_ranking"])
-def test_pictures_have_no_lengths(kind: str) -> None:
+def test_image_networks_reject_lengths(kind: str) -> None:
     model = small(kind)
     assert isinstance(model, ImageEncoder | DeepRankingNetwork)
     features = torch.rand(1, model.feature_dimension)
@@ -52,7 +52,7 @@ def test_pictures_have_no_lengths(kind: str) -> None:
         model(torch.zeros(1, 4, 32, 32))
 
 
-def test_the_small_network_is_small_and_does_not_look_at_its_batch() -> None:
+def test_the_small_network_is_small_and_independent_of_the_batch() -> None:
     network = SmallNetwork()
     parameters = sum(parameter.numel() for parameter in network.parameters())
     assert 300_000 < parameters < 600_000
@@ -60,24 +60,26 @@ def test_the_small_network_is_small_and_does_not_look_at_its_batch() -> None:
     network.train()
     together = network(batch)
     assert together.shape == (4, 256)
-    # A group norm: the same alone and in company, in training and in eval mode.
+    # Group norms do not depend on the batch or on the mode.
     torch.testing.assert_close(together[1:2], network(batch[1:2]), atol=1e-5, rtol=0)
     assert torch.equal(network.eval()(batch), together)
     assert SmallNetwork(0.5)(batch).shape == (4, 128)
     assert SmallNetwork(0.01)(batch).shape == (4, 16)  # never fewer than 8 channels
 
 
-def test_deep_ranking_has_the_sizes_of_its_publication() -> None:
+def test_deep_ranking_has_the_published_sizes() -> None:
     quarter, eighth = LowResolutionPath(225, 4), LowResolutionPath(225, 8)
     assert (quarter.side, eighth.side) == (57, 29)
     # 8 x 8 with stride 4: 57 -> 13, 29 -> 6; pooled by 3: 5 and 2 a side, 96 maps.
     assert quarter(torch.zeros(1, 3, 225, 225)).shape == (1, 96 * 25) == (1, quarter.dimension)
     assert eighth(torch.zeros(1, 3, 225, 225)).shape == (1, 96 * 4) == (1, eighth.dimension)
-    with pytest.raises(InvalidArgumentError, match=r"size must be at least 57, so that the image subsampled 8x .*, got 50"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"size must be at least 57, so that the image subsampled 8x .*, got 50"
+    ):
         LowResolutionPath(50, 8)
 
 
-def test_deep_ranking_weighs_its_three_paths_alike() -> None:
+def test_deep_ranking_normalizes_its_three_paths() -> None:
     model = small("deep_ranking")
     assert isinstance(model, DeepRankingNetwork)
     features = model.frame_features(pictures(2, 64))
@@ -89,7 +91,7 @@ def test_deep_ranking_weighs_its_three_paths_alike() -> None:
     assert small("deep_ranking", embedding=9)(pictures(1, 64)).shape == (1, 9)
 
 
-def test_shallow_paths_learn_as_a_head() -> None:
+def test_shallow_paths_have_the_learning_rate_of_the_head() -> None:
     model = small("deep_ranking", trainable="head").train()
     assert isinstance(model, DeepRankingNetwork)
     model(pictures(2, 64))[:, 0].sum().backward()

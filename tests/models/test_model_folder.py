@@ -1,4 +1,4 @@
-"""A model as a folder."""
+"""Saving and loading folders of models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin.models import EncoderConfig, build_model, load_model, model_digest, 
 
 
 @pytest.mark.parametrize("kind", ["clip", "image", "c3d", "deep_sbd", "deep_ranking"])
-def test_what_is_loaded_is_what_was_saved(kind: str, tmp_path: Path) -> None:
+def test_a_saved_model_is_loaded_unchanged(kind: str, tmp_path: Path) -> None:
     model = small(kind)
     model.class_names = ("apple/braeburn", 'cherry/"rainier" ü')
     folder = save_model(model, tmp_path / "a model", metrics={"qp": 0.911}, notes={"seed": 3, "data": ["x"]})
@@ -33,7 +33,7 @@ def test_what_is_loaded_is_what_was_saved(kind: str, tmp_path: Path) -> None:
     assert info.notes == {"seed": 3, "data": ["x"]}
 
 
-def test_a_frozen_backbone_is_in_the_folder(tiny_weights: Path, tmp_path: Path) -> None:
+def test_the_folder_contains_a_frozen_backbone(tiny_weights: Path, tmp_path: Path) -> None:
     config = EncoderConfig(kind="image", backbone="timm:test_resnet", trainable="head", size=64, hidden=8)
     weights = tmp_path / "weights.safetensors"
     weights.write_bytes(tiny_weights.read_bytes())
@@ -45,7 +45,7 @@ def test_a_frozen_backbone_is_in_the_folder(tiny_weights: Path, tmp_path: Path) 
     assert not any(p.requires_grad for p in loaded.backbone.parameters())  # type: ignore[union-attr]
 
 
-def test_saving_again_replaces_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_saving_again_replaces_the_files_without_leftovers(tmp_path: Path) -> None:
     save_model(small("clip"), tmp_path)
     other = build_model(small("image").config, seed=4)
     save_model(other, tmp_path)
@@ -54,7 +54,7 @@ def test_saving_again_replaces_and_leaves_nothing_behind(tmp_path: Path) -> None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "model.onnx", "model.safetensors"]
 
 
-def test_the_digest_names_weights_and_configuration() -> None:
+def test_the_digest_depends_on_weights_and_configuration() -> None:
     model = small("clip")
     digest = model_digest(model)
     assert digest == model_digest(small("clip"))
@@ -64,7 +64,7 @@ def test_the_digest_names_weights_and_configuration() -> None:
     assert digest != model_digest(model)
 
 
-def test_a_folder_without_a_model(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_rejected(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
         with pytest.raises(UnknownExtractorError, match=r"holds no model, as config.toml cannot be read"):
             load_model(folder)
@@ -92,13 +92,13 @@ def test_a_folder_without_a_model(tmp_path: Path) -> None:
         ("format = 1\n[model]\nkind = 'image'\nmean = 3", "model.mean must be a list, got 3"),
     ],
 )
-def test_a_damaged_description(text: str, message: str, tmp_path: Path) -> None:
+def test_damaged_descriptions_are_rejected(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(text)
     with pytest.raises(InvalidArgumentError, match=message):
         read_model_info(tmp_path)
 
 
-def test_weights_of_another_model(tmp_path: Path) -> None:
+def test_weights_of_another_model_are_rejected(tmp_path: Path) -> None:
     folder = save_model(small("image"), tmp_path)
     state = load_file(folder / "model.safetensors")
     del state["fully_connected.bias"]
@@ -114,13 +114,13 @@ def test_weights_of_another_model(tmp_path: Path) -> None:
         load_model(folder)
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidArgumentError, match=r"file/model: Not a directory; choose a folder that can be written"):
         save_model(small("image"), tmp_path / "file" / "model")
 
 
-def test_a_note_that_toml_does_not_hold(tmp_path: Path) -> None:
+def test_a_note_of_an_unsupported_type_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"when must be text, a number, .* got \{1\} \(set\)"):
         save_model(small("image"), tmp_path / "model", notes={"when": {1}})
     assert not (tmp_path / "model").exists()

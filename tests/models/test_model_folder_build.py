@@ -1,4 +1,4 @@
-"""From a configuration to a network: seeds, weights, names."""
+"""Building networks from configurations: seeds, weights and names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin.models import EncoderConfig, ImageEncoder, build_model, model_digest
 
 
 @pytest.mark.parametrize("kind", ["clip", "image", "c3d", "deep_sbd", "deep_ranking"])
-def test_a_seed_says_which_network(kind: str) -> None:
+def test_the_seed_determines_the_network(kind: str) -> None:
     config = small(kind).config
     torch.manual_seed(5)
     expected = torch.rand(1)
@@ -27,7 +27,7 @@ def test_a_seed_says_which_network(kind: str) -> None:
     assert model_digest(first) != model_digest(build_model(config, seed=2))
 
 
-def test_weights_of_the_backbone_come_from_the_file(tiny_weights: Path) -> None:
+def test_weights_of_the_backbone_are_loaded_from_a_file(tiny_weights: Path) -> None:
     config = EncoderConfig(kind="image", backbone="timm:test_resnet?mean=0.5&std=0.25", size=64, hidden=8)
     model = build_model(config, weights=tiny_weights)
     given = load_file(tiny_weights)
@@ -37,12 +37,12 @@ def test_weights_of_the_backbone_come_from_the_file(tiny_weights: Path) -> None:
             assert torch.equal(state[f"backbone.{name}"], tensor), name
     assert not [name for name in state if name.startswith("backbone.fc")]
     assert (model.config.mean, model.config.std) == ((0.5,) * 3, (0.25,) * 3)
-    # The head's seed does not touch the backbone.
+    # The seed of the head does not affect the backbone.
     other = build_model(config, weights=tiny_weights, seed=7)
     assert torch.equal(other.state_dict()["backbone.conv1.0.weight"], state["backbone.conv1.0.weight"])
 
 
-def test_random_weights_must_be_asked_for() -> None:
+def test_random_weights_must_be_requested() -> None:
     config = EncoderConfig(kind="image", backbone="torchvision:resnet18", size=64, hidden=8)
     first, second = (build_model(config, weights="random", seed=seed) for seed in (0, 1))
     assert model_digest(first) != model_digest(second)
@@ -51,7 +51,7 @@ def test_random_weights_must_be_asked_for() -> None:
     assert first.eval()(pictures(1, 64)).shape == (1, 8)
 
 
-def test_alexnet_gives_its_second_hidden_layer() -> None:
+def test_alexnet_returns_its_second_hidden_layer() -> None:
     config = EncoderConfig(kind="image", backbone="torchvision:alexnet", size=96, hidden=8)
     model = build_model(config, weights="random").eval()
     assert isinstance(model, ImageEncoder)
@@ -60,7 +60,7 @@ def test_alexnet_gives_its_second_hidden_layer() -> None:
     assert model(pictures(1, 96)).shape == (1, 8)
 
 
-def test_the_small_network_takes_a_file_of_its_own(tmp_path: Path) -> None:
+def test_the_small_network_can_load_weights(tmp_path: Path) -> None:
     model = small("image")
     assert isinstance(model, ImageEncoder)
     path = tmp_path / "small.safetensors"
@@ -75,7 +75,7 @@ def test_the_small_network_takes_a_file_of_its_own(tmp_path: Path) -> None:
         build_model(EncoderConfig(kind="image", width=1.0, size=32), weights=path)
 
 
-def test_a_3d_network_takes_all_its_weights_from_a_file(tmp_path: Path) -> None:
+def test_a_3d_network_can_load_weights(tmp_path: Path) -> None:
     model = small("c3d")
     folder = save_model(model, tmp_path / "model")
     other = build_model(model.config, weights=folder / "model.safetensors", seed=3)
@@ -101,12 +101,12 @@ def test_a_3d_network_takes_all_its_weights_from_a_file(tmp_path: Path) -> None:
         ("torchvision:alexnet", InvalidArgumentError, "does not accept images of 32 x 32 pixels"),
     ],
 )
-def test_backbones_that_are_none(backbone: str, error: type[Exception], message: str) -> None:
+def test_unknown_backbones_are_rejected(backbone: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         build_model(EncoderConfig(kind="image", backbone=backbone, size=32), weights="random")
 
 
-def test_a_model_is_not_made_of_an_unsettled_configuration() -> None:
+def test_a_configuration_without_mean_and_std_is_rejected() -> None:
     from vidkin.models import VideoNetwork
 
     with pytest.raises(
@@ -116,7 +116,7 @@ def test_a_model_is_not_made_of_an_unsettled_configuration() -> None:
 
 
 @pytest.mark.data
-def test_the_shared_weights_make_an_encoder(shared_data: Path) -> None:
+def test_pretrained_weights_can_be_used_as_a_backbone(shared_data: Path) -> None:
     config = EncoderConfig(
         kind="image",
         backbone="timm:mobilenetv2_100?pad_type=same&mean=0.5&std=0.5",
@@ -127,21 +127,21 @@ def test_the_shared_weights_make_an_encoder(shared_data: Path) -> None:
     model = build_model(config, weights=shared_data / "weights" / "mobilenetv2_100.same.safetensors")
     assert isinstance(model, ImageEncoder)
     assert model.feature_dimension == 1280
-    # Its batch norms are folded: in training mode they would take the batch's own statistics.
+    # In training mode, its batch norms would use the statistics of the batch.
     batch = pictures(4, 96)
     assert torch.equal(model.train().frame_features(batch), model.eval().frame_features(batch))
 
 
-def test_the_encoder_of_the_package_is_a_backbone_without_its_last_layer() -> None:
+def test_backbone_vidkin_is_the_included_encoder_without_its_last_layer() -> None:
     config = EncoderConfig(kind="image", backbone="vidkin", trainable="head", hidden=8, size=64)
     model = build_model(config)
     images = torch.rand(2, 3, 64, 64)
     encoder = load_frame_encoder()
     features = model.backbone_features(images)
-    # The extractor's own vectors are its last layer on these features.
+    # The vectors of the extractor are its last layer applied to these features.
     own = torch.nn.functional.normalize(encoder.head(features), dim=1)
     torch.testing.assert_close(own, encoder(images))
     assert features.shape == (2, 3072)
     assert not any("encoder.head" in name for name in model.state_dict())
-    # As stored models are opened: without weights, which come from the folder.
+    # Like opening a stored model, whose weights come from the folder.
     assert not torch.equal(features, build_model(config, weights="random", seed=3).backbone_features(images))

@@ -1,4 +1,4 @@
-"""The power fails while a model folder is written: it holds a model or none, and writing it again ends right."""
+"""Power cuts while a model folder is written: it holds a complete model or none, and can be written again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vidkin.models import EXTRACTOR_WEIGHTS_FILE, load_comparator, read_comparat
 
 @pytest.fixture(autouse=True)
 def _traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All models here have one network: it is traced at the first saving, which takes longer than all else of it."""
+    """Trace the network of all models here only once, because tracing is the slowest part of saving."""
     trace, drafts = torch.onnx.export, []
 
     def export(network: object, inputs: object, draft: str, **options: Any) -> None:
@@ -32,7 +32,7 @@ def _traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def weights(tmp_path: Path) -> Path:
-    """Stands for the weights of an extractor."""
+    """A file in place of the weights of an extractor."""
     import numpy as np
 
     save_file({"weight": np.arange(64, dtype=np.float32)}, tmp_path / "extractor.safetensors")
@@ -52,7 +52,7 @@ def check(folder: Path, turn: int) -> None:
 @pytest.mark.kill
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
 @pytest.mark.parametrize("has_model", [False, True], ids=["new folder", "with a model"])
-def test_a_model_is_written_again_after_a_power_cut_at_any_operation(
+def test_a_model_can_be_written_again_after_a_power_cut_at_any_operation(
     tmp_path: Path, weights: Path, has_model: bool, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operations = count_operations(monkeypatch, lambda: save(tmp_path / "whole", weights, 0))
@@ -75,9 +75,7 @@ def test_a_model_is_written_again_after_a_power_cut_at_any_operation(
 
 
 @pytest.mark.thorough
-def test_a_disk_that_refuses_leaves_a_model_whole(
-    tmp_path: Path, weights: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_error_leaves_a_complete_model(tmp_path: Path, weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for turn in range(len(count_operations(monkeypatch, lambda: save(tmp_path / "whole", weights, 0)))):
         folder = tmp_path / f"{turn}"
         save(folder, weights, 1)

@@ -1,4 +1,4 @@
-"""Global random generators: seeded for a while, and put back."""
+"""Seeding and restoring the global random generators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def draw() -> tuple[float, float, float]:
     return random.random(), float(np.random.rand()), float(torch.rand(()))
 
 
-def test_a_seed_gives_the_same_numbers_and_leaves_no_trace() -> None:
+def test_seeded_gives_the_same_numbers_and_restores_the_state() -> None:
     tensors, values = random_state()
     expected = draw()
     restore_random_state(tensors, values)
@@ -27,7 +27,7 @@ def test_a_seed_gives_the_same_numbers_and_leaves_no_trace() -> None:
     assert draw() == expected
 
 
-def test_generators_are_put_back_after_an_error() -> None:
+def test_seeded_restores_the_state_after_an_error() -> None:
     tensors, values = random_state()
     expected = draw()
     restore_random_state(tensors, values)

@@ -1,4 +1,4 @@
-"""The ONNX files of a model's folder: the same numbers as torch, used only with the weights they were made from."""
+"""The ONNX files of a model's folder: same results as torch, and only used with the right weights."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from vidkin.models.extractor import OnnxEncoder
 
 @pytest.fixture
 def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To whatever asks, torch is not installed."""
+    """Make torch appear not installed."""
     monkeypatch.setattr("vidkin.models.extractor.has_torch", lambda: False)
     monkeypatch.setattr("vidkin.models.comparator_extractor.has_torch", lambda: False)
 
@@ -66,7 +66,7 @@ def batch(model: Encoder, count: int, frames: int = 0) -> np.ndarray:
         ("frame_encoder", {"size": 64}),
     ],
 )
-def test_every_kind_gives_the_numbers_of_torch(kind: str, settings: dict[str, Any], tmp_path: Path) -> None:
+def test_all_kinds_give_the_same_results_as_torch(kind: str, settings: dict[str, Any], tmp_path: Path) -> None:
     model = small(kind, **settings).train()
     state = torch.random.get_rng_state()
     folder = save_model(model, tmp_path)
@@ -82,7 +82,7 @@ def test_every_kind_gives_the_numbers_of_torch(kind: str, settings: dict[str, An
 
 
 @pytest.mark.parametrize("kind", ["clip", "c3d"])
-def test_clips_of_any_length(kind: str, tmp_path: Path) -> None:
+def test_clips_can_have_any_length(kind: str, tmp_path: Path) -> None:
     folder = save_model(small(kind), tmp_path)
     found, expected = open_encoder(folder, device="cpu"), TorchEncoder(load_model(folder))
     for frames in (1, 2, 5, 11):
@@ -90,7 +90,7 @@ def test_clips_of_any_length(kind: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(found.embed(inputs), expected.embed(inputs), atol=5e-6, rtol=0)
 
 
-def test_a_network_of_fixed_length_refuses_others(tmp_path: Path) -> None:
+def test_a_network_of_fixed_length_rejects_other_lengths(tmp_path: Path) -> None:
     folder = save_model(small("deep_sbd"), tmp_path)
     with pytest.raises(InvalidArgumentError, match="clips must have 8 frames, got 5"):
         open_encoder(folder).embed(batch(load_model(folder), 1, 5))
@@ -103,7 +103,7 @@ def test_graphs_of_other_weights_are_not_used(
     state = load_file(folder / "model.safetensors")
     state["fully_connected.bias"] += 1
     save_file(state, folder / "model.safetensors")
-    # Torch is there: the weights count, and the log says what to do.
+    # With torch, the weights are used, and the log says what to do.
     said = "model.onnx: was made from another model than the one in model.safetensors; install torch"
     with caplog.at_level(logging.WARNING):
         found = open_encoder(folder, device="cpu")
@@ -117,7 +117,7 @@ def test_graphs_of_other_weights_are_not_used(
 
 
 @pytest.mark.usefixtures("no_torch")
-def test_foreign_and_damaged_graphs_are_refused(tmp_path: Path) -> None:
+def test_invalid_and_damaged_graphs_are_rejected(tmp_path: Path) -> None:
     folder = save_model(small("image"), tmp_path / "model")
     graph = folder / "model.onnx"
     write_graph(nn.Linear(3, 2).eval(), (torch.ones(2, 3),), graph, {"a": {0: "n"}, "b": {0: "n"}}, metadata={})
@@ -140,7 +140,7 @@ def test_damaged_weights_give_the_same_error_as_with_torch(tmp_path: Path) -> No
         open_encoder(folder)
 
 
-def test_a_network_that_onnx_cannot_hold_is_still_saved(
+def test_a_network_unsupported_by_onnx_is_still_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = save_model(small("image"), tmp_path / "model")
@@ -157,9 +157,9 @@ def test_a_network_that_onnx_cannot_hold_is_still_saved(
     assert open_encoder(folder).digest == model_digest(other)
 
 
-def test_a_graph_with_other_numbers_is_not_written(tmp_path: Path) -> None:
+def test_a_graph_with_different_results_is_not_written(tmp_path: Path) -> None:
     class Branching(nn.Module):
-        """What a trace cannot hold: the first batch decides for all."""
+        """A network that cannot be traced: its first batch determines all results."""
 
         calls = 0
 
@@ -176,7 +176,7 @@ def test_a_graph_with_other_numbers_is_not_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("weighting", ["none", "attention", "direction", "signs"])
 @pytest.mark.parametrize(("network", "padding"), [("cnn", "zeros"), ("cnn", "replicate"), ("none", "zeros")])
-def test_a_comparator_gives_the_scores_of_torch(
+def test_a_comparator_gives_the_same_scores_as_torch(
     weighting: str, network: str, padding: str, tmp_path: Path, no_torch: None
 ) -> None:
     config = ComparatorConfig.from_mapping({
@@ -204,7 +204,7 @@ def test_a_comparator_gives_the_scores_of_torch(
         assert found.video_score(maps[0]) == pytest.approx(expected.video_score(maps[1]), abs=1e-5)
 
 
-def test_a_stale_comparator_is_not_used(
+def test_a_stale_graph_of_a_comparator_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = save_comparator(passing(ComparatorConfig(unrelated=(0.0, 0.5))), tmp_path / "model")
@@ -221,7 +221,7 @@ def test_a_stale_comparator_is_not_used(
         open_extractor(str(folder))
 
 
-def test_a_trained_frame_encoder_is_the_extractor_of_its_network(tmp_path: Path) -> None:
+def test_a_trained_frame_encoder_has_the_fingerprint_of_its_network(tmp_path: Path) -> None:
     model = small("frame_encoder", size=64)
     extractor = open_extractor(str(save_model(model, tmp_path)))
     frames = Frames(np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8), np.arange(2.0))

@@ -1,4 +1,4 @@
-"""The classifier with an embedding head: one pass for both heads, any backbone, motion, folder, export."""
+"""The two-head classifier: both heads in one pass, backbones, motion, folder and export."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def two_head(**settings: object) -> TwoHeadNetwork:
 
 
 def test_all_classes_are_equally_likely_at_first() -> None:
-    """Cross entropy begins at log 81; with Xavier's weights it was 9.1 on a pretrained backbone, which ruined it."""
+    """Cross-entropy starts at log 81. With Xavier weights it was 9.1 and damaged a pretrained backbone."""
     config = {"kind": "two_head", "backbone": "small", "size": 32, "classes": 81, "embedding": 8}
     model = build_model(EncoderConfig.from_mapping(config))
     assert isinstance(model, TwoHeadNetwork)
@@ -34,7 +34,7 @@ def test_all_classes_are_equally_likely_at_first() -> None:
     assert float(model.classifier.weight.grad.abs().max()) > 0  # it learns all the same
 
 
-def test_both_heads_are_the_formulas() -> None:
+def test_both_heads_equal_the_formulas() -> None:
     model, images = two_head(), torch.rand(2, 3, 32, 32)
     outputs = model(images)
     maps = model.frame_features(images)
@@ -51,7 +51,7 @@ def test_both_heads_are_the_formulas() -> None:
 
 
 @pytest.mark.parametrize(("source", "weights"), [("pooled", 8 * 128), ("none", 0), ("map", 8 * 512)])
-def test_what_the_embedding_sees(source: str, weights: int) -> None:
+def test_the_embedding_uses_the_configured_input(source: str, weights: int) -> None:
     model = two_head(embedding_from=source)
     assert sum(part.numel() for name, part in model.named_parameters() if name == "projection.weight") == weights
     outputs = model(torch.rand(2, 3, 32, 32))
@@ -73,24 +73,24 @@ def test_what_the_embedding_sees(source: str, weights: int) -> None:
         ("vidkin", 64, 192, 4),
     ],
 )
-def test_backbones_by_name(backbone: str, size: int, channels: int, side: int) -> None:
+def test_backbones_return_maps(backbone: str, size: int, channels: int, side: int) -> None:
     model = two_head(backbone=backbone, size=size, weights="random")
     with torch.no_grad():
         images = torch.rand(1, 3, size, size)
         outputs = model(images)
         assert model.frame_features(images).shape[1:] == (channels, side, side)
-    # One layer on the whole map, as of ResNet-50 at 224 pixels 7 x 7 x 2048 x 256, 25.7 million weights.
+    # One layer on the whole map; for ResNet-50 at 224 pixels 7 x 7 x 2048 x 256, 25.7 million weights.
     assert model.get_parameter("projection.weight").numel() == channels * side * side * 8
     assert (outputs.logits.shape, outputs.embeddings.shape) == ((1, 3), (1, 8))
     torch.testing.assert_close(outputs.embeddings.norm(dim=1), torch.ones(1))
 
 
-def test_a_network_without_a_map_is_refused() -> None:
+def test_a_network_without_a_map_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match=r"must end in a square feature map for kind 'two_head', got"):
         two_head(backbone="timm:vit_tiny_patch16_224?img_size=64&size=64", size=64, weights="random")
 
 
-def test_a_folder_holds_all_of_it(tmp_path: Path) -> None:
+def test_it_can_be_stored_and_loaded(tmp_path: Path) -> None:
     model, images = two_head(embedding_from="pooled"), torch.rand(1, 3, 32, 32)
     model.class_names = ("a", "b", "c")
     save_model(model, tmp_path)
@@ -114,7 +114,7 @@ def test_differences_of_gray_frames() -> None:
     assert not stack_of_differences(torch.rand(1, 1, 3, 2, 2).expand(-1, 6, -1, -1, -1)).any()
 
 
-def test_a_wider_first_convolution_keeps_the_size_of_its_sum() -> None:
+def test_a_widened_first_convolution_keeps_the_magnitude_of_its_output() -> None:
     network = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 1, bias=False))
     before = network(torch.ones(1, 3, 1, 1))
     first = network[0].weight.detach().clone()
@@ -123,7 +123,7 @@ def test_a_wider_first_convolution_keeps_the_size_of_its_sum() -> None:
     torch.testing.assert_close(network[0].weight[:, 4], first[:, 1] / 2)
 
 
-def test_clips_of_motion() -> None:
+def test_clips_are_classified_by_differences() -> None:
     model = two_head(motion="differences", frames=6, rate=3.0)
     assert model.config.takes_clips
     outputs = model(torch.rand(2, 6, 3, 32, 32))
@@ -143,7 +143,7 @@ def test_clips_of_motion() -> None:
         ({"kind": "image", "classes": 0, "embedding_from": "map"}, "must not be set for kind 'image'"),
     ],
 )
-def test_settings_that_are_refused(settings: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         two_head(**settings)
     with pytest.raises(InvalidArgumentError, match=r"features must be \[B, 128, 2, 2\], got \[1, 128, 3, 3\]"):

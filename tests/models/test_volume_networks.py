@@ -18,7 +18,7 @@ def network(kind: str, **settings: object) -> VolumeNetwork:
 
 
 @pytest.mark.parametrize(("kind", "length"), [("c3d", 512), ("deep_sbd", 256)])
-def test_logits_and_unit_vectors(kind: str, length: int) -> None:
+def test_they_return_logits_and_unit_vectors(kind: str, length: int) -> None:
     model = network(kind)
     batch = clips(2, 8)
     logits = model(batch.transpose(1, 2))
@@ -31,7 +31,7 @@ def test_logits_and_unit_vectors(kind: str, length: int) -> None:
     torch.testing.assert_close(logits, model.classifier(hidden))
 
 
-def test_c3d_has_the_sizes_of_its_publication() -> None:
+def test_c3d_has_the_published_sizes() -> None:
     with torch.device("meta"):
         model = VideoNetwork(
             EncoderConfig(kind="c3d", classes=101, mean=(0.5,) * 3, std=(0.25,) * 3)  # type: ignore[arg-type]
@@ -42,7 +42,7 @@ def test_c3d_has_the_sizes_of_its_publication() -> None:
     assert (first.in_features, first.out_features) == (512 * 4 * 4, 4096)
 
 
-def test_deep_sbd_has_the_widths_of_its_publication() -> None:
+def test_deep_sbd_has_the_published_widths() -> None:
     with torch.device("meta"):
         model = DeepSBDNetwork(
             EncoderConfig(kind="deep_sbd", classes=3, mean=(0.5,) * 3, std=(0.25,) * 3)  # type: ignore[arg-type]
@@ -52,7 +52,7 @@ def test_deep_sbd_has_the_widths_of_its_publication() -> None:
     assert (model.dimension, model.classifier.in_features, model.classifier.out_features) == (2048, 2048, 3)
 
 
-def test_c3d_takes_other_lengths_and_deep_sbd_does_not() -> None:
+def test_c3d_accepts_other_lengths_and_deep_sbd_does_not() -> None:
     model = network("c3d")
     assert model.classify(clips(1, 21)).shape == (1, 3)
     assert model.classify(clips(1, 1)).shape == (1, 3)
@@ -60,7 +60,7 @@ def test_c3d_takes_other_lengths_and_deep_sbd_does_not() -> None:
         network("deep_sbd").classify(clips(1, 9))
 
 
-def test_a_short_clip_stands_still_at_its_end() -> None:
+def test_short_clips_repeat_their_last_frame() -> None:
     model = network("c3d")
     batch = clips(2, 8)
     still = batch.clone()
@@ -70,20 +70,20 @@ def test_a_short_clip_stands_still_at_its_end() -> None:
         model.embed(batch, torch.tensor([0, 8]))
 
 
-def test_batch_norms_on_request() -> None:
+def test_batch_norms_can_be_enabled() -> None:
     assert not [part for part in network("c3d").modules() if isinstance(part, torch.nn.BatchNorm3d)]
     found = network("c3d", batch_norm=True)
     assert len([part for part in found.modules() if isinstance(part, torch.nn.BatchNorm3d)]) == 8
 
 
 @pytest.mark.thorough
-def test_it_learns_to_tell_directions_of_motion() -> None:
+def test_it_learns_to_distinguish_directions_of_motion() -> None:
     config = EncoderConfig(kind="c3d", classes=2, size=16, frames=8, width=0.125, batch_norm=True)
     model = build_model(config).train()
     generator = torch.Generator().manual_seed(0)
 
     def batch(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """A bright bar that wanders to the right (1) or to the left (0)."""
+        """A bright bar that moves to the right (1) or to the left (0)."""
         labels = torch.randint(0, 2, (count,), generator=generator)
         places = torch.randint(0, 16, (count, 1), generator=generator)
         places = (places + (labels[:, None] * 2 - 1) * 2 * torch.arange(8)) % 16

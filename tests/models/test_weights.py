@@ -1,4 +1,4 @@
-"""Weights that come from a file."""
+"""Loading weights from a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin.models.weights import load_weights
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_weights_that_are_not_finite_are_refused(tmp_path: Path, value: float) -> None:
+def test_weights_that_are_not_finite_are_rejected(tmp_path: Path, value: float) -> None:
     path = tmp_path / "weights.safetensors"
     module = torch.nn.Linear(3, 2)
     state = {name: tensor.clone() for name, tensor in module.state_dict().items()}

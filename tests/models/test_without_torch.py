@@ -1,4 +1,4 @@
-"""Trained models are used where torch is not installed: to index, search, compare and describe."""
+"""Using trained models without torch: to index, search, compare and describe."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ except MissingPartError as error:
 
 
 def run(code: str, *words: object) -> str:
-    """What a program prints where nothing is found that learning needs."""
+    """Output of a program in an environment without the packages for training."""
     path = os.pathsep.join([str(WITHOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, words)],
@@ -69,7 +69,7 @@ def run(code: str, *words: object) -> str:
 
 
 @pytest.mark.large
-def test_trained_models_index_search_and_compare_without_torch(tmp_path: Path) -> None:
+def test_trained_models_can_index_search_and_compare_without_torch(tmp_path: Path) -> None:
     for name in ("coffee", "rocket"):
         (tmp_path / "videos").mkdir(exist_ok=True)
         encode(tmp_path / "videos" / f"{name}.mp4", pan(name, 40))
@@ -83,14 +83,14 @@ def test_trained_models_index_search_and_compare_without_torch(tmp_path: Path) -
     assert lines[1] == f"clip {fingerprints['clip']}"
 
 
-def test_a_folder_without_graphs_says_what_to_do(tmp_path: Path) -> None:
+def test_error_says_what_to_do_without_graphs(tmp_path: Path) -> None:
     folder = save_model(small("image"), tmp_path / "model")
     (folder / "model.onnx").unlink()
     sentence = f"{folder}: has no model.onnx, so it runs only with torch; install torch to use the model, or train it"
     assert run(WITHOUT_GRAPH, folder).strip() == f"{sentence} again with `vidkin train RECIPE --output FOLDER`"
 
 
-def test_losses_say_what_to_install() -> None:
+def test_error_for_losses_says_what_to_install() -> None:
     assert run(METRIC).strip() == (
         f"vidkin.metric needs torch, which is not installed; install it with: {install_command('train')}"
     )

@@ -1,4 +1,4 @@
-"""One of the processes that `torchrun` starts: ``member.py JOBS PAUSE``, JOBS a file with [[recipe, folder], ...]."""
+"""A training process started by `torchrun`: ``member.py JOBS PAUSE``, JOBS a file with [[recipe, folder], ...]."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from vidkin.training import TrainingProgress
 jobs, pause = sys.argv[1:]
 Path(f"{jobs}.{os.environ['RANK']}.pid").write_text(str(os.getpid()), encoding="utf-8")
 torch.set_num_threads(1)
-told: list[str] = []
+reported: list[str] = []
 
 
-def tell(progress: TrainingProgress) -> None:
-    told.append(progress.phase)
+def report(progress: TrainingProgress) -> None:
+    reported.append(progress.phase)
     if progress.phase == "training":
         time.sleep(float(pause))
 
 
 for recipe, folder in json.loads(Path(jobs).read_text(encoding="utf-8")):
-    vidkin.train(recipe, output=folder, on_progress=tell)
-assert bool(told) == (os.environ["RANK"] == "0"), "the first process tells, and no other"
+    vidkin.train(recipe, output=folder, on_progress=report)
+assert bool(reported) == (os.environ["RANK"] == "0"), "only the first process must report"

@@ -1,4 +1,4 @@
-"""Train a classifier with an embedding head on one level of labels, classify files, evaluate, draw."""
+"""Training a classifier with an embedding head on one level of labels, classifying files, and evaluation."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_files_are_classified_with_their_neighbors(data: Path, model: Path) -> N
     assert json.loads(json.dumps(done[0].to_dict()))["neighbors"][0]["label"] == "blue"
 
 
-def test_an_image_given_to_a_model_of_motion_is_listed(data: Path, tmp_path: Path) -> None:
+def test_images_are_listed_as_broken_for_a_motion_model(data: Path, tmp_path: Path) -> None:
     config = EncoderConfig(
         kind="two_head", backbone="small", size=32, classes=2, motion="differences", frames=6, rate=3.0
     )
@@ -80,7 +80,7 @@ def test_an_image_given_to_a_model_of_motion_is_listed(data: Path, tmp_path: Pat
     assert [error.cause for error in broken] == ["is an image, but the model classifies motion; use a video"]
 
 
-def test_the_stored_training_items(data: Path, model: Path) -> None:
+def test_training_items_are_stored_with_the_model(data: Path, model: Path) -> None:
     known = TrainingItems.load(model)
     assert (known.embeddings.shape, len(known.keys)) == ((24, 8), 24)
     assert torch.bincount(known.labels).tolist() == [8, 8, 8]
@@ -90,7 +90,7 @@ def test_the_stored_training_items(data: Path, model: Path) -> None:
 
 
 @pytest.mark.large
-def test_the_model_indexes_and_searches(data: Path, model: Path, tmp_path: Path) -> None:
+def test_the_model_can_index_and_search(data: Path, model: Path, tmp_path: Path) -> None:
     with Index.open(tmp_path / "index", extractor=str(model), create=True) as index:
         report = index.add([data / "train"], images=True)
         assert len(report.added) == 24
@@ -98,7 +98,7 @@ def test_the_model_indexes_and_searches(data: Path, model: Path, tmp_path: Path)
     assert {Path(match.path).parent.name for match in matches} == {"green"}
 
 
-def test_evaluation_of_a_trained_model(data: Path, model: Path, tmp_path: Path) -> None:
+def test_a_trained_model_can_be_evaluated(data: Path, model: Path, tmp_path: Path) -> None:
     network = load_model(model)
     assert isinstance(network, TwoHeadNetwork)
     parts = describe_splits(network, open_labelled(data, reader="classes"))
@@ -114,13 +114,13 @@ def test_evaluation_of_a_trained_model(data: Path, model: Path, tmp_path: Path) 
         with Image.open(path) as picture:
             assert min(picture.size) > 300
     with Image.open(paths[1]) as picture:
-        # Nothing is wrong: one row that says so.
+        # No wrong items: a single row says so.
         assert picture.size == (900, 180)
         assert picture.convert("L").getextrema()[0] < 100
 
 
-def test_figures_that_can_be_checked_by_hand(data: Path, model: Path) -> None:
-    """Four test items on a line, classes 0, 0, 1, 1; the last is said to be 0, as its nearest training item is."""
+def test_figures_by_hand(data: Path, model: Path) -> None:
+    """Four test items on a line, classes 0, 0, 1, 1; the last is predicted as 0, the class of its nearest neighbor."""
     network = load_model(model)
     assert isinstance(network, TwoHeadNetwork)
     whole = open_labelled(data, reader="classes")
@@ -143,13 +143,13 @@ def test_figures_that_can_be_checked_by_hand(data: Path, model: Path) -> None:
         1.0,
     )
     assert evaluation.per_class == {"blue": (2, 1.0), "green": (2, 0.5)}
-    # Nearest others: 0 -> .1, .1 -> 0 or .2, 1 -> .2, .2 -> .1: right for the first and the third.
+    # Nearest other items: 0 -> .1, .1 -> 0 or .2, 1 -> .2, .2 -> .1: correct for the first and the third.
     assert evaluation.embedding.recalls[1] in (0.5, 0.75)
     assert evaluation.embedding.recalls[4] == 1.0
     assert evaluation.embedding.nearest_label == 0.75
 
 
-def test_nearest_first() -> None:
+def test_neighbors_are_ordered_by_distance() -> None:
     distances, places = nearest(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 0.0], [1.0, 0.0]]), 5)
     assert (distances.tolist(), places.tolist()) == ([[1.0, 9.0]], [[1, 0]])
 
@@ -179,7 +179,7 @@ def test_every_metric_loss_resumes_bit_for_bit(data: Path, tmp_path: Path, loss:
         assert torch.equal(tensor, parts[name]), name
 
 
-def test_accuracy_is_validated(data: Path, tmp_path: Path) -> None:
+def test_validation_can_measure_accuracy(data: Path, tmp_path: Path) -> None:
     settings = color_recipe(data, steps=4)
     settings["data"] = {"source": str(data / "train"), "reader": "classes", "test": 0.25, "validation": 0.25}
     settings["validation"] = {"every": 2}
@@ -189,7 +189,7 @@ def test_accuracy_is_validated(data: Path, tmp_path: Path) -> None:
     assert 0 <= report.best <= 1
 
 
-def test_recipes_that_are_refused(data: Path, model: Path, tmp_path: Path) -> None:
+def test_invalid_recipes_are_rejected(data: Path, model: Path, tmp_path: Path) -> None:
     alone = color_recipe(data)
     alone["objective"] = [{"name": "semi_hard"}]
     with pytest.raises(InvalidArgumentError, match="two_head' needs the objective 'classification'"):

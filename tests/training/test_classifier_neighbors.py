@@ -1,4 +1,4 @@
-"""Nearest training items, against plain loops, and files of them that cannot be trusted."""
+"""Nearest training items against plain loops, and damaged files of training items."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_nearest_are_those_of_a_plain_loop(seed: int) -> None:
+def test_nearest_equals_a_plain_loop(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     queries, gallery = torch.randn(5, 3, generator=generator), torch.randn(7, 3, generator=generator)
     distances, places = nearest(queries, gallery, 3)
@@ -43,13 +43,13 @@ def test_the_nearest_are_those_of_a_plain_loop(seed: int) -> None:
         assert row.tolist() == pytest.approx([distance for distance, _ in every[:3]], abs=1e-5)
 
 
-def test_neighbors_are_at_most_the_number_of_items() -> None:
+def test_nearest_returns_at_most_all_items() -> None:
     distances, places = nearest(torch.tensor([[0.0], [9.0]]), torch.tensor([[1.0], [7.0]]), 5)
     assert (distances.tolist(), places.tolist()) == ([[1.0, 49.0], [4.0, 64.0]], [[0, 1], [1, 0]])
     assert nearest(torch.zeros(2, 1), torch.zeros(3, 1), 0)[1].shape == (2, 0)
 
 
-def test_items_come_back_as_they_were_written(tmp_path: Path) -> None:
+def test_stored_items_are_loaded_unchanged(tmp_path: Path) -> None:
     known = TrainingItems.load(write(tmp_path))
     assert torch.equal(known.embeddings, torch.eye(2))
     assert (known.labels.tolist(), known.keys) == ([0, 1], ("a/1.png", "b/2.png"))
@@ -69,7 +69,7 @@ def test_items_come_back_as_they_were_written(tmp_path: Path) -> None:
         ({"keys": "[" * 100_000}, "cannot be read: "),
     ],
 )
-def test_damage_is_named(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_damaged_files_are_rejected_with_the_cause(changes: dict[str, object], message: str, tmp_path: Path) -> None:
     write(tmp_path, **changes)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=rf"neighbors\.safetensors: {message}.*train the model again"):
         TrainingItems.load(tmp_path)
@@ -78,7 +78,7 @@ def test_damage_is_named(changes: dict[str, object], message: str, tmp_path: Pat
 @pytest.mark.parametrize(
     ("dimension", "labels"), [(3, [0, 1]), (8, [0, 2]), (8, [-1, 0])], ids=["dimension", "high", "low"]
 )
-def test_items_of_another_model_are_refused(dimension: int, labels: list[int], tmp_path: Path) -> None:
+def test_items_of_another_model_are_rejected(dimension: int, labels: list[int], tmp_path: Path) -> None:
     config = EncoderConfig(kind="two_head", backbone="small", size=32, width=0.25, embedding=8, classes=2)
     model = build_model(config)
     model.class_names = ("cat", "dog")

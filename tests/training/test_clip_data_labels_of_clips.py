@@ -1,4 +1,4 @@
-"""Which clips of a batch show the same, and which frames are labeled."""
+"""Relevance of the clips of a batch, and labels of their frames."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def test_short_clips_are_padded_with_zeros() -> None:
     assert batch.teacher is None
 
 
-def test_pairs_by_window_and_video() -> None:
+def test_relevance_depends_on_window_and_video() -> None:
     batch = make_batch(
         [
             clip(1, windows=(0,), videos=(0,)),
             # Another view of the same window.
             clip(1, windows=(0,), videos=(0,)),
-            # Another window of the same video: neither right nor wrong.
+            # Another window of the same video, which is ignored.
             clip(1, windows=(1,), videos=(0,), sources=[9]),
             # Another video.
             clip(1, windows=(2,), videos=(1,)),
@@ -50,7 +50,7 @@ def test_pairs_by_window_and_video() -> None:
     ]
 
 
-def test_an_inset_makes_a_clip_relevant_to_both_but_it_is_made_from_one_window() -> None:
+def test_a_clip_with_an_inset_is_relevant_to_both_videos() -> None:
     batch = make_batch(
         [
             clip(1, windows=(0, 2), videos=(0, 1), lent=((0, 4),)),
@@ -63,11 +63,11 @@ def test_an_inset_makes_a_clip_relevant_to_both_but_it_is_made_from_one_window()
     assert batch.same_window[0].tolist() == [True, False, False, False]
 
 
-def test_views_of_one_window_are_a_positive_pair_only_if_they_share_a_quarter_of_their_frames() -> None:
+def test_views_of_one_window_are_positives_only_if_they_share_a_quarter_of_their_frames() -> None:
     first = clip(8, windows=(0,), videos=(0,))
     shares_two = clip(8, windows=(0,), videos=(0,), sources=[*range(6, 14)])
     shares_one = clip(8, windows=(0,), videos=(0,), sources=[*range(7, 15)])
-    # Frames of noise show nothing, and a slow view shows each frame twice.
+    # Frames of noise do not count, and a slow view shows each frame twice.
     covered = clip(4, windows=(0,), videos=(0,), sources=[-1, -1, 20, 21])
     slow = clip(4, windows=(0,), videos=(0,), sources=[7, 7, 8, 8])
     nothing = clip(2, windows=(0,), videos=(0,), sources=[-1, -1])
@@ -78,7 +78,7 @@ def test_views_of_one_window_are_a_positive_pair_only_if_they_share_a_quarter_of
     assert torch.equal(batch.relevance, batch.relevance.T)
 
 
-def test_covered_frames_have_no_label_and_the_teacher_sees_what_is_shown() -> None:
+def test_covered_frames_have_no_label_and_teacher_vectors_follow_the_sources() -> None:
     vectors = torch.eye(5)
     first = clip(3, windows=(0,), videos=(0,), sources=[4, -1, 2])
     second = clip(1, windows=(1,), videos=(1,), sources=[0])
@@ -91,7 +91,7 @@ def test_covered_frames_have_no_label_and_the_teacher_sees_what_is_shown() -> No
     assert not batch.teacher[1, 1:].any()
 
 
-def test_a_batch_moves_as_a_whole() -> None:
+def test_all_tensors_of_a_batch_move_to_the_device() -> None:
     batch = make_batch([clip(1, windows=(0,), videos=(0,))], [torch.eye(2)])
     moved = batch.to(torch.device("cpu"))
     assert torch.equal(moved.values, batch.values)

@@ -1,4 +1,4 @@
-"""Which clips belong together, and the losses on their comparison."""
+"""Relevance of clips, and the losses on their comparison."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def objective(*names: str) -> ComparatorObjective:
     )
 
 
-def test_clips_of_one_window_belong_together_and_others_of_its_video_do_not_count() -> None:
+def test_clips_of_one_window_are_positives_and_other_clips_of_its_video_are_ignored() -> None:
     batch = batch_of_six()
     assert batch.relevance.tolist() == [
         [1, -1, 0, 1, -1, 1],
@@ -67,7 +67,7 @@ def test_clips_of_one_window_belong_together_and_others_of_its_video_do_not_coun
         [-1, 1, 0, -1, 1, -1],
         [1, -1, 1, 1, -1, 1],
     ]
-    # Frames of a clip with another video in it are labeled by its own window alone.
+    # Frames of a clip with an inset are labeled only by its own window.
     assert batch.same_window.nonzero().tolist() == [
         [0, 0], [0, 3], [1, 1], [1, 4], [2, 2], [2, 5], [3, 0], [3, 3], [4, 1], [4, 4], [5, 2], [5, 5],
     ]  # fmt: skip
@@ -78,7 +78,7 @@ def test_clips_of_one_window_belong_together_and_others_of_its_video_do_not_coun
 
 
 @pytest.mark.parametrize("name", ON_SCORES)
-def test_every_comparison_loss_gets_the_scores(name: str) -> None:
+def test_score_losses_receive_scores_and_relevance(name: str) -> None:
     batch = batch_of_six()
     model = build_comparator(ComparatorConfig(dimension=8), weights="random")
     terms = objective(name)(model, batch)
@@ -92,7 +92,7 @@ def test_every_comparison_loss_gets_the_scores(name: str) -> None:
     torch.testing.assert_close(terms["negatives"], scores[batch.relevance == 0].mean())
 
 
-def test_the_regularizer_gets_the_learned_maps_before_they_are_bounded() -> None:
+def test_the_regularizer_receives_learned_maps_before_clipping() -> None:
     batch = batch_of_six()
     model = build_comparator(ComparatorConfig(dimension=8), weights="random")
     assert model.visil_head is not None
@@ -103,7 +103,7 @@ def test_the_regularizer_gets_the_learned_maps_before_they_are_bounded() -> None
     torch.testing.assert_close(found, (maps - 1).clamp(min=0).sum() + (-1 - maps).clamp(min=0).sum())
 
 
-def test_the_loss_of_frames_gets_pairs_of_views_and_the_order_of_the_teacher() -> None:
+def test_the_frame_loss_receives_pairs_of_views_and_teacher_similarities() -> None:
     batch = batch_of_six()
     config = ComparatorConfig(dimension=8, weighting="attention")
     model = build_comparator(config, weights="random")

@@ -1,4 +1,4 @@
-"""The scale of a comparator's scores: what unrelated training videos score."""
+"""Scale of a comparator's scores, from the scores of unrelated training videos."""
 
 from __future__ import annotations
 
@@ -47,27 +47,29 @@ def chamfer() -> Any:
 
 
 @pytest.mark.parametrize(("high", "expected"), [(0.1, 0.3), (0.5, 0.5)])
-def test_videos_more_alike_than_photographs_raise_the_scale(chamfer: Any, high: float, expected: float) -> None:
+def test_training_videos_more_similar_than_photographs_raise_the_scale(
+    chamfer: Any, high: float, expected: float
+) -> None:
     assert raise_unrelated((0.0, high), chamfer, data_of(alike(12, 0.3))) == pytest.approx((0.0, expected))
     assert chamfer.training
 
 
-def test_copies_in_the_folder_do_not_raise_it(chamfer: Any) -> None:
+def test_copies_in_the_folder_do_not_raise_the_scale(chamfer: Any) -> None:
     vectors = alike(14, 0.3)
     vectors[:4] = vectors[0]  # four copies: 6 of 91 pairs
     assert raise_unrelated((0.0, 0.1), chamfer, data_of(vectors)) == pytest.approx((0.0, 0.3))
-    # Nothing but copies: there is no unrelated pair to learn from.
+    # With only copies there is no unrelated pair to measure.
     assert raise_unrelated((0.0, 0.1), chamfer, data_of(vectors[:1].expand(12, -1))) == (0.0, 0.1)
 
 
-def test_few_videos_change_nothing(chamfer: Any) -> None:
+def test_few_videos_do_not_change_the_scale(chamfer: Any) -> None:
     assert raise_unrelated((0.0, 0.1), chamfer, data_of(alike(11, 0.3))) == (0.0, 0.1)
 
 
-def test_of_many_videos_64_are_compared(chamfer: Any) -> None:
+def test_at_most_64_videos_are_compared(chamfer: Any) -> None:
     vectors = alike(70, 0.3)
     data = data_of(vectors)
     assert data.stored is not None
-    # Places 0, 70 / 64, 140 / 64, ...: every tenth or so is left out, the first of them place 11.
+    # Positions 0, 70 / 64, 140 / 64, ...: about every tenth is left out, the first of them position 11.
     del data.stored[11]
     assert raise_unrelated((0.0, 0.1), chamfer, data) == pytest.approx((0.0, 0.3))

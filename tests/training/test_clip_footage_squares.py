@@ -1,4 +1,4 @@
-"""Squares of the frames of videos without labels, and the windows that they are cut into."""
+"""Squares of the frames of unlabeled videos, and the windows they are cut into."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_long_videos_are_cut_into_equal_windows() -> None:
     assert [window.number for window in windows] == [0, 1, 2, 3]
 
 
-def test_a_video_is_in_one_part_and_small_folders_have_no_second_part() -> None:
+def test_videos_are_in_one_split_and_small_folders_have_no_validation() -> None:
     windows = cut_windows([video(20)] * 10, 8)
     train, validation = split_windows(windows, share=0.3, seed=1)
     assert (len(train), len(validation)) == (14, 6)
@@ -37,7 +37,7 @@ def test_a_video_is_in_one_part_and_small_folders_have_no_second_part() -> None:
 
 
 class TestSquares:
-    def test_are_read_once_and_kept_in_a_file_for_each_video(
+    def test_are_decoded_once_and_cached_in_a_file_per_video(
         self, footage: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         told: list[tuple[int, int]] = []
@@ -65,19 +65,21 @@ class TestSquares:
         assert {path for path in before if before[path] != after[path]} == {damaged}
         assert "is damaged; reading the video again" in caplog.text
 
-    def test_a_frame_is_squeezed_or_cut_to_its_middle(self, footage: Path) -> None:
+    def test_are_stretched_or_cropped(self, footage: Path) -> None:
         squeezed, cut = (
             read_squares([footage], rate=5.0, side=32, fit=fit, cache=None)[0][0] for fit in ("stretch", "crop")
         )
         assert squeezed.key != cut.key
         assert squeezed.values is not None
         assert cut.values is not None
-        # Of 96 x 64 pixels the middle 64 x 64 are left: a square of 32 shows two thirds of the width.
+        # The middle 64 x 64 of 96 x 64 pixels remain, so a square of 32 shows two thirds of the width.
         wide = torch.nn.functional.interpolate(squeezed.values.float(), (32, 48), mode="bilinear")
         assert float((wide[..., 8:40] - cut.values.float()).abs().mean()) < 6
         assert float((squeezed.values.float() - cut.values.float()).abs().mean()) > 10
 
-    def test_another_rate_or_other_bytes_are_read_again_and_a_copy_is_not(self, footage: Path, tmp_path: Path) -> None:
+    def test_are_decoded_again_for_another_rate_or_content_but_not_for_a_copy(
+        self, footage: Path, tmp_path: Path
+    ) -> None:
         first = read(footage)[0].key
         assert read_squares([footage], rate=2.5, side=32, cache=None)[0][0].key != first
         for name in ("astronaut", "camera", "coffee"):
@@ -86,7 +88,7 @@ class TestSquares:
         shutil.copyfile(footage / "coffee.mp4", tmp_path / "astronaut.mp4")
         assert read(tmp_path)[0].key != first
 
-    def test_a_file_that_cannot_be_read_costs_itself(self, footage: Path, tmp_path: Path) -> None:
+    def test_of_unreadable_files_are_left_out(self, footage: Path, tmp_path: Path) -> None:
         for name in ("astronaut", "camera", "coffee"):
             shutil.copyfile(footage / f"{name}.mp4", tmp_path / f"{name}.mp4")
         lost = tmp_path / "coffee.mp4"
@@ -96,17 +98,17 @@ class TestSquares:
         assert [Path(video.path).stem for video in videos] == ["astronaut", "camera"]
         assert broken == [(str(lost), "cannot be read: No such file or directory")]
 
-    def test_one_video_is_too_few(self, footage: Path) -> None:
+    def test_of_a_single_video_are_rejected(self, footage: Path) -> None:
         with pytest.raises(DatasetError, match="must hold at least 2 videos of 4 frames at 5 a second"):
             read(footage / "coffee.mp4")
 
-    def test_too_few_readable_videos_are_refused_with_the_first_cause(self, footage: Path, tmp_path: Path) -> None:
+    def test_of_too_few_readable_videos_are_rejected_with_the_first_cause(self, footage: Path, tmp_path: Path) -> None:
         shutil.copy(footage / "coffee.mp4", tmp_path)
         (tmp_path / "notes.mp4").write_text("no video")
         with pytest.raises(DatasetError, match=r"got 1 of 2 videos; the first .* is .*notes\.mp4: this is text"):
             read(tmp_path)
 
-    def test_a_damaged_file_of_tensors_is_made_again(self, tmp_path: Path) -> None:
+    def test_a_damaged_cache_file_is_rebuilt(self, tmp_path: Path) -> None:
         path = tmp_path / "a" / "b.safetensors"
         made = cache_tensors(path, lambda: {"x": torch.ones(2)})
         assert torch.equal(cache_tensors(path, lambda: {"x": torch.zeros(2)})["x"], made["x"])

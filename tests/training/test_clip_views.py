@@ -1,4 +1,4 @@
-"""Views of windows of videos without labels, and their settings."""
+"""Views of windows of unlabeled videos, and their settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read(folder: Path) -> list[VideoSquares]:
     return read_squares([folder], rate=5.0, side=32, cache=None)[0]
 
 
-def test_settings_are_the_published_ones_and_nested_tables_change_them() -> None:
+def test_default_settings_are_the_published_ones_and_nested_tables_change_them() -> None:
     assert clip_settings({}) == ClipSettings()
     changed = clip_settings({"views": 3, "strong": {"inset": 0, "temporal": {"dropped": 0.5}}})
     assert (changed.views, changed.strong.inset, changed.strong.temporal.dropped) == (3, 0.0, 0.5)
@@ -40,7 +40,7 @@ def test_settings_are_the_published_ones_and_nested_tables_change_them() -> None
         ({"rate": 0}, "rate must be above 0, got 0"),
     ],
 )
-def test_settings_that_are_refused(options: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_rejected(options: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         clip_settings(options)
 
@@ -50,19 +50,19 @@ class TestViews:
         videos = read(footage)
         return ViewMaker(videos, SMALL, open_extractor("vidkin", device="cpu"), 3), cut_windows(videos, 8)
 
-    def test_depend_on_seed_window_and_number_alone(self, footage: Path) -> None:
+    def test_depend_only_on_seed_window_and_number(self, footage: Path) -> None:
         maker, windows = self.maker(footage)
         views = [maker.describe(maker.edit(windows[2], number, windows[4:])) for number in (0, 1, 1, 3)]
         assert torch.equal(views[1].values, views[2].values)
         assert not torch.equal(views[1].values, views[3].values)
         assert views[0].windows == (2,)
         assert views[0].videos == (1,)
-        # Frames are counted from the start of the video, which has the windows 2 and 3.
+        # Source frames are counted from the start of the video, which has windows 2 and 3.
         assert views[0].sources.tolist() == list(range(8))
         other = maker.describe(maker.edit(windows[3], 0, windows[4:]))
         assert other.sources.tolist() == list(range(8, 16))
 
-    def test_another_video_in_the_picture_lends_its_identity(self, footage: Path) -> None:
+    def test_list_the_videos_of_insets(self, footage: Path) -> None:
         maker, windows = self.maker(footage)
         edited = [maker.edit(windows[0], number, windows[4:6]) for number in range(1, 120, 2)]
         assert {donor.number for clip in edited for donor in clip.donors} == {4, 5}
@@ -71,10 +71,10 @@ class TestViews:
         shown = next(clip for clip in edited if clip.donors)
         described = maker.describe(shown)
         assert described.windows == (0, *(donor.number for donor in shown.donors))
-        # A donor is shown from its first frame on, as long as the view lasts.
+        # A donor is visible from its first frame until the view ends.
         assert described.lent == tuple((donor.start, donor.start + len(shown.view.frames)) for donor in shown.donors)
 
-    def test_a_window_moves_within_its_video(self, footage: Path) -> None:
+    def test_windows_move_within_their_video(self, footage: Path) -> None:
         maker, windows = self.maker(footage)
         moved = [maker.move(windows[2], number) for number in range(40)]
         assert {window.start for window in moved} == set(range(5))
@@ -83,7 +83,7 @@ class TestViews:
         whole = cut_windows(maker.videos, 99)[0]
         assert maker.move(whole, 5) == whole
 
-    def test_are_stored_and_found_again(self, footage: Path, tmp_path: Path) -> None:
+    def test_are_stored_and_reused(self, footage: Path, tmp_path: Path) -> None:
         maker, windows = self.maker(footage)
         views = store_views(windows, maker, cache=tmp_path, most_bytes=2**30)
         assert {number: len(kept) for number, kept in views.items()} == dict.fromkeys(range(12), 3)
@@ -93,12 +93,12 @@ class TestViews:
                 assert torch.equal(first.values, second.values)
                 assert (first.windows, first.sources.tolist()) == (second.windows, second.sources.tolist())
                 assert (first.videos, first.lent) == (second.videos, second.lent)
-        # What is lent is of another video.
+        # Inserted footage comes from another video.
         assert all(view.videos[0] not in view.videos[1:] for kept in views.values() for view in kept)
         with pytest.raises(InvalidArgumentError, match=r"more than\s+data.memory"):
             store_views(windows, maker, cache=None, most_bytes=1000)
 
-    def test_a_teacher_describes_frames_that_are_not_edited(self, footage: Path, tmp_path: Path) -> None:
+    def test_teacher_vectors_describe_unedited_frames(self, footage: Path, tmp_path: Path) -> None:
         videos = read(footage)
         teacher = open_extractor("classical")
         vectors = teacher_vectors(videos, teacher, cache=tmp_path)

@@ -1,4 +1,4 @@
-"""The watch for a collapse."""
+"""Detection of collapse."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from vidkin.training.collapse import CollapseWatch, collapse_threshold
 
 
 def fed(watch: CollapseWatch, distances: list[float], first: int = 1) -> list[int]:
-    """Steps at which it raised the alarm."""
+    """Steps at which a collapse was reported."""
     return [step for step, distance in enumerate(distances, first) if watch.add(distance, step)]
 
 
-def test_start_is_the_mean_of_the_first_ten_steps() -> None:
+def test_the_start_is_the_mean_of_the_first_ten_steps() -> None:
     watch = CollapseWatch(0.2)
     fed(watch, [1.0] * 5 + [0.8] * 5 + [0.1])
     assert watch.start is not None
@@ -28,12 +28,12 @@ def test_collapse_is_reported_once_and_only_if_it_lasts() -> None:
     alarms = fed(watch, [0.001] * 60, first=22)
     assert len(alarms) == 1
     assert alarms == [watch.collapsed_at]
-    # A mean over ten steps falls from 1 by a tenth each: below .2 after ln .2 / ln .9, 16 steps.
+    # A running mean over ten steps falls by a tenth per step: from 1 to below .2 after ln .2 / ln .9, 16 steps.
     assert 36 <= alarms[0] <= 39
     assert watch.is_collapsed
 
 
-def test_a_run_that_spreads_again_has_recovered() -> None:
+def test_a_run_recovers_when_distances_grow_again() -> None:
     watch = CollapseWatch(0.5)
     assert len(fed(watch, [1.0] * 10 + [0.0] * 20 + [1.0] * 40)) == 1
     assert not watch.is_collapsed
@@ -41,16 +41,16 @@ def test_a_run_that_spreads_again_has_recovered() -> None:
     assert watch.lowest < 0.15
 
 
-def test_the_first_steps_are_never_a_collapse() -> None:
+def test_the_first_steps_never_count_as_collapse() -> None:
     assert fed(CollapseWatch(0.9), [1.0, 0.0, 0.0, 0.0]) == []
 
 
-def test_vectors_collapsed_from_the_start_are_reported_at_any_share() -> None:
+def test_a_collapse_from_the_start_is_reported_at_any_share() -> None:
     assert fed(CollapseWatch(0.0), [0.01] * 12) == [10]
     assert fed(CollapseWatch(0.0), [0.03] * 12) == []
 
 
-def test_state_goes_on_from_a_mapping() -> None:
+def test_state_is_restored_from_a_mapping() -> None:
     whole, cut = CollapseWatch(0.2), CollapseWatch(0.2)
     distances = [1.0] * 7 + [0.9] * 8 + [0.05] * 30
     fed(whole, distances)

@@ -1,4 +1,4 @@
-"""Deep ranking by a recipe: three paths trained end to end on triplets that are drawn online."""
+"""Deep ranking recipes: three paths trained end to end on online triplets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin.training import load_recipe, train
 
 
 def recipe(source: Path, *, relevance: str = "labels", **changes: dict[str, Any]) -> dict[str, Any]:
-    """Sixty-four pixels: a path of an eighth of them must hold a kernel of eight."""
+    """Images of 64 pixels, so that the path at an eighth of the size fits a kernel of eight."""
     content = recipe_for(source, "deep_ranking", **changes)
     content["model"] |= {"kind": "deep_ranking", "size": 64}
     content["data"] |= {"relevance": relevance}
@@ -45,7 +45,7 @@ def test_a_recipe_trains_all_three_paths(tmp_path: Path, relevance: str) -> None
     assert {"backbone", "shallow.0", "shallow.1", "linear"} <= moved
 
 
-def test_relevance_is_for_this_objective_only(tmp_path: Path) -> None:
+def test_relevance_is_only_accepted_for_deep_ranking(tmp_path: Path) -> None:
     content = recipe_for(tmp_path)
     content["data"] |= {"relevance": "classical:color"}
     with pytest.raises(InvalidArgumentError, match=r"data\.relevance is for the objective 'deep_ranking'"):

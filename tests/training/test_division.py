@@ -1,4 +1,4 @@
-"""Labels of a newcomer: groups that are too small lead to a split that works, and are told."""
+"""Automatic splits: groups that are too small lead to another split, with a note."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def sizes(labelled: LabelledSet) -> dict[str, int]:
     return labelled.split_counts()
 
 
-def test_groups_that_are_large_enough_need_no_note(tmp_path: Path) -> None:
-    # Of 20 files of each subcategory 6 are for the test and 2 for validation.
+def test_large_groups_are_split_without_a_note(tmp_path: Path) -> None:
+    # Of the 20 files of each subcategory, 6 are for the test and 2 for validation.
     division = divide(make(tmp_path, 20))
     assert sizes(division.labelled) == {"train": 48, "validation": 8, "test": 24}
     assert (division.notes, division.is_made) == ((), True)
@@ -55,7 +55,7 @@ def test_groups_that_are_large_enough_need_no_note(tmp_path: Path) -> None:
     assert (rules.every, rules.measure) == (5, "qp")
 
 
-def test_one_validation_item_each_is_measured_by_what_it_finds_in_training(tmp_path: Path) -> None:
+def test_single_validation_items_are_measured_against_training_items(tmp_path: Path) -> None:
     division = divide(make(tmp_path, 4))
     assert sizes(division.labelled) == {"train": 8, "validation": 4, "test": 4}
     assert division.recipe.validation.measure == "map"
@@ -63,12 +63,12 @@ def test_one_validation_item_each_is_measured_by_what_it_finds_in_training(tmp_p
     assert "validation.measure = 'map'" in division.notes[0]
 
 
-def test_a_measure_that_was_asked_for_stays(tmp_path: Path) -> None:
+def test_a_requested_measure_is_not_replaced(tmp_path: Path) -> None:
     division = divide(make(tmp_path, 4), validation={"measure": "qp"})
     assert (division.recipe.validation.measure, division.notes) == ("qp", ())
 
 
-def test_three_files_each_have_no_validation_part(tmp_path: Path) -> None:
+def test_three_files_per_subcategory_have_no_validation_split(tmp_path: Path) -> None:
     division = divide(make(tmp_path, 3))
     assert sizes(division.labelled) == {"train": 8, "test": 4}
     rules = division.recipe.validation
@@ -78,34 +78,34 @@ def test_three_files_each_have_no_validation_part(tmp_path: Path) -> None:
     assert "weights of the last step are kept" in division.notes[0]
 
 
-def test_one_group_each_is_divided_by_item(tmp_path: Path) -> None:
+def test_one_group_per_subcategory_is_split_by_item(tmp_path: Path) -> None:
     division = divide(make(tmp_path, 10, groups=1))
     assert sizes(division.labelled) == {"train": 24, "validation": 4, "test": 12}
     assert division.recipe.data.split_by == "item"
     assert "data.split_by = 'item'" in division.notes[0]
 
 
-def test_two_files_each_are_all_for_training(tmp_path: Path) -> None:
+def test_two_files_per_subcategory_are_all_for_training(tmp_path: Path) -> None:
     division = divide(make(tmp_path, 2))
     assert sizes(division.labelled) == {"train": 8}
     assert division.recipe.data.test == 0.0
     assert "data.test = 0" in division.notes[0]
 
 
-def test_one_video_each_is_cut_into_excerpts(tmp_path: Path) -> None:
+def test_one_video_per_subcategory_is_cut_into_excerpts(tmp_path: Path) -> None:
     division = divide(make(tmp_path, 1, suffix=".mp4"))
     assert sizes(division.labelled) == {"train": 4}
     assert division.recipe.data.excerpts == 4
     assert any("data.excerpts = 4" in note for note in division.notes)
 
 
-def test_a_model_of_clips_becomes_one_of_images(tmp_path: Path) -> None:
+def test_a_clip_model_becomes_an_image_model_for_images(tmp_path: Path) -> None:
     division = divide(make(tmp_path, 20), model={"kind": "clip"})
     assert division.recipe.model["kind"] == "image"
     assert "model.kind" in division.notes[0]
 
 
-def test_folders_of_train_and_test_without_validation(tmp_path: Path) -> None:
+def test_train_and_test_folders_without_validation_turn_validation_off(tmp_path: Path) -> None:
     for part in ("train", "test"):
         make(tmp_path / part, 3)
     division = divide(tmp_path)
@@ -121,7 +121,7 @@ def test_folders_of_train_and_test_without_validation(tmp_path: Path) -> None:
         ({"split_by": "group", "validation": 0.0, "test": 0.9}, ""),
     ],
 )
-def test_a_split_that_was_asked_for_is_made_or_refused(tmp_path: Path, data: dict[str, Any], message: str) -> None:
+def test_a_requested_split_is_made_or_rejected(tmp_path: Path, data: dict[str, Any], message: str) -> None:
     make(tmp_path, 3)
     if message:
         with pytest.raises(InvalidArgumentError, match=message):
@@ -130,12 +130,12 @@ def test_a_split_that_was_asked_for_is_made_or_refused(tmp_path: Path, data: dic
         assert sizes(divide(tmp_path, data=data).labelled) == {"train": 4, "test": 8}
 
 
-def test_nothing_helps_where_there_is_one_picture_each(tmp_path: Path) -> None:
+def test_one_image_per_subcategory_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="too few for a test and a validation split"):
         divide(make(tmp_path, 1))
 
 
-def test_a_settled_recipe_is_settled_to_itself(tmp_path: Path) -> None:
+def test_settling_a_settled_recipe_does_not_change_it(tmp_path: Path) -> None:
     division = divide(make(tmp_path, 3))
     again = divide_data(division.recipe)
     assert (again.recipe, again.notes) == (division.recipe, ())

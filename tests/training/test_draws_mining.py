@@ -1,4 +1,4 @@
-"""Items drawn by what the model makes of them: triplets of random batches, and clusters beside their impostors."""
+"""Draws that depend on embeddings: mined triplets, and clusters with their impostors."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ pytest.importorskip("sklearn")
 POINTS = torch.tensor([0.0, 0.1, 10.0, 10.1, 2.0, 2.1, 13.0, 13.1])[:, None]
 CLASSES = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
 PAIRS = [{0, 1}, {2, 3}, {4, 5}, {6, 7}]
-# The nearest pair of the other class, of each pair.
+# The nearest pair of the other class, for each pair.
 IMPOSTORS = [2, 3, 0, 1]
 
 
 class Model:
-    """Looks points up and counts how often it is asked."""
+    """Returns stored points, and counts its calls."""
 
     def __init__(self, points: Tensor = POINTS) -> None:
         self.points = points
@@ -43,7 +43,7 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_every_class_is_divided_into_its_clusters(draws: ClusterDraws) -> None:
+def test_classes_are_divided_into_their_clusters(draws: ClusterDraws) -> None:
     assert bool(draws.is_ready)
     groups: dict[tuple[int, int], set[int]] = {}
     for item, key in enumerate(zip(CLASSES.tolist(), draws.cluster_of.tolist(), strict=True)):
@@ -51,7 +51,7 @@ def test_every_class_is_divided_into_its_clusters(draws: ClusterDraws) -> None:
     assert sorted(map(sorted, groups.values())) == sorted(map(sorted, PAIRS))
 
 
-def test_centers_are_means_and_losses_those_of_the_magnet_loss(draws: ClusterDraws) -> None:
+def test_centers_are_means_and_losses_equal_the_magnet_loss(draws: ClusterDraws) -> None:
     losses = magnet_loss(POINTS, CLASSES, draws.cluster_of, reduction="none")
     for (label, cluster), members in zip([(0, 0), (0, 2), (1, 4), (1, 6)], PAIRS, strict=True):
         row = label * 3 + int(draws.cluster_of[cluster])
@@ -62,7 +62,7 @@ def test_centers_are_means_and_losses_those_of_the_magnet_loss(draws: ClusterDra
     assert (draws.losses == 0).sum() >= 2
 
 
-def test_a_cluster_comes_with_the_nearest_ones_of_other_classes(draws: ClusterDraws) -> None:
+def test_a_cluster_is_drawn_with_the_nearest_clusters_of_other_classes(draws: ClusterDraws) -> None:
     seeds = set()
     for seed in range(40):
         items, clusters = draws.draw(Model(), sizes=(2, 2), step=1, generator=generator(seed))
@@ -70,26 +70,26 @@ def test_a_cluster_comes_with_the_nearest_ones_of_other_classes(draws: ClusterDr
         assert second == PAIRS[IMPOSTORS[PAIRS.index(first)]]
         assert torch.equal(clusters, draws.cluster_of[items])
         seeds.add(min(first))
-    # A cluster that costs something is drawn sooner or later; 2 lies between both of class 0.
+    # Every cluster with a loss is drawn eventually; 2 lies between both clusters of class 0.
     assert len(seeds) >= 2
 
 
-def test_clusters_are_at_most_the_number_of_impostors(draws: ClusterDraws) -> None:
+def test_the_number_of_clusters_is_limited_by_the_impostors(draws: ClusterDraws) -> None:
     items, _ = draws.draw(Model(), sizes=(6, 2), step=1, generator=generator())
     # The seed, and both clusters of the other class.
     assert len(items) == 6
     assert len(set(CLASSES[items[2:]].tolist())) == 1
 
 
-def test_items_of_small_clusters_come_more_than_once(draws: ClusterDraws) -> None:
+def test_items_of_small_clusters_are_repeated(draws: ClusterDraws) -> None:
     items, _ = draws.draw(Model(), sizes=(2, 5), step=1, generator=generator())
     for part in (items[:5], items[5:]):
         assert set(part.tolist()) in PAIRS
         assert len(part) == 5
 
 
-def test_clusters_are_made_again_after_an_epoch() -> None:
-    """Eight items in batches of four: at every second step, and at the first draw of all."""
+def test_clusters_are_recomputed_after_an_epoch() -> None:
+    """Eight items in batches of four: clusters are recomputed at the first draw and every second step."""
     model, draws = Model(), ClusterDraws(CLASSES, dimension=1)
     calls = []
     for step in (1, 2, 3, 4):
@@ -98,7 +98,7 @@ def test_clusters_are_made_again_after_an_epoch() -> None:
     assert calls == [1, 2, 2, 3]
 
 
-def test_a_restored_state_draws_the_same_without_the_model(draws: ClusterDraws) -> None:
+def test_a_restored_state_draws_the_same_items_without_the_model(draws: ClusterDraws) -> None:
     other = ClusterDraws(CLASSES, dimension=1)
     other.load_state_dict(draws.state_dict())
     model = Model(torch.zeros(8, 1))
@@ -117,7 +117,7 @@ def test_a_class_of_one_item_is_never_drawn() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_mined_triplets_keep_their_order_of_classes(seed: int) -> None:
+def test_mined_triplets_have_a_positive_and_a_negative(seed: int) -> None:
     generated = generator(seed)
     classes = torch.randint(0, 4, (60,), generator=generated)
     vectors = torch.nn.functional.normalize(torch.randn(60, 5, generator=generated), dim=-1)
@@ -129,7 +129,7 @@ def test_mined_triplets_keep_their_order_of_classes(seed: int) -> None:
     assert (classes[anchor] != classes[negative]).all()
 
 
-def test_classes_without_a_pair_say_what_to_change() -> None:
+def test_error_says_what_to_change_if_no_class_has_a_pair() -> None:
     message = "10 draws of 9 items contained no two items of one class and an item of another; increase schedule.batch"
     with pytest.raises(InvalidArgumentError, match=message):
         draw_mined_triplets(torch.arange(12), Model(torch.eye(12)), items=3, generator=generator())

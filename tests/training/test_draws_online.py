@@ -1,4 +1,4 @@
-"""Triplets drawn online: by labels of one or two levels, a matrix, a classical feature, from files."""
+"""Online triplets: relevance by labels of one or two levels, a matrix, a classical feature, or a file."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_one_level_of_labels_gives_negatives_of_other_classes() -> None:
     assert bool((classes[:, 0] != classes[:, 2]).all())
 
 
-def test_a_matrix_orders_items_of_one_category() -> None:
-    # The nearer in number, the more relevant.
+def test_a_relevance_matrix_orders_items_of_one_category() -> None:
+    # Items with closer numbers are more relevant.
     places = torch.arange(16.0)
     relevance = (1 - (places[:, None] - places).abs() / 8).clamp(min=0)
     triplets = drawn(ONE_LEVEL, relevance, margin=0.3, in_class=1.0)
@@ -53,7 +53,7 @@ def test_a_matrix_orders_items_of_one_category() -> None:
     assert float(gaps.min()) >= 0.3 - 1e-6
 
 
-def test_a_stream_goes_on_where_it_was_left() -> None:
+def test_a_stream_continues_from_a_later_step() -> None:
     def stream(start: int) -> list[list[int]]:
         found = index_stream("online_triplets", TWO_LEVELS, steps=6, start=start, quadlets=3, seed=5)
         return [rows.tolist() for rows in found]
@@ -63,7 +63,7 @@ def test_a_stream_goes_on_where_it_was_left() -> None:
     assert drawn(TWO_LEVELS, seed=1).tolist() != drawn(TWO_LEVELS, seed=2).tolist()
 
 
-def test_labels_without_any_triplet_are_refused() -> None:
+def test_labels_without_triplets_are_rejected() -> None:
     alike = torch.zeros(6, 2, dtype=torch.int64)
     stream = online_triplets(alike, None, steps=1, triplets=2, settings=OnlineSettings())
     with pytest.raises(InvalidArgumentError, match="no triplet of the 6 training items was accepted"):
@@ -73,7 +73,7 @@ def test_labels_without_any_triplet_are_refused() -> None:
             OnlineSettings(**settings)  # type: ignore[arg-type]
 
 
-def test_relevance_comes_from_labels_a_feature_or_a_file(tmp_path: Path) -> None:
+def test_relevance_is_read_from_labels_a_feature_or_a_file(tmp_path: Path) -> None:
     categories = ONE_LEVEL[:, 0]
     assert read_relevance("labels", None, categories) is None
     path = tmp_path / "relevance.safetensors"
@@ -95,7 +95,9 @@ def test_relevance_comes_from_labels_a_feature_or_a_file(tmp_path: Path) -> None
         ({"other": torch.eye(16)}, "got no tensor of this name"),
     ],
 )
-def test_files_that_do_not_fit_are_refused(tmp_path: Path, tensors: dict[str, torch.Tensor], message: str) -> None:
+def test_files_that_do_not_match_the_items_are_rejected(
+    tmp_path: Path, tensors: dict[str, torch.Tensor], message: str
+) -> None:
     path = tmp_path / "relevance.safetensors"
     save_file(tensors, path)
     with pytest.raises(InvalidArgumentError, match=message):

@@ -1,4 +1,4 @@
-"""Which items a step takes."""
+"""Index streams: the items drawn for each step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def same(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("draw", DRAWS)
-def test_a_stream_read_in_pieces_is_the_stream_read_at_once(draw: Draw) -> None:
+def test_a_stream_does_not_depend_on_where_it_starts(draw: Draw) -> None:
     whole = list(index_stream(draw, LABELS, steps=9, quadlets=5, seed=4))
     late = list(index_stream(draw, LABELS, steps=9, start=6, quadlets=5, seed=4))
     assert len(whole) == 9
@@ -32,7 +32,7 @@ def test_a_stream_read_in_pieces_is_the_stream_read_at_once(draw: Draw) -> None:
     assert not torch.equal(whole[0], other)
 
 
-def test_quadlets_come_member_by_member() -> None:
+def test_quadlets_are_ordered_by_member() -> None:
     q, p, i, n = next(index_stream("quadlets", LABELS, steps=1, quadlets=50)).chunk(4)
     assert bool(same(q, p).all())
     assert bool((q != p).all())
@@ -41,7 +41,7 @@ def test_quadlets_come_member_by_member() -> None:
     assert bool((LABELS[q, 0] != LABELS[n, 0]).all())
 
 
-def test_quadruplets_a_take_intermediates_and_negatives_as_first_and_a_third_class_as_second() -> None:
+def test_quadruplets_a_draw_the_second_negative_from_a_third_class() -> None:
     a, p, n1, n2 = next(index_stream("quadruplets_a", LABELS, steps=1, quadlets=200)).chunk(4)
     assert bool(same(a, p).all())
     for first, second in ((a, n1), (a, n2), (n1, n2)):
@@ -50,27 +50,27 @@ def test_quadruplets_a_take_intermediates_and_negatives_as_first_and_a_third_cla
     assert 0.35 < float(inside) < 0.65
 
 
-def test_quadruplets_b_take_both_from_other_categories() -> None:
+def test_quadruplets_b_draw_both_negatives_from_other_categories() -> None:
     a, _, n1, n2 = next(index_stream("quadruplets_b", LABELS, steps=1, quadlets=100)).chunk(4)
     assert bool((LABELS[a, 0] != LABELS[n1, 0]).all())
     assert bool((LABELS[a, 0] != LABELS[n2, 0]).all())
     assert not bool(same(n1, n2).any())
 
 
-def test_quadruplets_b_need_two_subcategories_elsewhere() -> None:
+def test_quadruplets_b_need_two_subcategories_in_other_categories() -> None:
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2]])
     with pytest.raises(InvalidArgumentError, match="negatives of two subcategories other than the query's"):
         next(index_stream("quadruplets_b", labels, steps=1, quadlets=8))
 
 
-def test_batches_leave_out_what_has_no_positive_or_no_intermediate() -> None:
+def test_batches_leave_out_items_without_a_positive_or_an_intermediate() -> None:
     # Item 4 has no positive; category 2 has one subcategory.
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [0, 2], [1, 3], [1, 3], [1, 4], [1, 4], [2, 5], [2, 5]])
     for batch in index_stream("batches", labels, steps=20, quadlets=4):
         assert sorted(batch.tolist()) == [0, 1, 2, 3, 5, 6, 7, 8]
 
 
-def test_sizes_of_batches_follow_the_smallest_class() -> None:
+def test_batch_sizes_are_limited_by_the_smallest_class() -> None:
     # 2 categories x 3 items each leave room for 2 subcategories in 12 items, for 3 in 18.
     assert balanced_sizes(LABELS, 12) == (2, 2, 3)
     assert balanced_sizes(LABELS, 18) == (2, 3, 3)
@@ -84,7 +84,7 @@ def test_batches_need_two_categories() -> None:
         next(index_stream("batches", labels, steps=1))
 
 
-def test_uniform_takes_any_items() -> None:
+def test_uniform_draws_any_items() -> None:
     assert len(next(index_stream("uniform", LABELS, steps=1, sizes=(11, 3)))) == 33
     drawn = next(index_stream("uniform", LABELS, steps=1, quadlets=100))
     assert drawn.shape == (400,)
@@ -110,14 +110,14 @@ def test_missing_labels_are_reported_by_name() -> None:
         match=r"'é' has 1 subcategory with at most 1 .* 'ü' has 2 subcategories with at most 1 .*data.excerpts",
     ):
         check_drawable(one_each, ["quadlets"])
-    # Of one subcategory two items, of another category two subcategories: not together.
+    # One subcategory has two items and another category has two subcategories, but not the same one.
     with pytest.raises(InvalidArgumentError, match="none of the 4 training items has both a second item"):
         check_drawable(labelled("é/x", "é/x", "ü/y", "ü/z"), ["quadruplets_a"])
     check_drawable(one_each, ["uniform"])
 
 
 def labels_of(subcategories: list[int], items: int) -> torch.Tensor:
-    """Categories with so many subcategories each, of so many items each."""
+    """Labels of categories with these numbers of subcategories, each with this number of items."""
     rows, fine = [], 0
     for category, count in enumerate(subcategories):
         for _ in range(count):
@@ -136,25 +136,23 @@ def labels_of(subcategories: list[int], items: int) -> torch.Tensor:
         ([2, 3, 5, 2], 20, (4, 2, 4)),  # no more subcategories than the smallest category has
     ],
 )
-def test_batches_hold_what_128_items_allow(
-    subcategories: list[int], items: int, expected: tuple[int, int, int]
-) -> None:
+def test_balanced_sizes_for_128_items(subcategories: list[int], items: int, expected: tuple[int, int, int]) -> None:
     assert balanced_sizes(labels_of(subcategories, items), 128, repeat=True) == expected
 
 
 @pytest.mark.parametrize(("subcategories", "items"), [([4], 4), ([4, 1], 4), ([4, 4], 1)])
-def test_labels_without_quadlets_are_refused(subcategories: list[int], items: int) -> None:
+def test_labels_without_quadlets_are_rejected(subcategories: list[int], items: int) -> None:
     with pytest.raises(InvalidArgumentError, match="batches need at least 2 categories of 2 subcategories of 2 items"):
         balanced_sizes(labels_of(subcategories, items), 128, repeat=True)
 
 
-def test_items_of_small_subcategories_repeat_only_if_they_may() -> None:
+def test_items_of_small_subcategories_repeat_only_with_repeat() -> None:
     labels = torch.cat([labels_of([3, 3], 5), torch.tensor([[1, 6], [1, 6]])])
     assert balanced_sizes(labels, 24) == (2, 3, 2)
     assert balanced_sizes(labels, 24, repeat=True) == (2, 3, 4)
 
 
-def test_too_few_classes_for_a_batch_say_which_batch_there_can_be() -> None:
+def test_error_suggests_a_batch_if_there_are_too_few_classes() -> None:
     labels = torch.tensor([[0, number % 3] for number in range(12)])
     with pytest.raises(
         InvalidArgumentError,

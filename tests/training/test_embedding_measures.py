@@ -1,4 +1,4 @@
-"""The figures of an embedding, against quadlets that are listed one by one."""
+"""Figures of embeddings against enumerated quadlets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def listed(queries: Tensor, labels: Tensor, gallery: Tensor, others: Tensor, *, 
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_quadlets_are_counted_as_if_they_were_listed(seed: int) -> None:
+def test_precision_equals_that_of_enumerated_quadlets(seed: int) -> None:
     queries, labels = made(12, seed)
     gallery, others = made(15, seed + 100)
     figures = measure_embeddings(queries, labels, gallery, others, samples=4000)
@@ -63,15 +63,15 @@ def test_quadlets_are_counted_as_if_they_were_listed(seed: int) -> None:
     assert set(figures) == {*TUPLES, *RANKED, "quadlets", "qp_gallery", "tp_gallery"}
 
 
-def test_without_a_gallery_the_queries_rank_each_other() -> None:
+def test_without_a_gallery_queries_rank_each_other() -> None:
     queries, labels = made(12, 7)
     figures = measure_embeddings(queries, labels, None, None)
     assert (figures["qp_gallery"], figures["tp_gallery"]) == (figures["qp"], figures["tp"])
-    # No item finds itself: with itself in the list every first result would be right.
+    # Items do not rank themselves; otherwise every first result would be correct.
     assert figures["recall_at_1"] < 1
 
 
-def test_an_ordered_line_has_every_figure_at_its_best() -> None:
+def test_perfectly_ordered_items_have_the_best_figures() -> None:
     """Two pairs of neighbors in each of two categories that lie apart."""
     vectors = unit(0, 1, 10, 11, 90, 91, 100, 101)
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2], [1, 3], [1, 3]])
@@ -82,7 +82,7 @@ def test_an_ordered_line_has_every_figure_at_its_best() -> None:
     assert all(value == pytest.approx(1.0) for value in figures.values()), figures
 
 
-def test_one_figure_is_the_one_of_all() -> None:
+def test_measure_one_equals_the_figure_of_measure_embeddings() -> None:
     queries, labels = made(10, 3)
     gallery, others = made(14, 4)
     figures = measure_embeddings(queries, labels, gallery, others)
@@ -90,7 +90,7 @@ def test_one_figure_is_the_one_of_all() -> None:
         assert measure_one(name, queries, labels, gallery, others) == pytest.approx(figures[name]), name
 
 
-def test_the_seed_decides_the_drawn_quadlets() -> None:
+def test_the_seed_determines_the_drawn_quadlets() -> None:
     queries, labels = made(12, 1)
     scores = queries @ queries.T
     relevance = (labels[:, None] == labels[None]).long().cumprod(-1).sum(-1)
@@ -103,7 +103,7 @@ def test_the_seed_decides_the_drawn_quadlets() -> None:
     assert len({drawn(seed) for seed in range(8)}) > 1
 
 
-def test_what_cannot_be_counted_is_nan() -> None:
+def test_undefined_figures_are_nan() -> None:
     labels = torch.tensor([[0, 0], [1, 1], [2, 2]])
     figures = measure_embeddings(unit(0, 90, 180), labels, None, None)
     assert figures["quadlets"] == 0

@@ -1,4 +1,4 @@
-"""The step engine beside a loop that is written out: equal to the last digit."""
+"""The training loop: equal to a plain loop to the last digit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def weights(model: nn.Module) -> list[Tensor]:
 
 
 def by_hand(count: int, scheduler_steps: int | None = None) -> tuple[list[float], list[Tensor]]:
-    """The obvious loop."""
+    """A plain training loop."""
     model = network()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=1e-3)
     scheduler = None
@@ -57,7 +57,7 @@ def by_hand(count: int, scheduler_steps: int | None = None) -> tuple[list[float]
 
 
 @pytest.mark.parametrize("one_cycle", [False, True])
-def test_steps_equal_those_of_a_loop_written_out(one_cycle: bool) -> None:
+def test_steps_equal_a_plain_loop(one_cycle: bool) -> None:
     losses, expected = by_hand(12, 13 if one_cycle else None)
     model = network()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=1e-3)
@@ -77,7 +77,7 @@ def test_steps_equal_those_of_a_loop_written_out(one_cycle: bool) -> None:
     assert all(map(torch.equal, weights(model), expected))
 
 
-def test_a_batch_is_taken_when_its_step_begins_and_the_caller_may_leave_between_steps() -> None:
+def test_batches_are_taken_lazily_and_the_caller_may_stop_between_steps() -> None:
     taken = []
 
     def stream() -> Iterator[Batch]:
@@ -89,14 +89,14 @@ def test_a_batch_is_taken_when_its_step_begins_and_the_caller_may_leave_between_
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for step in take_steps(model, squared_error, optimizer, stream()):
         assert taken == list(range(step.number))
-        # What a caller does in between, such as a validation, does not last.
+        # Mode changes between two steps, such as by validation, do not persist.
         model.eval()
         if step.number == 3:
             break
     assert taken == [0, 1, 2]
 
 
-def test_a_second_call_goes_on_where_the_first_ended() -> None:
+def test_a_second_call_continues_where_the_first_ended() -> None:
     states = []
     for parts in ([(0, 10)], [(0, 4), (4, 10)]):
         model = network()
@@ -148,7 +148,7 @@ def test_terms_are_tensors_without_gradients_until_they_are_read() -> None:
     assert read[0]["gradient"] > 0
 
 
-def test_mixed_precision_reaches_the_objective() -> None:
+def test_the_objective_runs_in_mixed_precision() -> None:
     types = []
 
     def objective(model: nn.Module, batch: Batch) -> dict[str, Tensor]:

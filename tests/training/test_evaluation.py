@@ -1,4 +1,4 @@
-"""What a model is worth: numbers that can be checked by hand, and quadlets that can be looked at."""
+"""Evaluation: figures by hand, splits of the data, and drawings of quadlets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LabelledSet
 
 
 class TestMeasures:
-    def test_of_embeddings_in_order_are_all_one(self) -> None:
+    def test_of_perfectly_ordered_embeddings_are_one(self) -> None:
         vectors = on_circle(IN_ORDER)
         figures = measure_embeddings(vectors, LABELS, vectors, LABELS)
         for name in ("qp", "qp_sampled", "tp", "tp_sampled", "ndcg", "map", "map_subcategory"):
@@ -50,8 +50,8 @@ class TestMeasures:
         # 8 queries x 1 positive x 2 intermediates x 4 negatives.
         assert figures["quadlets"] == 64
 
-    def test_quadlets_are_those_among_the_queries(self) -> None:
-        # Items 1 and 2 change places: of items 0 to 3 each has its positive farther than one intermediate.
+    def test_test_quadlets_come_from_the_queries(self) -> None:
+        # Items 1 and 2 are swapped, so each of items 0 to 3 has a positive farther than one intermediate.
         vectors = on_circle([0, 30, 5, 35, 150, 155, 180, 185])
         figures = measure_embeddings(vectors, LABELS, on_circle(IN_ORDER), LABELS)
         # Of item 0: i at 5 is nearer than p at 30, i at 35 is not: 4 of 8 quadlets. Of 1 (p 30 away, i 25 and 5): none,
@@ -62,7 +62,7 @@ class TestMeasures:
         assert measure_one("map", vectors, LABELS, on_circle(IN_ORDER), LABELS) == figures["map"]
         assert figures["recall_at_1"] == pytest.approx(0.75)
 
-    def test_gallery_quadlets_take_p_i_and_n_of_the_gallery(self) -> None:
+    def test_gallery_quadlets_take_p_i_and_n_from_the_gallery(self) -> None:
         # One query at 0; the gallery has p at 40, i at 30 and at 50, n at 60: only (p, i at 50, n) is in order.
         labels = torch.tensor([[0, 0], [0, 1], [0, 1], [1, 2]])
         figures = measure_embeddings(on_circle([0]), torch.tensor([[0, 0]]), on_circle([40, 30, 50, 60]), labels)
@@ -79,7 +79,7 @@ class TestMeasures:
         figures = measure_embeddings(vectors, LABELS, None, None)
         assert figures["recall_at_1"] == 0.0
 
-    def test_a_split_without_quadlets_gives_nan_and_ranks_all_the_same(self) -> None:
+    def test_a_split_without_quadlets_gives_nan_but_is_ranked(self) -> None:
         vectors = on_circle(IN_ORDER)
         queries = torch.tensor([0, 2])
         figures = measure_embeddings(vectors[queries], LABELS[queries], vectors, LABELS)
@@ -89,9 +89,7 @@ class TestMeasures:
 
 
 class TestEvaluate:
-    def test_takes_a_folder_or_a_model_and_uses_the_features_of_the_training(
-        self, trained: tuple[Path, LabelledSet]
-    ) -> None:
+    def test_accepts_a_folder_or_a_model_and_uses_cached_features(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained
         told: list[tuple[int, int]] = []
         evaluation = evaluate(folder, labelled, on_item=lambda done, total: told.append((done, total)))
@@ -102,7 +100,7 @@ class TestEvaluate:
         assert evaluate(load_model(folder), labelled) == evaluation
         assert evaluation.broken == ()
 
-    def test_a_folder_is_divided_as_in_training_and_the_data_of_the_recipe_are_the_default(
+    def test_data_is_split_as_in_training_and_defaults_to_the_data_of_the_recipe(
         self, trained: tuple[Path, LabelledSet]
     ) -> None:
         folder, labelled = trained
@@ -111,7 +109,7 @@ class TestEvaluate:
         assert evaluate(str(folder)) == expected
         assert open_evaluation_set(folder).split_counts() == labelled.split_counts()
 
-    def test_data_of_elsewhere_are_divided_by_their_names_or_anew(
+    def test_other_data_is_split_by_item_names_or_newly(
         self, trained: tuple[Path, LabelledSet], tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         folder, labelled = trained
@@ -126,7 +124,7 @@ class TestEvaluate:
         given = open_evaluation_set(folder, moved, split=folder / "split.json")
         assert given.split_counts() == labelled.split_counts()
 
-    def test_one_group_in_each_subcategory_is_divided_by_item(
+    def test_one_group_per_subcategory_is_split_by_item(
         self, trained: tuple[Path, LabelledSet], tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         folder, _ = trained
@@ -171,13 +169,13 @@ class TestEvaluate:
         evaluation = evaluate(folder, labelled, query_split="train", gallery_split="train")
         assert (evaluation.queries, evaluation.gallery) == (24, 24)
 
-    def test_other_draws_move_the_sampled_forms_alone(self, trained: tuple[Path, LabelledSet]) -> None:
+    def test_the_seed_only_changes_the_sampled_figures(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained
         first, second = (evaluate(folder, labelled, samples=200, seed=seed) for seed in (0, 1))
         assert first.qp_sampled != second.qp_sampled
         assert replace(second, qp_sampled=first.qp_sampled, tp_sampled=first.tp_sampled) == first
 
-    def test_evaluation_refuses_unknown_splits_and_missing_models(self, trained: tuple[Path, LabelledSet]) -> None:
+    def test_unknown_splits_and_missing_models_are_rejected(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained
         with pytest.raises(
             InvalidArgumentError,
@@ -197,7 +195,7 @@ class TestEvaluate:
 
 class TestPicture:
     @pytest.mark.large
-    def test_has_a_row_a_quadlet_framed_by_what_holds(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:
+    def test_has_a_row_per_quadlet_framed_by_its_order(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:
         folder, labelled = trained
         share = draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "q.png", count=4)
         with Image.open(tmp_path / "q.png") as picture:
@@ -221,7 +219,7 @@ class TestPicture:
         draw_quadlets(load_model(folder), strange, tmp_path / "strange.png", count=4)
         assert (tmp_path / "strange.png").is_file()
 
-    def test_drawing_quadlets_refuses_unusable_paths(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:
+    def test_drawing_quadlets_rejects_unusable_paths(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:
         folder, labelled = trained
         with pytest.raises(InvalidArgumentError, match="none: no such folder; create it first"):
             draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "none" / "q.png")

@@ -1,4 +1,4 @@
-"""A figure that cannot be counted has a reason."""
+"""Reasons for undefined figures."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def reasons(queries: list[list[int]], gallery: list[list[int]] | None) -> dict[s
         ),
     ],
 )
-def test_without_quadlets(queries: list[list[int]], cause: str) -> None:
+def test_reasons_for_missing_quadlets(queries: list[list[int]], cause: str) -> None:
     found = reasons(queries, queries)
     assert {"qp", "qp_sampled", "tp", "tp_sampled"} <= set(found)
     assert found["qp"] == f"no quadlets among the {len(queries)} test items: {cause}"
 
 
-def test_a_gallery_without_the_labels_of_the_queries() -> None:
+def test_reasons_name_missing_labels_of_the_gallery() -> None:
     queries = [[0, 0], [0, 0], [0, 1], [1, 2]]
     same_category = reasons(queries, [[0, 5], [1, 6]])
     assert same_category["qp_gallery"].startswith("no test item has train items of its subcategory, of another")
@@ -50,6 +50,6 @@ def test_a_gallery_without_the_labels_of_the_queries() -> None:
     assert other["map"] == "no train item has the category of a test item"
 
 
-def test_everything_can_be_counted() -> None:
+def test_defined_figures_have_no_reasons() -> None:
     labels = [[0, 0], [0, 0], [0, 1], [1, 2]]
     assert reasons(labels, labels) == {}

@@ -1,4 +1,4 @@
-"""Pictures of a folder: upright squares, frames of videos, broken files listed, a cache that notices changes."""
+"""Image sets of folders: upright squares, video frames, broken files, and a cache that notices changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vidkin.training.image_set import ImageSettings, read_images
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two classes of pictures, a video, a broken picture, a broken video and a text file."""
+    """Two classes of images, a video, a broken image, a broken video and a text file."""
     root = tmp_path / "material"
     for name, color in (("red", (200, 20, 20)), ("blue", (20, 20, 200))):
         (root / name).mkdir(parents=True)
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_squares_groups_and_broken_files(folder: Path) -> None:
+def test_folders_are_read_as_squares_with_groups_and_broken_files(folder: Path) -> None:
     calls: list[tuple[int, int]] = []
     pictures = read_images(
         [folder],
@@ -107,7 +107,7 @@ def test_neighbors_of_frames_are_stored_and_selected(folder: Path, tmp_path: Pat
     assert sorted(load_file(cache)) == ["groups", "images", "sources"]
 
 
-def test_neighbors_of_other_images_are_refused() -> None:
+def test_neighbors_of_other_images_are_rejected() -> None:
     images, numbers = torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.zeros(2, dtype=torch.int64)
     for squares, places in ((images, numbers[:1]), (images[..., :4], numbers)):
         with pytest.raises(InvalidArgumentError, match=r"neighbors must be for 2 images \[3, 8, 8\]"):
@@ -128,7 +128,7 @@ def test_selection_keeps_groups(folder: Path) -> None:
     assert part.groups.tolist() == [int(pictures.groups[5]), int(pictures.groups[0])]
 
 
-def test_missing_and_empty_folders(tmp_path: Path) -> None:
+def test_missing_and_empty_folders_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="does not exist"):
         read_images([tmp_path / "none"])
     with pytest.raises(DatasetError, match="no image could be read"):

@@ -1,4 +1,4 @@
-"""Squares of one file: upright images, frames from all over a video, their neighbors by real timestamps."""
+"""Squares of one file: upright images, evenly spaced video frames, and neighbors by timestamps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def numbers(path: Path, settings: ImageSettings) -> list[tuple[int, int | None]]
 
 
 class TestFrames:
-    def test_come_from_the_middles_of_equal_parts(self, tmp_path: Path) -> None:
+    def test_show_the_middles_of_equal_parts(self, tmp_path: Path) -> None:
         # Parts of 1.5 s; their middles are at .75, 2.25, 3.75 and 5.25 s.
         settings = ImageSettings(side=8, frames_per_video=4)
         assert numbers(make_counter(tmp_path / "a.mp4"), settings) == [
@@ -48,7 +48,7 @@ class TestFrames:
             (52, None),
         ]
 
-    def test_exif_orientation_is_followed(self, tmp_path: Path) -> None:
+    def test_follow_the_exif_orientation(self, tmp_path: Path) -> None:
         image = Image.new("RGB", (40, 20), (0, 0, 0))
         image.paste((255, 255, 255), (0, 0, 20, 20))
         exif = Image.Exif()
@@ -61,7 +61,7 @@ class TestFrames:
 
 
 class TestNeighbors:
-    def test_are_other_frames_up_to_that_far_before_and_after(self, tmp_path: Path) -> None:
+    def test_are_other_frames_within_the_given_seconds(self, tmp_path: Path) -> None:
         path = make_counter(tmp_path / "a.mp4")
         drawn = numbers(path, ImageSettings(side=8, frames_per_video=30, neighbor_seconds=0.3))
         assert [frame for frame, _ in drawn] == list(range(1, 60, 2))
@@ -72,7 +72,7 @@ class TestNeighbors:
         assert -1 <= moved[0] <= 3
         assert -3 <= moved[-1] <= -1
 
-    def test_depend_on_the_name_and_the_frame_alone(self, tmp_path: Path) -> None:
+    def test_depend_only_on_the_file_name_and_the_frame(self, tmp_path: Path) -> None:
         settings = ImageSettings(side=8, frames_per_video=10, neighbor_seconds=0.3)
         (tmp_path / "moved").mkdir()
         first = numbers(make_counter(tmp_path / "a.mp4"), settings)
@@ -80,13 +80,15 @@ class TestNeighbors:
         assert numbers(make_counter(tmp_path / "b.mp4"), settings) != first
         assert [frame for frame, _ in first] == [3, 9, 15, 21, 27, 33, 39, 45, 51, 57]
 
-    def test_are_near_by_their_timestamps(self, tmp_path: Path) -> None:
-        """Frames 2 and 3 are .2 s apart, all others a second: their distance in frames does not matter."""
+    def test_are_chosen_by_timestamps(self, tmp_path: Path) -> None:
+        """Frames 2 and 3 are .2 s apart, all others a second."""
         path = make_counter(tmp_path / "a.mp4", count=6, times=[0, 1, 2, 2.2, 3.2, 4.2])
         drawn = dict(numbers(path, ImageSettings(side=8, frames_per_video=60, neighbor_seconds=0.3)))
         assert drawn == {0: None, 1: None, 2: 3, 3: 2, 4: None, 5: None}
 
-    def test_that_cannot_be_read_do_not_lose_the_frames(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_that_cannot_be_read_leave_the_frames_in_the_set(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         path = make_counter(tmp_path / "a.mp4")
 
         def fail(path: Path, **_: Any) -> None:
@@ -96,8 +98,8 @@ class TestNeighbors:
         settings = ImageSettings(side=8, frames_per_video=2, neighbor_seconds=0.3)
         assert numbers(path, settings) == [(15, None), (45, None)]
 
-    def test_in_damaged_parts_do_not_lose_the_frames(self, tmp_path: Path) -> None:
-        """Every frame is a picture of its own; all but the two that are sampled are overwritten."""
+    def test_in_damaged_parts_leave_the_frames_in_the_set(self, tmp_path: Path) -> None:
+        """Every frame is a key frame; all except the two sampled frames are overwritten."""
         path = make_counter(tmp_path / "a.avi", codec="mjpeg", pixel_format="yuvj420p", crf=None, preset=None)
         data = path.read_bytes()
         starts = [at for at in range(len(data)) if data.startswith(b"\xff\xd8\xff", at)]
@@ -122,6 +124,6 @@ class TestNeighbors:
         ({"neighbor_seconds": float("nan")}, "neighbor_seconds must be .* got nan"),
     ],
 )
-def test_wrong_settings_are_named(values: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_rejected(values: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         ImageSettings(**values)

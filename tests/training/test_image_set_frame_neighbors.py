@@ -1,4 +1,4 @@
-"""Neighbors of some of several images."""
+"""Neighbors of images, of which only some have one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def levels(*values: int) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.uint8)[:, None, None, None].expand(-1, 3, 2, 2).clone()
 
 
-def test_an_image_without_a_neighbor_is_its_own() -> None:
+def test_an_image_without_a_neighbor_is_its_own_neighbor() -> None:
     images = levels(10, 20, 30, 40)
     neighbors = FrameNeighbors(levels(41, 21), torch.tensor([-1, 1, -1, 0]))
     drawn = neighbors.of(images, torch.tensor([3, 2, 1, 3]))
@@ -32,7 +32,7 @@ def test_selected_images_keep_their_neighbors() -> None:
     assert neighbors.positions.tolist() == [-1, 1, -1, 0]
 
 
-@pytest.mark.parametrize("places", [[0, 2], [-2, 1]])
-def test_places_without_a_neighbor_are_refused(places: list[int]) -> None:
+@pytest.mark.parametrize("positions", [[0, 2], [-2, 1]])
+def test_invalid_positions_are_rejected(positions: list[int]) -> None:
     with pytest.raises(InvalidArgumentError, match="positions must be -1 or below 2, the number of neighbors"):
-        FrameNeighbors(levels(1, 2), torch.tensor(places))
+        FrameNeighbors(levels(1, 2), torch.tensor(positions))

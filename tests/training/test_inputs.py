@@ -1,4 +1,4 @@
-"""Items as inputs: read once, cached under a key of everything that matters, broken ones left out."""
+"""Items as inputs: read once, cached, and left out if broken."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> LabelledSet:
     return open_labelled(write_pictures(tmp_path_factory.mktemp("pictures") / "p", each=2))
 
 
-def test_pictures_are_taken_from_0_to_1(pictures: LabelledSet) -> None:
+def test_images_have_values_from_0_to_1(pictures: LabelledSet) -> None:
     inputs = prepare_inputs(image_model(), pictures, features=False)
     taken, lengths = inputs.take(torch.tensor([3, 0]), device=CPU)
     assert taken.shape == (2, 3, 16, 16)
     assert lengths is None
-    # The first is of the darkest blue: red 20, green 30, blue 110 of 255, with a brighter corner.
+    # The first image is the darkest blue: red 20, green 30, blue 110 of 255, with a brighter corner.
     assert taken[1].mean(dim=(1, 2))[2] > taken[1].mean(dim=(1, 2))[0]
     assert 0 <= float(taken.min()) < float(taken.max()) <= 1
     assert inputs.labels.tolist()[:4] == [[0, 0], [0, 0], [0, 1], [0, 1]]
 
 
-def test_features_are_those_of_the_backbone_and_heads_make_the_same_embeddings(videos: LabelledSet) -> None:
+def test_cached_features_give_the_same_embeddings(videos: LabelledSet) -> None:
     model = clip_model()
     cached = prepare_inputs(model, videos, features=True)
     plain = prepare_inputs(model, videos, features=False)
@@ -64,7 +64,7 @@ def test_features_are_those_of_the_backbone_and_heads_make_the_same_embeddings(v
     assert model.training
 
 
-def test_clips_at_a_rate_have_lengths_and_padding_that_does_not_count(tmp_path: Path) -> None:
+def test_padding_of_short_clips_does_not_change_embeddings(tmp_path: Path) -> None:
     counting_clip(tmp_path / "a" / "x" / "long.mp4", 20)
     counting_clip(tmp_path / "a" / "x" / "short.mp4", 10)
     inputs = prepare_inputs(clip_model(rate=4.0, frames=8), open_labelled(tmp_path), features=False)
@@ -79,7 +79,7 @@ def test_clips_at_a_rate_have_lengths_and_padding_that_does_not_count(tmp_path: 
     assert torch.allclose(inputs.embed(model, device=CPU)[1], alone[0], atol=1e-6)
 
 
-def test_clips_of_some_seconds_are_the_middle_of_the_video(videos: LabelledSet) -> None:
+def test_clips_with_seconds_show_the_middle_of_the_video(videos: LabelledSet) -> None:
     whole = prepare_inputs(clip_model(frames=2), videos, features=False).stored
     middle = prepare_inputs(clip_model(frames=2, seconds=0.4), videos, features=False).stored
     assert whole is not None
@@ -90,7 +90,7 @@ def test_clips_of_some_seconds_are_the_middle_of_the_video(videos: LabelledSet) 
     assert steps[1] == [9, 11]
 
 
-def test_a_video_shows_its_middle_to_an_encoder_of_pictures(videos: LabelledSet) -> None:
+def test_image_encoders_get_the_middle_frame_of_a_video(videos: LabelledSet) -> None:
     inputs = prepare_inputs(image_model(), videos, features=False)
     assert inputs.stored is not None
     assert inputs.stored.shape == (4, 16, 16, 3)
@@ -99,7 +99,7 @@ def test_a_video_shows_its_middle_to_an_encoder_of_pictures(videos: LabelledSet)
 class TestCache:
     @pytest.fixture
     def count(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-        """How many items were read since it was asked last."""
+        """Number of items read since the last call."""
         from vidkin.training import inputs as module
 
         reads: list[str] = []
@@ -118,7 +118,7 @@ class TestCache:
 
         return since
 
-    def test_serves_the_same_backbone_and_items(
+    def test_is_used_for_the_same_backbone_and_items(
         self, pictures: LabelledSet, tmp_path: Path, count: Callable[[], int]
     ) -> None:
         told: list[tuple[int, int]] = []
@@ -139,7 +139,9 @@ class TestCache:
         assert torch.equal(first.stored, again.stored)
 
     @pytest.mark.parametrize("what", ["weights", "size", "file", "fit"])
-    def test_misses_what_is_another(self, tmp_path: Path, count: Callable[[], int], what: str) -> None:
+    def test_is_not_used_for_another_backbone_or_other_items(
+        self, tmp_path: Path, count: Callable[[], int], what: str
+    ) -> None:
         source = write_pictures(tmp_path / "p", each=1)
         cache = tmp_path / "cache"
         prepare_inputs(image_model(), open_labelled(source), features=True, cache=cache)
@@ -153,7 +155,7 @@ class TestCache:
         prepare_inputs(model, open_labelled(source), features=True, cache=cache)
         assert count() == 6
 
-    def test_a_damaged_file_is_made_anew(
+    def test_a_damaged_file_is_rebuilt(
         self,
         pictures: LabelledSet,
         tmp_path: Path,
@@ -169,7 +171,7 @@ class TestCache:
         assert count() == 12
         assert "is damaged; computing the features again" in caplog.text
 
-    def test_remembers_what_was_broken(self, tmp_path: Path, count: Callable[[], int]) -> None:
+    def test_stores_broken_items(self, tmp_path: Path, count: Callable[[], int]) -> None:
         source = write_pictures(tmp_path / "p", each=2)
         (source / "blue" / "dark" / "0.png").write_bytes(b"no picture")
         labelled = open_labelled(source)
@@ -181,20 +183,20 @@ class TestCache:
             assert made.labels.tolist()[:2] == [[0, 0], [0, 1]]
             assert made.labelled.items[0].path.name == "1.png"
 
-    def test_an_unwritable_folder_is_refused(self, pictures: LabelledSet, tmp_path: Path) -> None:
+    def test_an_unwritable_folder_is_rejected(self, pictures: LabelledSet, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         with pytest.raises(InvalidArgumentError, match="features cannot be stored here"):
             prepare_inputs(image_model(), pictures, features=True, cache=tmp_path / "file" / "x")
 
 
-def test_threads_change_nothing(pictures: LabelledSet) -> None:
+def test_threads_do_not_change_the_inputs(pictures: LabelledSet) -> None:
     found = [prepare_inputs(image_model(), pictures, features=True, threads=n) for n in (1, 3)]
     assert found[0].stored is not None
     assert found[1].stored is not None
     assert torch.equal(found[0].stored, found[1].stored)
 
 
-def test_what_is_too_large_to_be_kept_is_read_when_it_is_drawn(pictures: LabelledSet) -> None:
+def test_images_that_do_not_fit_into_memory_are_read_when_drawn(pictures: LabelledSet) -> None:
     kept = prepare_inputs(image_model(), pictures, features=False)
     inputs = prepare_inputs(image_model(), pictures, features=False, most_bytes=0)
     assert inputs.stored is None
@@ -202,7 +204,7 @@ def test_what_is_too_large_to_be_kept_is_read_when_it_is_drawn(pictures: Labelle
     assert torch.equal(inputs.take(indices, device=CPU)[0], kept.take(indices, device=CPU)[0])
 
 
-def test_augmentation_happens_in_training_alone(pictures: LabelledSet) -> None:
+def test_augmentation_is_only_applied_in_training(pictures: LabelledSet) -> None:
     found: Inputs = prepare_inputs(image_model(), pictures, features=False, augmentation=("color",))
     indices = torch.tensor([0])
     plain = found.take(indices, device=CPU)[0]
@@ -211,7 +213,7 @@ def test_augmentation_happens_in_training_alone(pictures: LabelledSet) -> None:
     assert torch.equal(plain, replace(found, augmentation=()).take(indices, device=CPU)[0])
 
 
-def test_a_model_of_clips_refuses_images(pictures: LabelledSet) -> None:
+def test_a_clip_model_rejects_images(pictures: LabelledSet) -> None:
     with pytest.raises(InvalidArgumentError, match="contains images, but a model of kind 'clip' takes clips"):
         prepare_inputs(clip_model(), pictures, features=True)
 
@@ -232,13 +234,13 @@ class TestExcerpts:
         assert len(excerpts) == 12
         assert excerpts.subcategories() == videos.subcategories()
 
-    def test_one_is_the_middle(self, videos: LabelledSet) -> None:
+    def test_a_single_excerpt_is_the_middle(self, videos: LabelledSet) -> None:
         item = make_excerpts(videos, 1, share=0.5).items[0]
         assert (item.start, item.end) == (0.5, 1.5)
         assert middle_excerpt(videos.items[0], 1.0) == item
         assert middle_excerpt(videos.items[0], 5.0) == videos.items[0]
 
-    def test_a_broken_file_stays_for_its_reader_to_tell(self, tmp_path: Path) -> None:
+    def test_a_broken_file_is_kept_and_reported_when_read(self, tmp_path: Path) -> None:
         counting_clip(tmp_path / "a" / "x" / "0.mp4")
         (tmp_path / "a" / "x" / "1.mp4").write_bytes(b"no video")
         excerpts = make_excerpts(open_labelled(tmp_path), 2)
@@ -247,13 +249,13 @@ class TestExcerpts:
         assert len(made) == 2
         assert len(made.broken) == 1
 
-    def test_only_videos_have_them(self, pictures: LabelledSet, videos: LabelledSet) -> None:
+    def test_only_videos_have_excerpts(self, pictures: LabelledSet, videos: LabelledSet) -> None:
         with pytest.raises(InvalidArgumentError, match="p must hold videos to have excerpts, got items of kind image"):
             make_excerpts(pictures, 2)
         with pytest.raises(InvalidArgumentError, match="count must be at least 1, got 0"):
             make_excerpts(videos, 0)
 
 
-def test_no_items_is_an_error(pictures: LabelledSet) -> None:
+def test_an_empty_set_is_rejected(pictures: LabelledSet) -> None:
     with pytest.raises(DatasetError, match="p has no items"):
         prepare_inputs(image_model(), pictures.with_items(()), features=True)

@@ -1,4 +1,4 @@
-"""Clips that move: consecutive frames at random positions, the same ones whether frames are kept or decoded again."""
+"""Moving clips: consecutive frames at random positions, from memory or decoded again."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def frames_of(clip: Tensor) -> list[int]:
     return shown((clip.movedim(-3, -1) * 255).round().numpy())
 
 
-def test_clips_are_consecutive_frames_at_the_rate_from_every_position(videos: LabelledSet) -> None:
+def test_clips_are_consecutive_frames_at_every_position(videos: LabelledSet) -> None:
     inputs = prepare_inputs(clip_model(), videos, features=False, moving=True)
     drawn = {tuple(frames_of(draw(inputs, 0, seed))) for seed in range(60)}
     # At 5 a second every second frame is read: 0, 2, ..., 18. Windows of four of these ten have seven positions.
@@ -57,7 +57,7 @@ def test_clips_are_consecutive_frames_at_the_rate_from_every_position(videos: La
     assert torch.equal(draw(inputs, 0, 3), draw(inputs, 0, 3))
 
 
-def test_what_is_measured_does_not_move(videos: LabelledSet) -> None:
+def test_clips_do_not_move_in_evaluation(videos: LabelledSet) -> None:
     inputs = prepare_inputs(clip_model(), videos, features=False, moving=True)
     clip, _ = inputs.take(torch.tensor([0]), device=CPU)
     assert frames_of(clip[0]) == [0, 2, 4, 6]
@@ -65,7 +65,7 @@ def test_what_is_measured_does_not_move(videos: LabelledSet) -> None:
     assert torch.equal(inputs.embed(clip_model(), device=CPU), fixed.embed(clip_model(), device=CPU))
 
 
-def test_an_item_that_is_shorter_than_a_clip_repeats_its_last_frame(videos: LabelledSet) -> None:
+def test_items_shorter_than_a_clip_repeat_their_last_frame(videos: LabelledSet) -> None:
     inputs = prepare_inputs(clip_model(), videos, features=False, moving=True)
     clips, lengths = inputs.take(torch.tensor([0, 3]), device=CPU, generator=torch.Generator().manual_seed(0))
     assert lengths is not None
@@ -94,7 +94,9 @@ def test_frames_that_do_not_fit_into_memory_are_decoded_again_with_the_same_resu
             assert torch.equal(draw(other, place, place), expected)
 
 
-def test_features_of_moving_clips_are_those_of_their_images_and_are_stored(videos: LabelledSet, tmp_path: Path) -> None:
+def test_features_of_moving_clips_equal_those_of_their_images_and_are_stored(
+    videos: LabelledSet, tmp_path: Path
+) -> None:
     model = clip_model().eval()
     images = prepare_inputs(model, videos, features=False, moving=True)
     inputs = prepare_inputs(model, videos, features=True, moving=True, cache=tmp_path)
@@ -104,12 +106,12 @@ def test_features_of_moving_clips_are_those_of_their_images_and_are_stored(video
         expected = model.frame_features(clip)  # type: ignore[operator]
     assert torch.allclose(draw(inputs, 5, 1), expected, atol=1e-5)
     assert torch.equal(draw(inputs, 5, 1), draw(again, 5, 1))
-    # Features of fixed clips of the same items have a name of their own.
+    # Features of fixed clips of the same items are stored under another name.
     prepare_inputs(model, videos, features=True, cache=tmp_path)
     assert len(list(tmp_path.glob("*.safetensors"))) == 2
 
 
-def test_every_step_has_new_positions_and_a_resumed_run_the_same_ones(videos: LabelledSet) -> None:
+def test_positions_differ_between_steps_and_are_the_same_in_a_resumed_run(videos: LabelledSet) -> None:
     inputs = prepare_inputs(clip_model(), videos, features=False, moving=True)
     data = LabeledData(inputs, None, ScheduleRecipe(steps=4, quadlets=2), CPU)
     whole = [batch.draws["uniform"].inputs for batch in data.batches(["uniform"], first=0)]
@@ -119,7 +121,7 @@ def test_every_step_has_new_positions_and_a_resumed_run_the_same_ones(videos: La
     assert len(positions) > 4
 
 
-def test_a_recipe_trains_on_moving_clips(videos: LabelledSet, tmp_path: Path) -> None:
+def test_a_recipe_can_train_on_moving_clips(videos: LabelledSet, tmp_path: Path) -> None:
     recipe = {
         "data": {
             "source": str(videos.root),

@@ -1,4 +1,4 @@
-"""Random changes of training pictures."""
+"""Augmentation of training images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def ramp(count: int = 64, frames: int = 3, size: int = 16) -> torch.Tensor:
     return row.expand(count, frames, 3, size, size).contiguous()
 
 
-def test_a_flip_mirrors_whole_clips_every_second_time() -> None:
+def test_flips_mirror_half_of_the_clips() -> None:
     clips = ramp()
     augmented = augment(clips, ["flip"], generator())
     mirrored = (augmented == clips.flip(-1)).flatten(1).all(dim=1)
@@ -28,7 +28,7 @@ def test_a_flip_mirrors_whole_clips_every_second_time() -> None:
 
 
 @pytest.mark.parametrize("name", ["flip", "crop", "color"])
-def test_all_frames_of_a_clip_change_alike(name: str) -> None:
+def test_all_frames_of_a_clip_change_in_the_same_way(name: str) -> None:
     augmented = augment(ramp(), [name], generator())
     assert augmented.shape == (64, 3, 3, 16, 16)
     torch.testing.assert_close(augmented[:, 0], augmented[:, 1])
@@ -40,10 +40,10 @@ def test_clips_change_differently() -> None:
     assert all(not torch.equal(augmented[0], augmented[place]) for place in (1, 2, 3))
 
 
-def test_a_cut_out_shows_a_part_of_the_picture() -> None:
+def test_a_crop_shows_a_part_of_the_image() -> None:
     augmented = augment(ramp(), ["crop"], generator())
     spans = augmented[:, 0, 0, 0, -1] - augmented[:, 0, 0, 0, 0]
-    # 70 to 100 % of a span of .6; up to a pixel is lost by scaling.
+    # 70 to 100 % of a span of .6; scaling loses up to a pixel.
     assert float(spans.min()) > 0.6 * 0.7 - 0.05
     assert float(spans.max()) <= 0.6 + 1e-6
     assert float(spans.max() - spans.min()) > 0.05
@@ -69,14 +69,14 @@ def test_saturation_moves_colors_toward_gray_or_away() -> None:
     assert float(strength.min()) < 0.2 < float(strength.max())
 
 
-def test_single_pictures_are_taken_too() -> None:
+def test_single_images_are_accepted() -> None:
     pictures = ramp(8, 1)[:, 0]
     augmented = augment(pictures, ["flip", "crop", "color"], generator())
     assert augmented.shape == pictures.shape
     torch.testing.assert_close(augmented, augment(pictures.unsqueeze(1), ["flip", "crop", "color"], generator())[:, 0])
 
 
-def test_the_same_seed_gives_the_same_pictures_and_none_changes_nothing() -> None:
+def test_the_same_seed_gives_the_same_images() -> None:
     names = ["flip", "crop", "color"]
     assert torch.equal(augment(ramp(), names, generator(3)), augment(ramp(), names, generator(3)))
     assert not torch.equal(augment(ramp(), names, generator(3)), augment(ramp(), names, generator(4)))

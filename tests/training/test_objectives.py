@@ -1,4 +1,4 @@
-"""Objectives: the right loss on the right items."""
+"""Objectives: losses receive the items and arguments they need."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LABELS = torch.tensor([[c, 2 * c + s] for c in range(3) for s in range(2) for _ 
 
 @Encoder.register
 class Table(nn.Module):
-    """Stands for an encoder: its features are the embeddings."""
+    """An encoder whose features are the embeddings."""
 
     def __init__(self, dimension: int = 8) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def objective_of(*parts: ObjectiveRecipe) -> tuple[WeightedObjective, Encoder]:
 
 
 @pytest.mark.parametrize("name", [name for name in available_objectives() if find_loss(name).draw != "clips"])
-def test_every_objective_gives_a_number_with_a_gradient(name: str) -> None:
+def test_objectives_return_a_finite_loss_with_a_gradient(name: str) -> None:
     objective, model = objective_of(made(name))
     rows = features()
     batch, _ = batch_for(objective, rows)
@@ -91,7 +91,7 @@ def test_every_objective_gives_a_number_with_a_gradient(name: str) -> None:
         ("angular", lambda q, p, i, n: losses.angular_quadlet_loss(q, p, i, n)),
     ],
 )
-def test_tuples_are_given_member_by_member(name: str, loss: Any) -> None:
+def test_tuple_losses_receive_the_members(name: str, loss: Any) -> None:
     objective, model = objective_of(made(name))
     rows = features()
     batch, indices = batch_for(objective, rows)
@@ -100,7 +100,7 @@ def test_tuples_are_given_member_by_member(name: str, loss: Any) -> None:
     assert torch.allclose(objective(model, batch)["loss"], loss(*members))
 
 
-def test_radial_and_its_detached_form_differ_in_the_gradient_alone() -> None:
+def test_the_detached_radial_loss_differs_only_in_its_gradient() -> None:
     values, gradients = [], []
     for name in ("radial", "radial_detached"):
         objective, model = objective_of(made(name))
@@ -115,7 +115,7 @@ def test_radial_and_its_detached_form_differ_in_the_gradient_alone() -> None:
     assert not torch.allclose(*gradients)
 
 
-def test_scores_know_the_two_levels() -> None:
+def test_score_losses_receive_the_relevance_of_two_levels() -> None:
     objective, model = objective_of(made("hierarchical_ap"), made("smooth_ap", tau=0.05))
     rows = features()
     batch, indices = batch_for(objective, rows)
@@ -140,7 +140,7 @@ def test_the_loss_is_the_weighted_sum_and_repeated_terms_are_numbered() -> None:
     assert bool(terms["radial 2"] > terms["radial"])
 
 
-def test_the_distance_is_the_mean_of_all_pairs() -> None:
+def test_the_distance_is_the_mean_over_all_pairs() -> None:
     objective, model = objective_of(made("batch_hard"))
     rows = torch.tensor([[1.0, 0.0]] * 3 + [[-1.0, 0.0]])
     labels = torch.tensor([[0, 0], [0, 1], [1, 2], [1, 3]])
@@ -149,7 +149,7 @@ def test_the_distance_is_the_mean_of_all_pairs() -> None:
     assert float(terms["distance"]) == pytest.approx(1.0)
 
 
-def test_classification_of_unit_vectors_has_directions_that_learn() -> None:
+def test_classification_of_unit_vectors_trains_its_directions() -> None:
     objective, model = objective_of(made("classification", scale=10.0))
     assert [tuple(weight.shape) for weight in objective.parameters()] == [(6, 8)]
     batch, indices = batch_for(objective, features())
@@ -162,7 +162,7 @@ def test_classification_of_unit_vectors_has_directions_that_learn() -> None:
 
 
 @pytest.mark.parametrize("kind", ["c3d", "deep_sbd"])
-def test_a_network_that_classifies_brings_its_own_classes(kind: Any) -> None:
+def test_classification_uses_the_logits_of_a_classifier(kind: Any) -> None:
     model = build_model(EncoderConfig(kind=kind, classes=6, frames=4, size=16, width=0.1))
     objective = build_objective([made("classification")], model, classes=6)
     assert list(objective.parameters()) == []
@@ -175,12 +175,12 @@ def test_a_network_that_classifies_brings_its_own_classes(kind: Any) -> None:
     assert float(weight.grad.norm()) > 0
 
 
-def test_classification_refuses_a_scale_of_nothing() -> None:
+def test_classification_rejects_a_scale_of_zero() -> None:
     with pytest.raises(InvalidArgumentError, match=r"objective 'classification': scale must be above 0 .*, got 0"):
         settle_parameters("classification", {"scale": 0})
 
 
-def test_classification_beside_another_term_takes_its_items() -> None:
+def test_classification_uses_the_items_of_another_term() -> None:
     objective, model = objective_of(made("classification"), made("all_quadlets"))
     assert objective.draws == ("batches",)
     batch, _ = batch_for(objective, features())
@@ -198,7 +198,7 @@ def test_classification_beside_another_term_takes_its_items() -> None:
         ("self_hard_negative", -(math.log(0.6) + math.log(0.8)) / 2),
     ],
 )
-def test_losses_of_scores_on_two_views(name: str, expected: float) -> None:
+def test_score_losses_compare_the_two_views(name: str, expected: float) -> None:
     plain = torch.eye(8)[:2]
     heavy = torch.zeros(2, 8)
     heavy[0, 0], heavy[0, 4], heavy[1, 1], heavy[1, 5] = 0.6, 0.8, 0.8, 0.6

@@ -1,4 +1,4 @@
-"""Losses by name: those of the package, and those that other packages bring as entry points."""
+"""Losses by name, of the package and from entry points of other packages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from vidkin.training import (
 
 
 class SpreadLoss(nn.Module):
-    """Stands for the loss of another package: positives near, everything else at right angles."""
+    """A loss of another package: positives near, everything else at right angles."""
 
     def __init__(self, power: float = 2.0) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class SpreadLoss(nn.Module):
 
 
 class OwnPassLoss(nn.Module):
-    """Stands for an objective that calls the model itself; it has no parameters."""
+    """An objective of another package that calls the model itself and has no parameters."""
 
     def forward(self, model: Any, items: DrawnItems) -> dict[str, Tensor]:
         vectors = items.embeddings(model)
@@ -53,7 +53,7 @@ SCALED = LossEntry("uniform", "model", lambda scale: OwnPassLoss())
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another package whose metadata name two objectives."""
+    """Installs the metadata of another package with two objectives."""
     points = EntryPoints(
         EntryPoint(name, f"{__name__}:{value}", "vidkin.objectives")
         for name, value in (("spread", "SPREAD"), ("own_pass", "OWN_PASS"), ("scaled", "SCALED"))
@@ -63,7 +63,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("installed")
 class TestEntryPoints:
-    def test_are_named_like_all_others(self) -> None:
+    def test_are_available_by_name(self) -> None:
         assert {"spread", "own_pass", "quadlet"} <= set(available_objectives())
         assert find_loss("spread") is SPREAD
         recipe = load_recipe({"data": {"source": "a"}, "objective": {"name": "spread"}})
@@ -78,7 +78,7 @@ class TestEntryPoints:
             settle_parameters("scaled", {})
         assert settle_parameters("scaled", {"scale": 2}) == {"scale": 2}
 
-    def test_a_recipe_trains_with_them(self, tmp_path: Path) -> None:
+    def test_can_be_used_in_recipes(self, tmp_path: Path) -> None:
         recipe = recipe_for(write_pictures(tmp_path / "pictures"), schedule={"steps": 2})
         recipe["objective"] = [{"name": "spread", "power": 1.0}, {"name": "own_pass", "weight": 0.1}]
         report = train(recipe, output=tmp_path / "run")
@@ -86,12 +86,12 @@ class TestEntryPoints:
         assert report.terms["loss"] == pytest.approx(report.terms["spread"] + 0.1 * report.terms["own_pass"], rel=1e-5)
 
 
-def test_an_unknown_name_lists_those_that_there_are() -> None:
+def test_error_for_an_unknown_name_lists_all_names() -> None:
     with pytest.raises(InvalidArgumentError, match="'spread' is not an objective; choose from all_quadlets, angular"):
         find_loss("spread")
 
 
-def test_what_a_name_stands_for_is_not_a_parameter() -> None:
+def test_parameters_implied_by_a_name_cannot_be_set() -> None:
     assert settle_parameters("radial_detached", {}).keys() == settle_parameters("radial", {}).keys()
     assert "detach_radius" not in settle_parameters("radial", {})
     assert settle_parameters("angular", {"alpha": [30.0, 40.0, 50.0]})["alpha"] == (30.0, 40.0, 50.0)

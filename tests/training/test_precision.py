@@ -1,4 +1,4 @@
-"""Automatic mixed precision: the network computes in bfloat16, the loss does not, and runs still resume exactly."""
+"""Automatic mixed precision: bfloat16 for the network but not for the loss, and runs resume exactly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ON_EMBEDDINGS = [
 
 
 @pytest.mark.parametrize("name", ON_EMBEDDINGS)
-def test_losses_are_those_of_full_precision_whatever_the_network_computes_in(name: str) -> None:
+def test_losses_are_computed_in_full_precision(name: str) -> None:
     objective, model = objective_of(made(name))
     rows = features()
     batch, _ = batch_for(objective, rows)
@@ -30,7 +30,7 @@ def test_losses_are_those_of_full_precision_whatever_the_network_computes_in(nam
 
 
 @pytest.mark.thorough
-def test_a_run_in_mixed_precision_learns_differs_from_the_full_one_and_resumes_exactly(
+def test_a_run_in_mixed_precision_learns_and_resumes_exactly(
     tmp_path: Path,
 ) -> None:
     source = write_pictures(tmp_path / "pictures", each=4)

@@ -1,4 +1,4 @@
-"""Training of a comparator on a folder of videos: in the one loop, resumed bit for bit, usable by every command."""
+"""Training a comparator on a folder of videos, resuming it, and using the result."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
 
 
 @pytest.mark.kill
-def test_after_kill_9_the_weights_are_those_of_an_uninterrupted_run(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
+def test_a_run_killed_and_resumed_has_the_same_weights(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
     content = clip_recipe(data={"validation": 0.4}, validation={"every": 3})
     train(content, output=tmp_path / "whole")
     command = [sys.executable, "-c", SCRIPT, json.dumps(content), str(tmp_path / "killed")]
@@ -59,7 +59,7 @@ def test_after_kill_9_the_weights_are_those_of_an_uninterrupted_run(clip_recipe:
 
 
 @pytest.mark.large
-def test_new_views_at_every_step_do_not_depend_on_threads(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
+def test_views_made_at_every_step_do_not_depend_on_threads(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
     content = clip_recipe(schedule={"steps": 2})
     content["data"]["cache"] = "memory"
     content["data"]["options"]["views"] = 0
@@ -72,13 +72,13 @@ def test_new_views_at_every_step_do_not_depend_on_threads(clip_recipe: MakeRecip
 
 
 @pytest.mark.large
-def test_the_folder_is_a_model_for_search(clip_recipe: MakeRecipe, footage: Path, tmp_path: Path) -> None:
+def test_the_trained_model_can_be_used_to_search(clip_recipe: MakeRecipe, footage: Path, tmp_path: Path) -> None:
     report = train(clip_recipe(schedule={"steps": 2}), output=tmp_path / "model")
     assert {Path(path).name for path, _ in report.broken} == {"broken.mp4", "still.mp4"}
     info = read_comparator_info(tmp_path / "model")
     assert info.notes["objective"][-1] == "frame_quad_linear_ap"
     assert info.config.unrelated is not None
-    # It brings the encoder that it was trained on.
+    # The folder contains the encoder it was trained on.
     assert info.weights == tmp_path / "model" / EXTRACTOR_WEIGHTS_FILE
     extractor = open_extractor(str(tmp_path / "model"))
     assert extractor.fingerprint.endswith(open_extractor("vidkin", device="cpu").fingerprint)
@@ -91,7 +91,7 @@ def test_the_folder_is_a_model_for_search(clip_recipe: MakeRecipe, footage: Path
 
 @pytest.mark.large
 @pytest.mark.parametrize("views", [0, 2])
-def test_the_teacher_can_label_what_the_model_sees(clip_recipe: MakeRecipe, tmp_path: Path, views: int) -> None:
+def test_the_teacher_can_label_edited_frames(clip_recipe: MakeRecipe, tmp_path: Path, views: int) -> None:
     folders = {}
     for seen in ("unedited", "edited"):
         content = clip_recipe(schedule={"steps": 2})
@@ -105,7 +105,7 @@ def test_the_teacher_can_label_what_the_model_sees(clip_recipe: MakeRecipe, tmp_
     assert not (folders["edited"] / "features" / "teacher").exists()
 
 
-def test_a_missing_whitening_is_named_with_its_command(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
+def test_error_names_the_command_for_a_missing_whitening(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
     content = clip_recipe(model={"extractor": "classical", "dimension": 16})
     with pytest.raises(
         InvalidArgumentError,
@@ -116,7 +116,7 @@ def test_a_missing_whitening_is_named_with_its_command(clip_recipe: MakeRecipe, 
 
 
 @pytest.mark.large
-def test_the_network_of_the_extractor_can_be_trained_along(
+def test_the_network_of_the_extractor_can_be_trained_too(
     clip_recipe: MakeRecipe, footage: Path, tmp_path: Path
 ) -> None:
     torch.manual_seed(0)
@@ -145,7 +145,7 @@ def test_the_network_of_the_extractor_can_be_trained_along(
 
 
 @pytest.mark.thorough
-def test_missing_weights_name_settings_that_a_recipe_has(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
+def test_error_for_missing_weights_names_the_settings(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
     for part, settings in (
         (
             {"model": {"extractor": "timm:test_resnet", "dimension": 9}},
@@ -164,7 +164,9 @@ def test_missing_weights_name_settings_that_a_recipe_has(clip_recipe: MakeRecipe
         assert "--extractor" not in text
 
 
-def test_a_small_folder_gets_smaller_steps_and_no_validation(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
+def test_a_small_folder_reduces_clips_per_step_and_turns_validation_off(
+    clip_recipe: MakeRecipe, tmp_path: Path
+) -> None:
     content = clip_recipe(schedule={"steps": 1, "pairs": 40}, validation={"every": 1}, data={"validation": 0.1})
     report = train(content, output=tmp_path)
     assert report.notes[0].startswith("no validation: a share of 0.1 (data.validation)")
@@ -174,7 +176,7 @@ def test_a_small_folder_gets_smaller_steps_and_no_validation(clip_recipe: MakeRe
 
 
 @pytest.mark.large
-def test_it_learns_to_tell_the_clips_apart(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
+def test_training_separates_the_clips(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
     content = clip_recipe(
         data={"validation": 0.4},
         schedule={"steps": 30, "learning_rate": 3e-3, "clip": 1.0},
@@ -185,7 +187,7 @@ def test_it_learns_to_tell_the_clips_apart(clip_recipe: MakeRecipe, tmp_path: Pa
     assert report.terms["positives"] > report.terms["negatives"] + 0.02
 
 
-def test_the_preview_shows_both_views_and_writes_nothing(clip_recipe: MakeRecipe) -> None:
+def test_the_preview_shows_both_views_without_writing(clip_recipe: MakeRecipe) -> None:
     preview = preview_recipe(load_recipe(clip_recipe(data={"validation": 0.4}, validation={"every": 1})))
     assert preview.splits == {"train": 8, "validation": 4}
     assert (preview.kind, preview.labels) == ("clip", ())
@@ -197,25 +199,25 @@ def test_the_preview_shows_both_views_and_writes_nothing(clip_recipe: MakeRecipe
 
 class TestRecipe:
     @pytest.mark.parametrize("name", ["self-supervised", "published-self-supervised"])
-    def test_the_shipped_ones_are_shown_with_comments_and_read_back(self, name: str) -> None:
+    def test_of_the_package_are_shown_with_comments_and_can_be_read(self, name: str) -> None:
         shown = show_recipe(load_recipe(name))
         assert load_recipe(tomllib.loads(shown)) == load_recipe(name)
         for comment in (
-            "# Number of strong views of each stretch",
+            "# Number of strong views of each window",
             "# k_s of the TopK-Chamfer similarity over regions",
             "# Limits of",
         ):
             assert comment in shown
 
-    def test_the_shipped_one_has_regions_to_choose_from(self) -> None:
-        """TopK-Chamfer over the regions of a frame says nothing where a frame is one region."""
+    def test_of_the_package_use_several_regions(self) -> None:
+        """TopK-Chamfer over regions needs frames with several regions."""
         recipe = load_recipe("self-supervised")
         frames = Frames(np.zeros((1, 48, 64, 3), np.uint8), np.zeros(1))
         values = open_extractor(recipe.comparator().extractor, device="cpu").extract(frames).whole
         assert values.shape[1] >= 9
         assert values.shape[2] == recipe.comparator().dimension
 
-    def test_the_number_k_can_be_set(self, clip_recipe: MakeRecipe) -> None:
+    def test_accept_a_number_for_k(self, clip_recipe: MakeRecipe) -> None:
         config = load_recipe(clip_recipe(model={"temporal_share": 3})).comparator()
         assert config.temporal_share == 3.0
 
@@ -238,13 +240,11 @@ class TestRecipe:
             ({"model": {"temporal_share": 2.5}}, "temporal_share must be None"),
         ],
     )
-    def test_settings_that_do_not_go_together(
-        self, clip_recipe: MakeRecipe, changes: dict[str, Any], message: str
-    ) -> None:
+    def test_reject_incompatible_settings(self, clip_recipe: MakeRecipe, changes: dict[str, Any], message: str) -> None:
         with pytest.raises(InvalidArgumentError, match=message):
             load_recipe(clip_recipe(**changes))
 
-    def test_losses_of_the_other_kind_of_model_are_refused(self, clip_recipe: MakeRecipe) -> None:
+    def test_reject_losses_for_other_models(self, clip_recipe: MakeRecipe) -> None:
         content = {**clip_recipe(), "objective": {"name": "triplet"}}
         with pytest.raises(InvalidArgumentError, match=r"for a comparator must be one of .*mae.*, got 'triplet'"):
             load_recipe(content)
@@ -252,8 +252,6 @@ class TestRecipe:
         with pytest.raises(InvalidArgumentError, match=r"'similarity_regularizer' is for model.kind 'comparator'"):
             load_recipe({**encoder, "objective": {"name": "similarity_regularizer"}})
 
-    def test_the_length_of_the_descriptors_must_be_that_of_the_extractor(
-        self, clip_recipe: MakeRecipe, tmp_path: Path
-    ) -> None:
+    def test_reject_a_dimension_that_differs_from_the_extractor(self, clip_recipe: MakeRecipe, tmp_path: Path) -> None:
         with pytest.raises(InvalidArgumentError, match=r"model.dimension must be 128, .* 'vidkin', got 64"):
             train(clip_recipe(model={"dimension": 64}), output=tmp_path)

@@ -1,4 +1,4 @@
-"""What `vidkin train --check` reads before anything is trained."""
+"""Previews of recipes, as shown by `vidkin train --check`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin.rendering import draw_first_batch
 from vidkin.training import LabelCount, load_recipe, preview_recipe
 
 
-def test_counts_and_the_first_quadlets(tmp_path: Path) -> None:
+def test_the_preview_counts_items_and_shows_the_first_quadlets(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     recipe = load_recipe(recipe_for(write_pictures(tmp_path / "pictures")))
     preview = preview_recipe(recipe, on_item=lambda done, total: told.append((done, total)))
@@ -23,7 +23,7 @@ def test_counts_and_the_first_quadlets(tmp_path: Path) -> None:
     assert len(preview.labels) == 6
     assert (preview.name, preview.kind, preview.dimension, preview.notes) == ("pictures", "image", 16, ())
     batch = preview.batch
-    # 4 quadlets, member by member.
+    # 4 quadlets, ordered by member.
     assert batch.images.shape == (16, 1, 16, 16, 3)
     query, positive, intermediate, negative = (batch.items[4 * place] for place in range(4))
     assert query.label == positive.label
@@ -34,14 +34,14 @@ def test_counts_and_the_first_quadlets(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["pictures"]
 
 
-def test_a_clip_has_its_frames_and_the_picture_its_rows(tmp_path: Path) -> None:
+def test_the_preview_shows_the_frames_of_clips(tmp_path: Path) -> None:
     source = two_by_two(tmp_path / "clips", each=4, videos=True)
     recipe = recipe_for(source, "all_quadlets", model={"kind": "clip", "frames": 3, "lstm": 8})
     recipe["data"] = {"source": str(source), "augmentation": ["flip", "color"], "threads": 1}
     preview = preview_recipe(load_recipe(recipe))
     assert preview.kind == "video"
     batch = preview.batch
-    # 2 categories x 2 subcategories x 2 items, all that there are.
+    # 2 categories x 2 subcategories x 2 items, which are all items.
     assert batch.images.shape == (8, 3, 16, 16, 3)
     assert batch.members == ()
     plain = preview_recipe(load_recipe({**recipe, "data": {**recipe["data"], "augmentation": []}}))
@@ -62,7 +62,7 @@ def test_broken_items_are_shown_black_and_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["frame-encoder", "frame-encoder-large"])
-def test_without_labels_both_views_of_the_first_pairs_are_shown(name: str, tmp_path: Path) -> None:
+def test_both_views_of_unlabeled_images_are_shown(name: str, tmp_path: Path) -> None:
     source = write_pictures(tmp_path / "pictures", each=4)
     (source / "broken.png").write_bytes(b"no picture")
     recipe = load_recipe(name)
@@ -87,7 +87,7 @@ def test_without_labels_both_views_of_the_first_pairs_are_shown(name: str, tmp_p
 
 
 @pytest.mark.parametrize("objective", ["mined_triplet", "magnet"])
-def test_mined_batches_can_have_more_parts_than_there_are_classes(tmp_path: Path, objective: str) -> None:
+def test_mined_batches_can_have_more_classes_than_the_data(tmp_path: Path, objective: str) -> None:
     recipe = recipe_for(two_by_two(tmp_path / "pictures", each=4), objective, model={"kind": "two_head"})
     recipe["objective"] = [{"name": "classification"}, *recipe["objective"]]
     recipe["schedule"]["batch"] = [21, 3]  # of 4 classes

@@ -1,4 +1,4 @@
-"""Two processes that `torchrun` starts train the weights of one, and a run of which one was killed resumes."""
+"""Distributed training by `torchrun`: equal to a single process, and resumable after a kill."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def trained(recipes: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPat
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_processes_train_the_weights_of_one(kind: str, trained: Path) -> None:
+def test_two_processes_train_the_same_weights_as_one(kind: str, trained: Path) -> None:
     one, two = trained / "one" / kind, trained / "two" / kind
     assert difference(one, two) < TOLERANCE
     logs = [[json.loads(line) for line in (folder / "run.jsonl").read_text().splitlines()] for folder in (one, two)]
@@ -96,7 +96,7 @@ def test_two_processes_train_the_weights_of_one(kind: str, trained: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_run_of_which_a_process_was_killed_resumes_to_the_same_weights(
+def test_a_run_resumes_after_one_process_was_killed(
     recipes: dict[str, dict[str, Any]], trained: Path, tmp_path: Path
 ) -> None:
     jobs = [(recipes["quadlets"], tmp_path / "killed")]
@@ -115,13 +115,15 @@ def test_a_run_of_which_a_process_was_killed_resumes_to_the_same_weights(
     finish(launch(jobs, tmp_path / "jobs.json"))
     assert json.loads((tmp_path / "killed" / "report.json").read_text())["resumed_from"] >= 4
     assert difference(tmp_path / "killed", trained / "two" / "quadlets") == 0
-    # The number of processes is no part of a run.
+    # A run can be resumed with another number of processes.
     train(recipes["quadlets"], output=tmp_path / "alone")
     assert difference(tmp_path / "alone", trained / "one" / "quadlets") < TOLERANCE
 
 
 @pytest.mark.slow
-def test_the_command_line_speaks_once(recipes: dict[str, dict[str, Any]], trained: Path, tmp_path: Path) -> None:
+def test_only_one_process_prints_to_the_command_line(
+    recipes: dict[str, dict[str, Any]], trained: Path, tmp_path: Path
+) -> None:
     from vidkin.training import load_recipe, show_recipe
 
     (tmp_path / "r.toml").write_text(show_recipe(load_recipe(recipes["classifier"])))
@@ -135,7 +137,7 @@ def test_the_command_line_speaks_once(recipes: dict[str, dict[str, Any]], traine
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_every_gpu_takes_a_share(precision: str, recipes: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+def test_every_gpu_computes_a_share(precision: str, recipes: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     if not torch.cuda.is_available():
         pytest.skip("needs a CUDA GPU")
     jobs = []

@@ -1,4 +1,4 @@
-"""Shares of a batch: too few rows, one process, and batch norms over all rows."""
+"""Shares of a batch: too few rows, a single process, and batch norms over all rows."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.training import processes as shares
 
 
-def test_fewer_items_than_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_items_than_processes_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "process_count", lambda: 5)
     with pytest.raises(InvalidArgumentError, match="at least one item for each of the 5 processes, got 4"):
         shares.compute_in_shares(lambda rows: torch.zeros(4)[rows], 4)
 
 
-def test_alone_everything_is_as_it_was() -> None:
+def test_a_single_process_computes_all_rows() -> None:
     weight = torch.ones(2, requires_grad=True)
     (shares.compute_in_shares(lambda rows: weight[rows], 2) * torch.tensor([1.0, 2.0])).sum().backward()
     shares.average_gradients([weight])
@@ -28,7 +28,7 @@ def test_alone_everything_is_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("shape", [(6, 3), (4, 3, 5), (2, 3, 4, 4)])
-def test_the_batch_norm_of_all_is_that_of_torch_where_there_is_one_process(
+def test_the_global_batch_norm_equals_torch_in_one_process(
     shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shares.distributed, "all_reduce", lambda values: None)

@@ -1,4 +1,4 @@
-"""Recipes: everything is checked when they are read, everything is visible when they are shown."""
+"""Recipes: checks when they are read, and settings when they are shown."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def test_defaults_are_filled_in() -> None:
 
 
 @pytest.mark.parametrize("name", ["published-clips", "published-deep-ranking"])
-def test_a_published_regularizer_is_in_the_loss_and_nothing_is_clipped(name: str) -> None:
+def test_published_recipes_use_the_published_weight_decay_without_clipping(name: str) -> None:
     """lambda ||W||^2 with lambda = .001 has the gradient 2 lambda W, which these optimizers add as 2 lambda."""
     schedule = load_recipe(name).schedule
     assert schedule.optimizer in ("adam", "sgd")
     assert (schedule.weight_decay, schedule.clip) == (2 * 0.001, 0.0)
 
 
-def test_an_objective_of_weight_0_does_not_decide_how_items_are_drawn() -> None:
-    """Softmax alone, the baseline of the two-head classifier, draws any items, not mined triplets."""
+def test_an_objective_of_weight_0_does_not_affect_the_draws() -> None:
+    """The softmax-only baseline of the two-head classifier draws any items, not mined triplets."""
     whole = load_recipe("published-two-head-events")
     assert [find_loss(part.name).draw for part in whole.objectives] == ["uniform", "mined"]
     tables = tomllib.loads(show_recipe(whole))
@@ -59,7 +59,7 @@ def test_an_objective_of_weight_0_does_not_decide_how_items_are_drawn() -> None:
 
 
 @pytest.mark.parametrize("name", available_recipes())
-def test_recipes_of_the_package_are_shown_with_every_default_and_read_back(name: str) -> None:
+def test_recipes_of_the_package_are_shown_with_all_defaults_and_can_be_read(name: str) -> None:
     recipe = load_recipe(name)
     shown = show_recipe(recipe)
     assert load_recipe(tomllib.loads(shown)) == recipe
@@ -68,9 +68,9 @@ def test_recipes_of_the_package_are_shown_with_every_default_and_read_back(name:
 
 
 @pytest.mark.parametrize("name", available_recipes())
-def test_every_setting_that_is_shown_has_its_meaning_above_it(name: str) -> None:
+def test_every_shown_setting_has_a_description_above_it(name: str) -> None:
     lines = [line for line in show_recipe(load_recipe(name)).splitlines() if line]
-    # A setting, or the place of one that is not set; its comment may have several lines.
+    # A setting, or a comment for a setting that is not set; descriptions may have several lines.
     settings = [
         place
         for place, line in enumerate(lines)
@@ -82,14 +82,14 @@ def test_every_setting_that_is_shown_has_its_meaning_above_it(name: str) -> None
 
 
 @pytest.mark.parametrize("objective", available_objectives())
-def test_every_parameter_of_every_objective_has_a_meaning(objective: str) -> None:
+def test_every_parameter_of_every_objective_has_a_description(objective: str) -> None:
     changes = {} if find_loss(objective).draw != "clips" else OF_A_COMPARATOR
     recipe = load_recipe(content(objective={"name": objective}, **changes))
     (meanings,) = describe_recipe(recipe)["objective"]
     assert {"name", "weight", *recipe.objectives[0].parameters} <= set(meanings)
 
 
-def test_values_of_all_kinds_come_back_from_toml(tmp_path: Path) -> None:
+def test_values_of_all_kinds_are_restored_from_toml(tmp_path: Path) -> None:
     recipe = load_recipe(
         content(
             name='a "name" \\ with\tmarks \x7f',
@@ -190,29 +190,29 @@ def test_values_of_all_kinds_come_back_from_toml(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_invalid_recipes_are_refused_with_the_accepted_values(given: dict[str, Any], message: str) -> None:
+def test_invalid_recipes_are_rejected_with_the_accepted_values(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         load_recipe(given)
 
 
-def test_a_missing_recipe_lists_those_of_the_package() -> None:
+def test_error_for_a_missing_recipe_lists_the_recipes_of_the_package() -> None:
     with pytest.raises(InvalidArgumentError, match=r"'cooking' is not a recipe; choose a TOML file, or .*photographs"):
         load_recipe("cooking")
 
 
-def test_a_recipe_that_is_not_toml_is_refused(tmp_path: Path) -> None:
+def test_a_recipe_that_is_not_toml_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text("[data\n")
     with pytest.raises(InvalidArgumentError, match=r"recipe.toml: not valid TOML"):
         load_recipe(tmp_path / "recipe.toml")
 
 
-def test_the_name_of_a_file_names_the_recipe(tmp_path: Path) -> None:
+def test_a_recipe_is_named_after_its_file(tmp_path: Path) -> None:
     path = tmp_path / "evening.toml"
     path.write_text('data.source = "a"\nobjective = [{name = "triplet"}]\n')
     assert load_recipe(path).name == "evening"
 
 
-def test_a_network_that_classifies_gets_its_classes_from_the_data() -> None:
+def test_a_classifier_gets_its_classes_from_the_data() -> None:
     recipe = load_recipe(content(model={"kind": "c3d"}, objective={"name": "classification"}))
     assert recipe.config(classes=7).classes == 7
     assert "classes" not in recipe.model
@@ -230,22 +230,22 @@ def test_a_network_that_classifies_gets_its_classes_from_the_data() -> None:
         ({"model": {"size": 32}}, False),
     ],
 )
-def test_the_digest_changes_with_what_decides_about_the_weights(changes: dict[str, Any], same: bool) -> None:
+def test_the_digest_changes_with_settings_that_affect_the_weights(changes: dict[str, Any], same: bool) -> None:
     first: Recipe = load_recipe(content())
     assert (load_recipe(content(**changes)).digest() == first.digest()) == same
 
 
-def test_a_name_that_no_file_can_have(tmp_path: Path) -> None:
+def test_a_name_that_cannot_be_a_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"x+: cannot be read: File name too long"):
         load_recipe("x" * 300)
 
 
 @pytest.mark.parametrize("name", available_recipes())
-def test_the_tables_of_a_recipe_are_those_of_its_file(name: str) -> None:
+def test_the_tables_of_a_recipe_equal_its_file(name: str) -> None:
     recipe = load_recipe(name)
     tables = recipe_tables(recipe)
     assert load_recipe(tables) == recipe
-    # A caller may change them.
+    # The caller may change the tables.
     tables["data"]["source"] = "elsewhere"
     tables["data"].setdefault("options", {})["side"] = -1
     assert load_recipe(name) == recipe == load_recipe(tomllib.loads(show_recipe(recipe)))

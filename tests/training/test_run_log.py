@@ -19,7 +19,7 @@ def lines(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (folder / LOG_FILE).read_text(encoding="utf-8").splitlines()]
 
 
-def test_the_log_has_a_line_per_event_that_can_be_read_during_the_run(tmp_path: Path) -> None:
+def test_the_log_has_a_line_per_event_and_can_be_read_during_the_run(tmp_path: Path) -> None:
     log = RunLog(tmp_path)
     log.write(1, "step", {"loss": 0.5, "radial": math.nan, "quadlet": math.inf})
     assert lines(tmp_path) == [{"step": 1, "kind": "step", "loss": 0.5, "radial": None, "quadlet": None}]
@@ -36,7 +36,7 @@ def test_a_new_run_starts_a_new_log(tmp_path: Path) -> None:
     assert lines(tmp_path) == []
 
 
-def test_what_a_killed_run_wrote_after_its_checkpoint_is_dropped(tmp_path: Path) -> None:
+def test_lines_after_the_last_checkpoint_are_dropped_on_resuming(tmp_path: Path) -> None:
     first = RunLog(tmp_path)
     for step in (1, 2, 3, 4):
         first.write(step, "step", {"loss": float(step)})
@@ -49,20 +49,20 @@ def test_what_a_killed_run_wrote_after_its_checkpoint_is_dropped(tmp_path: Path)
     assert [(line["step"], line["loss"]) for line in lines(tmp_path)] == [(1, 1.0), (2, 2.0), (3, 30.0)]
 
 
-def test_an_unwritable_folder_is_refused(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"run\.jsonl: cannot be written"):
         RunLog(tmp_path / "missing")
 
 
-def test_without_tensorboard_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_says_what_to_install_without_tensorboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingPartError, match=r"needs tensorboard; install it with: pip install .*\[tensorboard\]\""):
         RunLog(tmp_path, tensorboard=True)
 
 
-def test_tensorboard_gets_every_number(tmp_path: Path) -> None:
+def test_all_numbers_are_written_to_tensorboard(tmp_path: Path) -> None:
     with warnings.catch_warnings():
-        # TensorBoard's own imports warn about their age.
+        # TensorBoard's imports emit deprecation warnings.
         warnings.simplefilter("ignore", DeprecationWarning)
         pytest.importorskip("tensorboard")
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -1,4 +1,4 @@
-"""The loop on real pictures: it learns, stores, resumes to the last bit, stops early and tells of a collapse."""
+"""Training on real images: learning, storing, exact resuming, early stopping and collapse."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def weights(folder: Path) -> bytes:
 
 
 class TestAWholeRun:
-    def test_leaves_a_model_its_recipe_its_log_and_a_report(self, pictures: Path, tmp_path: Path) -> None:
+    def test_writes_a_model_its_recipe_a_log_and_a_report(self, pictures: Path, tmp_path: Path) -> None:
         told: list[TrainingProgress] = []
         recipe = recipe_for(pictures, validation={"every": 6, "measure": "qp"})
         report = train(recipe, output=tmp_path / "run", on_progress=told.append)
@@ -62,19 +62,19 @@ class TestAWholeRun:
         recipe["validation"] = {"every": 60}
         report = train(recipe, output=tmp_path)
         assert report.best is not None
-        # One in six by chance.
+        # Chance level is one in six.
         assert report.best > 0.7
         found = [line["loss"] for line in lines(tmp_path) if line["kind"] == "step"]
         assert sum(found[-10:]) < 0.5 * sum(found[:10])
 
     @pytest.mark.thorough
-    def test_gives_the_same_weights_twice_and_others_from_another_seed(self, pictures: Path, tmp_path: Path) -> None:
+    def test_is_deterministic_for_a_seed(self, pictures: Path, tmp_path: Path) -> None:
         for name, seed in (("a", 0), ("b", 0), ("c", 1)):
             train(recipe_for(pictures, schedule={"seed": seed}), output=tmp_path / name)
         assert weights(tmp_path / "a") == weights(tmp_path / "b")
         assert weights(tmp_path / "a") != weights(tmp_path / "c")
 
-    def test_leaves_the_callers_random_numbers_alone(self, pictures: Path, tmp_path: Path) -> None:
+    def test_does_not_change_the_random_state_of_the_caller(self, pictures: Path, tmp_path: Path) -> None:
         torch.manual_seed(5)
         expected = torch.rand(3)
         torch.manual_seed(5)
@@ -90,7 +90,7 @@ class TestAWholeRun:
             {"batch": [2, 2, 3], "clip": 0},
         ],
     )
-    def test_follows_other_schedules(self, pictures: Path, tmp_path: Path, schedule: dict[str, Any]) -> None:
+    def test_supports_all_schedules(self, pictures: Path, tmp_path: Path, schedule: dict[str, Any]) -> None:
         train(recipe_for(pictures, "all_quadlets", schedule=schedule), output=tmp_path)
         rates = [line["learning_rate"] for line in lines(tmp_path) if line["kind"] == "step"]
         if schedule.get("decay") == "cosine":
@@ -113,7 +113,7 @@ class TestAWholeRun:
                 0.5 * line["radial_detached"] + 2.0 * line["hierarchical_ap"], rel=1e-5
             )
 
-    def test_tensorboard_holds_the_terms(self, pictures: Path, tmp_path: Path) -> None:
+    def test_writes_the_terms_to_tensorboard(self, pictures: Path, tmp_path: Path) -> None:
         accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
         train(recipe_for(pictures, schedule={"steps": 3, "tensorboard": True}), output=tmp_path)
         events = accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
@@ -121,13 +121,13 @@ class TestAWholeRun:
         assert found == pytest.approx([line["loss"] for line in lines(tmp_path)])
 
     @pytest.mark.thorough
-    def test_a_frozen_backbone_is_run_once_an_item_and_does_not_change(self, pictures: Path, tmp_path: Path) -> None:
+    def test_runs_a_frozen_backbone_once_per_item(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures, model={"trainable": "head"}, validation={"every": 4})
         train(recipe, output=tmp_path / "a")
         stored = sorted((tmp_path / "a" / "features").iterdir())
         assert len(stored) == 2  # train and validation
         before = [path.stat().st_mtime_ns for path in stored]
-        # The cache is used again, and the model is the same as one without it.
+        # The cache is reused, and the model is the same as without it.
         train(recipe, output=tmp_path / "a", resume=False)
         assert [path.stat().st_mtime_ns for path in stored] == before
         recipe["data"]["cache"] = "memory"
@@ -142,7 +142,7 @@ class TestAWholeRun:
         assert all(torch.equal(start[name], other[name]) for name in frozen)
         assert not torch.equal(start["fully_connected.weight"], other["fully_connected.weight"])
 
-    def test_broken_files_are_left_out_and_listed_in_the_report(self, tmp_path: Path) -> None:
+    def test_leaves_out_broken_files_and_reports_them(self, tmp_path: Path) -> None:
         source = write_pictures(tmp_path / "pictures", each=4)
         (source / "red" / "dark" / "9.png").write_bytes(b"no picture")
         recipe = recipe_for(source, schedule={"steps": 1})
@@ -150,7 +150,7 @@ class TestAWholeRun:
         report = train(recipe, output=tmp_path / "run")
         assert [(Path(path).name, cause[:14]) for path, cause in report.broken] == [("9.png", "cannot be read")]
 
-    def test_nothing_but_broken_files_is_an_error(self, tmp_path: Path) -> None:
+    def test_rejects_data_of_only_broken_files(self, tmp_path: Path) -> None:
         source = write_pictures(tmp_path / "pictures", each=4)
         for path in source.rglob("*.png"):
             path.write_bytes(b"no picture")
@@ -184,8 +184,8 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         raise AssertionError(f"step {step} was not reached in time")
 
     @pytest.mark.kill
-    def test_after_kill_9_the_weights_are_those_of_an_uninterrupted_run(self, pictures: Path, tmp_path: Path) -> None:
-        # Everything that has a state: dropout, augmentation, momentum, a classifier of the objective, validation.
+    def test_a_run_killed_and_resumed_has_the_same_weights(self, pictures: Path, tmp_path: Path) -> None:
+        # Everything with a state: dropout, augmentation, momentum, a classifier in the objective, validation.
         recipe = recipe_for(
             pictures,
             model={"dropout": 0.2},
@@ -207,7 +207,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         assert (killed / "run.jsonl").read_bytes() == (whole / "run.jsonl").read_bytes()
         assert json.loads((killed / "report.json").read_text())["resumed_from"] >= 21
 
-    def test_ctrl_c_stores_the_step_and_the_next_call_goes_on(self, pictures: Path, tmp_path: Path) -> None:
+    def test_ctrl_c_stores_the_step_and_the_next_call_continues(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures)
         train(recipe, output=tmp_path / "whole")
 
@@ -224,7 +224,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         assert report.resumed_from == 5
         assert weights(tmp_path / "cut") == weights(tmp_path / "whole")
 
-    def test_ctrl_c_while_items_are_read_stops_there(self, pictures: Path, tmp_path: Path) -> None:
+    def test_ctrl_c_while_reading_items_stops(self, pictures: Path, tmp_path: Path) -> None:
         def press(told: TrainingProgress) -> None:
             assert told.phase == "reading"
             if told.done == 3:
@@ -234,7 +234,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
             train(recipe_for(pictures), output=tmp_path, on_progress=press)
 
     @pytest.mark.thorough
-    def test_a_complete_run_is_only_reported(self, pictures: Path, tmp_path: Path) -> None:
+    def test_a_complete_run_is_not_trained_again(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures)
         train(recipe, output=tmp_path)
         before = weights(tmp_path)
@@ -244,14 +244,14 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         assert len(lines(tmp_path)) == 12
 
     @pytest.mark.thorough
-    def test_another_recipe_in_the_same_folder_is_refused(self, pictures: Path, tmp_path: Path) -> None:
+    def test_another_recipe_in_the_same_folder_is_rejected(self, pictures: Path, tmp_path: Path) -> None:
         train(recipe_for(pictures), output=tmp_path)
         with pytest.raises(InvalidArgumentError, match="holds a run with another recipe; choose another output"):
             train(recipe_for(pictures, "triplet"), output=tmp_path)
         report = train(recipe_for(pictures, "triplet"), output=tmp_path, resume=False)
         assert report.resumed_from == 0
 
-    def test_other_items_are_refused(self, tmp_path: Path) -> None:
+    def test_other_items_are_rejected(self, tmp_path: Path) -> None:
         source = write_pictures(tmp_path / "pictures", each=4)
         recipe = recipe_for(source)
         recipe["data"] |= {"test": 0.0, "validation": 0.0}
@@ -260,7 +260,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         with pytest.raises(InvalidArgumentError, match="holds a run with another items or frozen weights"):
             train(recipe, output=tmp_path / "run")
 
-    def test_a_refusal_leaves_the_folder_as_it_was(self, pictures: Path, tmp_path: Path) -> None:
+    def test_an_error_leaves_the_folder_unchanged(self, pictures: Path, tmp_path: Path) -> None:
         train(recipe_for(pictures), output=tmp_path)
         before = {path: path.read_bytes() for path in tmp_path.iterdir()}
         divided_otherwise = recipe_for(pictures, data={"split_seed": 5})
@@ -268,11 +268,11 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
             train(divided_otherwise, output=tmp_path)
         with pytest.raises(DatasetError, match="does not exist"):
             train(recipe_for(tmp_path / "missing"), output=tmp_path, resume=False)
-        # The split above all: with another one the model would be tested on what it learned.
+        # In particular the split: with another one, the model would be tested on training items.
         assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
     @pytest.mark.thorough
-    def test_a_second_training_in_the_folder_is_refused_while_one_goes_on(self, pictures: Path, tmp_path: Path) -> None:
+    def test_a_second_training_in_the_same_folder_is_rejected(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures)
         refused: list[str] = []
 
@@ -288,18 +288,18 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         assert weights(tmp_path / "shared") == weights(tmp_path / "alone")
         assert lines(tmp_path / "shared") == lines(tmp_path / "alone")
 
-    def test_an_unwritable_folder_is_refused(self, pictures: Path, tmp_path: Path) -> None:
+    def test_an_unwritable_folder_is_rejected(self, pictures: Path, tmp_path: Path) -> None:
         (tmp_path / "recipe.toml").mkdir()
         with pytest.raises(InvalidArgumentError, match=r"Is a directory; choose an output folder that can be written"):
             train(recipe_for(pictures), output=tmp_path)
 
     @pytest.mark.thorough
-    def test_how_often_it_is_logged_does_not_make_another_run(self, pictures: Path, tmp_path: Path) -> None:
+    def test_the_logging_interval_can_change_on_resuming(self, pictures: Path, tmp_path: Path) -> None:
         train(recipe_for(pictures), output=tmp_path)
         report = train(recipe_for(pictures, schedule={"log_every": 5}), output=tmp_path)
         assert report.resumed_from == 12
 
-    def test_a_damaged_checkpoint_is_refused(self, pictures: Path, tmp_path: Path) -> None:
+    def test_a_damaged_checkpoint_is_rejected(self, pictures: Path, tmp_path: Path) -> None:
         train(recipe_for(pictures), output=tmp_path)
         (tmp_path / "checkpoint.safetensors").write_bytes(b"cut short")
         with pytest.raises(InvalidArgumentError, match=r"is damaged .* start over without resuming"):
@@ -307,8 +307,8 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
 
 
 class TestValidation:
-    def test_stops_when_it_gets_no_better_and_keeps_the_best(self, pictures: Path, tmp_path: Path) -> None:
-        # With a rate of next to nothing no validation is better than the first.
+    def test_stops_without_improvement_and_keeps_the_best_weights(self, pictures: Path, tmp_path: Path) -> None:
+        # With a learning rate near 0, no validation is better than the first.
         recipe = recipe_for(
             pictures,
             schedule={"steps": 40, "learning_rate": 1e-12},
@@ -321,7 +321,7 @@ class TestValidation:
         assert (again.steps, again.stopped_early) == (8, True)
 
     @pytest.mark.thorough
-    def test_keep_last_and_keep_best_differ_in_what_is_saved(self, pictures: Path, tmp_path: Path) -> None:
+    def test_keep_selects_the_last_or_the_best_weights(self, pictures: Path, tmp_path: Path) -> None:
         rules = {"every": 1, "measure": "map"}
         schedule = {"steps": 6, "learning_rate": 0.05}
         best = train(recipe_for(pictures, schedule=schedule, validation=rules), output=tmp_path / "best")
@@ -354,26 +354,26 @@ class TestCollapse:
         assert caplog.messages == warnings
         assert [line["step"] for line in lines(tmp_path) if line["kind"] == "warning"] == [report.collapsed_at]
 
-    def test_a_loss_that_is_not_finite_ends_the_run(self, pictures: Path, tmp_path: Path) -> None:
+    def test_a_loss_that_is_not_finite_stops_the_run(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures, schedule={"learning_rate": 1e30, "clip": 0, "optimizer": "sgd"})
         with pytest.raises(TrainingError, match=r"step \d+: the loss is .* lower the learning rate"):
             train(recipe, output=tmp_path)
 
 
-def test_a_recipe_that_is_shown_trains_to_the_same_weights(pictures: Path, tmp_path: Path) -> None:
+def test_a_shown_recipe_trains_the_same_weights(pictures: Path, tmp_path: Path) -> None:
     train(recipe_for(pictures, schedule={"steps": 2}), output=tmp_path / "a")
     (tmp_path / "shown.toml").write_text(show_recipe(load_recipe(tmp_path / "a" / "recipe.toml")))
     train(tmp_path / "shown.toml", output=tmp_path / "b")
     assert weights(tmp_path / "a") == weights(tmp_path / "b")
 
 
-def test_an_output_that_is_a_file_is_refused(pictures: Path, tmp_path: Path) -> None:
+def test_an_output_that_is_a_file_is_rejected(pictures: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("something")
     with pytest.raises(InvalidArgumentError, match="choose an output folder that can be written"):
         train(recipe_for(pictures), output=tmp_path / "file")
 
 
-def test_without_an_output_the_folder_is_named_after_the_recipe(
+def test_the_default_folder_is_named_after_the_recipe(
     pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""What makes a run resumable: checkpoints and random states."""
+"""Checkpoints and random states, which make a run resumable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vidkin.training.runner import Checkpoint, load_optimizer, optimizer_tensors
 
 
 class TestCheckpoint:
-    def test_comes_back_bit_by_bit_and_leaves_no_part_behind(self, tmp_path: Path) -> None:
+    def test_is_restored_bit_for_bit_without_leftover_files(self, tmp_path: Path) -> None:
         tensors = {
             "a": torch.rand(3, 2),
             "b": torch.tensor([1, 2]),
@@ -29,7 +29,7 @@ class TestCheckpoint:
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
     @pytest.mark.parametrize("kind", ["adamw", "sgd"])
-    def test_an_optimizer_goes_on_exactly(self, kind: str) -> None:
+    def test_an_optimizer_continues_exactly(self, kind: str) -> None:
         def made() -> tuple[torch.nn.Linear, torch.optim.Optimizer]:
             torch.manual_seed(0)
             layer = torch.nn.Linear(3, 2)
@@ -52,7 +52,7 @@ class TestCheckpoint:
             step(second, second_optimizer)
         assert torch.equal(first.weight, second.weight)
 
-    def test_a_newer_format_is_refused(self, tmp_path: Path) -> None:
+    def test_a_newer_format_is_rejected(self, tmp_path: Path) -> None:
         from safetensors.torch import save_file
 
         save_file({"a": torch.zeros(1)}, tmp_path / "file", metadata={"format": "99", "step": "1", "values": "{}"})
@@ -60,7 +60,7 @@ class TestCheckpoint:
             Checkpoint.read(tmp_path / "file")
 
     @pytest.mark.parametrize("changed", [{"step": "x"}, {"format": ""}, {"noted": "[" * 100_000}, {"noted": "{"}])
-    def test_checkpoints_with_damaged_metadata_are_refused(self, tmp_path: Path, changed: dict[str, str]) -> None:
+    def test_damaged_metadata_is_rejected(self, tmp_path: Path, changed: dict[str, str]) -> None:
         from safetensors.torch import save_file
 
         metadata = {"format": "1", "step": "1", "noted": "{}", **changed}
@@ -68,7 +68,7 @@ class TestCheckpoint:
         with pytest.raises(InvalidArgumentError, match=r"the checkpoint is damaged .*--restart"):
             Checkpoint.read(tmp_path / "file")
 
-    def test_a_checkpoint_in_a_missing_folder_is_refused(self, tmp_path: Path) -> None:
+    def test_a_missing_folder_is_rejected(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidArgumentError, match=r"the checkpoint cannot be written"):
             Checkpoint(1, {"a": torch.zeros(1)}, {}).write(tmp_path / "nowhere" / "file")
 
@@ -78,13 +78,13 @@ class TestRandomness:
     def drawn() -> tuple[float, float, float]:
         return random.random(), float(np.random.rand()), float(torch.rand(()))
 
-    def test_states_survive_json(self) -> None:
+    def test_states_can_be_stored_as_json(self) -> None:
         tensors, values = random_state()
         expected = self.drawn()
         restore_random_state(tensors, json.loads(json.dumps(values)))
         assert self.drawn() == expected
 
-    def test_inside_is_seeded_and_outside_goes_on(self) -> None:
+    def test_seeded_restores_the_state_after_the_block(self) -> None:
         tensors, values = random_state()
         expected = self.drawn()
         restore_random_state(tensors, values)

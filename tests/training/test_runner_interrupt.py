@@ -1,4 +1,4 @@
-"""Ctrl-C while a step is taken: noted at first, obeyed at the second time."""
+"""Ctrl-C during a step: the first is deferred, the second interrupts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from vidkin.training.runner import deferred_interrupt
 
 
-def test_the_first_is_noted_and_the_second_interrupts() -> None:
+def test_the_first_ctrl_c_is_deferred_and_the_second_interrupts() -> None:
     before = signal.getsignal(signal.SIGINT)
     with deferred_interrupt() as interrupt:
         assert not interrupt
@@ -21,7 +21,7 @@ def test_the_first_is_noted_and_the_second_interrupts() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_outside_a_step_ctrl_c_interrupts_as_ever() -> None:
+def test_ctrl_c_interrupts_at_once_after_the_block() -> None:
     with deferred_interrupt() as interrupt:
         pass
     assert not interrupt
@@ -29,7 +29,7 @@ def test_outside_a_step_ctrl_c_interrupts_as_ever() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-def test_other_threads_leave_signals_alone() -> None:
+def test_other_threads_do_not_change_signal_handlers() -> None:
     before = signal.getsignal(signal.SIGINT)
     seen = []
 

@@ -1,4 +1,4 @@
-"""The power fails while a training stores its state: it goes on from a whole one and learns the same weights."""
+"""Power cuts while a training stores its state: it resumes from a complete state to the same weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.power import PowerCut, PowerCutError, RefusingDisk, count_ope
 from vidkin._base import disk
 from vidkin.training.runner import StepStore
 
-# A training runs some fifty times.
+# The training runs about fifty times.
 pytestmark = pytest.mark.kill
 
 _STEPS = 4
@@ -36,7 +36,7 @@ def train(folder: Path) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
-def test_a_training_goes_on_after_a_power_cut_at_any_operation(
+def test_a_training_resumes_after_a_power_cut_at_any_operation(
     tmp_path: Path, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights = train(tmp_path / "whole")
@@ -52,7 +52,7 @@ def test_a_training_goes_on_after_a_power_cut_at_any_operation(
         assert torch.equal(train(tmp_path / f"{turn}"), weights), turn
 
 
-def test_a_disk_that_refuses_a_state_keeps_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_error_keeps_the_previous_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = train(tmp_path / "whole")
     for turn in range(4 * _STEPS):
         with monkeypatch.context() as patch:

@@ -1,4 +1,4 @@
-"""A plain training that is stored between two steps and resumes."""
+"""Training with stored states between steps, from which it resumes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_training_resumes_with_the_same_weights_and_terms(tmp_path: Path) -> N
     assert len(terms) == 6
 
 
-def test_the_state_is_stored_now_and_then(tmp_path: Path) -> None:
+def test_the_state_is_stored_at_intervals(tmp_path: Path) -> None:
     trained(tmp_path, every=2)
     resumed, terms = trained(tmp_path, every=2)
     assert len(terms) == 6  # nothing was left to do
@@ -61,7 +61,7 @@ def test_the_state_is_stored_now_and_then(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_training_is_rejected(tmp_path: Path) -> None:
     trained(tmp_path, every=2)
     with pytest.raises(InvalidArgumentError, match=r"unfinished training with another recipe, .*--restart"):
         trained(tmp_path, fingerprint="b")

@@ -1,4 +1,4 @@
-"""Learning rates by the step."""
+"""Learning-rate schedules."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def rates(**settings: Any) -> list[float]:
     return [schedule.rate(step, 1.0) for step in range(schedule.steps)]
 
 
-def test_constant_rate_stays() -> None:
+def test_a_constant_rate_does_not_change() -> None:
     assert rates(steps=3) == [1.0, 1.0, 1.0]
     assert Decay().rate(7, 0.25) == 0.25
     assert Decay().momentum(7) is None
 
 
-def test_warm_up_rises_evenly_to_the_full_rate() -> None:
+def test_warm_up_rises_linearly_to_the_full_rate() -> None:
     assert rates(steps=6, warm_up=4) == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
 
 
-def test_cosine_goes_from_the_full_rate_to_its_share_of_it_at_the_last_step() -> None:
+def test_cosine_decays_to_the_final_factor_at_the_last_step() -> None:
     found = rates(steps=5, kind="cosine", final_factor=0.2)
     assert found == pytest.approx([0.2 + 0.8 * (1 + math.cos(math.pi * t / 4)) / 2 for t in range(5)])
     assert found[0] == 1.0
@@ -41,7 +41,7 @@ def test_cosine_begins_after_the_warm_up() -> None:
     assert found[6] == pytest.approx(0.0)
 
 
-def test_step_decay_multiplies_at_regular_steps() -> None:
+def test_step_decay_multiplies_at_regular_intervals() -> None:
     assert rates(steps=6, kind="step", step_every=2, step_factor=0.5) == [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
 
 
@@ -50,7 +50,7 @@ def test_a_warm_up_longer_than_the_run_never_passes_the_full_rate() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 10, 101])
-def test_one_cycle_is_that_of_torch(steps: int) -> None:
+def test_one_cycle_equals_torch(steps: int) -> None:
     optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=3e-3)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=steps)
     schedule = OneCycle(steps)

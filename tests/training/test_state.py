@@ -9,7 +9,7 @@ from vidkin.training import ScheduleRecipe
 from vidkin.training.state import make_optimizer
 
 
-def test_a_decay_in_the_loss_shrinks_weights_at_a_rate_at_which_a_decoupled_one_does_not() -> None:
+def test_weight_decay_in_the_loss_works_at_low_rates_where_decoupled_decay_does_not() -> None:
     """lambda ||W||^2 with lambda = .001 and a rate of 1e-5, as published: 500 steps without any other gradient."""
     lengths = {}
     for kind, decay in (("adamw", 1e-3), ("adam", 2e-3)):
@@ -23,5 +23,5 @@ def test_a_decay_in_the_loss_shrinks_weights_at_a_rate_at_which_a_decoupled_one_
         lengths[kind] = float(weights.weight.detach().mean())
     # A step takes a share of 1e-8 of a weight, less than the last digit of float32.
     assert lengths["adamw"] == 1.0
-    # Adam takes steps of the rate's size wherever the gradient keeps its sign.
+    # Adam takes steps of the size of the rate as long as the gradient keeps its sign.
     assert lengths["adam"] == pytest.approx(1 - 500 * 1e-5, rel=1e-4)

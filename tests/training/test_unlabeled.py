@@ -1,4 +1,4 @@
-"""Training without labels: pairs of views that depend on seed and step alone, and a network that learns from them."""
+"""Training without labels: pairs of views that depend only on seed and step, and learning from them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def make_blobs(root: Path) -> Path:
-    """Twenty images, each of its own blobs, and a broken one."""
+    """Twenty images with different blobs, and a broken image."""
     root.mkdir(exist_ok=True)
     random = np.random.default_rng(3)
     for number in range(20):
@@ -82,7 +82,7 @@ def unlabeled(threads: int = 1, **schedule: Any) -> UnlabeledData:
 
 
 def with_neighbors(images: ImageSet) -> ImageSet:
-    """The images, of which the first half have the second half as neighbors."""
+    """The images, with the second half as neighbors of the first half."""
     half = len(images) // 2
     places = torch.cat([torch.arange(half), torch.full((len(images) - half,), -1)])
     return ImageSet(
@@ -100,7 +100,7 @@ def views_of(data: UnlabeledData, first: int = 0) -> list[torch.Tensor]:
 
 
 class TestBatches:
-    def test_are_the_same_however_many_threads_make_them_and_wherever_a_run_resumes(self) -> None:
+    def test_do_not_depend_on_threads_or_resuming(self) -> None:
         whole = views_of(unlabeled())
         assert [tuple(views.shape) for views in whole] == [(8, 3, 8, 8)] * 5
         for again in (views_of(unlabeled(threads=3)), whole[:2] + views_of(unlabeled(), first=2)):
@@ -108,7 +108,7 @@ class TestBatches:
         assert not torch.equal(whole[0], whole[1])
         assert not torch.equal(whole[0], views_of(unlabeled(seed=8))[0])
 
-    def test_the_second_half_are_views_of_the_same_images(self) -> None:
+    def test_the_second_half_shows_the_same_images(self) -> None:
         (items, *_) = (batch.draws["views"] for batch in unlabeled().batches(["views"], first=0))
         assert items.labels.tolist() == [[n, n] for n in (0, 1, 2, 3, 0, 1, 2, 3)]
         assert not items.are_features
@@ -122,7 +122,7 @@ class TestBatches:
 
 
 class TestObjective:
-    def test_each_view_is_compared_with_all_second_views_and_the_other_way_round(self) -> None:
+    def test_views_are_compared_in_both_directions(self) -> None:
         vectors = torch.nn.functional.normalize(torch.randn(6, 4), dim=1)
 
         @Encoder.register
@@ -145,7 +145,7 @@ class TestObjective:
             atol=1e-6,
         )
 
-    def test_one_that_needs_labels_is_refused(self, folder: Path, tmp_path: Path) -> None:
+    def test_objectives_that_need_labels_are_rejected(self, folder: Path, tmp_path: Path) -> None:
         recipe = {**recipe_for(folder), "objective": {"name": "quadlet"}}
         with pytest.raises(InvalidArgumentError, match=r"for unlabeled data must be one of .*info_nce.* got 'quadlet'"):
             train(recipe, output=tmp_path)
@@ -185,7 +185,7 @@ class TestNeighbors:
         ]
         assert figures[0] == figures[1]
 
-    def test_data_with_neighbors_are_other_data(self) -> None:
+    def test_neighbors_change_the_identity_of_the_data(self) -> None:
         images = image_set()
         other = with_neighbors(images)
         shifted = with_neighbors(images)
@@ -198,7 +198,7 @@ class TestNeighbors:
         assert len(identities) == 3
 
     @pytest.mark.thorough
-    def test_a_run_on_videos_that_was_cut_short_ends_with_the_same_weights(self, tmp_path: Path) -> None:
+    def test_an_interrupted_run_on_videos_resumes_to_the_same_weights(self, tmp_path: Path) -> None:
         random = np.random.default_rng(1)
         for number in range(2):
             (tmp_path / "videos").mkdir(exist_ok=True)
@@ -215,13 +215,15 @@ class TestNeighbors:
 
         with pytest.raises(OSError, match="power failure"):
             train(recipe, output=tmp_path / "cut", on_progress=stop)
-        # The cache of the squares, with neighbors, is read again.
+        # The cached squares with neighbors are loaded.
         assert train(recipe, output=tmp_path / "cut").resumed_from == 3
         whole, cut, without = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "cut", "plain"))
         assert all(torch.equal(whole[name], cut[name]) for name in whole)
         assert any(not torch.equal(whole[name], without[name]) for name in whole)
 
-    def test_photographs_alone_have_none(self, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def test_photographs_have_no_neighbors(
+        self, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
         recipe = recipe_for(folder, data={"options": {"neighbor_seconds": 0.3}}, schedule={"steps": 1})
         train(recipe, output=tmp_path)
         assert "data.options.neighbor_seconds = 0.3 has no effect: no video has two frames" in caplog.text
@@ -234,14 +236,14 @@ class TestNeighbors:
             (float("inf"), r"neighbor_seconds must be a number of at least 0, got inf"),
         ],
     )
-    def test_seconds_that_are_none(self, folder: Path, tmp_path: Path, value: Any, message: str) -> None:
+    def test_invalid_seconds_are_rejected(self, folder: Path, tmp_path: Path, value: Any, message: str) -> None:
         with pytest.raises(InvalidArgumentError, match=message):
             train(recipe_for(folder, data={"options": {"neighbor_seconds": value}}), output=tmp_path)
 
 
 class TestTrain:
     def test_learns_which_views_show_the_same_image(self, folder: Path, tmp_path: Path) -> None:
-        # Edits that leave the colors: a network this small and images this few learn no more.
+        # Edits that keep colors, since such a small network and few images cannot learn more.
         gentle = dict.fromkeys((f"{edit}_share" for edit in EDITS), 0.0)
         recipe = recipe_for(
             folder,
@@ -251,7 +253,7 @@ class TestTrain:
         )
         report = train(recipe, output=tmp_path)
         assert report.best is not None
-        # One in eight by chance.
+        # Chance level is one in eight.
         assert report.best >= 0.5
         assert [Path(file).name for file, _ in report.broken] == ["broken.png"]
         info = read_model_info(tmp_path)
@@ -269,7 +271,7 @@ class TestTrain:
         assert extractor.scorer == "copies?change_energy=0.001"
 
     @pytest.mark.thorough
-    def test_a_run_that_was_cut_short_ends_with_the_same_weights(self, folder: Path, tmp_path: Path) -> None:
+    def test_an_interrupted_run_resumes_to_the_same_weights(self, folder: Path, tmp_path: Path) -> None:
         recipe = recipe_for(folder)
         train(recipe, output=tmp_path / "whole")
 
@@ -315,7 +317,7 @@ class TestRecipe:
             ({"data": {"frames_per_video": 0}}, "data.frames_per_video must be at least 1, got 0"),
         ],
     )
-    def test_settings_that_do_not_go_together(self, folder: Path, changes: dict[str, Any], message: str) -> None:
+    def test_incompatible_settings_are_rejected(self, folder: Path, changes: dict[str, Any], message: str) -> None:
         recipe = recipe_for(folder, **changes)
         recipe["model"] = {name: value for name, value in recipe["model"].items() if value is not None}
         if recipe["model"]["kind"] == "clip":
@@ -327,7 +329,7 @@ class TestRecipe:
         with pytest.raises(InvalidArgumentError, match=r"data.kind must be 'labeled'"):
             open_data(load_recipe(recipe_for(folder)))
 
-    def test_edits_are_the_defaults_with_what_the_options_change(self) -> None:
+    def test_edits_are_the_defaults_with_changes_in_the_options(self) -> None:
         plain = pair_settings({}, side=32)
         assert plain == PairSettings(side=32)
         changed = pair_settings({"mirror_both": 0, "heavy": {"blur_share": 0.5, "warp": {"rotation": 9}}}, side=32)
@@ -348,12 +350,12 @@ class TestRecipe:
             ({"plain": 3}, r"\[data.options.plain\] must be a table of settings, got 3"),
         ],
     )
-    def test_unknown_edits_are_named(self, options: dict[str, Any], message: str) -> None:
+    def test_unknown_edits_are_rejected(self, options: dict[str, Any], message: str) -> None:
         with pytest.raises(InvalidArgumentError, match=message):
             pair_settings(options, side=32)
 
 
-def test_a_split_of_images_has_no_image_on_both_sides() -> None:
+def test_a_split_of_images_has_no_common_images() -> None:
     images = image_set(10)
     kept, held = split_images(images, share=0.3, seed=1)
     assert (len(kept), len(held)) == (7, 3)
@@ -376,7 +378,7 @@ def test_images_of_one_scene_are_drawn_together() -> None:
     assert {int(scenes[order[0]]) for order in orders} == {4, 9}
 
 
-def test_one_image_of_a_scene_at_a_time_is_a_plain_random_order() -> None:
+def test_single_images_of_scenes_are_drawn_in_random_order() -> None:
     drawn = draw_by_scene(torch.zeros(6, dtype=torch.long), 1, torch.Generator().manual_seed(3))
     assert drawn.tolist() == torch.randperm(6, generator=torch.Generator().manual_seed(3)).tolist()
     with pytest.raises(InvalidArgumentError, match="scene_images must be at least 1, got 0"):
@@ -384,9 +386,7 @@ def test_one_image_of_a_scene_at_a_time_is_a_plain_random_order() -> None:
 
 
 @pytest.mark.thorough
-def test_the_edits_of_the_large_recipe_train_and_a_run_that_was_cut_off_ends_with_the_same_weights(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_the_large_recipe_trains_and_resumes_to_the_same_weights(folder: Path, tmp_path: Path) -> None:
     heavy = load_recipe("frame-encoder-large").data.options["heavy"]
     assert {"blend_share", "cover_share", "sticker_share"} <= set(heavy)
     assert heavy["warp"]["rotation"] == 20.0

@@ -1,4 +1,4 @@
-"""What can be measured on the validation items is known before the first step, and what was measured stays."""
+"""Validation measures are checked before the first step, and reports of complete runs are kept."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ def single(tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("measure", ["qp", "tp"])
-def test_a_measure_that_has_nothing_to_count_is_refused_before_training(
-    single: dict[str, Any], tmp_path: Path, measure: str
-) -> None:
+def test_an_undefined_measure_is_rejected_before_training(single: dict[str, Any], tmp_path: Path, measure: str) -> None:
     single["validation"]["measure"] = measure
     with pytest.raises(InvalidArgumentError, match=r"is undefined: the 6 validation items .* for example 'map'"):
         train(single, output=tmp_path / "run")
@@ -48,7 +46,7 @@ def test_a_measure_that_has_nothing_to_count_is_refused_before_training(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("measure", ["ndcg", "map", "hap", "asi", "recall_at_1"])
-def test_measures_that_rank_the_training_items_need_one_item_of_each(
+def test_measures_that_rank_training_items_need_one_validation_item_per_subcategory(
     single: dict[str, Any], tmp_path: Path, measure: str
 ) -> None:
     single["validation"]["measure"] = measure
@@ -59,7 +57,7 @@ def test_measures_that_rank_the_training_items_need_one_item_of_each(
     assert 0.0 <= report.best <= 1.0
 
 
-def test_validation_without_validation_items_is_refused(tmp_path: Path) -> None:
+def test_validation_without_validation_items_is_rejected(tmp_path: Path) -> None:
     source = write_pictures(tmp_path / "pictures", each=4)
     recipe = recipe_for(source, validation={"every": 6})
     recipe["data"]["validation"] = 0.0

@@ -1,4 +1,4 @@
-"""Augmentations: same seed same result, shapes and ranges kept, nothing done at strength zero, faster than training."""
+"""Properties common to all augmentations: determinism, shapes, ranges, zero strength and speed."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ NOTHING: dict[str, Edit] = {
 
 @pytest.fixture
 def images() -> torch.Tensor:
-    """[16, 3, 40, 40] in 0..1: smooth pictures, so that every edit shows."""
+    """[16, 3, 40, 40] in 0..1: smooth images, which every edit changes."""
     generator = torch.Generator().manual_seed(1)
     coarse = torch.rand(16, 3, 6, 6, generator=generator)
     return torch.nn.functional.interpolate(coarse, (40, 40), mode="bilinear", align_corners=False)
@@ -83,7 +83,7 @@ def seeded(seed: int) -> torch.Generator:
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_edits_follow_from_the_seed_and_keep_shape_and_range(name: str, images: torch.Tensor) -> None:
+def test_edits_are_deterministic_and_keep_shape_and_range(name: str, images: torch.Tensor) -> None:
     before = images.clone()
     first, again = EDITS[name](images, seeded(3)), EDITS[name](images, seeded(3))
     other = EDITS[name](images, seeded(4))
@@ -103,13 +103,13 @@ def test_strength_zero_changes_nothing(name: str, images: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_edits_leave_the_global_generator_alone(name: str, images: torch.Tensor) -> None:
+def test_edits_do_not_change_the_global_generator(name: str, images: torch.Tensor) -> None:
     state = torch.random.get_rng_state()
     EDITS[name](images, seeded(3))
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
-def test_images_of_any_height_and_width(images: torch.Tensor) -> None:
+def test_images_can_have_any_height_and_width(images: torch.Tensor) -> None:
     wide = images[:, :, :21]
     for name, edit in EDITS.items():
         if name != "warp":
@@ -120,7 +120,7 @@ def test_default_edit_settings_change_nothing(images: torch.Tensor) -> None:
     torch.testing.assert_close(edit_images(images, EditSettings(), 5), images, atol=1e-5, rtol=0.0)
 
 
-def test_compression_at_best_quality_is_almost_invisible(images: torch.Tensor) -> None:
+def test_compression_at_the_best_quality_hardly_changes_images(images: torch.Tensor) -> None:
     result = degrade.compress(images, seeded(1), quality=(100.0, 100.0), share=1.0)
     assert float((result - images).abs().max()) < 0.02
 
@@ -132,24 +132,24 @@ def test_crop_stays_inside_the_image() -> None:
     torch.testing.assert_close(spread, torch.full((8,), 31 / 63), atol=0.02, rtol=0.0)
 
 
-def test_another_picture_of_the_batch_is_blended_over_by_its_weight(images: torch.Tensor) -> None:
+def test_another_image_of_the_batch_is_blended_with_its_weight(images: torch.Tensor) -> None:
     result = overlays.blend_other(images, seeded(1), weight=(0.25, 0.25), share=1.0)
     torch.testing.assert_close(result, 0.75 * images + 0.25 * images.roll(1, 0))
 
 
-def test_a_cover_of_80_percent_of_the_sides_leaves_36_percent_of_the_picture() -> None:
+def test_a_cover_of_80_percent_of_the_sides_leaves_36_percent_of_the_image() -> None:
     black_and_white = torch.stack([torch.zeros(3, 40, 40), torch.ones(3, 40, 40)])
     result = overlays.cover_with_other(black_and_white, seeded(1), side=(0.8, 0.8), share=1.0)
     assert result[0].mean() == pytest.approx(0.64, abs=0.02)
     assert result[1].mean() == pytest.approx(0.36, abs=0.02)
 
 
-def test_mirror_changes_left_and_right(images: torch.Tensor) -> None:
+def test_mirror_swaps_left_and_right(images: torch.Tensor) -> None:
     result = random_warp(images, seeded(2), settings=WarpSettings(mirror=1.0))
     torch.testing.assert_close(result, images.flip(3), atol=1e-5, rtol=0.0)
 
 
-def test_pairs_have_the_same_content_and_the_side_asked_for(images: torch.Tensor) -> None:
+def test_pairs_have_the_same_content_and_the_given_side(images: torch.Tensor) -> None:
     bytes_ = (images * 255).to(torch.uint8)
     plain, heavy = make_pairs(bytes_, PairSettings(side=24), 7)
     assert plain.shape == heavy.shape == (16, 3, 24, 24)
@@ -177,7 +177,7 @@ def test_the_edited_views_of_neighbors_are_mirrored_with_the_images(images: torc
     torch.testing.assert_close(plain[mirrored], images[mirrored].flip(3))
 
 
-def test_neighbors_change_no_random_number(images: torch.Tensor) -> None:
+def test_neighbors_do_not_change_the_random_numbers(images: torch.Tensor) -> None:
     alone, beside = (make_pairs(images, PairSettings(side=24), 7, *more) for more in ((), (images,)))
     assert all(map(torch.equal, alone, beside))
     changed = images.clone()
@@ -206,7 +206,7 @@ def test_neighbors_change_no_random_number(images: torch.Tensor) -> None:
         (lambda x, g: PairSettings(side=2), "side must be"),
     ],
 )
-def test_wrong_arguments_are_named(
+def test_invalid_arguments_are_rejected(
     images: torch.Tensor, call: Callable[[torch.Tensor, torch.Generator], object], message: str
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
@@ -214,7 +214,7 @@ def test_wrong_arguments_are_named(
 
 
 @pytest.mark.bench
-def test_pairs_are_made_faster_than_the_network_trains_on_them() -> None:
+def test_making_pairs_is_faster_than_training_on_them() -> None:
     from vidkin.features import FrameEncoder
 
     pictures = torch.randint(0, 256, (96, 3, 96, 96), dtype=torch.uint8, generator=seeded(1))

@@ -1,4 +1,4 @@
-"""Edits in time: which frame is shown, and that no frame changes its identity."""
+"""Temporal edits: the frames shown, and their sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("length", [1, 3, 28])
-def test_every_frame_is_the_source_that_the_plan_names(length: int, seed: int) -> None:
+def test_every_frame_shows_the_source_in_the_plan(length: int, seed: int) -> None:
     clip = (torch.arange(length) / length)[:, None, None, None].expand(length, 3, 4, 4)
     plan = plan_frames(length, generator(seed))
     edited = plan.apply(clip, generator(1))
@@ -29,7 +29,7 @@ def test_every_frame_is_the_source_that_the_plan_names(length: int, seed: int) -
     assert torch.equal(again.filled, plan.filled)
 
 
-def test_plain_edits_by_hand() -> None:
+def test_simple_edits_by_hand() -> None:
     double = TemporalSettings(speeds=(2.0, 2.0))
     assert plan_frames(5, generator(), settings=double, edit="faster").sources.tolist() == [0, 2]
     assert plan_frames(3, generator(), edit="slower").sources.tolist() == [0, 0, 1, 1, 2, 2]
@@ -55,7 +55,7 @@ def test_lost_segments_are_cut_out_or_covered() -> None:
     plans = [plan_frames(64, generator(seed), settings=settings, edit="shuffle") for seed in range(300)]
     length = sum(len(plan.sources) for plan in plans) / len(plans) / 64
     covered = sum(int((plan.filled > 0).sum()) for plan in plans) / len(plans) / 64
-    # Of .3 that are lost half are missing, and a quarter each are black and noise.
+    # Of the share of .3 that is lost, half is cut out, and a quarter each is black and noise.
     assert length == pytest.approx(0.85, abs=0.02)
     assert covered == pytest.approx(0.15, abs=0.02)
     black = sum(int((plan.filled == 1).sum()) for plan in plans)
@@ -73,7 +73,7 @@ def test_lost_segments_are_cut_out_or_covered() -> None:
         ({"slowness": 0.5}, "slowness must be at least 1, got 0.5"),
     ],
 )
-def test_settings_are_checked(settings: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         TemporalSettings(**settings)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="length must be at least 1, got 0"):

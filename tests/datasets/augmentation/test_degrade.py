@@ -1,4 +1,4 @@
-"""Losses of quality: what they keep, and how much they take."""
+"""Loss of quality: blur, down-sampling, noise and compression."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ PLAIN = torch.full((4, 3, 24, 24), 0.3)
         lambda x: down_sample(x, seeded(), lowest=0.1, share=1.0),
     ],
 )
-def test_plain_images_stay_plain(edit) -> None:
+def test_uniform_images_stay_uniform(edit) -> None:
     assert torch.allclose(edit(PLAIN), PLAIN, atol=1e-5)
 
 
-def test_a_blurred_clip_has_no_numbers_too_small_to_compute_with() -> None:
+def test_a_blurred_clip_has_no_denormal_numbers() -> None:
     point = torch.zeros(2, 3, 96, 96)
     point[:, :, 40, 30] = 1.0
     for sigma in (0.1, 0.5, 2.0):
@@ -39,7 +39,7 @@ def test_a_blurred_clip_has_no_numbers_too_small_to_compute_with() -> None:
     torch.testing.assert_close(blurred[0, 0, 40, 30] / blurred[0, 0, 42, 30], torch.tensor(math.exp(0.5)))
 
 
-def test_a_blurred_point_is_a_gaussian() -> None:
+def test_a_blurred_point_becomes_a_gaussian() -> None:
     point = torch.zeros(1, 3, 21, 21)
     point[..., 10, 10] = 1
     spread = blur(point, seeded(), sigma=(1.5, 1.5), share=1.0)[0, 0]
@@ -59,7 +59,7 @@ def test_down_sampling_to_half_takes_means_of_blocks() -> None:
     assert float(shrunk.std()) < 0.45 < float(stripes.std())
 
 
-def test_noise_has_the_deviation_asked_for_and_is_clipped() -> None:
+def test_noise_has_the_given_deviation_and_is_clipped() -> None:
     middle = torch.full((2, 3, 64, 64), 0.5)
     noisy = add_noise(middle, seeded(), deviation=(0.1, 0.1), share=1.0)
     assert float((noisy - middle).std()) == pytest.approx(0.1, abs=0.003)
@@ -70,7 +70,7 @@ def test_noise_has_the_deviation_asked_for_and_is_clipped() -> None:
     assert 0.4 < float((dark == 0).float().mean()) < 0.6
 
 
-def test_a_lower_quality_takes_more() -> None:
+def test_a_lower_quality_loses_more() -> None:
     images = torch.rand(3, 3, 32, 32, generator=seeded(1))
     errors = [
         float((compress(images, seeded(), quality=(quality, quality), share=1.0) - images).square().mean())
@@ -80,7 +80,7 @@ def test_a_lower_quality_takes_more() -> None:
     assert errors[0] < 0.002 < 0.01 < errors[3]
 
 
-def test_plain_blocks_are_quantized_to_a_step_of_their_mean() -> None:
+def test_uniform_blocks_are_quantized_to_a_step_of_their_mean() -> None:
     # Quality 50: the step of the mean is 16 of 255, and the coefficient of a plain block is 8 times its value.
     compressed = compress(PLAIN, seeded(), quality=(50.0, 50.0), share=1.0)
     step = 16 / 255 / 8
@@ -109,6 +109,6 @@ def test_any_size_can_be_compressed(side: tuple[int, int]) -> None:
         (lambda: blur(PLAIN, seeded(), sigma=(1.0, 2.0), share=-0.1), "share must be .* got -0.1"),
     ],
 )
-def test_wrong_arguments_are_named(call, message: str) -> None:
+def test_invalid_arguments_are_rejected(call, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         call()

@@ -1,4 +1,4 @@
-"""Edits of color and light against what their formulas give by hand."""
+"""Edits of color and brightness against values by hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_gray_images_have_three_equal_channels_of_their_luminance() -> None:
     assert torch.equal(gray, degrade.luminance(given).expand_as(given))
 
 
-def test_some_are_gray_and_the_others_are_untouched() -> None:
+def test_a_share_is_gray_and_the_others_are_unchanged() -> None:
     given = images(200, 1)
     gray = degrade.to_gray(given, seeded(), share=0.3)
     changed = (gray != given).flatten(1).any(1)
@@ -68,7 +68,7 @@ def test_gamma_keeps_black_and_white_and_stays_between_its_limits() -> None:
     # Powers between 1/2 and 2: .25 becomes .5 to .0625.
     assert 0.0625 <= float(bent[..., 1].min()) < 0.07
     assert 0.48 < float(bent[..., 1].max()) <= 0.5 + 1e-6
-    # Evenly on both sides of 1 in the logarithm.
+    # Symmetric around 1 in the logarithm.
     powers = bent[:, 0, 0, 1].log() / math.log(0.25)
     assert abs(float(powers.log().mean())) < 0.05
 
@@ -123,6 +123,6 @@ def test_values_stay_in_range(strength: float, seed: int) -> None:
         ),
     ],
 )
-def test_wrong_arguments_are_named(call, message: str) -> None:
+def test_invalid_arguments_are_rejected(call, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         call(images())

@@ -1,4 +1,4 @@
-"""Matrices of geometric edits by hand, and what they do to pictures."""
+"""Matrices of geometric edits by hand, and their effect on images."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ramp(side: int = 8) -> torch.Tensor:
 
 
 def corners(matrices: torch.Tensor) -> torch.Tensor:
-    """[N, 4, 2]: where the corners of the output come from in the input."""
+    """[N, 4, 2]: positions in the input of the corners of the output."""
     places = torch.tensor([[-1.0, -1, 1], [1, -1, 1], [1, 1, 1], [-1, 1, 1]]) @ matrices.transpose(1, 2)
     return places[..., :2] / places[..., 2:]
 
@@ -45,16 +45,16 @@ def test_crops_stay_inside_and_have_the_side_that_was_drawn(seed: int) -> None:
     assert torch.allclose(sides, (boxes[:, 3, 1] - boxes[:, 0, 1]) / 2, atol=1e-6)
 
 
-def test_a_crop_larger_than_the_image_holds_all_of_it() -> None:
+def test_a_crop_larger_than_the_image_contains_it() -> None:
     boxes = corners(crop_matrices(50, (1.5, 2.0), seeded()))
     assert bool((boxes[:, 0] <= -1).all())
     assert bool((boxes[:, 2] >= 1).all())
 
 
-def test_aspect_shortens_one_side_by_at_most_the_root_of_the_factor_twice() -> None:
+def test_aspect_shortens_one_side_by_at_most_the_factor() -> None:
     boxes = corners(aspect_matrices(400, 4.0, seeded()))
     width, height = boxes[:, 1, 0], boxes[:, 3, 1]
-    # The longer side stays, the other one is between 1/4 and 1.
+    # The longer side stays, the other is between 1/4 and 1.
     assert torch.allclose(torch.maximum(width, height), torch.ones(400))
     shorter = torch.minimum(width, height)
     assert 0.25 <= float(shorter.min()) < 0.3
@@ -79,7 +79,7 @@ def test_a_perspective_moves_each_corner_by_at_most_its_share() -> None:
     assert torch.allclose(corners(perspective_matrices(5, 0.0, seeded())), square.expand(5, 4, 2), atol=1e-5)
 
 
-def test_mirrors_change_left_and_right_only() -> None:
+def test_mirrors_only_swap_left_and_right() -> None:
     matrices = mirror_matrices(300, 0.5, seeded())
     signs = matrices[:, 0, 0]
     assert sorted(set(signs.tolist())) == [-1, 1]
@@ -102,15 +102,15 @@ def test_a_crop_of_the_left_half_shows_its_columns_twice_as_large() -> None:
 
 
 @pytest.mark.parametrize(("padding", "outside"), [("border", 7.0), ("zeros", 0.0), ("reflection", 4.0)])
-def test_what_lies_outside(padding: str, outside: float) -> None:
-    # Four pixels to the right of the picture's right edge: its last column, nothing, or its mirror image.
+def test_padding_fills_the_outside(padding: str, outside: float) -> None:
+    # Four pixels beyond the right edge: the last column, black, or the mirror image.
     shifted = torch.tensor([[[1.0, 0, 1.0], [0, 1, 0], [0, 0, 1]]])
     row = warp(ramp(), shifted, 8, padding=padding)[0, 0, 0]
     assert row[:4].tolist() == pytest.approx([4, 5, 6, 7])
     assert float(row[7]) == pytest.approx(outside)
 
 
-def test_a_warp_to_another_side() -> None:
+def test_a_warp_can_change_the_side() -> None:
     small = warp(ramp(), torch.eye(3)[None], 4)
     assert torch.allclose(small[0, 0, 0], torch.tensor([0.5, 2.5, 4.5, 6.5]), atol=1e-5)
 
@@ -134,7 +134,7 @@ def test_only_a_share_is_distorted() -> None:
         ({"distorted": -1.0}, "distorted must be .* got -1.0"),
     ],
 )
-def test_settings_are_checked(settings: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         WarpSettings(**settings)  # type: ignore[arg-type]
 

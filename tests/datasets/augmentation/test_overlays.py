@@ -1,4 +1,4 @@
-"""What is laid over images: where, how large, how often."""
+"""Overlays on images: position, size and frequency."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vidkin.datasets.augmentation import overlays
 from vidkin.errors import InvalidArgumentError
 
 GRAY = 0.37
-"""No bar or caption has this value, nor any random color that would hide from a test."""
+"""A value that no bar or caption has, nor likely any random color."""
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -24,7 +24,7 @@ def covered(function: Callable[..., torch.Tensor], count: int = 120, **options: 
     return ((function(plain, seeded(), share=1.0, **options) - plain).abs() > 1e-4).any(1)
 
 
-def test_bars_are_whole_rows_at_the_bottom_and_sometimes_at_the_top() -> None:
+def test_bars_cover_rows_at_the_bottom_or_sometimes_the_top() -> None:
     rows = covered(overlays.add_bar, height=(0.2, 0.2))
     assert torch.equal(rows, rows[:, :, :1].expand_as(rows))
     heights = rows[:, :, 0].sum(1)
@@ -35,7 +35,7 @@ def test_bars_are_whole_rows_at_the_bottom_and_sometimes_at_the_top() -> None:
     assert at_top + int(rows[:, -1, 0].sum()) == 120
 
 
-def test_blocks_are_rectangles_of_the_sides_asked_for() -> None:
+def test_blocks_are_rectangles_of_the_given_sides() -> None:
     inside = covered(overlays.add_block, side=(0.25, 0.5))
     for block in inside:
         rows, columns = block.any(1), block.any(0)
@@ -44,7 +44,7 @@ def test_blocks_are_rectangles_of_the_sides_asked_for() -> None:
         assert 9 <= int(columns.sum()) <= 21
 
 
-def test_logos_lie_inside_a_rectangle_and_some_are_round() -> None:
+def test_logos_are_inside_a_rectangle_and_some_are_round() -> None:
     inside = covered(overlays.add_logo, side=(0.5, 0.5))
     shares = []
     for logo in inside:
@@ -58,7 +58,7 @@ def test_logos_lie_inside_a_rectangle_and_some_are_round() -> None:
     assert max(shares) > 0.95
 
 
-def test_borders_leave_the_middle_and_reach_at_most_their_width() -> None:
+def test_borders_cover_at_most_their_width_along_the_edges() -> None:
     inside = covered(overlays.add_border, width=(0.2, 0.2))
     assert not bool(inside[:, 8:32, 8:32].any())
     # Half of the borders show another image of the batch, and all of these images are the same.
@@ -67,7 +67,7 @@ def test_borders_leave_the_middle_and_reach_at_most_their_width() -> None:
     assert all(15 <= int(edge.sum()) <= 45 for edge in edges.T)
 
 
-def test_borders_may_show_another_image_of_the_batch() -> None:
+def test_borders_can_show_another_image_of_the_batch() -> None:
     images = torch.arange(40.0).view(40, 1, 1, 1).expand(40, 3, 20, 20) / 40
     bordered = overlays.add_border(images, seeded(), width=(0.3, 0.3), share=1.0)
     neighbors = images.roll(1, dims=0)
@@ -75,7 +75,7 @@ def test_borders_may_show_another_image_of_the_batch() -> None:
     assert 5 <= int(shows.sum()) <= 35
 
 
-def test_captions_lie_in_a_band() -> None:
+def test_captions_are_inside_a_band() -> None:
     inside = covered(overlays.add_caption, height=(0.25, 0.25))
     for caption in inside:
         rows = caption.any(1).nonzero().flatten()
@@ -104,10 +104,10 @@ class TestOfAll:
         assert torch.equal(edited[~changed], images[~changed])
         assert 0 <= float(edited.min()) <= float(edited.max()) <= 1
 
-    def test_nothing_of_no_size(self, function: Callable[..., torch.Tensor], option: str) -> None:
+    def test_a_size_of_zero_changes_nothing(self, function: Callable[..., torch.Tensor], option: str) -> None:
         images = torch.rand(3, 3, 8, 8)
         assert function(images, seeded(), share=1.0, **{option: (0.0, 0.0)}) is images
 
-    def test_limits_out_of_order_are_refused(self, function: Callable[..., torch.Tensor], option: str) -> None:
+    def test_limits_out_of_order_are_rejected(self, function: Callable[..., torch.Tensor], option: str) -> None:
         with pytest.raises(InvalidArgumentError, match=rf"{option} must be \(low, high\)"):
             function(torch.rand(3, 3, 8, 8), seeded(), share=1.0, **{option: (0.5, 0.4)})

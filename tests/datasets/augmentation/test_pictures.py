@@ -1,4 +1,4 @@
-"""Edits of the pictures of a clip: RandAugment, overlays, arrangements, and the two views."""
+"""Edits of the frames of a clip: RandAugment, overlays, layouts, and the two views."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def plain(*values: float, frames: int = 4, side: int = 32) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_operations_treat_all_frames_alike_and_stay_in_range(name: str) -> None:
+def test_operations_treat_all_frames_the_same_and_stay_in_range(name: str) -> None:
     same = clip(1).expand(5, -1, -1, -1).contiguous()
     for strength in (-1.0, -0.3, 0.3, 1.0):
         edited = OPERATIONS[name](same, strength)
@@ -87,14 +87,14 @@ def test_an_overlay_is_the_same_in_all_frames() -> None:
         assert not torch.equal(together, frames)
 
 
-def test_a_sticker_is_round_and_inside() -> None:
+def test_a_sticker_is_round_and_inside_the_image() -> None:
     drawn = add_sticker(torch.zeros(200, 3, 64, 64), generator(), side=(0.3, 0.3))
     area = (drawn.amax(1) > 0).float().mean((1, 2))
-    # A disk of the width .3, less eyes and mouth.
+    # A disk of width .3, without eyes and mouth.
     assert 0.04 < float(area.min()) < float(area.max()) < 0.071
 
 
-def test_stretch_is_the_warp_of_axes() -> None:
+def test_stretch_equals_a_warp_along_the_axes() -> None:
     frames = clip()
     matrix = torch.tensor([[-0.6, 0.0, 0.2], [0.0, 0.8, -0.1], [0.0, 0.0, 1.0]])
     expected = warp(frames, matrix.expand(6, 3, 3), 32)
@@ -102,7 +102,7 @@ def test_stretch_is_the_warp_of_axes() -> None:
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
 
-def test_reframes_show_the_middle_or_move_across() -> None:
+def test_reframes_show_the_middle_or_move() -> None:
     ramp = torch.linspace(0, 1, 64).expand(5, 3, 64, 64)
     middle = reframe(ramp, generator(), share=0.5)
     assert float(middle[0, 0, 0, 0]) == pytest.approx(0.25, abs=0.01)
@@ -115,7 +115,7 @@ def test_reframes_show_the_middle_or_move_across() -> None:
 
 @pytest.mark.parametrize("kind", ["blurred", "colored"])
 @pytest.mark.parametrize("across", [True, False])
-def test_borders_surround_the_whole_picture(kind: str, across: bool) -> None:
+def test_borders_surround_the_whole_frame(kind: str, across: bool) -> None:
     frames = clip(side=64)
     framed = add_borders(frames, generator(), kind=kind, share=0.5, across=across)  # type: ignore[arg-type]
     upright = framed if across else framed.mT
@@ -129,7 +129,7 @@ def test_borders_surround_the_whole_picture(kind: str, across: bool) -> None:
     assert deviation < (0.1 if kind == "blurred" else 1e-6)
 
 
-def test_split_screens_and_insets_by_area() -> None:
+def test_split_screens_and_insets_have_their_area() -> None:
     own, *others = plain(1.0, 0.1, 0.2, 0.3)
     for seed in range(6):
         halves = split_screen(own, torch.stack(others[:1]), generator(seed))
@@ -144,14 +144,14 @@ def test_split_screens_and_insets_by_area() -> None:
         split_screen(own, torch.stack(others[:1]), generator(), parts=4)
 
 
-def test_a_filmed_screen_is_seen_at_an_angle_with_moving_lines() -> None:
+def test_a_filmed_screen_is_tilted_with_moving_lines() -> None:
     filmed = film_screen(plain(0.5)[0], generator(2))
     assert 0 <= float(filmed.min()) <= float(filmed.max()) <= 1
     assert float((filmed < 0.1).float().mean()) > 0.02  # dark ground beside it
     assert not torch.equal(filmed[0], filmed[1])
 
 
-def test_views_depend_on_the_seed_alone() -> None:
+def test_views_depend_only_on_the_seed() -> None:
     frames, donors = clip(40), torch.stack([clip(10, seed=seed) for seed in (5, 6, 7)])
     before = frames.clone()
     everything = StrongSettings(arranged=1.0, compressed=1.0, captions=1.0, stickers=1.0, blurred=1.0, inset=1.0)
@@ -166,8 +166,8 @@ def test_views_depend_on_the_seed_alone() -> None:
     assert not torch.equal(strong_view(frames, donors, 1).frames[0], strong_view(frames, donors, 2).frames[0])
 
 
-def test_frames_keep_their_identity() -> None:
-    """Of frames of one gray each, crops and mirror images are the same gray."""
+def test_views_report_the_sources_of_their_frames() -> None:
+    """Crops and mirror images of frames of one gray level have the same gray level."""
     grays = (torch.arange(30) / 30)[:, None, None, None].expand(30, 3, 16, 16).clone()
     quiet = StrongSettings(operations=0, captions=0, stickers=0, inset=0, sigma=(0.5, 1.0))
     for seed in range(10):
@@ -178,7 +178,7 @@ def test_frames_keep_their_identity() -> None:
     torch.testing.assert_close(weak.frames.mean((1, 2, 3)), weak.sources / 30, atol=1e-4, rtol=0)
 
 
-def test_views_are_cut_at_any_place_of_a_clip() -> None:
+def test_views_are_cut_at_random_positions() -> None:
     frames = clip(12, 8)
     starts = {int(weak_view(frames, seed, length=10).sources[0]) for seed in range(40)}
     assert starts == {0, 1, 2}
@@ -190,8 +190,8 @@ def test_views_are_cut_at_any_place_of_a_clip() -> None:
 
 
 @pytest.mark.parametrize("edit", ["shuffle", "faster", "slower", "reverse", "pause", "none"])
-def test_the_two_views_of_a_clip_share_frames_whatever_is_edited(edit: TemporalEdit) -> None:
-    """Cut at the first frame of each, a reversed view of 56 frames would show none of the 28 of its weak view."""
+def test_the_two_views_of_a_clip_share_frames_for_all_edits(edit: TemporalEdit) -> None:
+    """If both views were cut at their first frame, a reversed view of 56 frames would share none with the weak view."""
     frames, donors = clip(56, 8), clip(56, 8)[None].expand(3, -1, -1, -1, -1)
     names = get_args(TemporalEdit)
     settings = StrongSettings(
@@ -210,14 +210,14 @@ def test_the_two_views_of_a_clip_share_frames_whatever_is_edited(edit: TemporalE
         assert len(common) >= LEAST_SHARED * min(28, len(shown))
 
 
-def test_the_shares_are_those_of_the_settings() -> None:
+def test_edits_have_the_frequencies_in_the_settings() -> None:
     frames, donors = clip(4, 8), torch.stack([clip(4, 8, seed) for seed in (1, 2, 3)])
     settings = StrongSettings(temporal=STILL, operations=0, captions=0, stickers=0, inset=0.3)
     views = [strong_view(frames, donors, seed, settings=settings) for seed in range(400)]
     assert sum(view.shows_donor for view in views) / 400 == pytest.approx(0.3, abs=0.07)
 
 
-def test_captions_and_stickers_are_on_frames_chosen_at_random() -> None:
+def test_captions_and_stickers_are_on_random_frames() -> None:
     grays = torch.full((20, 3, 32, 32), 0.5)
     donors = grays.expand(3, -1, -1, -1, -1)
 
@@ -241,7 +241,7 @@ def test_captions_and_stickers_are_on_frames_chosen_at_random() -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (2, 3, 8, 9), (0, 3, 8, 8)])
-def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+def test_other_shapes_are_rejected(shape: tuple[int, ...]) -> None:
     with pytest.raises(InvalidArgumentError, match="clip must"):
         weak_view(torch.zeros(shape), 0)
     with pytest.raises(InvalidArgumentError, match="donors must be at least 3 clips"):
