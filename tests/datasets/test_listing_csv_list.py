@@ -23,7 +23,7 @@ def test_columns_can_be_in_any_order_and_cells_are_stripped(tmp_path: Path) -> N
     rows, columns = read_rows(path, ["file", "end"], optional=["split"])
     assert columns == {"end", "extra", "file"}
     # The empty line is skipped, a line of empty cells is not; line numbers are those of the file.
-    assert [row.place for row in rows] == [f"{path}, line 2", f"{path}, line 4"]
+    assert [row.location for row in rows] == [f"{path}, line 2", f"{path}, line 4"]
     assert rows[0].cells == {"file": "a b.mp4", "end": "2.5", "split": ""}
     assert (rows[0].seconds("end"), rows[1].seconds("end")) == (2.5, None)
 
@@ -34,7 +34,7 @@ def test_byte_order_marks_quotes_and_line_breaks_in_cells_are_supported(tmp_path
     assert [row.cells["file"] for row in rows] == ["a, b.mp4", "c.mp4"]
     assert rows[0].cells["event"] == "one\ntwo"
     # The first row ends on the third line.
-    assert [row.place[-6:] for row in rows] == ["line 3", "line 4"]
+    assert [row.location[-6:] for row in rows] == ["line 3", "line 4"]
 
 
 def test_missing_cells_of_short_lines_are_empty(tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
-from vidkin.training.runner import deferred_interrupt
+from vidkin.training.runner import defer_interrupt
 
 
 def test_the_first_ctrl_c_is_deferred_and_the_second_interrupts() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with deferred_interrupt() as interrupt:
+    with defer_interrupt() as interrupt:
         assert not interrupt
         signal.raise_signal(signal.SIGINT)
         assert interrupt
@@ -22,7 +22,7 @@ def test_the_first_ctrl_c_is_deferred_and_the_second_interrupts() -> None:
 
 
 def test_ctrl_c_interrupts_at_once_after_the_block() -> None:
-    with deferred_interrupt() as interrupt:
+    with defer_interrupt() as interrupt:
         pass
     assert not interrupt
     with pytest.raises(KeyboardInterrupt):
@@ -34,7 +34,7 @@ def test_other_threads_do_not_change_signal_handlers() -> None:
     seen = []
 
     def work() -> None:
-        with deferred_interrupt() as interrupt:
+        with defer_interrupt() as interrupt:
             seen.append((bool(interrupt), signal.getsignal(signal.SIGINT)))
 
     thread = threading.Thread(target=work)

@@ -16,7 +16,7 @@ from vidkin.datasets.folders import SPLIT_NAMES, divide, infer_kind
 from vidkin.datasets.labeled import LabelledItem, LabelledSet
 from vidkin.errors import DatasetError, InvalidArgumentError
 
-_NEEDED = ("path", "category")
+_REQUIRED = ("path", "category")
 
 _OPTIONAL = ("subcategory", "split", "group", "start", "end")
 
@@ -50,9 +50,9 @@ def read_manifest(
     """
     path = Path(source).expanduser()
     base = Path(root).expanduser() if root is not None else path.parent
-    rows, columns = read_rows(path, _NEEDED, optional=_OPTIONAL)
+    rows, columns = read_rows(path, _REQUIRED, optional=_OPTIONAL)
     # With a column for subcategories, all files must have one.
-    needed = [name for name in (*_NEEDED, "subcategory") if name in columns]
+    needed = [name for name in (*_REQUIRED, "subcategory") if name in columns]
     items = tuple(_item(row, needed, base) for row in rows)
     if not items:
         raise DatasetError(f"{path}: lists no files")
@@ -70,7 +70,7 @@ def _item(row: CsvRow, needed: Sequence[str], base: Path) -> LabelledItem:
     cells = row.cells
     empty = [name for name in needed if not cells[name]]
     if empty:
-        raise DatasetError(f"{row.place}: {', '.join(empty)} is empty")
+        raise DatasetError(f"{row.location}: {', '.join(empty)} is empty")
     return row.item(
         path=base / cells["path"],
         category=cells["category"],
@@ -93,11 +93,11 @@ class CsvRow:
     """A row of a CSV file.
 
     Attributes:
-        place: File and line number, for messages.
+        location: File and line number, for messages.
         cells: Stripped text by column; empty for columns that the file lacks.
     """
 
-    place: str
+    location: str
     cells: Mapping[str, str]
 
     def seconds(self, column: str) -> float | None:
@@ -110,7 +110,7 @@ class CsvRow:
         try:
             return float(text) if text else None
         except ValueError:
-            raise DatasetError(f"{self.place}: {column} must be a number of seconds, got {text!r}") from None
+            raise DatasetError(f"{self.location}: {column} must be a number of seconds, got {text!r}") from None
 
     @property
     def split(self) -> str:
@@ -122,7 +122,7 @@ class CsvRow:
         name = self.cells.get("split", "").lower()
         if name and name not in SPLIT_NAMES:
             raise DatasetError(
-                f"{self.place}: split must be train, validation, test or empty, got {self.cells['split']!r}"
+                f"{self.location}: split must be train, validation, test or empty, got {self.cells['split']!r}"
             )
         return SPLIT_NAMES[name] if name else ""
 
@@ -136,7 +136,7 @@ class CsvRow:
         try:
             return LabelledItem(split=split, **values)
         except ValueError as error:
-            raise DatasetError(f"{self.place}: {error}") from error
+            raise DatasetError(f"{self.location}: {error}") from error
 
 
 def read_rows(
@@ -180,9 +180,9 @@ def read_rows(
     return rows, columns
 
 
-_NEEDED_EVENTS = ("session", "start", "end", "event")
+_REQUIRED_EVENT_COLUMNS = ("session", "start", "end", "event")
 
-_OPTIONAL_EVENTS = ("layer", "split")
+_OPTIONAL_EVENT_COLUMNS = ("layer", "split")
 
 
 @check_arguments
@@ -222,7 +222,7 @@ def read_events(
         raise InvalidArgumentError(f"shortest must be at least 0 seconds, got {shortest}")
     path = Path(source).expanduser()
     base = Path(root).expanduser() if root is not None else path.parent
-    rows, _ = read_rows(path, _NEEDED_EVENTS, optional=_OPTIONAL_EVENTS)
+    rows, _ = read_rows(path, _REQUIRED_EVENT_COLUMNS, optional=_OPTIONAL_EVENT_COLUMNS)
     videos = {file.stem: file for file in sorted(base.rglob("*")) if file.suffix.lower() in VIDEO_EXTENSIONS}
     events = [_event(row, base, videos) for row in rows if not layer or row.cells["layer"] == layer]
     kept = [item for item in events if item.end is not None and item.end - item.start >= shortest]
@@ -237,9 +237,9 @@ def _event(row: CsvRow, base: Path, videos: Mapping[str, Path]) -> LabelledItem:
     session, event = row.cells["session"], row.cells["event"]
     start, end = row.seconds("start"), row.seconds("end")
     if start is None or end is None:
-        raise DatasetError(f"{row.place}: start and end must not be empty")
+        raise DatasetError(f"{row.location}: start and end must not be empty")
     named = base / session
     video = named if named.is_file() else videos.get(session)
     if video is None:
-        raise DatasetError(f"{row.place}: there is no video {session!r} in {base}")
+        raise DatasetError(f"{row.location}: there is no video {session!r} in {base}")
     return row.item(path=video, category=event.replace("/", "-"), group=session, start=start, end=end)

@@ -39,14 +39,14 @@ from vidkin.models.weights import load_weights
 
 _log = logging.getLogger(__name__)
 
-_WITH_BACKBONE: dict[str, Callable[[EncoderConfig, PooledNetwork], Encoder]] = {
+_BACKBONE_MODELS: dict[str, Callable[[EncoderConfig, PooledNetwork], Encoder]] = {
     "clip": ClipEncoder,
     "image": ImageEncoder,
     "deep_ranking": DeepRankingNetwork,
     "two_head": TwoHeadNetwork,
 }
 
-_WITHOUT_BACKBONE: dict[str, Callable[[EncoderConfig], Encoder]] = {
+_STANDALONE_MODELS: dict[str, Callable[[EncoderConfig], Encoder]] = {
     "c3d": VideoNetwork,
     "deep_sbd": DeepSBDNetwork,
     "frame_encoder": FrameEncoderModel,
@@ -73,11 +73,11 @@ def build_model(
         WeightsUnavailableError: No weights were passed, and they cannot be downloaded.
     """
     model: Encoder
-    if config.kind in _WITHOUT_BACKBONE:
+    if config.kind in _STANDALONE_MODELS:
         if config.kind != "frame_encoder":
             config = replace(config, mean=config.mean or PLAIN_MEAN, std=config.std or PLAIN_STD)
         with seeded(seed):
-            model = _WITHOUT_BACKBONE[config.kind](config)
+            model = _STANDALONE_MODELS[config.kind](config)
         if weights is not None and weights != "random":
             load_weights(model, weights, label=f"a {config.kind} network")
         return model.train()
@@ -85,7 +85,7 @@ def build_model(
     network = open_network(config, weights=weights, seed=seed)
     settled = replace(config, mean=config.mean or network.mean, std=config.std or network.std)
     with seeded(seed + 1):
-        model = _WITH_BACKBONE[config.kind](settled, network)
+        model = _BACKBONE_MODELS[config.kind](settled, network)
     return model.train()
 
 

@@ -29,7 +29,7 @@ from vidkin.training.recipe_file import load_recipe, show_recipe
 from vidkin.training.runner import (
     CHECKPOINT_FILE,
     Interrupt,
-    deferred_interrupt,
+    defer_interrupt,
     follow_steps,
     hold_training_folder,
 )
@@ -249,7 +249,7 @@ def train(
     with (
         join_processes(recipe.schedule.device),
         hold_training_folder(folder) if is_first() else nullcontext(),
-        deferred_interrupt() as interrupt,
+        defer_interrupt() as interrupt,
         seeded(recipe.schedule.seed),
     ):
         writes = is_first()

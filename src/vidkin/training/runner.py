@@ -136,7 +136,7 @@ class Interrupt:
 
 
 @contextmanager
-def deferred_interrupt() -> Iterator[Interrupt]:
+def defer_interrupt() -> Iterator[Interrupt]:
     """Record the first SIGINT inside the block instead of interrupting a step; a second SIGINT interrupts at once.
 
     Has no effect outside the main thread, where Python allows no signal handlers.
@@ -347,7 +347,7 @@ class StepStore:
         def store(number: int) -> None:
             self.write(number, model, optimizer, generator, values={"terms": self.terms})
 
-        with deferred_interrupt() as interrupt:
+        with defer_interrupt() as interrupt:
             if follow_steps(steps, interrupt, record=record, store=store, every=self.every):
                 raise KeyboardInterrupt
 

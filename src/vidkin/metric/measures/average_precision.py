@@ -11,12 +11,12 @@ from vidkin.metric.measures.ranking import (
     CountedMean,
     Ranking,
     Ties,
-    before,
+    check_inputs,
     check_ties,
-    checked,
     per_query,
     rank,
     reduce_values,
+    sum_before,
 )
 
 
@@ -97,7 +97,7 @@ def micro_average_precision(
         A float in [0, 1], nan if no pair is positive.
     """
     check_ties(ties)
-    scores, relevance, valid = checked(scores, relevance, valid)
+    scores, relevance, valid = check_inputs(scores, relevance, valid)
     flat_valid = None if valid is None else valid.reshape(1, -1)
     ranking = rank(scores.reshape(1, -1), relevance.reshape(1, -1), flat_valid)
     return ranked_average_precision(ranking, level=level, ties=ties).item()
@@ -145,8 +145,8 @@ def precision_at_positives(ranking: Ranking, positive: torch.Tensor, *, ties: Ti
         return positive * (positive.cumsum(dim=1).double() / positions)
     start, end = ranking.tie_bounds()
     hits = positive.long()
-    earlier = before(hits, start)
-    inside = before(hits, end) - earlier
+    earlier = sum_before(hits, start)
+    inside = sum_before(hits, end) - earlier
     size = end - start
     # The item at a position in a run of `size` ties is positive with probability inside/size; if it is, each earlier
     # position of the run holds one of the other inside-1 positives with probability (inside-1)/(size-1).

@@ -11,7 +11,7 @@ import torch
 from vidkin._base.arguments import check_arguments
 from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.metric.measures.ranking import CountedMean, QueryReduction, Ranking, before, checked, per_query
+from vidkin.metric.measures.ranking import CountedMean, QueryReduction, Ranking, check_inputs, per_query, sum_before
 
 TripletWeighting = Literal["quadlets", "triplets"]
 
@@ -110,8 +110,8 @@ def ranked_quadlets(ranking: Ranking, *, positive_level: float) -> torch.Tensor:
     positive, intermediate, negative = _kinds(ranking.relevance, ranking.valid, positive_level)
     start, end = ranking.tie_bounds()
     negatives = negative.sum(dim=1, keepdim=True)
-    above = before(positive.long(), start)
-    below = negatives - before(negative.long(), end)
+    above = sum_before(positive.long(), start)
+    below = negatives - sum_before(negative.long(), end)
     right = (above * below * intermediate).sum(dim=1)
     total = positive.sum(dim=1) * intermediate.sum(dim=1) * negatives.squeeze(1)
     return torch.stack([right, total], dim=1)
@@ -122,7 +122,7 @@ def ranked_triplets(ranking: Ranking, *, positive_level: float, weighting: Tripl
     positive, intermediate, negative = _kinds(ranking.relevance, ranking.valid, positive_level)
     _, end = ranking.tie_bounds()
     p, i, n = (kind.sum(dim=1) for kind in (positive, intermediate, negative))
-    below = n.unsqueeze(1) - before(negative.long(), end)
+    below = n.unsqueeze(1) - sum_before(negative.long(), end)
     right_p, right_i = (below * positive).sum(dim=1), (below * intermediate).sum(dim=1)
     if weighting == "quadlets":
         return torch.stack([right_p * i + right_i * p, 2 * p * i * n], dim=1)
@@ -171,7 +171,7 @@ def _draw(
     valid: torch.Tensor | None,
 ) -> _DrawnQuadlets:
     """Draw uniformly over all quadlets: the query in proportion to its quadlets, then each part independently."""
-    scores, relevance, valid = checked(scores, relevance, valid)
+    scores, relevance, valid = check_inputs(scores, relevance, valid)
     generator = seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
     kept = torch.ones_like(relevance, dtype=torch.bool) if valid is None else valid
     kinds = _kinds(relevance, kept, positive_level)

@@ -93,10 +93,10 @@ class Ranking:
         if ties == "stable":
             return values
         start, end = self.tie_bounds()
-        return (before(values, end) - before(values, start)) / (end - start)
+        return (sum_before(values, end) - sum_before(values, start)) / (end - start)
 
 
-def checked(
+def check_inputs(
     scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
     """Check the three matrices and return them detached, with relevance as int64 or float64.
@@ -145,7 +145,7 @@ def per_query(
     valid: torch.Tensor | None,
 ) -> torch.Tensor:
     """Values of ``measure`` [Q, ...], ranking a block of queries at a time."""
-    scores, relevance, valid = checked(scores, relevance, valid)
+    scores, relevance, valid = check_inputs(scores, relevance, valid)
     step = max(1, BLOCK_CELLS // max(1, scores.shape[1]))
     blocks = [
         measure(
@@ -175,7 +175,7 @@ def check_ties(ties: str) -> None:
     check_choice("ties", ties, get_args(Ties))
 
 
-def before(values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+def sum_before(values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
     """Sum of ``values`` [B, G] before each of ``positions`` [B, G] (int64 in 0..G)."""
     total = torch.nn.functional.pad(values.cumsum(dim=1), (1, 0))
     return total.gather(1, positions)

@@ -15,10 +15,10 @@ from vidkin.metric.measures.ranking import (
     QueryReduction,
     Ranking,
     Ties,
-    before,
     check_ties,
     per_query,
     reduce_values,
+    sum_before,
 )
 
 RecallForm = Literal["hit", "share"]
@@ -141,8 +141,8 @@ def _chance_of_no_hit(ranking: Ranking, positive: torch.Tensor, k: int) -> torch
     last = min(k, length) - 1
     first, past = start[:, last : last + 1], end[:, last : last + 1]
     hits = positive.long()
-    earlier = before(hits, first).squeeze(1)
-    inside = before(hits, past).squeeze(1) - earlier
+    earlier = sum_before(hits, first).squeeze(1)
+    inside = sum_before(hits, past).squeeze(1) - earlier
     run = (past - first).squeeze(1)
     taken = last + 1 - first.squeeze(1)
     # C(run - inside, taken) / C(run, taken): the probability that all ranks taken from the run are non-positives.

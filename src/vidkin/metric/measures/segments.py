@@ -55,7 +55,7 @@ def segment_precision_recall(predicted: torch.Tensor, truth: torch.Tensor) -> tu
     boxes, true_boxes = _boxes("predicted", predicted), _boxes("truth", truth)
     if len(boxes) == 0 or len(true_boxes) == 0:
         return float(len(boxes) == 0), float(len(true_boxes) == 0)
-    return _covered(boxes, true_boxes), _covered(true_boxes, boxes)
+    return _coverage(boxes, true_boxes), _coverage(true_boxes, boxes)
 
 
 @check_arguments
@@ -202,7 +202,7 @@ def _boxes(name: str, boxes: torch.Tensor) -> torch.Tensor:
     return boxes
 
 
-def _covered(boxes: torch.Tensor, others: torch.Tensor) -> float:
+def _coverage(boxes: torch.Tensor, others: torch.Tensor) -> float:
     """Share of the boxes' length covered by the others, multiplied over the two axes."""
     low = torch.maximum(boxes[:, None, :2], others[None, :, :2])
     high = torch.minimum(boxes[:, None, 2:], others[None, :, 2:])

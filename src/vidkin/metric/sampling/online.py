@@ -191,7 +191,7 @@ def _pairwise(relevance: PairRelevance, items: int) -> Callable[[int, int], floa
     if _is_labels(relevance):
         table = relevance.reshape(items, -1).tolist()
 
-        def shared(one: int, other: int) -> float:
+        def count_shared(one: int, other: int) -> float:
             level = 0
             for a, b in zip(table[one], table[other], strict=True):
                 if a != b:
@@ -199,7 +199,7 @@ def _pairwise(relevance: PairRelevance, items: int) -> Callable[[int, int], floa
                 level += 1
             return float(level)
 
-        return shared
+        return count_shared
     if bool((relevance < 0).any()) or bool(relevance.isnan().any()):
         raise InvalidArgumentError("relevance must be at least 0 and not NaN")
     matrix = relevance
