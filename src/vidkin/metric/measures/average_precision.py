@@ -121,7 +121,7 @@ def average_precision_per_level(
         ties: Rule for ties, as in `average_precision`.
         valid: Pairs to rank, as in `average_precision`.
     """
-    checked(scores, relevance, valid)
+    check_inputs(scores, relevance, valid)
     finest = levels if levels is not None else (int(relevance.max().item()) if relevance.numel() else 0)
     return {
         level: mean_average_precision(scores, relevance, level=level, ties=ties, valid=valid)
