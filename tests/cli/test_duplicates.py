@@ -247,8 +247,8 @@ def test_what_may_be_lost_is_said_with_a_plan_and_by_kind(own: Library, tmp_path
     said = " ".join(run(*words, "--accept", "sound", status=2).err.split())
     assert "--accept needs --plan: without a proof nothing is found missing" in said
     for kind, cause in (
-        ("taste", "accept must be some of resolution, quality, borders, frame-rate"),
-        ("sound,picture", "accept must not have 'picture': that is lost footage; mark a pair of files as duplicates"),
+        ("taste", "accept may only contain resolution, quality, borders, frame-rate"),
+        ("sound,picture", "accept must not contain 'picture', which is lost footage; mark a pair"),
     ):
         refused = run(*words, "--plan", tmp_path / "plan.json", "--accept", kind, status=2).err
         assert cause in " ".join(refused.split())

@@ -51,9 +51,9 @@ def written(frames: Sequence[Image], text: str, *, size: float, at: tuple[float,
     result = []
     for frame in frames:
         image = PILImage.fromarray(frame)
-        place = at[0] * image.width, at[1] * image.height
+        alignment = at[0] * image.width, at[1] * image.height
         ImageDraw.Draw(image).text(
-            place, text, fill="white", font=font, anchor="mm", stroke_width=1, stroke_fill="black"
+            alignment, text, fill="white", font=font, anchor="mm", stroke_width=1, stroke_fill="black"
         )
         result.append(np.asarray(image))
     return result

@@ -114,16 +114,16 @@ def test_a_film_that_repeats_a_part_or_has_another_order_is_not_in_its_source(so
     assert proof.findings
     order = write(tmp_path / "order.mp4", FILM[50:] + FILM[:50])
     proof = compare(source, order, [segment(5.0, 5.0), segment(5.0, -5.0, start=5.0)])
-    assert [finding.text for finding in proof.findings] == ["it shows parts of the kept file again or in another order"]
+    assert [finding.text for finding in proof.findings] == ["it repeats or reorders parts of the kept file"]
 
 
 def test_without_a_match_nothing_is_proven(source: Path) -> None:
-    assert [finding.text for finding in compare(source, source, []).findings] == ["no match between them is known"]
+    assert [finding.text for finding in compare(source, source, []).findings] == ["no match between the files is known"]
 
 
 def test_other_footage_does_not_lie_on_the_kept_file(source: Path, tmp_path: Path) -> None:
     proof = compare(source, write(tmp_path / "other.mp4", OWN), [segment(LENGTH)])
-    assert "picture: its frames do not lie on those of the kept file" in says(proof.findings)
+    assert "picture: its frames do not align with the kept file" in says(proof.findings)
 
 
 # What differs inside of frames
@@ -146,7 +146,7 @@ def with_face(frames: Sequence[Image]) -> list[Image]:
     return result
 
 
-def covered(frames: Sequence[Image]) -> list[Image]:
+def with_cover(frames: Sequence[Image]) -> list[Image]:
     result = [frame.copy() for frame in frames]
     for frame in result:
         frame[60:120, 120:200] = 90
@@ -163,7 +163,7 @@ MARKS: dict[str, Callable[[Sequence[Image]], list[Image]]] = {
     "subtitles": partial(subtitled, "I never said that she was there."),
     "logo": with_logo,
     "face": with_face,
-    "cover": covered,
+    "cover": with_cover,
 }
 
 
@@ -295,7 +295,7 @@ def test_a_copy_in_other_colors_is_not_proven_by_another_matrix(tmp_path: Path) 
 
 def test_a_gray_file_does_not_contain_the_film_in_color(source: Path, tmp_path: Path) -> None:
     proof = compare(write(tmp_path / "gray.mp4", gray(FILM)), source, [segment(LENGTH)])
-    assert "picture: the kept file is gray, this one has colors" in says(proof.findings)
+    assert "picture: the kept file is gray, this one has color" in says(proof.findings)
 
 
 @pytest.mark.large
@@ -331,7 +331,7 @@ def test_every_slide_counts_that_is_stored_as_one_frame(tmp_path: Path) -> None:
     times = [*(n / RATE for n in range(60)), 7.0, 12.0, 17.0, 22.0]
     kept = encode(tmp_path / "kept.mp4", [*moving, *slides], times=times)
     for changed in range(4):
-        others = [slide if place != changed else OWN[0] for place, slide in enumerate(slides)]
+        others = [slide if row != changed else OWN[0] for row, slide in enumerate(slides)]
         removed = encode(tmp_path / f"{changed}.mp4", [*moving, *others], times=times)
         assert compare(kept, removed, [segment(22.0)]).findings, changed
     assert not compare(kept, encode(tmp_path / "same.mp4", [*moving, *slides], times=times), [segment(22.0)]).findings

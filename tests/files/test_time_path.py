@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.files.films import segment
-from vidkin.files.time_path import candidate_times, find_path, lines_of
+from vidkin.files.time_path import candidate_times, find_path, match_lines
 from vidkin.similarity import Segment
 
 TIMES = np.arange(0, 20, 0.2)
@@ -14,7 +14,7 @@ TIMES = np.arange(0, 20, 0.2)
 
 def follow(segments: list[Segment], shown: np.ndarray) -> np.ndarray:
     """The path where each candidate costs by its distance from the time that is really shown."""
-    lines = lines_of(segments, 20.0)
+    lines = match_lines(segments, 20.0)
     candidates = candidate_times(lines, TIMES)
     costs = 1 + np.minimum(5.0, 5.0 * np.abs(candidates - shown[:, None])).astype(np.float32)
     return candidates[np.arange(len(TIMES)), find_path(costs, len(lines))]
@@ -39,18 +39,18 @@ def test_a_moment_that_is_nowhere_does_not_bend_the_path() -> None:
 
 
 def test_moments_that_look_alike_are_the_expected_ones() -> None:
-    lines = lines_of([segment(20.0, 2.0)], 20.0)
+    lines = match_lines([segment(20.0, 2.0)], 20.0)
     path = find_path(np.ones((len(TIMES), 31), np.float32), 1)
     assert candidate_times(lines, TIMES)[np.arange(len(TIMES)), path] == pytest.approx(TIMES + 2.0)
 
 
 def test_lines_are_the_different_ones_and_the_longest_comes_first() -> None:
     pieces = [segment(2.0, 5.0), segment(9.0, 0.0, start=3.0), segment(3.0, 0.1, start=13.0)]
-    lines = lines_of(pieces, 20.0)
+    lines = match_lines(pieces, 20.0)
     assert [(line.offset, line.speed) for line in lines] == [(pytest.approx(0.0), 1.0), (pytest.approx(5.0), 1.0)]
-    assert len(lines_of([segment(1.0, -float(n), start=float(n)) for n in range(20)], 20.0)) == 8
+    assert len(match_lines([segment(1.0, -float(n), start=float(n)) for n in range(20)], 20.0)) == 8
 
 
 def test_speeds_are_kept_unless_they_are_rounding() -> None:
-    assert lines_of([segment(10.0, speed=1.04)], 20.0)[0].speed == 1.04
-    assert lines_of([segment(10.0, speed=1.01)], 20.0)[0].speed == 1.0
+    assert match_lines([segment(10.0, speed=1.04)], 20.0)[0].speed == 1.04
+    assert match_lines([segment(10.0, speed=1.01)], 20.0)[0].speed == 1.0

@@ -1,4 +1,4 @@
-"""Proofs that nothing of a file is lost when it is removed."""
+"""Proofs that one video file contains everything in another, so that the other can be removed without loss."""
 
 from typing import TYPE_CHECKING
 

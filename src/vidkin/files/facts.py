@@ -1,4 +1,4 @@
-"""Properties, streams and tags of a video file, and which of them another file lacks."""
+"""Read properties, streams and tags of a video file, and find those that another file lacks."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 Transfer = Literal["SDR", "PQ", "HLG"]
 """How a video encodes light: standard range, or one of the two high dynamic ranges."""
 
-# Video streams that are no footage: covers, and the previews that cameras and websites store.
-_NO_FOOTAGE = Disposition.attached_pic | Disposition.timed_thumbnails | Disposition.still_image
-# Data that multiplexers and broadcasters write: nothing in it is of the person who filmed.
+# Video streams other than footage: covers, and previews stored by cameras and websites.
+_NOT_FOOTAGE = Disposition.attached_pic | Disposition.timed_thumbnails | Disposition.still_image
+# Data written by multiplexers and broadcasters, not by the person who filmed.
 _TECHNICAL_DATA = frozenset({"timed_id3", "scte_35", "epg", "rtp", "dvd_nav_packet"})
-# Names of the tracks by which players and cameras announce data that the program knows by a plainer name.
+# Words in the names of data tracks, and plainer names to show instead.
 _DATA_NAMES = (("gopro", "GoPro data"), ("core media metadata", "camera metadata"), ("klv", "position data (KLV)"))
-# What a camera writes whose clock was never set: the start of time in QuickTime and in Unix.
-_NO_DATES = ("1904-01-01", "1970-01-01")
+# Dates of cameras whose clock was never set: the epochs of QuickTime and Unix.
+_UNSET_DATES = ("1904-01-01", "1970-01-01")
 _DATE = re.compile(r"(\d{4})(?:[-:](\d\d)[-:](\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*(Z|[+-]\d\d:?\d\d)?)?)?")
 _LOCATION = re.compile(r"([+-]\d+(?:\.\d+)?)([+-]\d+(?:\.\d+)?)")
-# Names of tags that hold the same thing, the most precise one first; in lower case.
+# Synonymous tags in lower case, the most precise one first.
 _DATES = ("com.apple.quicktime.creationdate", "date_recorded", "creation_time", "date", "year")
 _LOCATIONS = ("com.apple.quicktime.location.iso6709", "location", "location-eng", "xyz")
 _MAKERS = ("com.apple.quicktime.make", "com.android.manufacturer", "make", "manufacturer")
@@ -50,24 +50,24 @@ _MODELS = ("com.apple.quicktime.model", "com.android.model", "model")
 _TITLES = ("title", "com.apple.quicktime.title")
 _ARTISTS = ("artist", "author", "com.apple.quicktime.author", "com.apple.quicktime.artist", "director")
 _COMMENTS = ("comment", "description", "synopsis", "com.apple.quicktime.description", "com.apple.quicktime.comment")
-# Frame durations that are looked at where the header lists them, in runs spread over the file.
-_MAX_DURATIONS, _RUNS = 4096, 16
-# A rate counts as reached if frames at this rate or faster fill this share of the frames.
+# Frame durations read from the header, in runs spread over the file.
+_MAX_DURATIONS, _MAX_RUNS = 4096, 16
+# Share of the frames that must be at least as fast as the fast rate.
 _FAST_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class SoundFacts(Result):
-    """A sound track by its header.
+    """Facts about a sound track from its header.
 
     Attributes:
-        number: Its position among the sound tracks, from 0.
-        codec: Name of the compression; empty if unknown.
+        number: Position among the sound tracks, from 0.
+        codec: Name of the codec; empty if unknown.
         channels: Number of channels.
-        layout: Name of the arrangement of the channels, such as ``"5.1"``.
-        sample_rate: Samples a second.
-        language: As the file states it (ISO 639), empty if it does not.
-        title: As the file states it, else empty.
+        layout: Name of the channel layout, such as ``"5.1"``.
+        sample_rate: Samples per second.
+        language: Stated language (ISO 639); empty if there is none.
+        title: Stated title; empty if there is none.
     """
 
     number: int
@@ -81,14 +81,14 @@ class SoundFacts(Result):
 
 @dataclass(frozen=True, slots=True)
 class SubtitleFacts(Result):
-    """A subtitle track by its header.
+    """Facts about a subtitle track from its header.
 
     Attributes:
-        number: Its position among the subtitle tracks, from 0.
+        number: Position among the subtitle tracks, from 0.
         codec: Name of the format; empty if unknown.
-        language: As the file states it (ISO 639), empty if it does not.
-        title: As the file states it, else empty.
-        packets: Number of packets that the header states; None if it does not.
+        language: Stated language (ISO 639); empty if there is none.
+        title: Stated title; empty if there is none.
+        packets: Stated number of packets; None if there is none.
     """
 
     number: int
@@ -103,8 +103,8 @@ class Attachment(Result):
     """A file attached to a video file, such as a font.
 
     Attributes:
-        name: Its file name.
-        digest: Digest of its content.
+        name: File name.
+        digest: Digest of the content.
     """
 
     name: str
@@ -117,33 +117,33 @@ class FileFacts(Result):
 
     Attributes:
         path: The file.
-        duration: Seconds from the first frame until the last one leaves the screen.
+        duration: Seconds from the start of the first frame to the end of the last.
         size_bytes: Size of the file.
-        width, height: Pixels as displayed: upright, square.
+        width, height: Size in pixels as displayed: upright, with square pixels.
         frame_rate: Average number of frames per second.
         fast_rate: Frames per second in the faster quarter of a file with a variable frame rate; else `frame_rate`.
         is_variable: Whether the header lists frames of clearly different durations.
         is_interlaced: Whether the first frame consists of two fields.
-        codec: Name of the compression.
-        pixel_format: Name of the format of the stored pixels.
-        bit_depth: Bits of a stored sample.
-        chroma: Color samples for each brightness sample: 1 for 4:4:4, .5 for 4:2:2, .25 for 4:2:0, 0 for gray.
-        transfer: How light is encoded.
+        codec: Name of the codec.
+        pixel_format: Name of the pixel format.
+        bit_depth: Bits per stored sample.
+        chroma: Color samples per brightness sample: 1 for 4:4:4, .5 for 4:2:2, .25 for 4:2:0, 0 for gray.
+        transfer: Transfer function.
         dynamic_metadata: Names of dynamic metadata: "Dolby Vision", "HDR10+".
         has_alpha: Whether pixels can be transparent.
         has_captions: Whether the first frame carries closed captions.
         sounds: Sound tracks.
         subtitles: Subtitle tracks.
-        second_videos: Size and codec of each video track with footage besides the main one.
-        covers: Number of attached pictures.
-        chapters: Titles of the chapters, empty where there is none.
+        second_videos: Size and codec of each additional video track with footage.
+        covers: Number of cover images.
+        chapters: Titles of the chapters; empty strings for chapters without a title.
         attachments: Attached files.
-        data: Name of each data track with something of its own, such as "GoPro data".
+        data: Name of each data track worth keeping, such as "GoPro data".
         time_code: Time code of the first frame; empty if there is none.
-        date: Date and time of the recording as stated, ISO 8601; empty if there is none.
-        location: ISO 6709; empty if there is none.
-        camera: Maker and model; empty if there is none.
-        title, artist, comment: As stated; empty if there is none.
+        date: Stated date and time of the recording (ISO 8601); empty if there is none.
+        location: Stated location (ISO 6709); empty if there is none.
+        camera: Maker and model; empty if unknown.
+        title, artist, comment: Stated texts; empty if there are none.
     """
 
     path: str
@@ -180,36 +180,36 @@ class FileFacts(Result):
 
     @property
     def pixels(self) -> int:
-        """Number of pixels of a frame as displayed."""
+        """Number of pixels of a displayed frame."""
         return self.width * self.height
 
 
 def read_facts(path: PathLike) -> FileFacts:
-    """Read the properties, streams and tags of a video file; this decodes its first frame.
+    """Read the properties, streams and tags of a video file, decoding only its first frame.
 
     Raises:
-        MediaError: The file cannot be read as video, with the cause.
+        MediaError: The file cannot be read as video.
     """
     name = os.fspath(path)
     with open_probed(name, threads=1) as video:
         begun = video.take()
         if begun is not None:
             first = next((frame for _, frames in begun.packets for frame in frames), None)
-            return _collect(video.info, begun.container, begun.stream, first)
-    # A file without a way back to its start is opened once more.
+            return _build_facts(video.info, begun.container, begun.stream, first)
+    # A file that cannot seek back to its start is opened again.
     with open_video(name, threads=1) as (container, stream):
         _, first = next(PictureReader(name, container, stream).pictures())
-        return _collect(video.info, container, stream, first)
+        return _build_facts(video.info, container, stream, first)
 
 
-def _collect(info: VideoInfo, container: InputContainer, main: VideoStream, first: VideoFrame | None) -> FileFacts:
-    fast, is_variable = _fast_rate(main, info.frame_rate)
+def _build_facts(info: VideoInfo, container: InputContainer, main: VideoStream, first: VideoFrame | None) -> FileFacts:
+    fast, is_variable = _measure_fast_rate(main, info.frame_rate)
     pixels = av.VideoFormat(info.pixel_format)
     color = [part for part in pixels.components if not part.is_luma and not part.is_alpha]
     has_palette = pixels.has_palette or info.codec == "gif"
     transfer = main.codec_context.color_trc if first is None else first.color_trc
-    tags = _tags(container, main)
-    chapters = tuple(_plain(chapter["metadata"].get("title", "")) for chapter in container.chapters())
+    tags = _merge_tags(container, main)
+    chapters = tuple(_clean_text(chapter["metadata"].get("title", "")) for chapter in container.chapters())
     return FileFacts(
         path=info.path,
         duration=info.duration,
@@ -228,13 +228,13 @@ def _collect(info: VideoInfo, container: InputContainer, main: VideoStream, firs
         dynamic_metadata=_dynamic_metadata(main, first),
         has_alpha=_has_alpha(pixels, main, first, has_palette=has_palette),
         has_captions=SideData.A53_CC in _side_data(first),
-        sounds=tuple(_sound(number, stream) for number, stream in enumerate(container.streams.audio)),
+        sounds=tuple(_read_sound(number, stream) for number, stream in enumerate(container.streams.audio)),
         subtitles=tuple(
             SubtitleFacts(
                 number,
                 _codec(stream),
                 _language(stream),
-                _plain(stream.metadata.get("title", "")),
+                _clean_text(stream.metadata.get("title", "")),
                 stream.frames or None,
             )
             for number, stream in enumerate(container.streams.subtitles)
@@ -244,12 +244,12 @@ def _collect(info: VideoInfo, container: InputContainer, main: VideoStream, firs
             if getattr(stream, "codec_context", None) is not None
             else "unknown"
             for stream in container.streams.video
-            if stream.index != main.index and not stream.disposition & _NO_FOOTAGE
+            if stream.index != main.index and not stream.disposition & _NOT_FOOTAGE
         ),
         covers=sum(bool(stream.disposition & Disposition.attached_pic) for stream in container.streams.video),
         chapters=chapters if len(chapters) > 1 or any(chapters) else (),
         attachments=tuple(
-            Attachment(_plain(stream.name or ""), hashlib.blake2b(stream.data or b"", digest_size=16).hexdigest())
+            Attachment(_clean_text(stream.name or ""), hashlib.blake2b(stream.data or b"", digest_size=16).hexdigest())
             for stream in container.streams.attachments
         ),
         data=_data(container, len(chapters)),
@@ -263,16 +263,16 @@ def _collect(info: VideoInfo, container: InputContainer, main: VideoStream, firs
     )
 
 
-def _fast_rate(stream: VideoStream, average: float) -> tuple[float, bool]:
-    """Frames per second in the faster quarter of the frames, and whether durations differ, by the index of the file.
+def _measure_fast_rate(stream: VideoStream, average: float) -> tuple[float, bool]:
+    """Frames per second in the faster quarter of the frames, and whether durations vary, according to the file's index.
 
-    MP4 lists every frame in its header, Matroska only key frames: then the average rate is all that is known.
+    MP4 lists every frame in its header. Matroska lists only key frames, so only the average rate is known.
     """
     entries = stream.index_entries
     if len(entries) < 3 or len(entries) < 0.9 * stream.frames or not stream.frames or stream.time_base is None:
         return average, False
-    run = max(3, _MAX_DURATIONS // _RUNS)
-    step = max(run, len(entries) // _RUNS)
+    run = max(3, _MAX_DURATIONS // _MAX_RUNS)
+    step = max(run, len(entries) // _MAX_RUNS)
     ticks = [
         later.timestamp - earlier.timestamp
         for start in range(0, len(entries), step)
@@ -281,10 +281,10 @@ def _fast_rate(stream: VideoStream, average: float) -> tuple[float, bool]:
     durations = np.array([tick for tick in ticks if tick > 0], float) * float(stream.time_base)
     if not len(durations):
         return average, False
-    quick, slow = np.quantile(durations, (_FAST_SHARE, 0.95))
-    # Clocks of phones jitter by a few percent.
-    is_variable = bool(slow > 1.2 * quick)
-    return (max(average, float(1 / quick)) if is_variable else average), is_variable
+    fast, slow = np.quantile(durations, (_FAST_SHARE, 0.95))
+    # Frame durations of phones jitter by a few percent.
+    is_variable = bool(slow > 1.2 * fast)
+    return (max(average, float(1 / fast)) if is_variable else average), is_variable
 
 
 def _chroma(pixels: av.VideoFormat, has_color: bool) -> float:
@@ -311,9 +311,9 @@ def _side_data(frame: VideoFrame | None) -> set[SideData]:
 
 
 def _has_alpha(pixels: av.VideoFormat, main: VideoStream, first: VideoFrame | None, *, has_palette: bool) -> bool:
-    """Whether pixels can be transparent; of an image with a palette (GIF) the first frame must show it."""
+    """Whether pixels can be transparent; with a palette (GIF), only if the first frame has transparent pixels."""
     if main.metadata.get("alpha_mode", main.metadata.get("ALPHA_MODE", "0")) == "1":
-        return True  # WebM keeps transparency beside the pixels that are decoded
+        return True  # WebM stores transparency separately from the decoded pixels
     if not any(part.is_alpha for part in pixels.components):
         return False
     if has_palette and first is not None:
@@ -321,10 +321,10 @@ def _has_alpha(pixels: av.VideoFormat, main: VideoStream, first: VideoFrame | No
     return True
 
 
-def _sound(number: int, stream: Any) -> SoundFacts:
+def _read_sound(number: int, stream: Any) -> SoundFacts:
     context = getattr(stream, "codec_context", None)
     if context is None:
-        return SoundFacts(number, "", 0, "", 0, _language(stream), _plain(stream.metadata.get("title", "")))
+        return SoundFacts(number, "", 0, "", 0, _language(stream), _clean_text(stream.metadata.get("title", "")))
     return SoundFacts(
         number,
         context.codec.canonical_name,
@@ -332,7 +332,7 @@ def _sound(number: int, stream: Any) -> SoundFacts:
         context.layout.name,
         context.sample_rate,
         _language(stream),
-        _plain(stream.metadata.get("title", "")),
+        _clean_text(stream.metadata.get("title", "")),
     )
 
 
@@ -342,7 +342,7 @@ def _codec(stream: Any) -> str:
 
 
 def _language(stream: Any) -> str:
-    language = _plain(stream.metadata.get("language", ""))
+    language = _clean_text(stream.metadata.get("language", ""))
     return language if language_name(language) else ""
 
 
@@ -350,13 +350,13 @@ def _data(container: InputContainer, chapters: int) -> tuple[str, ...]:
     names = []
     for stream in container.streams.data:
         codec = str(stream.name or "")
-        handler = _plain(stream.metadata.get("handler_name", ""))
-        # QuickTime keeps titles of chapters as a track of text, and time codes are read as tags.
+        handler = _clean_text(stream.metadata.get("handler_name", ""))
+        # QuickTime stores chapter titles as a text track; time codes are read as tags.
         is_chapters = bool(chapters) and codec == "bin_data" and stream.frames == chapters
         if codec in _TECHNICAL_DATA or is_chapters or "timecode" in _lower_keys(stream.metadata):
             continue
-        said = f"{codec} {handler}".lower()
-        plain = next((name for word, name in _DATA_NAMES if word in said), "")
+        names_text = f"{codec} {handler}".lower()
+        plain = next((name for word, name in _DATA_NAMES if word in names_text), "")
         names.append(plain or handler or (codec if codec != "bin_data" else "") or "data")
     return tuple(names)
 
@@ -365,15 +365,15 @@ def _lower_keys(tags: Mapping[str, str]) -> dict[str, str]:
     return {key.lower(): value for key, value in tags.items()}
 
 
-def _tags(container: InputContainer, main: VideoStream) -> dict[str, str]:
-    """All tags by their names in lower case; what the whole file says comes before what a stream says."""
+def _merge_tags(container: InputContainer, main: VideoStream) -> dict[str, str]:
+    """Merge all tags by lowercase name; tags of the file take precedence over tags of a stream."""
     of_data = [_lower_keys(stream.metadata) for stream in container.streams.data]
     merged = {key: value for tags in reversed(of_data) for key, value in tags.items() if key == "timecode"}
     merged |= _lower_keys(main.metadata) | _lower_keys(container.metadata)
-    return {key: _plain(value) for key, value in merged.items()}
+    return {key: _clean_text(value) for key, value in merged.items()}
 
 
-def _plain(text: str) -> str:
+def _clean_text(text: str) -> str:
     return replace_controls(" ".join(text.split()))
 
 
@@ -388,7 +388,7 @@ def _date(tags: Mapping[str, str]) -> str:
             continue
         year, month, day, clock, zone = found.groups()
         date = year if month is None else f"{year}-{month}-{day}"
-        if date not in _NO_DATES and year != "0000":
+        if date not in _UNSET_DATES and year != "0000":
             return date + (f"T{clock}{zone or ''}" if clock else "")
     return ""
 
@@ -399,23 +399,23 @@ def _camera(tags: Mapping[str, str]) -> str:
     return model if model.lower().startswith(maker.lower()) and model else f"{maker} {model}".strip()
 
 
-# Comparison. Rates and sizes that differ by less than these shares are the same to a viewer: 30 and 29.97 frames a
-# second, 1088 and 1080 lines; 25 and 23.976 too, which a film has at another speed or with one frame in 25 left out.
+# Factors within which rates and sizes look the same to a viewer: 30 and 29.97 frames per second, 1088 and 1080 lines;
+# also 25 and 23.976, the rates of a film that was sped up or lost one frame in 25.
 _SAME_RATE, _SAME_PIXELS = 1.05, 1.02
-# Degrees, a few hundred meters: positions are rounded when tags are written again.
-_SAME_LOCATION = 0.005
-# Sound below this rate lacks what a voice on a good recording has (s, f); from it on hardly anything is missing.
+# In degrees, a few hundred meters: rewriting tags rounds locations.
+_MAX_LOCATION_DIFFERENCE = 0.005
+# Sample rate below which speech loses audible high frequencies (s, f).
 _FULL_SAMPLE_RATE = 32_000
-# Seconds. Dates of one recording differ by rounding, or by a time zone, which is a number of quarter hours.
-_SAME_DATE, _QUARTER_HOUR, _MAX_ZONE = 2, 900, 14 * 3600
+# In seconds: dates of one recording differ by rounding or by a time zone, which is a multiple of a quarter hour.
+_MAX_DATE_DIFFERENCE, _QUARTER_HOUR, _MAX_ZONE = 2, 900, 14 * 3600
 
 
 def compare_facts(kept: FileFacts, removed: FileFacts, *, speed: float = 1.0) -> tuple[Finding, ...]:
-    """What a removed file has by its properties, streams and tags and the kept file lacks.
+    """Find properties, streams and tags of a removed file that the kept file lacks.
 
-    Sound is only compared by channels beyond stereo, by languages and by sample rates: whether it is the same, and
-    whether left and right differ, is for `vidkin.files.sound_proof.prove_sound`. More pixels may be an enlargement or
-    borders, which only a comparison of frames can tell.
+    Sound is compared only by channels beyond stereo, languages and sample rates; `vidkin.files.sound_proof.prove_sound`
+    compares its content and whether left and right differ. More pixels may be an enlargement or borders, which only a
+    comparison of frames can show.
 
     Args:
         kept: Facts of the file that stays.
@@ -423,7 +423,7 @@ def compare_facts(kept: FileFacts, removed: FileFacts, *, speed: float = 1.0) ->
         speed: Seconds of the kept file for each second of the removed file, such as 25 / 23.976.
 
     Returns:
-        One finding for each kind of thing that is missing; empty if there is nothing.
+        A finding for each property, stream or tag that is missing.
     """
     return (
         *_compare_pictures(kept, removed, speed),
@@ -439,8 +439,8 @@ def _compare_pictures(kept: FileFacts, removed: FileFacts, speed: float) -> list
         text = f"{removed.width}x{removed.height} pixels, the kept file has {kept.width}x{kept.height}"
         found.append(Finding("resolution", text))
     elif removed.codec != "gif" and removed.chroma * removed.pixels > _SAME_PIXELS * kept.chroma * kept.pixels > 0:
-        # A GIF has few colors, whatever its format states.
-        text = f"{_sampling(removed.chroma)} color samples, the kept file has {_sampling(kept.chroma)}"
+        # A GIF has few colors, even though its pixel format has full chroma.
+        text = f"{_format_sampling(removed.chroma)} color samples, the kept file has {_format_sampling(kept.chroma)}"
         found.append(Finding("resolution", text, certainty=0.5))
     found += _compare_rates(kept, removed, speed)
     if removed.transfer != "SDR" and kept.transfer == "SDR":
@@ -449,7 +449,7 @@ def _compare_pictures(kept: FileFacts, removed: FileFacts, speed: float) -> list
     elif missing := [name for name in removed.dynamic_metadata if name not in kept.dynamic_metadata]:
         found.append(Finding("dynamic-range", f"{' and '.join(missing)} metadata, the kept file has none"))
     elif removed.bit_depth > kept.bit_depth:
-        # An encoder may have added bits to a source with fewer.
+        # An encoder may have padded a source with fewer bits.
         text = f"{removed.bit_depth} bits a sample, the kept file has {kept.bit_depth}"
         found.append(Finding("dynamic-range", text, certainty=0.5))
     if removed.has_alpha and not kept.has_alpha:
@@ -458,20 +458,20 @@ def _compare_pictures(kept: FileFacts, removed: FileFacts, speed: float) -> list
 
 
 def _compare_rates(kept: FileFacts, removed: FileFacts, speed: float) -> list[Finding]:
-    """A kept file with two fields a frame shows twice as many moments."""
+    """Compare frame rates; an interlaced kept file shows two moments per frame."""
     kept_rate = kept.frame_rate * speed * (2 if kept.is_interlaced else 1)
     kept_fast = max(kept.fast_rate * speed, kept_rate)
     if removed.frame_rate > _SAME_RATE * kept_rate:
-        text = f"{_number(removed.frame_rate)} frames a second, the kept file has {_number(kept.frame_rate)}"
+        text = f"{_format(removed.frame_rate)} frames a second, the kept file has {_format(kept.frame_rate)}"
         return [Finding("frame-rate", text)]
     if removed.fast_rate > 1.1 * kept_fast:
-        text = f"up to {_number(removed.fast_rate)} frames a second, the kept file has {_number(kept.fast_rate)}"
+        text = f"up to {_format(removed.fast_rate)} frames a second, the kept file has {_format(kept.fast_rate)}"
         return [Finding("frame-rate", text, certainty=0.7)]
     if removed.is_interlaced and not kept.is_interlaced and 2 * removed.frame_rate > _SAME_RATE * kept_rate:
-        # Film that is stored in fields has no more moments than frames.
+        # Film stored as fields shows only one moment per frame.
         text = (
-            f"{_number(2 * removed.frame_rate)} fields a second (interlaced), "
-            f"the kept file has {_number(kept.frame_rate)} frames"
+            f"{_format(2 * removed.frame_rate)} fields a second (interlaced), "
+            f"the kept file has {_format(kept.frame_rate)} frames"
         )
         return [Finding("frame-rate", text, certainty=0.7)]
     return []
@@ -481,16 +481,16 @@ def _compare_sounds(kept: FileFacts, removed: FileFacts) -> list[Finding]:
     found = []
     for language in dict.fromkeys(language_name(sound.language) for sound in removed.sounds):
         ours = [sound for sound in removed.sounds if language_name(sound.language) == language]
-        # A kept file without languages may hold any.
+        # A kept track without a stated language may be in any language.
         theirs = [s for s in kept.sounds if not language or language_name(s.language) in (language, "")]
         best = max(ours, key=lambda sound: sound.channels)
         rest = max((sound.channels for sound in theirs or kept.sounds), default=0)
         in_language = f" in {language}" if language else ""
         if best.channels > 2 and 0 < rest < best.channels:
-            text = f"{best.layout} sound{in_language}, the kept file has {_channels(rest)}"
+            text = f"{best.layout} sound{in_language}, the kept file has {_format_channels(rest)}"
             found.append(Finding("sound", text))
         rates = [sound.sample_rate for sound in theirs or kept.sounds]
-        # Opus states 48,000 for everything.
+        # Opus always states 48,000.
         stated = max((sound.sample_rate for sound in ours if sound.codec != "opus"), default=0)
         if rates and max(rates) < min(_FULL_SAMPLE_RATE, stated / 1.2):
             text = f"sound at {stated:,} samples a second{in_language}, the kept file has {max(rates):,}"
@@ -501,7 +501,7 @@ def _compare_sounds(kept: FileFacts, removed: FileFacts) -> list[Finding]:
 def _compare_streams(kept: FileFacts, removed: FileFacts) -> list[Finding]:
     found = []
     if removed.second_videos:
-        # What a second track shows is not compared with anything.
+        # Second tracks are not decoded.
         text = f"a second video track ({', '.join(removed.second_videos)})"
         text += ", which was not compared" if kept.second_videos else ", the kept file has one track"
         found.append(Finding("picture", text, certainty=0.5 if kept.second_videos else 1.0))
@@ -515,14 +515,14 @@ def _compare_streams(kept: FileFacts, removed: FileFacts) -> list[Finding]:
         stated = f"the kept file has {len(kept.chapters) or 'none'}"
         if len(removed.chapters) <= len(kept.chapters):
             stated = "the kept file has chapters with other titles"
-        found.append(Finding("chapters", f"{_count(len(removed.chapters), 'chapter')}, {stated}"))
+        found.append(Finding("chapters", f"{_format_count(len(removed.chapters), 'chapter')}, {stated}"))
     known = {attachment.digest for attachment in kept.attachments}
     if names := [attachment.name for attachment in removed.attachments if attachment.digest not in known]:
-        text = f"{_count(len(names), 'attached file')} ({', '.join(names)}), which the kept file lacks"
+        text = f"{_format_count(len(names), 'attached file')} ({', '.join(names)}), which the kept file lacks"
         found.append(Finding("attachments", text))
     if removed.covers > kept.covers:
         stated = f"the kept file has {kept.covers or 'none'}"
-        found.append(Finding("attachments", f"{_count(removed.covers, 'cover image')}, {stated}"))
+        found.append(Finding("attachments", f"{_format_count(removed.covers, 'cover image')}, {stated}"))
     if names := [name for name in dict.fromkeys(removed.data) if removed.data.count(name) > kept.data.count(name)]:
         found.append(Finding("data", f"{' and '.join(names)}, the kept file has none"))
     if removed.time_code and not kept.time_code:
@@ -531,20 +531,20 @@ def _compare_streams(kept: FileFacts, removed: FileFacts) -> list[Finding]:
 
 
 def _missing_subtitles(kept: FileFacts, removed: FileFacts) -> str:
-    """Subtitles by language of which the removed file has more tracks; empty if there are none.
+    """Describe subtitle languages in which the removed file has more tracks; empty if there are none.
 
-    Tracks of the kept file without a language stand for any language.
+    Kept tracks without a language count for any language.
     """
     spare = sum(not language_name(track.language) for track in kept.subtitles)
     missing = []
     for language in dict.fromkeys(language_name(track.language) for track in removed.subtitles):
         count = sum(language_name(track.language) == language for track in removed.subtitles)
         count -= sum(language_name(track.language) == language for track in kept.subtitles) if language else 0
-        # Tracks without a language may be in any of the kept file.
+        # Tracks without a language may match any kept track.
         taken = min(max(count, 0), spare if language else len(kept.subtitles))
         spare -= taken if language else 0
         if count > taken:
-            missing.append(f"{_count(count - taken, 'subtitle track')}{f' in {language}' if language else ''}")
+            missing.append(f"{_format_count(count - taken, 'subtitle track')}{f' in {language}' if language else ''}")
     return " and ".join(missing)
 
 
@@ -553,7 +553,7 @@ def _compare_tags(kept: FileFacts, removed: FileFacts) -> list[Finding]:
     if removed.date and not kept.date:
         found.append(Finding("metadata", f"the date {removed.date}, the kept file has no date"))
     elif removed.date and _is_earlier(removed.date, kept.date):
-        # A copy is dated when it was sent or converted, its source when it was recorded.
+        # A copy has the date when it was sent or converted, its source the date of the recording.
         found.append(Finding("metadata", f"the date {removed.date}, the kept file has a later one, {kept.date}"))
     if removed.location and not kept.location:
         found.append(Finding("metadata", f"taken at {removed.location}, the kept file has no location"))
@@ -572,25 +572,25 @@ def _compare_tags(kept: FileFacts, removed: FileFacts) -> list[Finding]:
 
 
 def _is_earlier(date: str, other: str) -> bool:
-    """Whether a date is clearly before another one; a date alone, or a year, is compared by what both state."""
-    moment, other_moment = _moment(date), _moment(other)
+    """Whether a date is clearly before another; without a time or with only a year, the common precision decides."""
+    moment, other_moment = _parse_date(date), _parse_date(other)
     if moment is not None and other_moment is not None:
         difference = (other_moment - moment).total_seconds()
         off = difference % _QUARTER_HOUR
-        is_zone = difference <= _MAX_ZONE and min(off, _QUARTER_HOUR - off) <= _SAME_DATE
-        return difference > _SAME_DATE and not is_zone
+        is_zone = difference <= _MAX_ZONE and min(off, _QUARTER_HOUR - off) <= _MAX_DATE_DIFFERENCE
+        return difference > _MAX_DATE_DIFFERENCE and not is_zone
     length = min(len(date.partition("T")[0]), len(other.partition("T")[0]))
     return date[:length] < other[:length]
 
 
-def _moment(date: str) -> datetime | None:
+def _parse_date(date: str) -> datetime | None:
     if "T" not in date:
         return None
     try:
         moment = datetime.fromisoformat(date)
     except ValueError:
         return None
-    # Cameras that state no zone mean their own clock, and may be compared with others up to a zone only.
+    # Times without a zone are local; _is_earlier tolerates the offset of any zone.
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -599,24 +599,24 @@ def _is_same_location(location: str, other: str) -> bool:
     if first is None or second is None:
         return location == other
     pairs = zip(first.groups(), second.groups(), strict=True)
-    return all(abs(float(one) - float(two)) <= _SAME_LOCATION for one, two in pairs)
+    return all(abs(float(one) - float(two)) <= _MAX_LOCATION_DIFFERENCE for one, two in pairs)
 
 
-def _count(number: int, thing: str) -> str:
+def _format_count(number: int, thing: str) -> str:
     if number != 1:
         return f"{number} {thing}s"
     return f"an {thing}" if thing[0] in "aeiou" else f"a {thing}"
 
 
-def _channels(number: int) -> str:
+def _format_channels(number: int) -> str:
     return {1: "mono", 2: "stereo"}.get(number, f"{number} channels")
 
 
-def _sampling(chroma: float) -> str:
+def _format_sampling(chroma: float) -> str:
     return {1.0: "4:4:4", 0.5: "4:2:2", 0.25: "4:2:0"}.get(chroma, f"{chroma:.2g}")
 
 
-def _number(value: float) -> str:
+def _format(value: float) -> str:
     return f"{value:.5g}" if abs(value - round(value)) > 0.005 else f"{round(value)}"
 
 

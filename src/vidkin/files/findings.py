@@ -1,4 +1,4 @@
-"""What a removed file has that the kept file lacks: the findings of a proof."""
+"""Findings of a proof: content of a removed file that the kept file lacks."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ FindingKind = Literal[
     "metadata",
     "unreadable",
 ]
-"""What can be missing from the kept file."""
+"""Kinds of content that can be missing from the kept file."""
 
 FINDING_KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 
 NEVER_ACCEPTED: frozenset[FindingKind] = frozenset({"picture", "ends", "enlargement", "unreadable"})
-"""Kinds that nobody can accept for all files at once, only pair by pair."""
+"""Kinds that can only be accepted pair by pair, not for all files at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding(Result):
-    """One thing that a removed file has and the kept file does not have, or may not have.
+    """Content of a removed file that the kept file lacks or may lack.
 
     Attributes:
-        kind: What is missing.
-        text: The finding in a few words, such as "0:09.0-0:14.0 shows something else".
-        start, end: The stretch of the removed file that it is about, in seconds; None for the whole file.
-        certainty: How sure it is, in (0, 1]; 1 for what the file itself states.
+        kind: Kind of content.
+        text: Short description, such as "0:09.0-0:14.0 shows something else".
+        start, end: Affected stretch of the removed file in seconds; None for the whole file.
+        certainty: Confidence in (0, 1]; 1 for facts that the file states.
     """
 
     kind: FindingKind
@@ -64,17 +64,17 @@ class Finding(Result):
 
 
 def check_accepted(kinds: Collection[str]) -> frozenset[FindingKind]:
-    """Check kinds of findings that somebody accepts for all files.
+    """Check kinds of findings that the user accepts for all files.
 
     Raises:
-        InvalidArgumentError: One is unknown, or is not to be accepted for all files at once.
+        InvalidArgumentError: A kind is unknown or cannot be accepted for all files at once.
     """
     allowed = [kind for kind in FINDING_KINDS if kind not in NEVER_ACCEPTED]
     for kind in kinds:
         if kind in NEVER_ACCEPTED:
             raise InvalidArgumentError(
-                f"accept must not have {kind!r}: that is lost footage; mark a pair of files as duplicates instead"
+                f"accept must not contain {kind!r}, which is lost footage; mark a pair of files as duplicates instead"
             )
         if kind not in allowed:
-            raise InvalidArgumentError(f"accept must be some of {', '.join(allowed)}, got {kind!r}")
+            raise InvalidArgumentError(f"accept may only contain {', '.join(allowed)}, got {kind!r}")
     return frozenset(kind for kind in allowed if kind in kinds)

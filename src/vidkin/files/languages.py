@@ -1,9 +1,8 @@
-"""Names of languages from the codes that video files state."""
+"""English names of the language codes in video files."""
 
 from __future__ import annotations
 
-# English name, and the codes of ISO 639-1 and ISO 639-2 (both forms where there are two). Other codes are shown as
-# they are.
+# English names and their codes in ISO 639-1 and ISO 639-2 (both forms if there are two). Other codes are shown as is.
 _LANGUAGES = (
     *("Arabic ar ara", "Bulgarian bg bul", "Catalan ca cat", "Chinese zh zho chi", "Croatian hr hrv"),
     *("Czech cs ces cze", "Danish da dan", "Dutch nl nld dut", "English en eng", "Estonian et est"),
@@ -16,12 +15,12 @@ _LANGUAGES = (
     *("Ukrainian uk ukr", "Urdu ur urd", "Vietnamese vi vie"),
 )  # fmt: skip
 _NAMES = {code: entry.split()[0] for entry in _LANGUAGES for code in entry.split()[1:]}
-# Codes that say that no language is stated.
+# Codes for undetermined, multiple or no languages.
 _UNSTATED = frozenset({"", "und", "unk", "mis", "zxx", "mul", "qaa"})
 
 
 def language_name(code: str) -> str:
-    """English name of the language of a code, the same for all codes of a language; empty if none is stated.
+    """Return the English name of a language code, the same for all codes of a language; empty if none is stated.
 
     >>> language_name("ger"), language_name("de-AT"), language_name("und"), language_name("tlh")
     ('German', 'German', '', 'tlh')

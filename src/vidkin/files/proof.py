@@ -1,4 +1,4 @@
-"""Prove by decoding both that everything in one file is in another, so that the first one may be removed."""
+"""Prove, by decoding both, that one file contains everything in another, which can then be removed."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from vidkin.similarity import Segment
 
 _Value = TypeVar("_Value")
 
-# Pixels for the same part of the scene: less of a difference is rounding and cropping.
-_MORE_PIXELS = 1.1
-# Bits for each pixel that tell a better copy of equally many pixels, in the same codec.
-_MORE_BITS = 1.5
-# Moments at which the detail of both is compared at full size.
+# Ratio of pixels that show the same part of the scene; smaller differences come from rounding and cropping.
+_MIN_PIXEL_RATIO = 1.1
+# Ratio of bits per pixel, in the same codec, above which a copy of the same size has the better quality.
+_MIN_BIT_RATIO = 1.5
+# Moments at which detail is compared at full size.
 _DETAIL_MOMENTS = 8
-# Files whose frames are held on disk at the same time: a group is proven against one kept file after another.
-_MAX_HELD = 4
-# How the work divides: decoding of both, then sound and the rest.
+# Files whose frames are cached on disk at the same time; a group is proven against one kept file after another.
+_MAX_CACHED = 4
+# Progress after decoding and after comparing frames; sound and the rest follow.
 _DECODED, _COMPARED = 0.7, 0.8
 
 
 @dataclass(slots=True)
 class Prover:
-    """Proves pairs of files; files that are asked for again are not decoded again.
+    """Proves pairs of files and caches decoded frames, so that a file in several pairs is decoded once.
 
     Args:
-        threads: Threads that decode one file; 0 for one for each processor.
+        threads: Decoding threads per file; 0 for one per processor.
     """
 
     threads: int = 0
@@ -61,17 +61,16 @@ class Prover:
         *,
         on_progress: Callable[[float], None] | None = None,
     ) -> Proof:
-        """Prove that everything in ``removed`` is in ``kept``, or say what is not.
+        """Prove that everything in ``removed`` is in ``kept``, or report what is missing.
 
-        Frames are compared at about five moments a second, laid on each other as the match says; ends, sound tracks,
-        subtitles and other streams, properties and tags by what they hold. A file that cannot be read, or a match that
-        says nothing, is a finding.
+        Frames are aligned by the match and compared about five times a second. Ends, sound tracks, subtitles, other
+        streams, properties and tags are compared by content. An unreadable file or an empty match is a finding.
 
         Args:
             kept: The file that stays.
             removed: The file that may be removed.
-            segments: Where they match, with the removed file as the query.
-            on_progress: Receives the share of the work that is done, 0 to 1.
+            segments: Matching segments, with the removed file as the query.
+            on_progress: Receives the share of the work done, 0 to 1.
         """
         names = os.fspath(kept), os.fspath(removed)
         contents = ("", "")
@@ -81,33 +80,33 @@ class Prover:
                 return Proof(*names, *contents)
             findings, stretches = self._compare(*names, segments, on_progress or _ignore)
             changed = [name for name, content in zip(names, contents, strict=True) if self._hash(name) != content]
-            findings += [Finding("unreadable", f"{name} changed while it was read") for name in changed]
+            findings += [Finding("unreadable", f"{name} changed while it was being read") for name in changed]
         except MediaError as error:
             return Proof(*names, *contents, (Finding("unreadable", f"{error.path}: {error.cause}"),))
         return Proof(*names, *contents, tuple(findings), stretches)
 
     def facts(self, path: str) -> FileFacts:
-        """The facts of a file.
+        """Return the facts of a file.
 
         Raises:
-            MediaError: It cannot be read.
+            MediaError: The file cannot be read.
         """
-        return _held(self._facts, path, lambda: read_facts(path))
+        return _read_cached(self._facts, path, lambda: read_facts(path))
 
     def close(self) -> None:
-        """Remove the frames that are held on disk."""
+        """Remove the frames cached on disk."""
         for _, frames in self._frames.values():
             frames.close()
         self._frames.clear()
 
     def _hash(self, path: str) -> str:
-        return _held(self._hashes, path, lambda: hash_file(path))
+        return _read_cached(self._hashes, path, lambda: hash_file(path))
 
     def _small_frames(self, path: str, rate: float, on_progress: Callable[[float], None]) -> SmallFrames:
         length = max(self.facts(path).duration, 1e-3)
 
         def read() -> SmallFrames:
-            while len(self._frames) >= _MAX_HELD:
+            while len(self._frames) >= _MAX_CACHED:
                 self._frames.pop(next(iter(self._frames)))[1].close()
             return SmallFrames(
                 path, rate=rate, threads=self.threads, on_read=lambda seconds: on_progress(seconds / length)
@@ -115,8 +114,8 @@ class Prover:
 
         if path in self._frames and self._frames[path][1].rate < rate:
             self._frames.pop(path)[1].close()
-        frames = _held(self._frames, path, read)
-        self._frames[path] = self._frames.pop(path)  # the one used last goes last
+        frames = _read_cached(self._frames, path, read)
+        self._frames[path] = self._frames.pop(path)  # the least recently used file is evicted first
         return frames
 
     def _compare(
@@ -140,12 +139,12 @@ class Prover:
         findings += picture.findings
         on_progress(_COMPARED)
         speed = picture.stretches[0].speed if picture.stretches else 1.0
-        # More pixels can be borders: what counts is the scene.
+        # More pixels can be borders; _compare_detail compares the pixels of the scene instead.
         findings += [one for one in compare_facts(*facts, speed=speed) if one.kind != "resolution"]
         if not picture.stretches:
             return findings, ()
         if picture.is_still and not (facts[1].sounds and is_audible(removed)):
-            text = "nothing moves or is heard in it that would tell it from another recording of the same scene"
+            text = "without motion or sound, it may be another recording of the same scene"
             findings.append(Finding("picture", text, certainty=0.5))
         findings += self._compare_detail(kept, removed, picture)
         findings += prove_subtitles(kept, removed, picture.stretches)
@@ -158,21 +157,21 @@ class Prover:
         return findings, picture.stretches
 
     def _compare_detail(self, kept: str, removed: str, picture: PictureProof) -> list[Finding]:
-        """Findings where the kept file shows the scene with fewer pixels, or only with enlarged ones."""
+        """Report whether the kept file shows the scene with fewer or only enlarged pixels."""
         here, there = self.facts(removed), self.facts(kept)
         own = (here.width, here.height) if picture.turned % 180 == 0 else (here.height, here.width)
-        # Pixels of the kept frame that lie under the whole removed one.
-        under = [picture.place.scale[axis] * (there.width, there.height)[axis] for axis in (0, 1)]
+        # Size of the removed frame in pixels of the kept frame.
+        under = [picture.alignment.scale[axis] * (there.width, there.height)[axis] for axis in (0, 1)]
         ratio = own[0] * own[1] / max(under[0] * under[1], 1.0)
-        if ratio > _MORE_PIXELS:
+        if ratio > _MIN_PIXEL_RATIO:
             text = f"{own[0]}x{own[1]} pixels, the kept file has {round(under[0])}x{round(under[1])} for them"
             return [Finding("resolution", text)]
-        if ratio >= 1 / _MORE_PIXELS:
+        if ratio >= 1 / _MIN_PIXEL_RATIO:
             rates = [_video_bytes(path) / max(one.duration, 1e-3) for path, one in ((removed, here), (kept, there))]
-            left, top, right, bottom = picture.place.shown
+            left, top, right, bottom = picture.alignment.inside_box
             more = (right - left) * (bottom - top) * rates[0] / max(rates[1], 1e-9)
-            if here.codec == there.codec and more > _MORE_BITS:
-                return [Finding("quality", f"{more:.1f} times the data for as many pixels")]
+            if here.codec == there.codec and more > _MIN_BIT_RATIO:
+                return [Finding("quality", f"{more:.1f} times the data for the same number of pixels")]
             return []
         if picture.findings:
             return []
@@ -181,27 +180,27 @@ class Prover:
         if verdict.verdict == "more":
             return []
         words = "is" if verdict.verdict == "enlarged" else "may be"
-        text = f"the kept file {words} an enlargement: it has more pixels than this one, but no more detail"
+        text = f"the kept file {words} an enlargement: it has more pixels than this one but no more detail"
         return [Finding("enlargement", text, certainty=verdict.certainty)]
 
     def _full_frames(
         self, kept: str, removed: str, picture: PictureProof
     ) -> tuple[list[NDArray[np.uint8]], list[NDArray[np.uint8]]]:
-        """Frames of some moments at full size, of the kept and of the removed file, cut to what both show."""
+        """Read full-size frames of the kept and the removed file at a few moments, cropped to their common area."""
         longest = max(picture.stretches, key=lambda one: one.removed_end - one.removed_start)
         length = longest.removed_end - longest.removed_start
         times = longest.removed_start + length * (np.arange(_DETAIL_MOMENTS) + 0.5) / _DETAIL_MOMENTS
         small, seen = _read_at(removed, times, self.threads)
         large, _ = _read_at(kept, np.array([longest.kept_time(time) for time in seen.tolist()]) + 1e-3, self.threads)
-        box = picture.place.shown
+        box = picture.alignment.inside_box
         inside = (
-            picture.place.scale[0] * box[0] + picture.place.shift[0],
-            picture.place.scale[1] * box[1] + picture.place.shift[1],
-            picture.place.scale[0] * box[2] + picture.place.shift[0],
-            picture.place.scale[1] * box[3] + picture.place.shift[1],
+            picture.alignment.scale[0] * box[0] + picture.alignment.shift[0],
+            picture.alignment.scale[1] * box[1] + picture.alignment.shift[1],
+            picture.alignment.scale[0] * box[2] + picture.alignment.shift[0],
+            picture.alignment.scale[1] * box[3] + picture.alignment.shift[1],
         )
         upright = [picture.pose(image) for image in small]
-        return [_cut(image, inside) for image in large], [_cut(image, box) for image in upright]
+        return [_crop(image, inside) for image in large], [_crop(image, box) for image in upright]
 
 
 @check_arguments
@@ -221,8 +220,8 @@ def prove(
         prover.close()
 
 
-def _held(held: dict[str, tuple[tuple[int, int], _Value]], path: str, read: Callable[[], _Value]) -> _Value:
-    """What was read of a file, as long as the file has the same size and time."""
+def _read_cached(held: dict[str, tuple[tuple[int, int], _Value]], path: str, read: Callable[[], _Value]) -> _Value:
+    """Return the cached value of a file, read again if its size or modification time changed."""
     try:
         status = os.stat(path)
         state = status.st_size, status.st_mtime_ns
@@ -236,7 +235,7 @@ def _held(held: dict[str, tuple[tuple[int, int], _Value]], path: str, read: Call
 def _read_at(
     path: str, times: NDArray[np.float64], threads: int
 ) -> tuple[list[NDArray[np.uint8]], NDArray[np.float64]]:
-    """The frames on screen at these seconds, a frame that stays more than once, and the seconds at which they begin."""
+    """Read the frame on screen at each of these times, repeated if it stays, and the times at which these begin."""
     times = np.maximum(times, 0.0)
     batches = list(iter_frames_at(path, np.unique(times).tolist(), batch=1, threads=threads))
     begins = np.concatenate([batch.timestamps for batch in batches])
@@ -245,12 +244,12 @@ def _read_at(
 
 
 def _video_bytes(path: str) -> int:
-    """Bytes of the video track, without its sound."""
+    """Sum up the bytes of the video track."""
     with open_video(path, threads=1) as (container, stream):
         return sum(packet.size for packet in demux(container, stream))
 
 
-def _cut(image: NDArray[np.uint8], box: tuple[float, float, float, float]) -> NDArray[np.uint8]:
+def _crop(image: NDArray[np.uint8], box: tuple[float, float, float, float]) -> NDArray[np.uint8]:
     height, width = image.shape[:2]
     left, right = (min(max(round(side * width), 0), width) for side in (box[0], box[2]))
     top, bottom = (min(max(round(side * height), 0), height) for side in (box[1], box[3]))
@@ -258,4 +257,4 @@ def _cut(image: NDArray[np.uint8], box: tuple[float, float, float, float]) -> ND
 
 
 def _ignore(share: float) -> None:
-    """Progress that nobody asked for."""
+    """Ignore progress, when the caller passes no callback."""

@@ -1,4 +1,4 @@
-"""What was proven of two files, as it is stored."""
+"""Result of a proof, as it is stored."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from vidkin.files.findings import Finding, FindingKind
 from vidkin.files.stretches import TimeStretch
 
 PROOF_REVISION = 3
-"""Raised when the same two files would get other findings: a stored proof of another revision is made again."""
+"""Incremented when the findings for the same files can change; stored proofs of other revisions are redone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof(Result):
-    """What is known of two files after all of both was decoded.
+    """Result of comparing a removed file with a kept file, after decoding both in full.
 
     Attributes:
-        kept, removed: Paths of the file that stays and of the one that may be removed.
-        kept_content, removed_content: Hashes of all their bytes when they were read.
-        findings: What the removed file has that the kept one lacks; empty if everything in it stays.
-        stretches: The moments of the removed file in the kept one.
-        revision: Of the method.
+        kept, removed: Paths of the file that stays and the file that may be removed.
+        kept_content, removed_content: Hashes of their contents when they were read.
+        findings: Content of the removed file that the kept file lacks; empty if nothing is lost.
+        stretches: Times of the removed file in the kept file.
+        revision: Revision of the method.
     """
 
     kept: str
@@ -39,5 +39,5 @@ class Proof(Result):
         return not self.findings
 
     def missing(self, accepted: Collection[FindingKind] = ()) -> tuple[Finding, ...]:
-        """The findings of kinds that were not accepted."""
+        """Findings whose kind is not accepted."""
         return tuple(finding for finding in self.findings if finding.kind not in accepted)

@@ -1,4 +1,4 @@
-"""A video decoded once into small frames, held on disk so that hours of it take little memory."""
+"""A video decoded once into small frames on disk, so that hours of video take little memory."""
 
 from __future__ import annotations
 
@@ -16,31 +16,30 @@ from vidkin._base.files import PathLike
 from vidkin.media.decode import iter_frames
 
 SHORT_SIDE = 54
-"""Pixels of the shorter side: a line of subtitles is still one or two pixels high."""
+"""Pixels of the shorter side, at which a line of subtitles is still one or two pixels high."""
 RATE = 10.0
-"""Frames per second of a kept file: two of every five of a film, so that movement between them stays small."""
+"""Frames per second of a kept file, dense enough that motion between frames stays small."""
 REMOVED_RATE = 5.0
-"""Frames per second that are enough of a removed file: nothing is looked for between them."""
-# Color is compared in cells this many pixels wide: eyes and encoders resolve it no finer.
+"""Frames per second of a removed file; lower, because nothing is searched for between its frames."""
+# Width in pixels of the cells in which color is compared: eyes and encoders resolve color no finer.
 _COLOR_CELL = 3
 # Shares of red and blue in the luma of the two matrices in use (ITU-R BT.601, BT.709).
 _BT601, _BT709 = (0.299, 0.114), (0.2126, 0.0722)
-# Gray levels of blue and red minus luma for each level of Cb and Cr (ITU-R BT.601).
+# Gray levels of blue and red minus luma per level of Cb and Cr (ITU-R BT.601).
 _BLUE_AND_RED = (1.772, 1.402)
-# Frames of one block, some seconds, and the blocks that stay in memory.
+# Frames per block (some seconds), and blocks that stay in memory.
 _BLOCK = 64
 _MAX_BLOCKS = 4
-# What comes after so many bytes, about a quarter of an hour, is compressed: time counts for short files, space for
-# long ones.
+# Frames after this many bytes (about 15 minutes) are compressed: speed matters in short files, space in long ones.
 _MAX_PLAIN = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stills:
-    """Small frames of one stretch.
+    """Luma and color of consecutive small frames.
 
     Attributes:
-        luma: [T, H, W] float32, 0 to 255, by the matrix of the file.
+        luma: [T, H, W] float32, 0 to 255, computed with the color matrix of the file.
         color: [T, 2, H', W'] float32, blue and red minus luma, in cells of three pixels.
     """
 
@@ -51,7 +50,7 @@ class Stills:
         return len(self.luma)
 
     def by_matrix(self, matrix: NDArray[np.float32]) -> Stills:
-        """The same colors by another matrix: luma, blue and red = matrix [3, 3] @ (luma, blue, red)."""
+        """Convert to another color matrix: luma, blue and red = matrix [3, 3] @ (luma, blue, red)."""
         height, width = self.luma.shape[1:]
         down, across = pool(self.color.shape[2], height), pool(self.color.shape[3], width)
         shift = down @ np.einsum("c,tchw->thw", matrix[0, 1:], self.color) @ across.T
@@ -64,15 +63,15 @@ class SmallFrames:
     Args:
         path: The video.
         rate: Frames per second.
-        threads: Threads that decode; 0 for one for each processor.
-        on_read: Receives the seconds that were read.
+        threads: Decoding threads; 0 for one per processor.
+        on_read: Receives the seconds read so far.
 
     Attributes:
         path: The file.
-        rate: Frames per second that were asked for.
+        rate: Requested frames per second.
         times: [T] timestamps in seconds from the first frame.
         size: H, W of the frames.
-        damage: Parts that cannot be decoded, in words; empty if there are none.
+        damage: Description of the parts that cannot be decoded; empty if there are none.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class SmallFrames:
         self.path = path
         self._file: IO[bytes] = tempfile.TemporaryFile(prefix="vidkin-proof-")  # noqa: SIM115 - until close()
         self._starts: list[tuple[int, int]] = []
-        self._held: OrderedDict[int, Stills] = OrderedDict()
+        self._blocks_in_memory: OrderedDict[int, Stills] = OrderedDict()
         times: list[NDArray[np.float64]] = []
         damage: list[str] = []
         self.size = (0, 0)
@@ -106,12 +105,12 @@ class SmallFrames:
                 self._write(batch.images)
                 if on_read is not None:
                     on_read(float(batch.timestamps[-1]))
-        except BaseException:  # the file cannot be read, or nobody waits for it any more
+        except BaseException:  # also when interrupted: the temporary file must not stay
             self._file.close()
             raise
         self.damage = "; ".join(damage)
         self.times = np.concatenate(times)
-        # Batches of large frames can be shorter, those of small ones are all of one length but the last.
+        # Batches of large frames can be shorter than _BLOCK.
         self._firsts = np.cumsum([0, *(len(part) for part in times)])
 
     def __len__(self) -> int:
@@ -139,12 +138,12 @@ class SmallFrames:
         return Stills(np.stack(luma), np.stack(color))
 
     def close(self) -> None:
-        """Remove what is on disk."""
+        """Remove the frames from the disk."""
         self._file.close()
-        self._held.clear()
+        self._blocks_in_memory.clear()
 
     def read_every(self, start: float, end: float) -> tuple[NDArray[np.float64], Stills]:
-        """Every frame between two seconds, decoded again, or the last ones of the file; their times [T]."""
+        """Decode every frame between two times again, or the last frames of the file; return times [T] and frames."""
         start = min(max(start, 0.0), float(self.times[-1]))
         end = max(end, start + 1.0)
         batches = list(iter_frames(self.path, rate=None, start=start, end=end, short_side=SHORT_SIDE, coded=True))
@@ -163,7 +162,7 @@ class SmallFrames:
 
     def _write(self, images: NDArray[np.uint8]) -> None:
         stills = self._split(images)
-        # Differences of color from -255 to 255 in one byte each: half a level is below what encoders keep.
+        # Color differences from -255 to 255 are halved to fit one byte; encoders lose more than that.
         packed = (
             np.rint(stills.luma).astype(np.uint8).tobytes()
             + np.clip(np.rint(stills.color / 2) + 128, 0, 255).astype(np.uint8).tobytes()
@@ -174,9 +173,9 @@ class SmallFrames:
         self._starts.append((start, len(data)))
 
     def _block(self, number: int) -> Stills:
-        if number in self._held:
-            self._held.move_to_end(number)
-            return self._held[number]
+        if number in self._blocks_in_memory:
+            self._blocks_in_memory.move_to_end(number)
+            return self._blocks_in_memory[number]
         start, length = self._starts[number]
         self._file.seek(start)
         data = self._file.read(length)
@@ -186,27 +185,27 @@ class SmallFrames:
         luma = packed[: count * height * width].reshape(count, height, width)
         color = packed[count * height * width :].reshape(count, 2, *self.color_size)
         stills = Stills(luma.astype(np.float32), (color.astype(np.float32) - 128) * 2)
-        self._held[number] = stills
-        if len(self._held) > _MAX_BLOCKS:
-            self._held.popitem(last=False)
+        self._blocks_in_memory[number] = stills
+        if len(self._blocks_in_memory) > _MAX_BLOCKS:
+            self._blocks_in_memory.popitem(last=False)
         return stills
 
 
 def pool(source: int, target: int) -> NDArray[np.float32]:
-    """[target, source] means over equal stretches of a row of pixels."""
+    """[target, source] weights that average equal stretches of a row of pixels."""
     return stretch(source, target, 1.0, 0.0)
 
 
 def stretch(source: int, target: int, scale: float, shift: float) -> NDArray[np.float32]:
     """[target, source] weights that resample a row of pixels: in shares of the row, source = scale * target + shift.
 
-    Each target pixel is the mean of what it covers, or linear between pixels where it covers less than one; pixels
-    beyond the ends repeat the last one.
+    Each target pixel averages the source pixels it covers, or interpolates linearly if it covers less than one. Beyond
+    the ends, the outermost pixel is repeated.
     """
     centers = (scale * (np.arange(target) + 0.5) / target + shift) * source - 0.5
     radius = max(1.0, scale * source / target)
     weights = np.maximum(0.0, 1.0 - np.abs(np.arange(-1, source + 1)[None] - centers[:, None]) / radius)
-    # What lies beyond the first and last pixel counts as these.
+    # Beyond the ends, the outermost pixel counts.
     below, above = np.clip(-1 - centers, 0, None) > 0, np.clip(centers - source, 0, None) > 0
     weights[below, 0] = 1.0
     weights[above, -1] = 1.0
@@ -217,9 +216,9 @@ def stretch(source: int, target: int, scale: float, shift: float) -> NDArray[np.
 
 
 def _to_other_matrix(red: float, blue: float, other_red: float, other_blue: float) -> NDArray[np.float32]:
-    """[3, 3] from luma, blue and red as `Stills` have them by one matrix to those by another one."""
+    """[3, 3] conversion of luma, blue and red, as in `Stills`, from one color matrix to another."""
     green = 1 - red - blue
-    # Blue, red and green minus luma by the first matrix, for each level of what is stored.
+    # Blue, red and green minus luma by the first matrix, per stored level.
     to_blue = np.array([0.0, 2 * (1 - blue) / _BLUE_AND_RED[0], 0.0])
     to_red = np.array([0.0, 0.0, 2 * (1 - red) / _BLUE_AND_RED[1]])
     to_green = -(red * to_red + blue * to_blue) / green
@@ -233,4 +232,4 @@ def _to_other_matrix(red: float, blue: float, other_red: float, other_blue: floa
 
 
 MATRICES = (_to_other_matrix(*_BT709, *_BT601), _to_other_matrix(*_BT601, *_BT709))
-"""What a change of the size may have changed besides: high definition has another matrix than what is smaller."""
+"""Conversions that resizing may have applied: high definition uses another color matrix than standard definition."""

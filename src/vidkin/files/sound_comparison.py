@@ -1,4 +1,4 @@
-"""How far the sound of one track is in another one, block by block, measured on their waveforms."""
+"""Compare the waveforms of two sound tracks block by block."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ from vidkin.media.sound import SOUND_RATE
 Waveform = NDArray[np.float32]
 
 WINDOW, HOP = 512, 256
-"""Samples of a spectrum, 64 ms, and samples from one to the next."""
+"""Samples per spectrum (64 ms), and samples from one spectrum to the next."""
 
 BLOCK_FRAMES, BLOCK_STEP = 8, 4
-"""Spectra of a block, a quarter of a second, and spectra from one block to the next."""
+"""Spectra per block (a quarter of a second), and spectra from one block to the next."""
 
 BLOCK_SECONDS = BLOCK_FRAMES * HOP / SOUND_RATE
 STEP_SECONDS = BLOCK_STEP * HOP / SOUND_RATE
 
 MAX_DELAY = round(0.4 * SOUND_RATE)
-"""Samples by which sound may lie off the frames: encoders delay it, and times of frames are known to a frame."""
+"""Samples by which sound may be off relative to the frames: encoders delay it, and frames are aligned to one frame."""
 
-# Spectral lines, of 15.6 Hz each, from which the bands begin: 125 Hz wide up to 1 kHz, then 250 Hz. Below 80 Hz there
-# is rumble, and resampling takes away what is near the end.
+# Spectral lines (15.6 Hz each) at which the bands begin: 125 Hz wide up to 1 kHz, then 250 Hz. Below 80 Hz there is
+# rumble, and resampling attenuates the highest frequencies.
 _EDGES = np.array([*range(5, 64, 8), *range(69, 246, 16)])
-# Energy of a band that lies this far below the loudest one of its block is not heard.
+# Energy of a band, as a share of the loudest band of its block, below which it is inaudible.
 _MASKED = 1e-4
 
 
 def find_delay(removed: Waveform, kept: Waveform) -> int:
-    """Samples by which the removed sound lies later in the kept sound, which has `MAX_DELAY` more on either side."""
+    """Find the delay in samples of the removed sound in the kept sound, which has `MAX_DELAY` more on either side."""
     size = 1 << (len(kept) + len(removed) - 1).bit_length()
     cross = np.fft.rfft(kept, size) * np.conj(np.fft.rfft(removed, size))
-    # Partly whitened: loud low tones alone have many equal peaks.
+    # Partial whitening: loud low tones alone would give many equal peaks.
     correlation = np.fft.irfft(cross / (np.abs(cross) ** 0.7 + 1e-9), size)
     return int(np.argmax(np.abs(correlation[: 2 * MAX_DELAY + 1]))) - MAX_DELAY
 
 
 def measure_levels(samples: Waveform) -> NDArray[np.float32]:
-    """Mean square of each block of samples [S], without what is too low or too high to be compared."""
-    scale = 2 / (BLOCK_FRAMES * WINDOW**2 * 0.375)  # of a spectrum with a Hann window to a mean square
-    levels: NDArray[np.float32] = _energies(_spectra(samples)).sum(axis=1) * np.float32(scale)
+    """Mean square of each block of samples [S] within the compared bands."""
+    scale = 2 / (BLOCK_FRAMES * WINDOW**2 * 0.375)  # from the energy of Hann windows to a mean square
+    levels: NDArray[np.float32] = _compute_energies(_compute_spectra(samples)).sum(axis=1) * np.float32(scale)
     return levels
 
 
 def measure_residuals(removed: Waveform, kept: Waveform) -> NDArray[np.float32]:
-    """Share of each block of the removed sound that no filter makes of the kept sound that lies on it.
+    """Share of each block of the removed sound that filtering the aligned kept sound cannot explain.
 
-    It is near 0 for the same sound at any volume, and near 1 for unrelated sound.
+    It is near 0 for the same sound at any volume and near 1 for unrelated sound.
     """
-    ours, theirs = _spectra(removed), _spectra(kept)
-    energy, kept_energy = _energies(ours), _energies(theirs)
-    common = np.abs(_in_blocks(_in_bands(ours * np.conj(theirs)))) ** 2
+    ours, theirs = _compute_spectra(removed), _compute_spectra(kept)
+    energy, kept_energy = _compute_energies(ours), _compute_energies(theirs)
+    common = np.abs(_sum_blocks(_sum_bands(ours * np.conj(theirs)))) ** 2
     residual = 1 - common / np.maximum(energy * kept_energy, 1e-20)
-    # Hearing goes by a compressed loudness: quiet bands count, but less.
+    # Perceived loudness is compressive: quiet bands count, but less.
     weight = np.sqrt(energy) * (energy > _MASKED * energy.max(axis=1, keepdims=True))
     total = np.maximum(weight.sum(axis=1), 1e-12)
     shares: NDArray[np.float32] = ((weight * residual).sum(axis=1) / total).astype(np.float32)
@@ -69,25 +69,25 @@ def _hann() -> NDArray[np.float32]:
     return window
 
 
-def _spectra(samples: Waveform) -> NDArray[np.complex64]:
-    """Spectra [T, F] of windows."""
+def _compute_spectra(samples: Waveform) -> NDArray[np.complex64]:
+    """Compute spectra [T, F] of windows."""
     count = (len(samples) - WINDOW) // HOP + 1
     windows = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[: count * HOP : HOP]
     return np.fft.rfft(windows * _hann(), axis=1).astype(np.complex64)
 
 
-def _energies(spectra: NDArray[np.complex64]) -> NDArray[np.float32]:
+def _compute_energies(spectra: NDArray[np.complex64]) -> NDArray[np.float32]:
     """Energy of each band in each block, [B, bands]."""
-    return _in_blocks(_in_bands((spectra.real**2 + spectra.imag**2).astype(np.float32)))
+    return _sum_blocks(_sum_bands((spectra.real**2 + spectra.imag**2).astype(np.float32)))
 
 
-def _in_bands(values: NDArray[Any]) -> NDArray[Any]:
+def _sum_bands(values: NDArray[Any]) -> NDArray[Any]:
     bands: NDArray[Any] = np.add.reduceat(values, _EDGES, axis=1)[:, :-1]
     return bands
 
 
-def _in_blocks(values: NDArray[Any]) -> NDArray[Any]:
-    """Sums [B, ...] over the spectra of each block."""
+def _sum_blocks(values: NDArray[Any]) -> NDArray[Any]:
+    """Sum over the spectra of each block, [B, ...]."""
     steps = len(values) // BLOCK_STEP
     sums: NDArray[Any] = values[: steps * BLOCK_STEP].reshape(steps, BLOCK_STEP, *values.shape[1:]).sum(axis=1)
     blocks: NDArray[Any] = sums[:-1] + sums[1:]

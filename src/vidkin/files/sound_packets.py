@@ -1,4 +1,4 @@
-"""Sound tracks of a file whose compressed packets are all in another file, at the same times: nothing is decoded."""
+"""Find sound tracks whose compressed packets are all in another file at the same times, without decoding."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
 from vidkin.files.stretches import TimeStretch
-from vidkin.media.reader import MOST_TRACKS, demux
+from vidkin.media.reader import MAX_TRACKS, demux
 from vidkin.media.sound import open_sound
 
-# Seconds of both files that are read first: files that were encoded again have no packet in common.
+# Seconds of both files that are read first; reencoded files have no packets in common, so they stop here.
 _TRIAL = 20.0
-# Seconds by which a packet may lie off the frames, as for sound that is decoded.
+# Seconds by which a packet may be off relative to the frames, as for decoded sound.
 _MAX_DELAY = 0.4
-# Seconds at the ends of the file or of a stretch in which packets may be missing, which are cut to whole packets.
+# Seconds at the ends of a file or stretch in which packets may be missing, because cuts are made between packets.
 _MARGIN = 0.25
 
 Packets = tuple[NDArray[np.uint64], NDArray[np.float64]]
@@ -29,15 +29,15 @@ Packets = tuple[NDArray[np.uint64], NDArray[np.float64]]
 def find_same_packets(
     kept: PathLike, removed: PathLike, pieces: Sequence[tuple[float, float, TimeStretch]]
 ) -> dict[int, int]:
-    """Which tracks of a file have all their packets in a track of another file, at the times that the frames say.
+    """Find tracks of one file whose packets are all in a track of another file, at the times given by the frames.
 
     Args:
         kept: The file that stays.
         removed: The file that may be removed.
-        pieces: Where the times of the removed file lie in the kept one, see `extend_stretches`.
+        pieces: Stretches of the removed file in the kept file, see `extend_stretches`.
 
     Returns:
-        Number of the track of the kept file, by that of the removed file; empty if anything cannot be read.
+        Number of the kept track by number of the removed track; empty if packets cannot be read.
 
     Raises:
         MediaError: One of the files cannot be opened, or has no sound.
@@ -52,7 +52,7 @@ def find_same_packets(
             return {}
         ours, theirs = _read_packets(removed), _read_packets(kept)
     except av.error.FFmpegError:
-        return {}  # decoding reports what is damaged
+        return {}  # decoding reports the damage
     same = {}
     for number, packets in ours.items():
         other = next((other for other, kept_packets in theirs.items() if _has_all(kept_packets, packets, pieces)), None)
@@ -62,9 +62,9 @@ def find_same_packets(
 
 
 def _read_packets(path: PathLike, start: float = float("-inf"), end: float = float("inf")) -> dict[int, Packets]:
-    """Packets of each track, by its number, between two times in seconds from the first frame."""
+    """Read the packets of each track, by its number, between two times in seconds from the first frame."""
     with open_sound(os.fspath(path)) as (container, origin):
-        streams = container.streams.audio[:MOST_TRACKS]
+        streams = container.streams.audio[:MAX_TRACKS]
         digests: dict[int, list[int]] = {stream.index: [] for stream in streams}
         times: dict[int, list[float]] = {stream.index: [] for stream in streams}
         for packet in demux(container, *streams):
@@ -93,7 +93,7 @@ def _has_all(kept: Packets, removed: Packets, pieces: Sequence[tuple[float, floa
         inside = (times >= start) & (times < end)
         expected[inside] = times[inside] + stretch.kept_start - stretch.removed_start
         is_edge |= (np.abs(times - start) < _MARGIN) | (np.abs(times - end) < _MARGIN)
-    # Packets of silence repeat: of those with the same digest the nearest in time counts.
+    # Packets of silence repeat: among packets with the same digest, the nearest in time counts.
     names = np.unique(kept[0])
     codes = np.searchsorted(names, digests)
     is_known = names[np.minimum(codes, len(names) - 1)] == digests

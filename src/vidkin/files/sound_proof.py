@@ -1,4 +1,4 @@
-"""A proof that all sound of a file is in another file, at the times that the frames say."""
+"""Prove that all sound of one file is in another file, at the times given by the frames."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ from vidkin.files.stretches import TimeStretch, describe_range, extend_stretches
 from vidkin.media.probing import probe
 from vidkin.media.sound import SOUND_RATE, SoundTrack
 
-# Blocks that are measured at a time, 8 s, and the samples they need.
+# Blocks measured at a time (8 s), and the samples they need.
 _CHUNK_BLOCKS = 64
 _STEP = BLOCK_STEP * HOP
 _CHUNK_SAMPLES = (_CHUNK_BLOCKS - 1) * _STEP + (BLOCK_FRAMES - 1) * HOP + WINDOW
-# Level, dB of full scale, below which there is silence; a sine that peaks at -60 dB has a mean square of -63 dB.
+# Level of silence in dB of full scale; a sine that peaks at -60 dB has a mean square of -63 dB.
 _SILENCE = -63.0
-# Sound this far below the loud parts of its track, dB, is not compared: encoders leave it out.
+# Sound this many dB below the loud parts of its track is not compared, because encoders drop it.
 _INAUDIBLE = 40.0
-# Residuals of the same sound are up to about twice the typical one of the pair, which compression explains: its median
-# is .00 to .23 for encoders at 48 kb/s and up, while unrelated sound has .75 and more. Where most of a pair differs its
-# median says nothing, so there is a largest one.
+# Compression causes residuals of up to about twice the median of a pair, which is .00 to .23 at 48 kb/s and up;
+# unrelated sound has .75 and more. The median is capped, because it says nothing if most of a pair differs.
 _RESIDUAL_FACTOR, _RESIDUAL_MARGIN, _MAX_TYPICAL = 2.0, 0.12, 0.2
-# Kept sound this far below its usual level, dB, is muted.
-_MUTED = 20.0
-# Blocks in a row that differ: half a second is in three blocks, while the joint of two stretches is in two.
+# Kept sound this many dB below its usual level is muted.
+_MUTED_BELOW = 20.0
+# Blocks in a row that must differ: half a second spans three blocks, while the joint of two stretches affects only two.
 _MIN_BLOCKS = 3
-# Share of a block that has to differ for the block to differ.
-_PART = 0.3
-# Seconds of sound beyond the frames that are no loss, and the shortest sound that counts at all.
+# Share of a block that must differ for the whole block to count as different.
+_MIN_PART = 0.3
+# Shortest sound that counts, in seconds.
 _MIN_SECONDS = 0.5
-# Findings that are closer than this, seconds, are one.
-_NEAR = 1.0
-# A track of which more than this share differs is not in the other one.
-_UNRELATED = 0.8
-# Stereo whose sides differ by less than this, dB below its sum, sounds like mono; sides that lose this much are gone.
-_STEREO, _LOST_SIDE = -15.0, 10.0
-# Seconds of stereo in a row that must have lost its sides: encoders leave them out for moments.
+# Findings less than this many seconds apart are merged.
+_MAX_GAP = 1.0
+# A track of which a larger share differs is not in the kept track at all.
+_MAX_DIFFERING = 0.8
+# Difference of left and right in dB relative to their sum below which stereo sounds like mono, and the drop in it that
+# means that stereo is gone.
+_STEREO, _MIN_SIDE_LOSS = -15.0, 10.0
+# Seconds in a row for which stereo must be gone: encoders drop it for moments.
 _MIN_LOST_SIDES = 5.0
 _MAX_FINDINGS = 12
 
@@ -64,7 +64,7 @@ Levels = NDArray[np.float16]
 
 
 class _TrackBlocks:
-    """Levels of the blocks of a track of the removed file, dB: of its sum, and of the difference of left and right."""
+    """Levels in dB of the blocks of a removed track: sum and difference of left and right."""
 
     def __init__(self) -> None:
         self.level: list[Levels] = []
@@ -72,7 +72,7 @@ class _TrackBlocks:
 
 
 class _PairBlocks:
-    """How the blocks of a removed track are in a track of the kept file, and the delay found last, in samples."""
+    """Comparison of the blocks of a removed and a kept track, with the most recent delay in samples."""
 
     def __init__(self) -> None:
         self.kept_level: list[Levels] = []
@@ -88,21 +88,21 @@ def prove_sound(
     *,
     on_progress: Callable[[float], None] | None = None,
 ) -> tuple[Finding, ...]:
-    """Prove that every sound track of a file is in a track of another file, over its whole length.
+    """Prove that every sound track of one file is in a track of another file, over its whole length.
 
-    Both are decoded once, side by side, unless they hold the same packets. A track that is silent needs no proof.
-    Volume, compression, sample rate, a delay of up to .4 s and slow drift make no difference. Sound of another speed is
+    Both are decoded once, in parallel, unless they contain the same packets. Silent tracks need no proof. Volume,
+    compression, sample rate, a delay of up to .4 s and slow drift make no difference. Sound of another speed is
     compared as played at that speed, with its pitch changed.
 
     Args:
         kept: The file that stays.
         removed: The file that may be removed.
-        time_map: Where stretches of the removed file lie in the kept file. The sound between, before and after
-            stretches is looked for where the nearest stretch before it, or the first one, would have it.
-        on_progress: Receives the share of the work that is done, 0 to 1.
+        time_map: Stretches of the removed file in the kept file. Each one also covers the sound up to the next
+            stretch, the first one all sound before it.
+        on_progress: Receives the share of the work done, 0 to 1.
 
     Returns:
-        What the kept file lacks; empty if it has all sound.
+        Findings about missing sound; empty if the kept file has all of it.
 
     Raises:
         InvalidArgumentError: `time_map` is empty.
@@ -116,20 +116,20 @@ def prove_sound(
     has_sound = probe(kept).has_audio
     same = find_same_packets(kept, removed, pieces) if has_sound else {}
     with ExitStack() as stack:
-        ours = stack.enter_context(TracksReader(removed))
-        theirs = stack.enter_context(TracksReader(kept)) if has_sound else None
+        removed_reader = stack.enter_context(TracksReader(removed))
+        kept_reader = stack.enter_context(TracksReader(kept)) if has_sound else None
         findings: list[Finding] = []
-        left = [track.number for track in ours.tracks if track.number not in same]
+        left = [track.number for track in removed_reader.tracks if track.number not in same]
         if left:
-            findings = _prove_by_waveform(ours, theirs, pieces, left, report)
-        if theirs is not None:
-            findings += _lost_languages(ours.tracks, theirs.tracks)
+            findings = _prove_by_waveform(removed_reader, kept_reader, pieces, left, report)
+        if kept_reader is not None:
+            findings += _find_lost_languages(removed_reader.tracks, kept_reader.tracks)
         report(1.0)
         return tuple(findings)
 
 
 def is_audible(path: PathLike) -> bool:
-    """Whether any sound track of a file is louder than silence for half a second in all: what is compared of it.
+    """Whether any sound track of a file has at least half a second of audible sound in all.
 
     Raises:
         MediaError: The file cannot be read, or has no sound.
@@ -148,13 +148,13 @@ def is_audible(path: PathLike) -> bool:
     return False
 
 
-def _lost_languages(ours: Sequence[SoundTrack], theirs: Sequence[SoundTrack]) -> list[Finding]:
-    """Languages that no kept track is marked with, where they tell several tracks apart.
+def _find_lost_languages(removed_reader: Sequence[SoundTrack], kept_reader: Sequence[SoundTrack]) -> list[Finding]:
+    """Report languages that no kept track states, if the removed tracks state several.
 
-    The mark of a single track is no loss: its language is heard.
+    If there is only one, losing its label is harmless: the language can be heard.
     """
-    languages = {language_name(track.language) for track in ours} - {""}
-    lost = languages - {language_name(track.language) for track in theirs}
+    languages = {language_name(track.language) for track in removed_reader} - {""}
+    lost = languages - {language_name(track.language) for track in kept_reader}
     if len(languages) < 2:
         return []
     return [
@@ -163,19 +163,19 @@ def _lost_languages(ours: Sequence[SoundTrack], theirs: Sequence[SoundTrack]) ->
 
 
 def _prove_by_waveform(
-    ours: TracksReader,
-    theirs: TracksReader | None,
+    removed_reader: TracksReader,
+    kept_reader: TracksReader | None,
     pieces: Sequence[tuple[float, float, TimeStretch]],
     numbers: Sequence[int],
     report: Callable[[float], None],
 ) -> list[Finding]:
-    """Findings about the tracks with these numbers."""
+    """Compare the tracks with these numbers by their waveforms."""
     tracks = {number: _TrackBlocks() for number in numbers}
-    kept_numbers = range(0 if theirs is None else len(theirs.tracks))
+    kept_numbers = range(0 if kept_reader is None else len(kept_reader.tracks))
     pairs = {(number, other): _PairBlocks() for number in numbers for other in kept_numbers}
-    for first, blocks, stretch in _chunks(ours, pieces):
-        samples, _ = ours.read(first, _CHUNK_SAMPLES)
-        kept_samples = [] if theirs is None else _read_kept(theirs, first, stretch)
+    for first, blocks, stretch in _iter_chunks(removed_reader, pieces):
+        samples, _ = removed_reader.read(first, _CHUNK_SAMPLES)
+        kept_samples = [] if kept_reader is None else _read_kept(kept_reader, first, stretch)
         for number, track in tracks.items():
             middle, side = _mix(samples[number])
             level = _levels(middle)
@@ -184,21 +184,21 @@ def _prove_by_waveform(
             track.side.append(_levels(side)[:blocks])
             for other in kept_numbers:
                 _compare(pairs[number, other], middle, kept_samples[other], blocks, is_silent=is_silent)
-        report(min(1.0, first / SOUND_RATE / max(ours.duration, 1.0)))
+        report(min(1.0, first / SOUND_RATE / max(removed_reader.duration, 1.0)))
     findings: list[Finding] = []
     for number in numbers:
         candidates = {other: pairs[number, other] for other in kept_numbers}
-        findings += _judge(ours, number, tracks[number], candidates, pieces)
+        findings += _judge(removed_reader, number, tracks[number], candidates, pieces)
     return findings
 
 
-def _chunks(
-    ours: TracksReader, pieces: Sequence[tuple[float, float, TimeStretch]]
+def _iter_chunks(
+    removed_reader: TracksReader, pieces: Sequence[tuple[float, float, TimeStretch]]
 ) -> Iterator[tuple[int, int, TimeStretch]]:
-    """First sample, number of blocks and stretch of each chunk, in order; blocks follow each other without gaps."""
-    first = ours.first
+    """Yield first sample, number of blocks and stretch of each chunk in order, without gaps between blocks."""
+    first = removed_reader.first
     for _, end, stretch in pieces:
-        while ours.has_more(first):
+        while removed_reader.has_more(first):
             blocks = _CHUNK_BLOCKS
             if end != float("inf"):
                 blocks = min(blocks, round((end * SOUND_RATE - first) / _STEP))
@@ -208,12 +208,12 @@ def _chunks(
             first += blocks * _STEP
 
 
-def _read_kept(theirs: TracksReader, first: int, stretch: TimeStretch) -> list[NDArray[np.float32]]:
-    """Samples [S, 2] of the kept tracks where the chunk from `first` lies, with `MAX_DELAY` more on either side."""
+def _read_kept(kept_reader: TracksReader, first: int, stretch: TimeStretch) -> list[NDArray[np.float32]]:
+    """Read samples [S, 2] of the kept tracks for the chunk at `first`, with `MAX_DELAY` more on either side."""
     count = _CHUNK_SAMPLES + 2 * MAX_DELAY
     start = round(stretch.kept_time((first - MAX_DELAY) / SOUND_RATE) * SOUND_RATE)
     length = round(count * stretch.speed)
-    samples, _ = theirs.read(start, length)
+    samples, _ = kept_reader.read(start, length)
     return samples if length == count else [_resample(track, count) for track in samples]
 
 
@@ -224,7 +224,7 @@ def _resample(samples: NDArray[np.float32], count: int) -> NDArray[np.float32]:
 
 
 def _mix(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Half the sum and half the difference of left and right."""
+    """Return half the sum and half the difference of left and right."""
     half = np.float32(0.5)
     return half * (samples[:, 0] + samples[:, 1]), half * (samples[:, 0] - samples[:, 1])
 
@@ -237,7 +237,7 @@ def _levels(samples: NDArray[np.float32]) -> Levels:
 def _compare(
     pair: _PairBlocks, middle: NDArray[np.float32], kept: NDArray[np.float32], blocks: int, *, is_silent: bool
 ) -> None:
-    """Measure the blocks of a chunk at the delay of this chunk and at that of the chunk before, and take the better."""
+    """Compare the blocks of a chunk at its own delay and at the previous one, and keep the better result."""
     kept_middle, kept_side = _mix(kept)
     delays = [] if is_silent else [find_delay(middle, kept_middle)]
     if pair.delay is not None and pair.delay not in delays:
@@ -248,56 +248,56 @@ def _compare(
     best = int(residuals.mean(axis=1).argmin())
     if not is_silent:
         pair.delay = delays[best]
-    # Where the delay changes within the chunk, each block has the better one.
+    # The delay can change within the chunk, so the better one is chosen for each block.
     pair.residual.append(residuals.min(axis=0)[:blocks].astype(np.float16))
     pair.kept_level.append(_levels(kept_middle[aligned[best]])[:blocks])
     pair.kept_side.append(_levels(kept_side[aligned[best]])[:blocks])
 
 
 def _judge(
-    ours: TracksReader,
+    removed_reader: TracksReader,
     number: int,
     blocks: _TrackBlocks,
     candidates: dict[int, _PairBlocks],
     pieces: Sequence[tuple[float, float, TimeStretch]],
 ) -> list[Finding]:
-    """Findings about one track of the removed file."""
-    track = ours.tracks[number]
+    """Judge one track of the removed file."""
+    track = removed_reader.tracks[number]
     level = _join(blocks.level)
     side = _join(blocks.side)
     sounding = np.maximum(level, side) > _SILENCE
     if sounding.sum() * STEP_SECONDS < _MIN_SECONDS:
         return []
     loud = sounding & (level > np.quantile(level[sounding], 0.9) - _INAUDIBLE)
-    name = _track_name(track, ours.tracks)
+    name = _track_name(track, removed_reader.tracks)
     if not candidates:
         return [Finding("sound", f"{name}, the kept file has no sound")]
     if not loud.any():
-        # Left and right cancel out: there is nothing to compare by their sum.
-        return [Finding("sound", f"{name} has opposite sides, which were not compared", certainty=0.5)]
-    differing = {other: _differing(pair, level, loud) for other, pair in candidates.items()}
+        # Left and right cancel out, which leaves nothing in their sum to compare.
+        return [Finding("sound", f"{name} has left and right in opposite phase, which was not compared", certainty=0.5)]
+    differing = {other: _find_differing(pair, level, loud) for other, pair in candidates.items()}
     best = min(differing, key=lambda other: int(differing[other].sum()))
     differs = differing[best]
-    if differs.sum() > _UNRELATED * loud.sum():
+    if differs.sum() > _MAX_DIFFERING * loud.sum():
         where = "in no track of the kept file" if len(candidates) > 1 else "not in the kept file"
         return [Finding("sound", f"{name} is {where}")]
     pair = candidates[best]
-    first = ours.first / SOUND_RATE
-    is_muted = _is_muted(pair, level, loud & ~differs) | (_join(pair.kept_level) < _SILENCE)
-    runs = list(_runs(differs, _joints(pieces, first)))
-    findings = _describe(runs, is_muted, int(np.flatnonzero(loud)[-1]), name, (first, ours.end(number)))
+    first = removed_reader.first / SOUND_RATE
+    is_muted = _find_muted(pair, level, loud & ~differs) | (_join(pair.kept_level) < _SILENCE)
+    runs = list(_runs(differs, _find_joints(pieces, first)))
+    findings = _describe(runs, is_muted, int(np.flatnonzero(loud)[-1]), name, (first, removed_reader.end(number)))
     kept_width = _join(pair.kept_side) - _join(pair.kept_level)
     if _has_lost_sides(side - level, kept_width, loud & ~differs & (side > _SILENCE)):
-        findings.append(Finding("sound", f"{name} differs left and right, the kept file's is mono"))
+        findings.append(Finding("sound", f"{name} is stereo, the kept file has it in mono"))
     return findings
 
 
 def _has_lost_sides(
     width: NDArray[np.float32], kept_width: NDArray[np.float32], is_compared: NDArray[np.bool_]
 ) -> bool:
-    """Whether left and right are alike for a while in the kept sound and not in the removed sound, by side to sum."""
+    """Whether the kept sound is mono for a while in which the removed sound is stereo."""
     stereo = is_compared & (width > _STEREO)
-    lost = (width - kept_width > _LOST_SIDE)[stereo]
+    lost = (width - kept_width > _MIN_SIDE_LOSS)[stereo]
     edges = np.flatnonzero(np.diff(np.concatenate([[0], lost.astype(np.int8), [0]])))
     longest = int((edges[1::2] - edges[::2]).max(initial=0))
     return longest * STEP_SECONDS >= min(_MIN_LOST_SIDES, max(len(lost) * STEP_SECONDS / 2, _MIN_SECONDS))
@@ -307,30 +307,30 @@ def _join(parts: Sequence[Levels]) -> NDArray[np.float32]:
     return np.concatenate(parts).astype(np.float32)
 
 
-def _differing(pair: _PairBlocks, level: NDArray[np.float32], loud: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Blocks of a track that the kept track does not have."""
+def _find_differing(pair: _PairBlocks, level: NDArray[np.float32], loud: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Find the loud blocks that the kept track lacks."""
     residual = _join(pair.residual)
     typical = min(float(np.median(residual[loud])), _MAX_TYPICAL)
     differs = residual > _RESIDUAL_MARGIN + _RESIDUAL_FACTOR * typical
-    return loud & (differs | _is_muted(pair, level, loud & ~differs))
+    return loud & (differs | _find_muted(pair, level, loud & ~differs))
 
 
-def _is_muted(pair: _PairBlocks, level: NDArray[np.float32], same: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Blocks in which the kept sound is far quieter than it is where both are the same."""
+def _find_muted(pair: _PairBlocks, level: NDArray[np.float32], same: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Find blocks in which the kept sound is far quieter than usual, compared with the blocks that agree."""
     change = _join(pair.kept_level) - level
     usual = float(np.median(change[same])) if same.any() else 0.0
-    return change < usual - _MUTED
+    return change < usual - _MUTED_BELOW
 
 
 def _describe(
     runs: Sequence[tuple[int, int]], is_muted: NDArray[np.bool_], last: int, name: str, times: tuple[float, float]
 ) -> list[Finding]:
-    """A finding for each run of differing blocks; times are those of the first block and of the end of the track."""
+    """Describe each run of differing blocks; `times` are the start of the first block and the end of the track."""
     findings = []
     for start, end in runs:
-        # A block differs if a good part of it does.
-        begin = max(times[0] + start * STEP_SECONDS + _PART * BLOCK_SECONDS, 0.0)
-        finish = max(min(times[0] + end * STEP_SECONDS + (1 - _PART) * BLOCK_SECONDS, times[1]), begin)
+        # Only a part of the first and last block must differ.
+        begin = max(times[0] + start * STEP_SECONDS + _MIN_PART * BLOCK_SECONDS, 0.0)
+        finish = max(min(times[0] + end * STEP_SECONDS + (1 - _MIN_PART) * BLOCK_SECONDS, times[1]), begin)
         has_muted = bool(is_muted[start + 1 : end].mean() > 0.5)
         if end >= last - 1 and has_muted:
             finish = max(times[1], begin)
@@ -348,15 +348,15 @@ def _describe(
 
 
 def _runs(differs: NDArray[np.bool_], joints: Sequence[float]) -> Iterator[tuple[int, int]]:
-    """First and last block of each run, near runs joined; joints are numbers of blocks at which the kept file jumps."""
+    """Yield first and last block of each run, merging close runs; `joints` are blocks at which the kept time jumps."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], differs.astype(np.int8), [0]])))
     runs: list[list[int]] = []
     for start, end in zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True):
-        # Blocks that hold a joint have some of both sides.
+        # Blocks at a joint mix the sound before and after it.
         has_joint = any(start <= joint <= end + 2 for joint in joints)
         if end - start + 1 < _MIN_BLOCKS + has_joint:
             continue
-        if runs and (start - runs[-1][1]) * STEP_SECONDS < _NEAR:
+        if runs and (start - runs[-1][1]) * STEP_SECONDS < _MAX_GAP:
             runs[-1][1] = end
         else:
             runs.append([start, end])
@@ -364,8 +364,8 @@ def _runs(differs: NDArray[np.bool_], joints: Sequence[float]) -> Iterator[tuple
         yield start, end
 
 
-def _joints(pieces: Sequence[tuple[float, float, TimeStretch]], first: float) -> list[float]:
-    """Numbers of the blocks at which the next stretch does not go on where the one before it ends."""
+def _find_joints(pieces: Sequence[tuple[float, float, TimeStretch]], first: float) -> list[float]:
+    """Find the blocks at which a stretch does not continue the previous one."""
     return [
         (start - first) / STEP_SECONDS
         for (_, _, before), (start, _, after) in pairwise(pieces)

@@ -1,4 +1,4 @@
-"""Read stretches of all sound tracks of a file, in order as far as possible, with little memory."""
+"""Read ranges of all sound tracks of a file, mostly in order, with little memory."""
 
 from __future__ import annotations
 
@@ -15,31 +15,30 @@ from av.packet import Packet
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike
-from vidkin.media.reader import MOST_TRACKS, demux, is_refusal, media_error
+from vidkin.media.reader import MAX_TRACKS, demux, is_refusal, media_error
 from vidkin.media.sampling import SEEKABLE
 from vidkin.media.sound import SOUND_RATE, Listener, SoundTrack, TracksDecoder, open_sound, sound_tracks
 
-# Seconds by which the packets of one track may lie behind those of another one in a file.
+# Seconds by which the packets of one track may lag behind another track's packets in a file.
 _MAX_INTERLEAVING = 10.0
-# Seconds before the wanted ones that are decoded after a jump: decoders need some packets to get going.
-_RUN_UP = 2.0
-# Seconds that are kept of what was read, so that small steps back do not read the file again.
+# Seconds decoded ahead of the requested range after a seek: decoders need a few packets to produce correct sound.
+_WARM_UP = 2.0
+# Seconds of decoded sound that stay in memory, so that small steps back do not read the file again.
 _HISTORY = 30.0
 
 
 class TracksReader:
-    """Reads stretches of all sound tracks of a file as stereo at `SOUND_RATE`.
+    """Reads ranges of all sound tracks of a file as stereo at `SOUND_RATE`.
 
-    Samples are counted from the first video frame. Reading on is cheap; reading what lies back further than some
-    seconds jumps there.
+    Samples are counted from the first video frame. Reading on is cheap; reading more than 30 seconds back seeks.
 
     Args:
         path: The file.
 
     Attributes:
-        tracks: The sound tracks, at most `MOST_TRACKS`.
-        position: Seconds of the file that were read so far.
-        duration: Seconds of the file as its header states them; 0 if it does not.
+        tracks: The sound tracks, at most `MAX_TRACKS`.
+        position: Seconds of the file read so far.
+        duration: Duration in seconds from the header; 0 if it has none.
         failures: Number of packets that could not be decoded.
 
     Raises:
@@ -63,20 +62,20 @@ class TracksReader:
         self._stack.close()
 
     def read(self, first: int, count: int) -> tuple[list[NDArray[np.float32]], list[int]]:
-        """Samples of all tracks.
+        """Read samples of all tracks.
 
         Args:
             first: Number of the first sample; negative before the first frame.
             count: Number of samples.
 
         Returns:
-            Samples [count, 2] of each track, zeros where it has none, and how many of them the track has.
+            Samples [count, 2] of each track, padded with zeros, and the number of samples that the track has.
         """
         first += self._lead
         if max(first, 0) < self._forgotten:
             self._jump(first)
         last = first + count
-        # Tracks that have ended, or pause, are not waited for.
+        # Do not wait for tracks that have ended or pause.
         latest = last / SOUND_RATE + _MAX_INTERLEAVING
         while not self._is_done and self.position <= latest and any(track.end < last for track in self._pieces):
             self._advance()
@@ -91,11 +90,11 @@ class TracksReader:
         return -self._lead
 
     def end(self, number: int) -> float:
-        """Seconds from the first frame until the sound of a track ends, as far as it was read."""
+        """Seconds from the first frame to the end of the sound read so far of a track."""
         return (self._pieces[number].end - self._lead) / SOUND_RATE
 
     def has_more(self, first: int) -> bool:
-        """Whether there may be samples from a number on that are not read yet."""
+        """Whether there may be samples at or after this number."""
         return not self._is_done or any(track.end > first + self._lead for track in self._pieces)
 
     def _open(self) -> None:
@@ -111,18 +110,18 @@ class TracksReader:
 
     def _begin(self, forgotten: int) -> None:
         self._pieces = [_TrackPieces() for _ in self.tracks]
-        coming = iter(self._pieces)
+        pieces = iter(self._pieces)
 
         def open_listener(_: SoundTrack) -> Listener:
-            return next(coming).push
+            return next(pieces).push
 
         start = self._origin - self._lead / SOUND_RATE
         self._decoder = TracksDecoder(self._container, start, open_listener, "stereo")
-        self._packets: Iterator[Packet[Any]] = demux(self._container, *self._container.streams.audio[:MOST_TRACKS])
+        self._packets: Iterator[Packet[Any]] = demux(self._container, *self._container.streams.audio[:MAX_TRACKS])
         self._forgotten, self._is_done, self.position = forgotten, False, 0.0
 
     def _jump(self, first: int) -> None:
-        seconds = max(first / SOUND_RATE - _RUN_UP, 0.0)
+        seconds = max(first / SOUND_RATE - _WARM_UP, 0.0)
         if not self._container.format.name.startswith(SEEKABLE):
             self._open()
             return
@@ -152,10 +151,10 @@ class TracksReader:
 
 
 class _TrackPieces:
-    """Samples of a track that were decoded and are still held.
+    """Decoded samples of a track that are still in memory.
 
     Attributes:
-        end: Number of the sample after the last one.
+        end: Number of the sample after the last.
     """
 
     def __init__(self) -> None:
@@ -167,7 +166,7 @@ class _TrackPieces:
         self.end = first + len(samples)
 
     def forget(self, before: int) -> int:
-        """Drop pieces that end before a sample; returns the end of what was dropped, 0 if nothing was."""
+        """Drop the pieces that end before a sample; return the end of the last one dropped, or 0."""
         dropped = 0
         while self._pieces and self._pieces[0][0] + len(self._pieces[0][1]) < before:
             first, samples = self._pieces.pop(0)
@@ -175,7 +174,7 @@ class _TrackPieces:
         return dropped
 
     def take(self, first: int, count: int) -> tuple[NDArray[np.float32], int]:
-        """Samples [count, 2] from a number on, zeros where there are none, and how many there are."""
+        """Return samples [count, 2] from `first` on, padded with zeros, and the number that are not padding."""
         taken = np.zeros((count, 2), np.float32)
         known = 0
         for start, samples in self._pieces:

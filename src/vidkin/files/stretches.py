@@ -1,4 +1,4 @@
-"""Where stretches of a removed file lie in the file that is kept."""
+"""Time map between a removed file and the kept file, as stretches of constant speed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from vidkin.errors import InvalidArgumentError
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class TimeStretch(Result):
-    """A stretch of a removed file that the kept file shows as well, at one speed.
+    """A stretch of a removed file that the kept file shows as well, at a constant speed.
 
     Times are in seconds from the first video frame of each file.
 
     Attributes:
         removed_start, removed_end: The stretch of the removed file.
-        kept_start: Where it begins in the kept file.
+        kept_start: Start of the stretch in the kept file.
         speed: Seconds of the kept file for each second of the removed file.
     """
 
@@ -37,21 +37,21 @@ class TimeStretch(Result):
             raise InvalidArgumentError(f"speed must be above 0, got {self.speed}")
 
     def kept_time(self, time: float) -> float:
-        """The time in the kept file of a time of the removed file, also of one outside of the stretch."""
+        """Convert a time of the removed file to a time of the kept file, extrapolating outside of the stretch."""
         return self.kept_start + self.speed * (time - self.removed_start)
 
 
 def extend_stretches(time_map: Sequence[TimeStretch]) -> Iterator[tuple[float, float, TimeStretch]]:
-    """The whole time of the removed file, divided among the stretches in the order of their starts.
+    """Divide all of time among the stretches of a removed file, ordered by start.
 
-    Each stretch is extended to where the next one starts, the first one back to the start of time and the last one to
-    its end: sound and subtitles begin before a frame and end after it.
+    Each stretch extends to the start of the next. The first and the last one extend to infinity, because sound and
+    subtitles can begin before the first frame and end after the last.
 
     Yields:
         Start, end and stretch; the first start is minus infinity, the last end is infinity.
 
     Raises:
-        InvalidArgumentError: There is no stretch.
+        InvalidArgumentError: `time_map` is empty.
     """
     if not time_map:
         raise InvalidArgumentError("time_map must have at least one stretch, got none")
@@ -62,15 +62,15 @@ def extend_stretches(time_map: Sequence[TimeStretch]) -> Iterator[tuple[float, f
 
 
 def describe_range(start: float, end: float) -> str:
-    """A stretch in words, for findings.
+    """Format a time range for findings.
 
     >>> describe_range(9, 14.04), describe_range(59.96, 3725)
     ('0:09.0-0:14.0', '1:00.0-1:02:05.0')
     """
-    return f"{_clock(start)}-{_clock(end)}"
+    return f"{_format_time(start)}-{_format_time(end)}"
 
 
-def _clock(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     tenths = int(max(seconds, 0.0) * 10 + 0.5)
     minutes, rest = divmod(tenths, 600)
     hours, minutes = divmod(minutes, 60)

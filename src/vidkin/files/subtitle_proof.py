@@ -1,4 +1,4 @@
-"""A proof that the lines of all subtitles of a file are in another file, at the times that the frames say."""
+"""Prove that all subtitle lines of one file are in another file, at the times given by the frames."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from vidkin.files.languages import language_name
 from vidkin.files.stretches import TimeStretch, extend_stretches
 from vidkin.media.reader import demux, is_refusal, media_error, open_video
 
-# Seconds by which a line may lie off the frames: converters round, and joints of files shift a little.
+# Seconds by which a line may be off relative to the frames: converters round, and joined files shift a little.
 _MAX_DELAY = 1.0
-# Share of the lines that must be there: notes of who made the subtitles come and go.
+# Share of the lines that must be present: credits of the subtitlers come and go.
 _MIN_SHARE = 0.98
-# Names of styles, and drawings and positions within lines, which formats cannot all hold.
+# Styles, drawings and positions within lines, which not all formats can store.
 _MARKUP = re.compile(r"\{[^}]*\}|<[^>]*>|\\[Nnh]")
 
 
@@ -33,32 +33,32 @@ class _Track:
 
 
 def prove_subtitles(kept: PathLike, removed: PathLike, time_map: Sequence[TimeStretch]) -> tuple[Finding, ...]:
-    """Prove that the lines of every subtitle track of a file are in a track of another file.
+    """Prove that the lines of every subtitle track of one file are in a track of another file.
 
-    Text is compared without markup, whatever its format; images are compared by their compressed content. Tracks in a
+    Text is compared without markup, in any format; images are compared by their compressed content. Tracks in a
     language that the kept file lacks are left to `vidkin.files.facts.compare_facts`.
 
     Args:
         kept: The file that stays.
         removed: The file that may be removed.
-        time_map: Where stretches of the removed file lie in the kept file.
+        time_map: Stretches of the removed file in the kept file.
 
     Returns:
-        What the kept file lacks; empty if it has all lines.
+        Findings about missing lines; empty if the kept file has all of them.
 
     Raises:
         InvalidArgumentError: `time_map` is empty.
         MediaError: One of the files cannot be read.
     """
     pieces = list(extend_stretches(time_map))
-    ours = _read_tracks(removed)
-    theirs = _read_tracks(kept) if any(track.lines for track in ours) else []
+    removed_tracks = _read_tracks(removed)
+    kept_tracks = _read_tracks(kept) if any(track.lines for track in removed_tracks) else []
     findings = []
-    for track in ours:
-        candidates = [other for other in theirs if not track.language or other.language in ("", track.language)]
+    for track in removed_tracks:
+        candidates = [other for other in kept_tracks if not track.language or other.language in ("", track.language)]
         if not track.lines or not candidates:
             continue
-        shares = [_share(track, other, pieces) for other in candidates]
+        shares = [_measure_share(track, other, pieces) for other in candidates]
         if max(shares) < _MIN_SHARE:
             missing = round((1 - max(shares)) * len(track.lines))
             name = f"the subtitles in {track.language}" if track.language else "its subtitles"
@@ -85,14 +85,14 @@ def _read_tracks(path: PathLike) -> list[_Track]:
         except av.error.FFmpegError as error:
             if is_refusal(name, error):
                 raise media_error(name, error) from error
-            # What lies behind damage is damaged in both uses of the file: its lines are not counted.
+            # No player can show lines after the damage either, so they are not counted.
         return [
             _Track(language_name(stream.metadata.get("language", "")), tuple(lines[stream.index])) for stream in streams
         ]
 
 
 def _read_text(packet: Packet[Any]) -> str:
-    """The words of a packet, or its content where it is an image; empty for the pauses that MP4 stores."""
+    """Read the text of a packet, or its content if it is an image; empty for the pauses that MP4 stores."""
     content = bytes(packet)
     if getattr(packet.stream, "codec_context", None) is None:
         return content.hex()
@@ -107,8 +107,8 @@ def _read_text(packet: Packet[Any]) -> str:
     return content.hex()
 
 
-def _share(track: _Track, other: _Track, pieces: Sequence[tuple[float, float, TimeStretch]]) -> float:
-    """Share of the lines of a track that are in another track at their time."""
+def _measure_share(track: _Track, other: _Track, pieces: Sequence[tuple[float, float, TimeStretch]]) -> float:
+    """Measure the share of the lines of a track that another track has at the same times."""
     times: dict[str, list[float]] = {text: [] for _, text in other.lines}
     for time, text in other.lines:
         times[text].append(time)

@@ -1,6 +1,6 @@
-"""Open untrusted files and decode their pictures in the order of their times, damaged parts skipped.
+"""Open untrusted files and decode their frames in the order of their times, skipping damaged parts.
 
-No network, no other file, no surprises from odd names; every failure is a :class:`MediaError`.
+Nothing opens the network or other files, odd names are safe, and every failure is a :class:`MediaError`.
 """
 
 from __future__ import annotations
@@ -38,79 +38,79 @@ logger = logging.getLogger(__name__)
 # Assumed if a file states no frame rate.
 DEFAULT_RATE = 25.0
 
-# These formats hold only decoding times, and the presentation times that FFmpeg derives are out of order with
-# B-frames. Pictures come in order of presentation, so sorted decoding times are right except for a delay.
-_WITHOUT_PRESENTATION = ("avi",)
+# These formats store only decoding times, and the presentation times that FFmpeg derives are out of order with
+# B-frames. Frames are decoded in presentation order, so sorted decoding times are right except for a delay.
+_DECODING_TIMES_ONLY = ("avi",)
 
-# Negative times, which Matroska can hold, are read as missing for some codecs.
+# Negative times, which Matroska can store, are read as missing for some codecs.
 _WITH_NEGATIVE_TIMES = "matroska"
-# The earliest time is among the times of this many packets: no more of them overtake others.
+# The earliest time is among this many packets, because no codec reorders more.
 _OVERTAKERS = 17
-# Number of packets without times after which none is expected to have one.
-_MOST_UNTIMED = 10_000
+# Number of packets without times after which no later time is expected.
+_MAX_UNTIMED = 10_000
 
-# A step back in time by more seconds than this is an appended recording, not jitter; and the formats of which several
-# files one after the other are one file.
+# A step back in time by more seconds than this is an appended recording, not jitter; and the formats in which
+# concatenated files are one valid file.
 GLUED = 1.0
 APPENDABLE = ("mpegts", "mpeg")
 
-# Zeros where a download or a copy left a hole: no encoder of these codecs writes them, because their data look random,
-# and their decoders take them without a word.
+# Zeros left by an incomplete download or copy. Encoders of these codecs never write such runs, because compressed data
+# looks random, and their decoders accept them silently.
 _HOLE = bytes(64)
 SILENT_CODECS = {"vp8", "vp9"}
 
 PacketIdentity = tuple[int | None, int | None, int | None, int]
-"""Times, place and size of a packet."""
+"""Presentation time, decoding time, file position and size of a packet."""
 
 BegunPackets = Sequence[tuple["Packet[VideoStream]", "list[VideoFrame]"]]
-"""The first packets of a file up to its first picture, each with the pictures that the decoder returned for it."""
+"""The first packets of a file up to its first frame, each with the frames that the decoder returned for it."""
 
-# Formats that make FFmpeg open devices, or files or addresses other than the one named. A few only open files beside
-# it (MLV its other parts, VobSub its pictures), which is one file too many as well.
+# Formats that make FFmpeg open devices, or files or addresses other than the named one. A few only open files next to
+# it (MLV its other parts, VobSub its images), which is refused as well.
 _OPEN_OTHERS = frozenset({
     "concat", "dash", "hls", "imf", "mlv", "rtp", "rtsp", "sap", "sdp", "vobsub", "webm_dash_manifest",
     "alsa", "fbdev", "kmsgrab", "lavfi", "oss", "video4linux2,v4l2", "x11grab", "xcbgrab",
 })  # fmt: skip
-# Under this name FFmpeg expects the two other planes of a picture in files of their own.
+# For this extension, FFmpeg expects the other two planes of an image in separate files.
 _SEPARATE_PLANES = ".y"
 
-MOST_PIXELS = 80_000_000
-"""Most pixels of a decoded frame; the largest frames of cameras have 79,626,240 (12,288 x 6,480)."""
+MAX_PIXELS = 80_000_000
+"""Upper limit on the pixels of a decoded frame; the largest camera frames have 79,626,240 (12,288 x 6,480)."""
 
-MAX_PIXELS_OPTIONS = {"max_pixels": str(MOST_PIXELS)}
-"""Options of a decoder that refuses larger frames."""
+MAX_PIXELS_OPTIONS = {"max_pixels": str(MAX_PIXELS)}
+"""Decoder options that refuse larger frames."""
 
-# Pixels of all decoded frames of one file: sixty of the largest ones, and so many more for each byte of the file. A
-# film of nothing but black has a fifth of that for a byte, a crafted GIF fifteen times as many.
-_MOST_PIXELS_IN_ALL, _PIXELS_A_BYTE = 5_000_000_000, 200_000
+# Upper limit on the pixels of all decoded frames of a file: sixty of the largest frames, plus an allowance per byte. A
+# film of nothing but black has a fifth of that per byte, a malicious GIF fifteen times as many.
+_MAX_TOTAL_PIXELS, _PIXELS_PER_BYTE = 5_000_000_000, 200_000
 
-# Pixels of the frames that decoding threads hold at once: each holds frames of its own.
-_MOST_PIXELS_IN_THREADS = 100_000_000
+# Upper limit on the pixels in all decoding threads, each of which holds its own frames.
+_MAX_PIXELS_IN_THREADS = 100_000_000
 
-# Errors of a drive, a connection, permissions or memory rather than of the content of a file.
+# Errors caused by a drive, a connection, permissions or memory rather than by the content of a file.
 _TEMPORARY = frozenset({
     errno.EACCES, errno.EPERM, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EIO, errno.EMFILE, errno.ENFILE,
     errno.ENODEV, errno.ENOENT, errno.ENOMEM, errno.ENOTCONN, errno.ENXIO, errno.ESTALE, errno.ETIMEDOUT,
 })  # fmt: skip
 # Bytes read to distinguish a failing drive from a file that ends early.
-_MOST_TRIAL_BYTES = 256 << 20
+_MAX_TRIAL_BYTES = 256 << 20
 
-_HEAD = 4096
+_HEAD_BYTES = 4096
 
 # One slash is enough, because a path drops the second one.
 _ADDRESS = re.compile(r"(https?|ftp|rtmp|rtsp|s3|gs|file):/", re.IGNORECASE)
 
-# Decoders conceal much of what is wrong and say so only in FFmpeg's log. A callback of Python cannot read it: decoders
-# write from threads of their own, the callback waits for Python's lock, and Python waits for the decoder. FFmpeg's own
-# callback needs no lock: it writes to the standard error stream. In a worker process that stream is a file, which is
-# read here between two packets.
+# Decoders conceal many errors and report them only in FFmpeg's log. A Python callback cannot read it: decoders log from
+# their own threads, so the callback would wait for the GIL while Python waits for the decoder. FFmpeg's default
+# callback needs no lock and writes to standard error. In a worker process, standard error is a file, which is read here
+# between packets.
 _STDERR = 2
-# Beyond this size the file is emptied: what a hostile file makes a decoder say must not fill the disk.
-_MOST_BYTES = 1 << 18
-# "[h264 @ 0x5581e0] error while decoding MB 3 1".
+# The log is truncated beyond this size, so that a malicious file cannot fill the disk with messages.
+_MAX_LOG_BYTES = 1 << 18
+# For example "[h264 @ 0x5581e0] error while decoding MB 3 1".
 _LINE = re.compile(rb"^\[[\w,.+ -]+ @ [0-9a-fx]+\] (.+)$", re.MULTILINE)
-# Said of whole files, too, where decoding begins or goes on at a key frame: after a cut, as in every recording of a
-# broadcast.
+# Messages that also occur in intact files, when decoding starts or resumes at a key frame after a cut, as in every
+# recording of a broadcast.
 _HARMLESS = re.compile(
     b"|".join(
         (
@@ -127,43 +127,43 @@ _HARMLESS = re.compile(
 _seen: int | None = None
 
 
-MOST_TRACKS = 8
-"""Most sound tracks of one file that are read; files with more are discs with commentaries, or hostile."""
+MAX_TRACKS = 8
+"""Upper limit on the sound tracks read from a file; only discs with commentaries and malicious files have more."""
 
 
 class PacketListener(Protocol):
     """Receives packets of sound."""
 
     def push(self, packet: Packet[Any]) -> None:
-        """Take the next packet, of any track."""
+        """Take the next packet of any track."""
 
     def rewind(self) -> None:
-        """The file is read again from its start: what was taken comes once more."""
+        """Expect all packets again, because the file is read again from its start."""
 
 
 class PictureReader:
-    """Reads the pictures of one video with strictly increasing times.
+    """Reads the frames of a video with strictly increasing times.
 
     Args:
         name: Name of the file, for messages.
         container: The open file.
         stream: The file's video stream.
-        begun: What was read and decoded of the file already; nothing is read or decoded twice.
+        begun: Packets already read and decoded, which are not read or decoded again.
         on_read: Callback for every packet read.
         on_damage: Callback that receives one line at the end if parts of the file were damaged; None logs a warning.
-        sound: Receives the packets of sound that lie between those of the video; None leaves them out.
+        sound: Receives the packets of sound between the video packets; None skips them.
 
     Attributes:
         on_read: The callback passed.
         first: Identifies the first packet read; None before that.
-        base: Time of the first picture in units of the stream (known after the first one).
+        base: Time of the first frame in units of the stream; None before that frame.
         tick: Seconds per unit.
-        nominal: Units that a picture stays on screen at the average rate.
-        end: Time at which the last picture read so far leaves the screen, in units.
+        nominal: Duration of a frame at the average rate, in units.
+        end: End of the last frame read so far, in units.
         failures: Number of packets that were damaged or could not be decoded.
-        concealed: Number of pictures that were decoded with errors.
-        complaints: Number of errors that the decoder only wrote to its log; 0 where nobody reads it
-            (:mod:`vidkin.media.reader`).
+        concealed: Number of frames that were decoded with errors.
+        complaints: Number of errors that the decoder only wrote to its log; 0 unless :func:`listen_to_decoders` was
+            called.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class PictureReader:
         self._on_damage = on_damage
         self._sound = sound
         self._begun = begun
-        # The packet of those that is read next, with its pictures.
+        # The decoded packet returned by packets() most recently, with its frames.
         self._decoded: tuple[Packet[VideoStream], list[VideoFrame]] | None = None
         self.tick = float(stream.time_base or DEFAULT_TIME_BASE)
         self.nominal = max(1, round(1 / (frame_rate(stream) * self.tick)))
@@ -197,69 +197,69 @@ class PictureReader:
         self._shift = 0
         self._last: int | None = None
         self.end = 0
-        self._repeating = False
+        self._is_repeating = False
         self._newest: int | None = None
-        self._times_of_decoding = container.format.name in _WITHOUT_PRESENTATION
-        self._pixels_left = _MOST_PIXELS_IN_ALL + _PIXELS_A_BYTE * max(container.size, 0)
-        self._decodes_holes = stream.codec_context.codec.canonical_name in SILENT_CODECS
+        self._has_decoding_times = container.format.name in _DECODING_TIMES_ONLY
+        self._pixels_left = _MAX_TOTAL_PIXELS + _PIXELS_PER_BYTE * max(container.size, 0)
+        self._checks_holes = stream.codec_context.codec.canonical_name in SILENT_CODECS
 
     @property
     def length(self) -> float:
-        """Seconds from the first picture until the last one read so far leaves the screen."""
+        """Seconds from the start of the first frame to the end of the last frame read so far."""
         return self.ticks.seconds(self.end)
 
     @property
     def ticks(self) -> Ticks:
-        """The times of the stream in seconds from its first picture; from 0 before there is one."""
+        """Conversion of times of the stream to seconds from its first frame; from 0 before that frame."""
         return Ticks(self.tick, self.base or 0)
 
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
-        """Yield (time in units of the stream, picture) for every picture that can be decoded.
+        """Yield (time in units of the stream, frame) for every frame that can be decoded.
 
         Raises:
-            MediaError: No picture can be decoded.
+            MediaError: No frame can be decoded.
         """
         yield from self.timed(self._decode_all())
         self.close()
 
     def close(self) -> None:
-        """Report damage, or raise `MediaError` if there was no picture."""
+        """Report damage, or raise `MediaError` if there was no frame."""
         if self.base is None:
-            if is_too_large(self.name, MOST_PIXELS) or stated_pixels(self.name) > MOST_PIXELS:
+            if is_too_large(self.name, MAX_PIXELS) or stated_pixels(self.name) > MAX_PIXELS:
                 raise too_large(self.name)
             raise MediaError(self.name, "no frame can be decoded; the file is damaged or incomplete")
-        self._listen()
+        self._read_complaints()
         if self.failures or self.concealed or self.complaints:
             counts = {"packet{} skipped": self.failures, "frame{} with errors": self.concealed}
             if not (self.failures or self.concealed):
                 counts["error{} reported by the decoder"] = self.complaints
-            said = [f"{n} {what.format('' if n == 1 else 's')}" for what, n in counts.items() if n]
+            parts = [f"{n} {text.format('' if n == 1 else 's')}" for text, n in counts.items() if n]
             where = "" if self._damaged_at is None else f", first at {self._damaged_at:.1f} s"
-            damage = f"the file is damaged: {', '.join(said)}{where}"
+            damage = f"the file is damaged: {', '.join(parts)}{where}"
             if self._on_damage is None:
                 logger.warning("%s: %s", self.name, damage)
             else:
                 self._on_damage(damage)
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
-        """The packets of the video up to the end, or to the point where its data can no longer be parsed.
+        """Yield the packets of the video up to its end, or to the point where its data can no longer be parsed.
 
         Raises:
             MediaError: The system fails to read the file.
         """
         try:
-            for packet in self._coming():
+            for packet in self._iter_packets():
                 self.on_read()
                 if packet.is_corrupt:
                     self.count_failure(self.end)
                 if packet.size:
                     self.first = self.first or identify(packet)
-                    stamp = packet.dts if self._times_of_decoding else packet.pts
-                    if self._decodes_holes and not packet.is_corrupt and has_hole(memoryview(packet)):
+                    stamp = packet.dts if self._has_decoding_times else packet.pts
+                    if self._checks_holes and not packet.is_corrupt and has_hole(memoryview(packet)):
                         self.concealed += 1
                         self._note_damage(self.end if stamp is None else stamp)
                     if stamp is not None and not packet.is_discard and not self._shift:
-                        self._note(stamp, packet.duration)
+                        self._note_time(stamp, packet.duration)
                     yield packet
         except av.error.FFmpegError as error:
             if is_refusal(self.name, error):
@@ -268,18 +268,16 @@ class PictureReader:
             logger.debug("%s: reading stopped early: %s", self.name, error)
 
     def feed(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
-        """The pictures the decoder returns for one packet; None drains it."""
+        """Return the frames that the decoder gives for a packet; None drains it."""
         if self._decoded is not None and packet is self._decoded[0]:
             return self._decoded[1]
         try:
             check_wanted()
             frames = self.stream.codec_context.decode(packet)
-            self._listen()
+            self._read_complaints()
             self._pixels_left -= sum(frame.width * frame.height for frame in frames)
             if self._pixels_left < 0:
-                raise MediaError(
-                    self.name, "its frames have far more pixels in all than a video of its size; they are not decoded"
-                )
+                raise MediaError(self.name, "its frames have far more pixels in all than a video of this size can have")
             return frames
         except av.error.EOFError:
             return []
@@ -297,40 +295,40 @@ class PictureReader:
         self._note_damage(time)
 
     def timed(self, frames: Iterable[VideoFrame]) -> Iterator[tuple[int, VideoFrame]]:
-        """Every picture with its time; those that are not after the one before are dropped."""
+        """Yield each frame with its time, dropping frames that are not later than the one before."""
         for frame in frames:
-            stamp = frame.dts if self._times_of_decoding or frame.pts is None else frame.pts
-            # Raw streams have no times (and no better durations), nor do the last pictures of AVI.
+            stamp = frame.dts if self._has_decoding_times or frame.pts is None else frame.pts
+            # Raw streams have no times (and no better durations), nor do the last frames of AVI.
             if self._last is not None:
                 usual = self._last + self.nominal
             else:
                 usual = self._untimed_start() if stamp is None else 0
             time = usual if stamp is None else stamp + self._shift
             if self._last is not None and time <= self._last:
-                if self._repeating or (self._last - time) * self.tick <= GLUED:
+                if self._is_repeating or (self._last - time) * self.tick <= GLUED:
                     continue
                 self._shift += self.end - time
                 time = self.end
-            self._repeating = False
+            self._is_repeating = False
             if self.base is None:
                 self.base = time
             if frame.is_corrupt:
                 self.concealed += 1
                 self._note_damage(time)
             self._last = time
-            self._note(time, frame.duration if frame.pts is not None else None)
+            self._note_time(time, frame.duration if frame.pts is not None else None)
             yield time, frame
 
     def again(self) -> Iterator[VideoFrame]:
-        """Go back and decode everything; `timed` skips the pictures it has seen already."""
-        self._repeating = True
+        """Go back to the start and decode everything; `timed` skips the frames it has yielded already."""
+        self._is_repeating = True
         if self._sound is not None:
             self._sound.rewind()
         self.container.seek(min(0, self.base or 0), stream=self.stream)
         yield from self._decode_all()
 
-    def _coming(self) -> Iterator[Packet[VideoStream]]:
-        """The packets from where the container stands, after those that were read already."""
+    def _iter_packets(self) -> Iterator[Packet[VideoStream]]:
+        """Yield the packets already read, then those from the current position of the container."""
         begun, self._begun = self._begun, ()
         for decoded in begun:
             self._decoded = decoded
@@ -339,7 +337,7 @@ class PictureReader:
         if self._sound is None:
             yield from demux(self.container, self.stream)
             return
-        for packet in demux(self.container, self.stream, *self.container.streams.audio[:MOST_TRACKS]):
+        for packet in demux(self.container, self.stream, *self.container.streams.audio[:MAX_TRACKS]):
             if packet.stream_index == self.stream.index:
                 yield packet
             else:
@@ -347,8 +345,7 @@ class PictureReader:
                 self._sound.push(packet)
 
     def _untimed_start(self) -> int:
-        """Time of the first picture if the first packets have none: the first time minus the duration of those
-        packets."""
+        """Time of the first frame if the first packets have no times: the first time minus their duration."""
         if not self.container.format.name.startswith(_WITH_NEGATIVE_TIMES):
             return 0
         untimed, times = 0, list[int]()
@@ -358,7 +355,7 @@ class PictureReader:
                     times.append(packet.pts)
                 elif packet.size:
                     untimed += 1
-                if len(times) == _OVERTAKERS or untimed == _MOST_UNTIMED:
+                if len(times) == _OVERTAKERS or untimed == _MAX_UNTIMED:
                     break
         return min(times) - untimed * self.nominal if times else 0
 
@@ -367,7 +364,7 @@ class PictureReader:
             yield from self.feed(packet)
         yield from self.feed(None)
 
-    def _listen(self) -> None:
+    def _read_complaints(self) -> None:
         if complaints := take_complaints():
             self.complaints += complaints
             self._note_damage(self.end)
@@ -376,26 +373,26 @@ class PictureReader:
         seconds = 0.0 if self.base is None else max(0.0, self.ticks.seconds(time))
         self._damaged_at = seconds if self._damaged_at is None else min(self._damaged_at, seconds)
 
-    def _note(self, time: int, duration: int | None) -> None:
-        # Only the latest counts: with B-frames, durations are differences of decoding times.
+    def _note_time(self, time: int, duration: int | None) -> None:
+        # Only the latest frame counts: with B-frames, durations are differences of decoding times.
         if self._newest is None or time > self._newest:
             self._newest = time
             self.end = time + (duration or self.nominal)
 
 
 def has_hole(content: bytes | memoryview) -> bool:
-    """Whether a packet has a long run of zeros before its last byte that is none; those at its end are padding."""
+    """Whether a packet has a long run of zeros before its last nonzero byte; zeros at the end are padding."""
     whole = bytes(content)
     return _HOLE in whole and _HOLE in whole.rstrip(b"\0")
 
 
 def identify(packet: Packet[VideoStream]) -> PacketIdentity:
-    """A key that identifies a packet within its stream."""
+    """Return a key that identifies a packet within its stream."""
     return packet.pts, packet.dts, packet.pos, packet.size
 
 
 def frame_rate(stream: VideoStream) -> float:
-    """Average frames per second of a stream, as stated by its file."""
+    """Return the average frames per second of a stream as stated by its file."""
     for rate in (stream.average_rate, stream.guessed_rate, stream.base_rate):
         if rate is not None and 0 < rate <= 1000:
             return float(rate)
@@ -410,14 +407,14 @@ def open_video(
 
     Args:
         path: The file.
-        threads: Decoder threads; 0 is one per core. Frames of more than 50 million pixels get one.
+        threads: Decoder threads; 0 is one per core. Frames of more than 50 million pixels get a single thread.
         stream: Number of the video's stream in the file, from 0; None takes the first video, as players do.
 
     Yields:
         The container and its main video stream. Failures of FFmpeg inside the block become `MediaError`.
 
     Raises:
-        MediaError: The file cannot be read as video, or has none under this number.
+        MediaError: The file cannot be read as video, or has no video with this number.
     """
     name = os.fspath(path)
     require_readable_file(name)
@@ -427,7 +424,7 @@ def open_video(
             moving = [s for s in streams if not s.disposition & av.stream.Disposition.attached_pic]
             if not moving:
                 if streams:
-                    raise MediaError(name, "the file has no video, only sound with a cover picture")
+                    raise MediaError(name, "the file has no video, only sound with a cover image")
                 if container.streams.audio:
                     raise MediaError(name, "the file has no video, only sound")
                 raise MediaError(name, "the file has no video")
@@ -439,11 +436,11 @@ def open_video(
             if getattr(chosen, "codec_context", None) is None:
                 raise MediaError(name, "there is no decoder for this kind of video")
             context = chosen.codec_context
-            if context.width * context.height > MOST_PIXELS:
+            if context.width * context.height > MAX_PIXELS:
                 raise too_large(name)
             context.options = dict(MAX_PIXELS_OPTIONS)
             chosen.thread_type = "AUTO"
-            allowed = max(1, _MOST_PIXELS_IN_THREADS // max(1, context.width * context.height))
+            allowed = max(1, _MAX_PIXELS_IN_THREADS // max(1, context.width * context.height))
             context.thread_count = allowed if allowed < (threads or os.cpu_count() or 1) else threads
             yield container, chosen
     except av.error.FFmpegError as error:
@@ -451,8 +448,8 @@ def open_video(
 
 
 def _first_video(streams: Sequence[VideoStream]) -> VideoStream:
-    """The video that players show: the first one among those marked as default, or else the first one. Streams without
-    a decoder or a picture, and stills next to a video, come last."""
+    """Choose the video that players show: the first one marked as default, or else the first one. Streams without a
+    decoder or a size, and stills next to a video, come last."""
 
     def is_usable(stream: VideoStream) -> bool:
         context = getattr(stream, "codec_context", None)
@@ -465,7 +462,7 @@ def _first_video(streams: Sequence[VideoStream]) -> VideoStream:
 
 @contextmanager
 def open_container(name: str) -> Iterator[InputContainer]:
-    """Open a file, whatever it holds. Failures of FFmpeg inside the block become `MediaError`."""
+    """Open a file with any kind of streams. Failures of FFmpeg inside the block become `MediaError`."""
     require_readable_file(name)
     try:
         with _open(name) as container:
@@ -475,10 +472,10 @@ def open_container(name: str) -> Iterator[InputContainer]:
 
 
 def demux(container: InputContainer, *streams: Any) -> Iterator[Packet[Any]]:
-    """The packets of these streams.
+    """Yield the packets of these streams.
 
-    PyAV gives up at a packet of a stream that began after the header was read, such as sound that sets in late; it is
-    left out here.
+    PyAV fails at packets of streams that begin after the header was read, such as sound that starts late; these packets
+    are skipped.
     """
     while True:
         try:
@@ -489,17 +486,16 @@ def demux(container: InputContainer, *streams: Any) -> Iterator[Packet[Any]]:
 
 
 def too_large(name: str) -> MediaError:
-    """The error for a file whose frames have more than `MOST_PIXELS`."""
-    millions = MOST_PIXELS // 10**6
-    return MediaError(name, f"its frames have more than {millions} million pixels, the most that are decoded")
+    """Build the error for a file whose frames have more than `MAX_PIXELS`."""
+    millions = MAX_PIXELS // 10**6
+    return MediaError(name, f"its frames must have at most {millions} million pixels")
 
 
 def stated_pixels(name: str) -> int:
-    """Pixels of a frame according to the header of the file, 0 if unknown; if decoding fails, nothing else is
-    available."""
+    """Read the pixels per frame from the header of the file, 0 if unknown; it needs no decoding."""
     with _open(name, codec_whitelist="none") as container:
         contexts = [stream.codec_context for stream in container.streams.video]
-        # A stream of a codec that FFmpeg does not know has none.
+        # A stream with an unknown codec has no context.
         return max((context.width * context.height for context in contexts if context), default=0)
 
 
@@ -512,7 +508,7 @@ def require_readable_file(name: str) -> None:
             raise MediaError(name, "this is an address, not a file; download it first") from None
         raise MediaError(name, describe_missing(name), temporary=True) from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
-        cause = f"the file cannot be reached ({_reason(error)})"
+        cause = f"the file cannot be reached ({_describe_reason(error)})"
         raise MediaError(name, cause, temporary=_is_temporary(error)) from error
     if stat.S_ISDIR(state.st_mode):
         raise MediaError(name, "this is a folder, not a video file", temporary=True)
@@ -524,7 +520,7 @@ def require_readable_file(name: str) -> None:
         with open_regular_file(name):
             pass
     except OSError as error:
-        cause = f"the file cannot be read ({_reason(error)})"
+        cause = f"the file cannot be read ({_describe_reason(error)})"
         raise MediaError(name, cause, temporary=_is_temporary(error)) from error
 
 
@@ -534,7 +530,7 @@ def media_error(name: str, error: av.error.FFmpegError) -> MediaError:
     if isinstance(error, av.error.DecoderNotFoundError):
         return MediaError(name, "there is no decoder for this kind of video")
     if isinstance(error, av.error.MemoryError):
-        return MediaError(name, "needs more memory than there is", temporary=True)
+        return MediaError(name, "not enough memory to read the file", temporary=True)
     if isinstance(error, av.error.PermissionError):
         return MediaError(name, "the file cannot be read (permission denied)", temporary=True)
     if is_refusal(name, error):
@@ -543,24 +539,24 @@ def media_error(name: str, error: av.error.FFmpegError) -> MediaError:
         if isinstance(error, av.error.InvalidDataError | av.error.EOFError):
             return MediaError(name, f"{_diagnose(name)} ({reason})")
         if isinstance(error, av.error.ArgumentError):
-            # FFmpeg was not allowed to read the file: perhaps a playlist, or one of several parts.
+            # FFmpeg was not allowed to read the file, perhaps because it is a playlist or one of several parts.
             with open_regular_file(name) as file:
-                head = file.read(_HEAD)
+                head = file.read(_HEAD_BYTES)
             if _is_text(head) or head.startswith(b"MLVI") or name.lower().endswith(_SEPARATE_PLANES):
                 return MediaError(name, "this is a list of other files, not a video; name the videos themselves")
     except OSError as problem:
-        cause = f"the file cannot be read ({_reason(problem)})"
+        cause = f"the file cannot be read ({_describe_reason(problem)})"
         return MediaError(name, cause, temporary=_is_temporary(problem))
     return MediaError(name, f"FFmpeg cannot read it ({reason})")
 
 
 def is_refusal(name: str, error: av.error.FFmpegError) -> bool:
-    """Whether the system really fails to read the file; FFmpeg reports the same for a file that ends early."""
+    """Whether the system fails to read the file; FFmpeg reports the same error for a file that ends early."""
     if error.errno not in _TEMPORARY:
         return False
     try:
         with open_regular_file(name) as file:
-            while file.tell() < _MOST_TRIAL_BYTES and file.read(1 << 20):
+            while file.tell() < _MAX_TRIAL_BYTES and file.read(1 << 20):
                 pass
     except OSError as problem:
         return _is_temporary(problem)
@@ -569,25 +565,25 @@ def is_refusal(name: str, error: av.error.FFmpegError) -> bool:
 
 @contextmanager
 def _open(name: str, **more: str) -> Iterator[InputContainer]:
-    # The format is detected from the file's content and checked before it is asked to read: a playlist in disguise
-    # opens nothing, and fetches nothing. "file:" keeps a name with a colon from being taken for a protocol, and no
-    # pattern keeps "%03d" in a name from being taken for a sequence.
+    # The format is detected from the content and checked before it reads anything, so a disguised playlist opens and
+    # fetches nothing. "file:" keeps a name with a colon from being parsed as a protocol, and pattern_type keeps "%03d"
+    # in a name from being parsed as a sequence.
     options = {
         "protocol_whitelist": "file",
-        "format_whitelist": _formats(with_images=Path(name).suffix.lower() != _SEPARATE_PLANES),
+        "format_whitelist": _list_formats(with_images=Path(name).suffix.lower() != _SEPARATE_PLANES),
         "pattern_type": "none",
-        "max_pixels": str(MOST_PIXELS),
+        "max_pixels": str(MAX_PIXELS),
         **more,
     }
     arguments: dict[str, Any] = {"mode": "r", "options": options, "metadata_errors": "replace"}
-    with open_inside(name, MOST_PIXELS) as inside:
+    with open_inside(name, MAX_PIXELS) as inside:
         if inside is not None:
             with av.open(inside, **arguments) as container:
                 yield container
             return
     try:
         name.encode()
-    except UnicodeEncodeError:  # a name that is not UTF-8 can be passed to FFmpeg only as an open file
+    except UnicodeEncodeError:  # FFmpeg accepts a file whose name is not UTF-8 only as an open file
         with open_regular_file(name) as file, av.open(file, **arguments) as container:
             yield container
     else:
@@ -596,16 +592,16 @@ def _open(name: str, **more: str) -> Iterator[InputContainer]:
 
 
 @cache
-def _formats(*, with_images: bool) -> str:
-    """Names of the formats that may be read, as passed to FFmpeg."""
+def _list_formats(*, with_images: bool) -> str:
+    """List the formats that may be read, as an option of FFmpeg."""
     refused = _OPEN_OTHERS if with_images else {*_OPEN_OTHERS, "image2"}
     return ",".join(sorted(av.formats_available - refused))
 
 
 def _diagnose(name: str) -> str:
-    """Why a file is probably not a video, judging by its first bytes."""
+    """Guess from its first bytes why a file is not a video."""
     with open_regular_file(name) as file:
-        head = file.read(_HEAD)
+        head = file.read(_HEAD_BYTES)
         if head[4:8] in {b"ftyp", b"mdat", b"wide", b"free"} and not _has_box(file, b"moov"):
             return "its index (moov) is missing: the recording or the download was cut off"
     if _is_text(head):
@@ -617,8 +613,8 @@ def _is_text(head: bytes) -> bool:
     if not head or b"\0" in head:
         return False
     try:
-        # The last character can be incomplete.
-        head[:-4].decode() if len(head) == _HEAD else head.decode()
+        # The last character may be incomplete.
+        head[:-4].decode() if len(head) == _HEAD_BYTES else head.decode()
     except UnicodeDecodeError:
         return False
     return all(byte >= 32 or byte in b"\t\n\r\f" for byte in head)
@@ -649,15 +645,15 @@ def _is_temporary(error: Exception) -> bool:
     return isinstance(error, OSError) and error.errno in _TEMPORARY
 
 
-def _reason(error: Exception) -> str:
+def _describe_reason(error: Exception) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 def listen_to_decoders() -> None:
-    """Let FFmpeg write its errors, and `take_complaints` count them.
+    """Let FFmpeg write its errors to standard error, for `take_complaints` to count.
 
-    Only for a process that decodes one file at a time and whose standard error stream is a file that can be read,
-    without a name: the log of all decoders of a process is one.
+    Only for a process that decodes one file at a time, because all decoders share one log, and whose standard error is
+    an unnamed file that can be read.
     """
     global _seen
     av.logging.restore_default_callback()
@@ -666,16 +662,16 @@ def listen_to_decoders() -> None:
 
 
 def take_complaints() -> int:
-    """Number of complaints about damage since the last call; 0 without :func:`listen_to_decoders`.
+    """Return the number of errors logged since the last call; 0 without :func:`listen_to_decoders`.
 
-    It takes a microsecond if there are none.
+    This takes a microsecond if there are no errors.
     """
     global _seen
     if _seen is None or (end := os.lseek(_STDERR, 0, os.SEEK_CUR)) <= _seen:
         return 0
     os.lseek(_STDERR, _seen, os.SEEK_SET)
-    content = os.read(_STDERR, min(end - _seen, _MOST_BYTES))
-    if end > _MOST_BYTES:
+    content = os.read(_STDERR, min(end - _seen, _MAX_LOG_BYTES))
+    if end > _MAX_LOG_BYTES:
         os.ftruncate(_STDERR, 0)
         end = 0
     os.lseek(_STDERR, end, os.SEEK_SET)
@@ -684,5 +680,5 @@ def take_complaints() -> int:
 
 
 def is_harmless(message: bytes) -> bool:
-    """Whether FFmpeg writes this message about whole files, too."""
+    """Whether FFmpeg also logs this message about intact files."""
     return _HARMLESS.match(message) is not None

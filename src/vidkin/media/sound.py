@@ -1,7 +1,7 @@
-"""Decode the sound of a file to mono or stereo samples at a low rate, each at its exact time, damaged parts left out.
+"""Decode the sound of a file to mono or stereo samples at a low rate with exact times, skipping damaged parts.
 
-The packets of a sound track come from whoever reads the file: from the reader of its pictures, which passes on what
-lies between them (:class:`vidkin.media.reader.PictureReader`), or from :func:`iter_sound`, which reads nothing else.
+Packets of sound come from the reader of the frames (:class:`vidkin.media.reader.PictureReader`), which passes on the
+packets between them, or from :func:`iter_sound`, which reads only sound.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vidkin._base.files import PathLike
 from vidkin._base.values import Result
 from vidkin.errors import MediaError
 from vidkin.media.frames import DEFAULT_TIME_BASE
-from vidkin.media.reader import GLUED, MOST_TRACKS, demux, is_refusal, logger, media_error, open_container
+from vidkin.media.reader import GLUED, MAX_TRACKS, demux, is_refusal, logger, media_error, open_container
 
 if TYPE_CHECKING:
     from av.audio.frame import AudioFrame
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 SOUND_RATE = 8000
 """Samples per second of decoded sound."""
 
-# A frame that is further from where the one before it ended, in seconds, begins a new piece: containers round to
-# milliseconds, and what is left out or repeated by less is not heard.
+# Seconds between the end of a frame and the start of the next above which a new piece begins: containers round to
+# milliseconds, and smaller gaps and overlaps are inaudible.
 _JITTER = 0.02
-# Samples that are passed on at once: what is done for each frame of a few milliseconds costs more than its samples do.
-_AT_ONCE = SOUND_RATE
-# A longer hole in the times of a track is damage, not silence.
-_LONGEST_GAP = 24 * 3600.0
+# Samples passed on at a time, because the overhead per frame of a few milliseconds exceeds the cost of its samples.
+_CHUNK = SOUND_RATE
+# Seconds above which a gap in the times of a track is damage, not silence.
+_MAX_GAP = 24 * 3600.0
 
 Listener = Callable[[int, NDArray[np.float32]], None]
-"""Receives the number of the first of some samples, counted from time 0 at `SOUND_RATE`, and the samples, in order.
+"""Receives the number of the first sample, counted from time 0 at `SOUND_RATE`, and the samples, in order.
 
 These are [S], or [S, 2] for stereo."""
 
@@ -56,11 +56,11 @@ class SoundTrack(Result):
     """A sound track of a file.
 
     Attributes:
-        number: Its place among the sound tracks, from 0.
-        language: As the file states it (ISO 639), empty if it does not.
-        title: As the file states it, else empty.
-        codec: Name of the compression; empty if it is not known.
-        is_default: Whether a player plays it unless told otherwise.
+        number: Position among the sound tracks, from 0.
+        language: Stated language (ISO 639); empty if there is none.
+        title: Stated title; empty if there is none.
+        codec: Name of the codec; empty if unknown.
+        is_default: Whether players play it by default.
     """
 
     number: int
@@ -71,7 +71,7 @@ class SoundTrack(Result):
 
 
 def sound_tracks(container: InputContainer) -> list[SoundTrack]:
-    """The sound tracks of an open file, at most `MOST_TRACKS`."""
+    """List the sound tracks of an open file, at most `MAX_TRACKS`."""
     best = container.streams.best("audio")
     return [
         SoundTrack(
@@ -81,19 +81,19 @@ def sound_tracks(container: InputContainer) -> list[SoundTrack]:
             "" if getattr(stream, "codec_context", None) is None else stream.codec_context.codec.canonical_name,
             best is not None and best.index == stream.index,
         )
-        for number, stream in enumerate(container.streams.audio[:MOST_TRACKS])
+        for number, stream in enumerate(container.streams.audio[:MAX_TRACKS])
     ]
 
 
 class TrackDecoder:
-    """Turns the packets of one sound track into mono samples with exact times.
+    """Decodes the packets of a sound track to samples with exact times.
 
-    A hole in the times is left out of the samples; what overlaps is dropped; a step back of more than a second is an
-    appended recording, which goes on where the one before it ended.
+    Gaps in the times are skipped, and overlaps are dropped. A step back of more than a second is an appended recording,
+    which continues where the previous one ended.
 
     Args:
         stream: The track.
-        origin: Time in the file, seconds, that is time 0 of the samples: that of the first picture.
+        origin: Time in the file, in seconds, of time 0 of the samples: the time of the first frame.
         listen: Receives the samples.
         mix: Channels of the samples.
 
@@ -106,34 +106,34 @@ class TrackDecoder:
         self._tick = float(stream.time_base or DEFAULT_TIME_BASE)
         self._resampler: AudioResampler | None = None
         self._format: tuple[Any, ...] = ()
-        # Where the next frame is expected in seconds, what is added to times after a step back, and the number of the
-        # next sample that comes out of the resampler.
+        # Expected time of the next frame in seconds, offset of times after a step back, and number of the next sample
+        # from the resampler.
         self._expected: float | None = None
         self._shift = 0.0
         self._next = 0
-        self._heard = 0
+        self._passed = 0
         self._decoding_time: int | None = None
-        self._known_until: int | None = None
+        self._skip_until: int | None = None
         self.failures = 0
 
     def push(self, packet: Packet[AudioStream]) -> None:
         """Decode a packet."""
         if not packet.size:
             return
-        if self._known_until is not None:
-            if packet.dts is None or packet.dts <= self._known_until:
+        if self._skip_until is not None:
+            if packet.dts is None or packet.dts <= self._skip_until:
                 return
-            self._known_until = None
+            self._skip_until = None
         if packet.dts is not None:
             self._decoding_time = packet.dts
         self._decode(packet)
 
     def rewind(self) -> None:
-        """Ignore the packets that came already, which come once more."""
-        self._known_until = self._decoding_time
+        """Ignore the packets that came already, because they come again."""
+        self._skip_until = self._decoding_time
 
     def finish(self) -> None:
-        """Decode what is left."""
+        """Decode the remaining sound."""
         self._decode(None)
         self._flush()
 
@@ -163,9 +163,9 @@ class TrackDecoder:
             if self._expected is not None and time < self._expected - GLUED:
                 self._shift += self._expected - time
                 time = self._expected
-            if self._expected is not None and time > self._expected + _LONGEST_GAP:
+            if self._expected is not None and time > self._expected + _MAX_GAP:
                 time = self._expected
-            self._resampler = AudioResampler(format="flt", layout=self._mix, rate=SOUND_RATE, frame_size=_AT_ONCE)
+            self._resampler = AudioResampler(format="flt", layout=self._mix, rate=SOUND_RATE, frame_size=_CHUNK)
             self._format, self._next, self._expected = form, round(time * SOUND_RATE), time
         assert self._resampler is not None
         assert self._expected is not None
@@ -182,31 +182,31 @@ class TrackDecoder:
             for resampled in resampler.resample(None):
                 self._pass_on(resampled)
         except av.error.FFmpegError as error:
-            logger.debug("the end of a piece of sound is left out: %s", error)
+            logger.debug("the end of a piece of sound was skipped: %s", error)
 
     def _pass_on(self, resampled: AudioFrame) -> None:
         shape = (-1, 2) if self._mix == "stereo" else (-1,)
         samples = resampled.to_ndarray().reshape(shape).astype(np.float32, copy=False)
         first = self._next
         self._next += len(samples)
-        # Nothing before the first picture, and nothing twice.
-        known = max(self._heard, 0) - first
+        # Skip samples before the first frame and samples that were passed on before.
+        known = max(self._passed, 0) - first
         if known > 0:
             samples, first = samples[known:], first + known
         if len(samples):
-            self._heard = first + len(samples)
-            if not np.isfinite(samples.sum()):  # a damaged packet may decode to numbers that are none
+            self._passed = first + len(samples)
+            if not np.isfinite(samples.sum()):  # a damaged packet may decode to NaN or infinity
                 samples = np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
             self._listen(first, samples)
 
 
 class TracksDecoder:
-    """Decodes the sound tracks of a file whose packets somebody else reads.
+    """Decodes the sound tracks of a file from packets that the caller reads.
 
     Args:
         container: The open file.
-        origin: Time in the file, seconds, of time 0.
-        open_listener: Called for each track, in order; returns who receives its samples.
+        origin: Time in the file, in seconds, of time 0.
+        open_listener: Called for each track, in order; returns the receiver of its samples.
         mix: Channels of the samples.
     """
 
@@ -223,18 +223,18 @@ class TracksDecoder:
         }
 
     def push(self, packet: Packet[Any]) -> None:
-        """Take a packet of any stream; those of other streams are ignored."""
+        """Take a packet of any stream; packets of streams without sound are ignored."""
         decoder = self._decoders.get(packet.stream_index)
         if decoder is not None:
             decoder.push(packet)
 
     def rewind(self) -> None:
-        """The file is read again from its start: ignore what came already."""
+        """Ignore the packets that came already, because the file is read again from its start."""
         for decoder in self._decoders.values():
             decoder.rewind()
 
     def finish(self) -> int:
-        """Decode what is left; returns the number of packets that could not be decoded."""
+        """Decode the remaining sound and return the number of packets that could not be decoded."""
         for decoder in self._decoders.values():
             decoder.finish()
         return sum(decoder.failures for decoder in self._decoders.values())
@@ -242,9 +242,9 @@ class TracksDecoder:
 
 @contextmanager
 def open_sound(path: PathLike) -> Iterator[tuple[InputContainer, float]]:
-    """Open a file for its sound alone: the container, and the time in it that is time 0.
+    """Open a file only for its sound; yield the container and the time in it, in seconds, of time 0.
 
-    That is the time of its first picture, or of its first sample where it has no pictures but a cover.
+    That is the time of the first video frame, or of the first sample if there is no video except a cover.
 
     Raises:
         MediaError: The file cannot be read, or has no sound.
@@ -268,14 +268,14 @@ def iter_sound(
     on_read: Callable[[], None] = lambda: None,
     origin: float | None = None,
 ) -> int:
-    """Read the sound of a file, and nothing else of it.
+    """Read only the sound of a file.
 
     Args:
         path: A video or an audio file.
-        open_listener: Called for each track, in order; returns who receives its samples.
-        end: Stop at this time, seconds; what comes later may be passed on as well.
+        open_listener: Called for each track, in order; returns the receiver of its samples.
+        end: Stop at this time in seconds; some later samples may be passed on as well.
         on_read: Callback for every packet read.
-        origin: Time in the file, seconds, that is time 0; None is that of :func:`open_sound`.
+        origin: Time in the file, in seconds, of time 0; None for the one of :func:`open_sound`.
 
     Returns:
         Number of packets that could not be decoded.
@@ -286,7 +286,7 @@ def iter_sound(
     with open_sound(path) as (container, start):
         start = start if origin is None else origin
         reader = TracksDecoder(container, start, open_listener)
-        streams: Sequence[AudioStream] = container.streams.audio[:MOST_TRACKS]
+        streams: Sequence[AudioStream] = container.streams.audio[:MAX_TRACKS]
         failures = 0
         try:
             for packet in demux(container, *streams):

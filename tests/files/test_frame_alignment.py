@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 
 from tests.support.videos import pan
-from vidkin.files.laying import FramePlace, find_borders, lay_frames, turn
+from vidkin.files.frame_alignment import FrameAlignment, align_frames, find_borders, turn
 
 Images = NDArray[np.float32]
 
@@ -38,14 +38,14 @@ SMALL = resized(WHOLE, 96, 54)
 def test_a_crop_lies_where_it_was_cut(box: tuple[int, int, int, int], scale: float) -> None:
     left, top, right, bottom = box
     cut = resized(WHOLE[:, top:bottom, left:right], 96, 54)
-    place, agreement = lay_frames(cut, SMALL)
+    alignment, agreement = align_frames(cut, SMALL)
     assert agreement > 0.95
-    assert place.scale == pytest.approx((scale, (bottom - top) / 108), abs=0.015)
-    assert place.shift == pytest.approx((left / 192, top / 108), abs=0.015)
+    assert alignment.scale == pytest.approx((scale, (bottom - top) / 108), abs=0.015)
+    assert alignment.shift == pytest.approx((left / 192, top / 108), abs=0.015)
     # And the whole one lies around the crop.
-    around, agreement = lay_frames(SMALL, cut)
+    around, agreement = align_frames(SMALL, cut)
     assert agreement > 0.95
-    assert around.shown == pytest.approx((left / 192, top / 108, right / 192, bottom / 108), abs=0.02)
+    assert around.inside_box == pytest.approx((left / 192, top / 108, right / 192, bottom / 108), abs=0.02)
 
 
 @pytest.mark.parametrize(("down", "across"), [(12, 0), (0, 30), (9, 9)])
@@ -54,26 +54,26 @@ def test_borders_are_outside_of_what_both_show(down: int, across: int) -> None:
     height, width = boxed.shape[1:]
     inner = (across / width, down / height, 1 - across / width, 1 - down / height)
     assert find_borders(boxed) == pytest.approx(inner, abs=0.02)
-    place, agreement = lay_frames(boxed, SMALL)
+    alignment, agreement = align_frames(boxed, SMALL)
     assert agreement > 0.95
-    assert place.shown == pytest.approx(inner, abs=0.02)
-    place, agreement = lay_frames(SMALL, boxed)
+    assert alignment.inside_box == pytest.approx(inner, abs=0.02)
+    alignment, agreement = align_frames(SMALL, boxed)
     assert agreement > 0.95
-    assert place.seen == pytest.approx(inner, abs=0.02)
+    assert alignment.covered_box == pytest.approx(inner, abs=0.02)
 
 
 def test_a_logo_does_not_move_the_place() -> None:
     marked = SMALL.copy()
     marked[:, 4:14, 70:90] = 255
-    place, agreement = lay_frames(marked, SMALL)
+    alignment, agreement = align_frames(marked, SMALL)
     assert agreement > 0.95
-    assert (*place.scale, *place.shift) == pytest.approx((1, 1, 0, 0), abs=0.005)
+    assert (*alignment.scale, *alignment.shift) == pytest.approx((1, 1, 0, 0), abs=0.005)
 
 
 def test_other_footage_and_empty_frames_agree_nowhere() -> None:
     other = np.stack([gray(image) for image in pan("astronaut", 6, width=96, height=54)])
-    assert lay_frames(other, SMALL)[1] < 0.8
-    assert np.isnan(lay_frames(np.zeros_like(SMALL), np.zeros_like(SMALL))[1])
+    assert align_frames(other, SMALL)[1] < 0.8
+    assert np.isnan(align_frames(np.zeros_like(SMALL), np.zeros_like(SMALL))[1])
 
 
 def test_nothing_is_bordered_where_everything_is_flat() -> None:
@@ -89,6 +89,6 @@ def test_frames_are_turned_clockwise_and_then_mirrored(turned: int) -> None:
 
 
 def test_the_edge_between_a_frame_and_its_border_is_left_out() -> None:
-    inside = FramePlace((2.0, 1.0), (-0.5, 0.0)).covered((4, 16), (4, 8))
+    inside = FrameAlignment((2.0, 1.0), (-0.5, 0.0)).find_inside((4, 16), (4, 8))
     assert inside.all(axis=0).nonzero()[0].tolist() == [5, 6, 7, 8, 9, 10]
-    assert FramePlace().covered((4, 16), (4, 16)).all()
+    assert FrameAlignment().find_inside((4, 16), (4, 16)).all()
