@@ -170,4 +170,4 @@ def test_a_comparison_and_a_coverage_have_pictures_and_a_table(tmp_path: Path) -
     assert coverage.table_rows() == [stretches[0].to_dict()]
     for result in (compared, coverage):
         vidkin.show(result).save(tmp_path / "page.html")
-        assert "no picture" in (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert "no image" in (tmp_path / "page.html").read_text(encoding="utf-8")

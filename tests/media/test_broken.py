@@ -160,7 +160,7 @@ def playlist(folder: Path, good: Path) -> Path:
     return folder / "list.m3u8"
 
 
-TOO_LARGE = "its frames have more than 80 million pixels, the most that are decoded$"
+TOO_LARGE = "its frames must have at most 80 million pixels$"
 
 CAUSES: dict[Callable[[Path, Path], Path], str] = {
     missing: "there is no such file$",
@@ -170,7 +170,7 @@ CAUSES: dict[Callable[[Path, Path], Path], str] = {
     noise: "this is not a video, or it is damaged",
     zeros: "this is not a video, or it is damaged",
     sound: "the file has no video, only sound$",
-    cover: "the file has no video, only sound with a cover picture$",
+    cover: "the file has no video, only sound with a cover image$",
     no_index: r"its index \(moov\) is missing: the recording or the download was cut off",
     before_any_frame: "no frame can be decoded|this is not a video, or it is damaged",
     no_frame_decodes: "no frame can be decoded; the file is damaged or incomplete$",
@@ -247,7 +247,7 @@ def test_a_failing_drive_is_reported_as_temporary_and_not_as_damage(
 
 def test_memory_that_runs_out_is_not_the_files_fault(good: Path) -> None:
     error = reader_module.media_error(str(good), av.error.MemoryError(errno.ENOMEM, "Cannot allocate memory"))
-    assert (error.cause, error.temporary) == ("needs more memory than there is", True)
+    assert (error.cause, error.temporary) == ("not enough memory to read the file", True)
 
 
 def test_a_name_that_no_system_allows() -> None:

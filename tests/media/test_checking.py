@@ -73,7 +73,7 @@ def test_a_file_that_breaks_off_is_shorter_than_its_header_states(films: Path, t
         (tmp_path / name).write_bytes(content[: len(content) // 2])
     check = check_file(tmp_path / name)
     assert check.duration < 10
-    assert check.errors[-1].cause == f"the file is cut off: {check.duration:.1f} s of 12.0 s are there"
+    assert check.errors[-1].cause == f"the file is cut off: it has {check.duration:.1f} s of 12.0 s"
 
 
 def test_missing_packets_of_a_transport_stream_are_reported(films: Path, tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ def test_frames_at_chosen_times(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("times", [[], [-1.0], [1.0, 1.0], [2.0, 1.0]])
 def test_chosen_times_increase(tmp_path: Path, times: list[float]) -> None:
-    with pytest.raises(InvalidArgumentError, match="times must be at least one, at least 0 s, and increase"):
+    with pytest.raises(InvalidArgumentError, match="times must have at least one value, be at least 0 s, and increase"):
         iter_frames_at(tmp_path / "clip.mp4", times)
 
 

@@ -125,7 +125,7 @@ def test_a_late_start_reads_only_from_the_key_frame_before(tmp_path: Path, monke
 
 
 def test_packets_that_wait_are_bounded_however_low_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_skipping, "WAITING_PACKETS", 32)
+    monkeypatch.setattr(_skipping, "MAX_WAITING_PACKETS", 32)
     path = encode(tmp_path / "a.mp4", pan("coffee", 240), rate=24, options={**X264, "g": "250", "bf": "3"})
     longest = 0
     wait = _skipping.SkippingDecoder._wait

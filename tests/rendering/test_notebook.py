@@ -81,7 +81,7 @@ def test_a_file_that_is_gone_or_broken_costs_only_its_picture(tmp_path: Path, vi
     (tmp_path / "broken.mp4").write_bytes(b"no video at all" * 50)
     paths = [str(tmp_path / "gone.mp4"), str(tmp_path / "broken.mp4"), video, "/odd/\udcff\x1b.mp4"]
     text = Results([a_match(path) for path in paths])._repr_html_()
-    assert (text.count("no picture"), text.count(PICTURE)) == (3, 1)
+    assert (text.count("no image"), text.count(PICTURE)) == (3, 1)
     assert text.encode()  # a name that is not valid Unicode can still be sent to the browser
     assert "\x1b" not in text
 

@@ -1,6 +1,6 @@
 """Times, probing, decoding, encoding and splitting of video files.
 
-Everything is imported when it is first used: times need no decoder.
+Names are imported on first use, because times need no decoder.
 """
 
 from typing import TYPE_CHECKING

@@ -37,24 +37,24 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 MAX_ERRORS = 10
-"""Number of errors that a check lists; the others are only counted."""
+"""Upper limit on the errors that a check lists; further errors are only counted."""
 
-# Checksums and lengths, and failures instead of concealed errors. Deviations from the specification of a codec
-# ("bitstream") are left out: encoders of whole files have them, too.
+# Check checksums and lengths, and fail instead of concealing errors. Deviations from the specification of a codec
+# ("bitstream") are not checked, because some encoders produce them in intact files.
 _STRICT = "crccheck+buffer+explode"
 
-# Messages for debugging that say that packets of a transport stream are missing or arrived damaged.
-_LOST = ("Continuity check failed", "Packet had TEI flag set")
+# Debug messages about missing or damaged packets of a transport stream.
+_LOSS_MESSAGES = ("Continuity check failed", "Packet had TEI flag set")
 
 
 @dataclass(frozen=True, slots=True)
 class DecodingError(Result):
-    """Something that is wrong with a file.
+    """An error in a file.
 
     Attributes:
-        seconds: End of the last frame decoded before it, from the first frame; None if FFmpeg met it while it looked
-            at the first seconds of the file, before decoding began.
-        cause: One line.
+        seconds: End of the last frame decoded before the error, in seconds from the first frame; None if it occurred
+            while the file was opened, before decoding.
+        cause: Description in one line.
     """
 
     seconds: float | None
@@ -63,15 +63,15 @@ class DecodingError(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileCheck(Result):
-    """What one full decode of a file found.
+    """Result of decoding a whole file.
 
     Attributes:
         path: The file, as it was passed.
         frames: Number of decoded frames.
-        duration: Seconds from the first frame until the last one leaves the screen; 0 without frames.
-        stated_duration: Seconds of video according to the header; 0 if it states no duration.
+        duration: Seconds from the start of the first frame to the end of the last; 0 without frames.
+        stated_duration: Duration of the video in seconds according to the header; 0 if it states none.
         error_count: Number of errors.
-        errors: The first of them, at most `MAX_ERRORS`.
+        errors: The first errors, at most `MAX_ERRORS`.
     """
 
     path: str
@@ -91,9 +91,9 @@ class FileCheck(Result):
 def check_file(path: PathLike, *, on_read: Callable[[], None] = lambda: None) -> FileCheck:
     """Decode the video and all sound of a file with strict error detection.
 
-    Errors are those of FFmpeg's demuxer and decoders, and a video that is clearly shorter than its header states. A
-    file that cannot be read as video is one with an error. FFmpeg's log is read in this thread, so no other thread of
-    the process may decode at the same time.
+    Errors include all errors of FFmpeg's demuxer and decoders, and a video clearly shorter than its header states. A
+    file that cannot be read as video has an error. FFmpeg's log is read in this thread, so no other thread of the
+    process may decode at the same time.
 
     Args:
         path: The file.
@@ -108,7 +108,7 @@ def check_file(path: PathLike, *, on_read: Callable[[], None] = lambda: None) ->
     try:
         info = probe(name)
         stated = info.stated_duration
-        # Lost packets of a transport stream are mentioned only there.
+        # Lost packets of a transport stream are only logged at debug level.
         with _read_log(av.logging.DEBUG if info.container == "mpegts" else av.logging.ERROR) as logged:
             decoding.run(logged)
     except MediaError as error:
@@ -116,7 +116,7 @@ def check_file(path: PathLike, *, on_read: Callable[[], None] = lambda: None) ->
             raise
         decoding.add(error.cause)
     if decoding.frames and is_cut_off(stated, decoding.end):
-        decoding.add(f"the file is cut off: {decoding.end:.1f} s of {stated:.1f} s are there")
+        decoding.add(f"the file is cut off: it has {decoding.end:.1f} s of {stated:.1f} s")
     elif not decoding.frames and not decoding.error_count:
         decoding.add("no frame can be decoded")
     return FileCheck(
@@ -130,11 +130,11 @@ def check_file(path: PathLike, *, on_read: Callable[[], None] = lambda: None) ->
 
 
 class _StrictDecoding:
-    """One pass over a file, and the errors found by it.
+    """One pass over a file that collects errors.
 
     Attributes:
         frames: Number of decoded frames.
-        end: Seconds from the first frame until the last one read leaves the screen.
+        end: Seconds from the start of the first frame to the end of the last frame read.
         error_count, errors: As in `FileCheck`.
     """
 
@@ -150,33 +150,33 @@ class _StrictDecoding:
         self._messages: set[str] = set()
 
     def add(self, cause: str) -> None:
-        """Count an error at the time reached."""
+        """Count an error at the current time."""
         self.error_count += 1
         if len(self.errors) < MAX_ERRORS:
             self.errors.append(DecodingError(round(self.end, 3), " ".join(cause.split())))
 
     def run(self, logged: list[tuple[int, str, str]]) -> None:
         """Decode everything; ``logged`` receives FFmpeg's messages."""
-        # One thread: FFmpeg's log is read by a Python callback, which would wait for decoders that wait for it.
+        # One thread, because FFmpeg's log is read by a Python callback, which would deadlock with decoder threads.
         with open_video(self._name, threads=1) as (container, stream):
             tracks = [track for track in container.streams.audio if getattr(track, "codec_context", None) is not None]
             stream.codec_context.options = {**MAX_PIXELS_OPTIONS, "err_detect": _STRICT}
             for track in tracks:
                 track.codec_context.options = {"err_detect": _STRICT}
-            # Opening decodes the first frames to learn their properties. Most of its errors occur again below, in time.
-            opening = _describe(logged)
+            # Opening decodes the first frames for their properties; most of these errors occur again below, with times.
+            opening = _take_errors(logged)
             try:
                 for packet in self._packets(container, [stream, *tracks], logged):
                     self._decode(packet, stream, logged)
             finally:
-                once = [DecodingError(None, message) for message in opening if message not in self._messages]
-                self.error_count += len(once)
-                self.errors = once[:MAX_ERRORS] + self.errors
+                opening_errors = [DecodingError(None, message) for message in opening if message not in self._messages]
+                self.error_count += len(opening_errors)
+                self.errors = opening_errors[:MAX_ERRORS] + self.errors
 
     def _packets(
         self, container: InputContainer, streams: list[Any], logged: list[tuple[int, str, str]]
     ) -> Iterator[Packet[Any]]:
-        """The packets up to the end, or to where the file cannot be parsed any further."""
+        """Yield the packets up to the end, or to the point where the file can no longer be parsed."""
         try:
             for packet in demux(container, *streams):
                 self._on_read()
@@ -213,7 +213,7 @@ class _StrictDecoding:
                 continue
             start = frame.pts * tick + self._shift
             if self._base is not None and self.end - (start - self._base) > GLUED:
-                # Another recording, appended byte by byte, whose times begin anew.
+                # An appended recording, whose times start over.
                 self._shift += self._base + self.end - start
                 start = self._base + self.end
             self._base = start if self._base is None else self._base
@@ -221,24 +221,24 @@ class _StrictDecoding:
             self.end = max(self.end, start - self._base + length)
 
     def _add_failure(self, kind: str, error: av.error.FFmpegError, logged: list[tuple[int, str, str]]) -> None:
-        """Count an exception of FFmpeg, in the words of its log if it wrote any."""
+        """Count an exception of FFmpeg, described by its log messages if there are any."""
         before = self.error_count
         self._add_logged(logged)
         if self.error_count == before:
             self.add(f"{kind}: {error.strerror}")
 
     def _add_logged(self, logged: list[tuple[int, str, str]]) -> None:
-        for message in _describe(logged):
+        for message in _take_errors(logged):
             self._messages.add(message)
             self.add(message)
 
 
-def _describe(logged: list[tuple[int, str, str]]) -> list[str]:
-    """What messages say about damage, each in one line; the list is emptied."""
+def _take_errors(logged: list[tuple[int, str, str]]) -> list[str]:
+    """Return messages about damage, each in one line, and clear the list."""
     found = [
         " ".join(f"{source}: {message}".split())
         for level, source, message in logged
-        if (level <= av.logging.ERROR and not is_harmless(message.encode())) or message.startswith(_LOST)
+        if (level <= av.logging.ERROR and not is_harmless(message.encode())) or message.startswith(_LOSS_MESSAGES)
     ]
     logged.clear()
     return found
@@ -246,7 +246,7 @@ def _describe(logged: list[tuple[int, str, str]]) -> list[str]:
 
 @contextmanager
 def _read_log(level: int) -> Iterator[list[tuple[int, str, str]]]:
-    """The messages that FFmpeg writes, up to this level: level, source and text."""
+    """Collect the messages that FFmpeg logs up to this level: level, source and text."""
     before = av.logging.get_level()
     repeated = av.logging.get_skip_repeated()
     av.logging.set_level(level)

@@ -1,4 +1,4 @@
-"""Convert a decoded picture of any form and dynamic range to an upright 8-bit RGB array with square pixels."""
+"""Convert decoded frames of any format and dynamic range to upright 8-bit RGB arrays with square pixels."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ if TYPE_CHECKING:
 
 
 _UNSPECIFIED = 2
-# Codes of colors whose brightness is that of BT.601; without one, small video has them.
-_OF_601 = (_UNSPECIFIED, 5, 6)
+# Codes of color spaces with the luma of BT.601, which small video has if it states none.
+_BT601_SPACES = (_UNSPECIFIED, 5, 6)
 
-# No film is that wide. A strip of 60,000 x 100 pixels would keep its size if only its short side were limited.
-_MOST_ELONGATED = 8
+# No video is wider than this. A strip of 60,000 x 100 pixels would keep its size if only its short side were limited.
+_MAX_ASPECT = 8
 
-# Without the latter, scaled pictures are darker by up to two levels.
+# Without FULL_CHR_H_INT, scaled frames are darker by up to two levels.
 _FLAGS = Interpolation.BILINEAR | Interpolation.FULL_CHR_H_INT
 
-# With it, pictures of 16 bits that are not scaled lose their green.
+# With FULL_CHR_H_INT, 16-bit frames that are not scaled lose their green.
 _DEEP_FLAGS = Interpolation.BILINEAR
 
 
 def clean_aspect(ratio: Fraction | None) -> Fraction:
-    """The ratio of a pixel's sides, 1 if it is missing or implausible."""
+    """Return the aspect ratio of a pixel, 1 if it is missing or implausible."""
     if ratio is None or not Fraction(1, 10) <= ratio <= 10:
         return Fraction(1)
     return ratio
 
 
 def display_size(width: int, height: int, aspect: Fraction, turns: int = 0) -> tuple[int, int]:
-    """Width and height in square pixels, upright: the width is stretched by the pixel's aspect, then turned."""
+    """Return width and height in square pixels after rotation by ``turns`` quarter turns."""
     width = max(1, round(width * aspect))
     return (height, width) if turns % 2 else (width, height)
 
 
 def fit(width: int, height: int, short_side: int | None) -> tuple[int, int]:
-    """The size with this short side and a long side of at most eight times that, never larger than the original."""
+    """Fit a size to this short side, with a long side of at limit eight times that, without enlarging."""
     shorter, longer = sorted((width, height))
     if short_side is None:
         return width, height
-    if longer > _MOST_ELONGATED * shorter:
-        side, target = longer, _MOST_ELONGATED * short_side
+    if longer > _MAX_ASPECT * shorter:
+        side, target = longer, _MAX_ASPECT * short_side
     else:
         side, target = shorter, short_side
     if side <= target:
@@ -63,7 +63,7 @@ def fit(width: int, height: int, short_side: int | None) -> tuple[int, int]:
 
 
 def shrink(image: NDArray[np.uint8], short_side: int | None) -> NDArray[np.uint8]:
-    """An RGB image [H, W, 3] in the size of :func:`fit`."""
+    """Scale an RGB image [H, W, 3] down to the size of :func:`fit`."""
     height, width = image.shape[:2]
     size = fit(width, height, short_side)
     if size == (width, height):
@@ -74,19 +74,19 @@ def shrink(image: NDArray[np.uint8], short_side: int | None) -> NDArray[np.uint8
 
 
 def is_high_definition(width: int, height: int) -> bool:
-    """Whether video of this size has the colors of BT.709 unless it says otherwise."""
+    """Whether video of this size has BT.709 colors unless it states others."""
     return width >= 1280 or height > 576
 
 
 class Converter:
-    """Converts the pictures of one video, all to the size of the first.
+    """Converts the frames of one video, all to the size of the first.
 
     Args:
-        orient: Function that returns how pictures must be turned.
+        orient: Function that returns the orientation of a frame.
         aspect: Ratio of width to height of a pixel.
         short_side: Scale down so that the shorter side has this many pixels; None keeps the size.
-        gray: Only the brightness is wanted, with the weights of :data:`~vidkin.media.frames.LUMINANCE`.
-        coded: Luma and color differences are wanted as the file has them, see `Converter.__call__`.
+        gray: Return gray levels, weighted by :data:`~vidkin.media.frames.LUMINANCE`.
+        coded: Return luma and color differences as stored in the file, see `Converter.__call__`.
     """
 
     def __init__(
@@ -108,14 +108,14 @@ class Converter:
         self._field: tuple[tuple[Any, ...], Any] | None = None
 
     def __call__(self, frame: VideoFrame) -> NDArray[np.uint8]:
-        """The picture as [H, W, 3] uint8 RGB, as [H, W] gray levels, or as coded.
+        """Convert a frame to [H, W, 3] uint8 RGB, [H, W] gray levels, or coded values.
 
-        Coded: [H, W, 3] uint8 Y', Cb, Cr by the matrix of the file, each from 0 to 255 and 128 where there is no color.
-        Colors outside of RGB are not clipped, which changes their luma. RGB, pictures with alpha and those that are
-        mapped to standard range are by the matrix of BT.601.
+        Coded values are [H, W, 3] uint8 Y', Cb, Cr in the color matrix of the file, each from 0 to 255, with 128 for no
+        color. Colors outside of RGB are not clipped, because clipping would change their luma. RGB frames, frames with
+        alpha and frames mapped to standard range use the matrix of BT.601.
 
-        An interlaced picture is reduced to its upper field, doubled, which avoids combing and keeps frames
-            independent.
+        Interlaced frames are reduced to their upper field, with doubled lines, which avoids combing and keeps frames
+        independent.
         """
         turns, mirrored = self._orient(frame)
         if self._size is None:
@@ -152,13 +152,13 @@ class Converter:
         mapped = needs_mapping(frame.color_trc, frame.color_primaries) and not frame.format.is_rgb
         name = frame.format.name
         has_alpha = name.startswith(("yuva", "gbrap", "ya", "pal8", "rgba", "bgra", "argb", "abgr"))
-        # The levels of BT.601 are in the file; those of other colors would differ from them in what is red or blue.
+        # Stored luma can be used only if it is BT.601; other matrices give different levels to red and blue.
         has_levels = self._gray and not mapped and not has_alpha and not frame.format.is_rgb
-        has_levels = has_levels and frame.colorspace in _OF_601 and space is None
+        has_levels = has_levels and frame.colorspace in _BT601_SPACES and space is None
         is_coded = self._coded and not mapped and not has_alpha and not frame.format.is_rgb
         target = "rgb48le" if mapped else "rgba" if has_alpha else "gray" if has_levels else "rgb24"
         if is_coded:
-            # One matrix on both sides: none is applied.
+            # With the same matrix on both sides, no conversion is applied.
             target, space = "yuv444p", int(Colorspace.ITU601)
         scaled = self._scaler.reformat(
             frame,
@@ -176,18 +176,18 @@ class Converter:
             planes: NDArray[np.uint8] = np.moveaxis(image, 0, -1)  # type: ignore[arg-type]  # of 8 bits
             return planes
         if self._coded:
-            return to_coded(self._color(image, target, frame))
+            return to_coded(self._to_rgb(image, target, frame))
         if self._gray and not has_levels:
-            return np.rint(self._color(image, target, frame) @ np.array(LUMINANCE, np.float32)).astype(np.uint8)
-        return image if has_levels else self._color(image, target, frame)  # type: ignore[return-value]
+            return np.rint(self._to_rgb(image, target, frame) @ np.array(LUMINANCE, np.float32)).astype(np.uint8)
+        return image if has_levels else self._to_rgb(image, target, frame)  # type: ignore[return-value]
 
     @staticmethod
-    def _color(image: NDArray[Any], target: str, frame: VideoFrame) -> NDArray[np.uint8]:
-        """The colors [H, W, 3] of what the scaler gave."""
+    def _to_rgb(image: NDArray[Any], target: str, frame: VideoFrame) -> NDArray[np.uint8]:
+        """Convert the scaler's output to RGB [H, W, 3]."""
         if target == "rgb48le":
             return to_standard_range(image, frame.color_trc, frame.color_primaries)
         if target == "rgba":
-            # On a white background.
+            # Blend with a white background.
             alpha = image[..., 3:].astype(np.uint16)
             if int(alpha.min(initial=255)) == 255:
                 return np.ascontiguousarray(image[..., :3])
@@ -197,7 +197,7 @@ class Converter:
 
 
 def to_coded(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """[..., 3] Y', Cb, Cr from 0 to 255 of R'G'B' colors, by ITU-R BT.601."""
+    """Convert R'G'B' [..., 3] to Y', Cb, Cr from 0 to 255 (ITU-R BT.601)."""
     luma = image @ np.array(LUMINANCE, np.float32)
     blue = (image[..., 2] - luma) / 1.772 + 128
     red = (image[..., 0] - luma) / 1.402 + 128
@@ -212,10 +212,10 @@ HLG: Final = 18
 
 BT2020_PRIMARIES: Final = 9
 
-# Diffuse white of HDR video in candela per square meter (ITU-R BT.2408).
+# Diffuse white of HDR video in candelas per square meter (ITU-R BT.2408).
 WHITE: Final = 203.0
 
-# Above this share of white, highlights are compressed; below it, standard footage stays as it is.
+# Share of white above which highlights are compressed; below it, standard footage stays unchanged.
 KNEE: Final = 0.75
 
 # Linear BT.2020 to linear BT.709 (ITU-R BT.2087).
@@ -228,7 +228,7 @@ _GAMMA: Final = np.rint((np.arange(4096) / 4095) ** (1 / 2.2) * 255).astype(np.u
 
 
 def needs_mapping(transfer: int, primaries: int) -> bool:
-    """Whether video with these codes (ITU-T H.273) looks wrong when its values are shown unchanged."""
+    """Whether video with these codes (ITU-T H.273) looks wrong if its values are shown unchanged."""
     return transfer in (PQ, HLG) or primaries == BT2020_PRIMARIES
 
 
@@ -273,19 +273,19 @@ def _linear_table(transfer: int) -> NDArray[np.float32]:
 
 logger = logging.getLogger(__name__)
 
-# Turns counter-clockwise by 90 degrees, and whether the picture is mirrored (left to right) before that.
+# Counterclockwise quarter turns, and whether the frame is mirrored (left to right) before them.
 Orientation = tuple[int, bool]
 
-# The same for the values of the EXIF tag, starting at 1.
 _EXIF_TAG = 0x0112
 
+# Orientations for the values of the EXIF tag, from 1.
 _EXIF_ORIENTATIONS: tuple[Orientation, ...] = (
     (0, False), (0, True), (2, False), (2, True), (1, True), (3, False), (3, True), (1, False)
 )  # fmt: skip
 
-# Codecs of single pictures. PyAV's objects for the side data of a frame free the dictionary of a color profile
-# a second time when they are collected, which crashes the process, and these are the decoders that make such profiles.
-_PICTURE_CODECS = frozenset({"mjpeg", "png", "apng", "tiff", "webp", "gif", "bmp", "jpegxl", "jpeg2000", "ppm"})
+# Image codecs, whose decoders attach color profiles. PyAV's side data objects free the dictionary of a color profile
+# twice when they are collected, which crashes the process, so side data of these codecs is never read.
+_IMAGE_CODECS = frozenset({"mjpeg", "png", "apng", "tiff", "webp", "gif", "bmp", "jpegxl", "jpeg2000", "ppm"})
 
 
 class Orienter:
@@ -298,17 +298,17 @@ class Orienter:
 
     def __init__(self, name: str, codec: str) -> None:
         self._name = name
-        self._is_picture = codec in _PICTURE_CODECS
-        # By the angle that a frame states. PyAV's side data keep their frame until the next garbage collection: look
-        # at one frame for each angle, not at all of them.
+        self._is_image = codec in _IMAGE_CODECS
+        # Orientations by stated angle. PyAV's side data keeps its frame alive until the next garbage collection, so it
+        # is read for only one frame per angle.
         self._known: dict[int, Orientation] = {}
 
     def __call__(self, frame: VideoFrame) -> Orientation:
-        """The orientation from the display matrix, or from the EXIF tag of a photograph, to the nearest 90 degrees."""
+        """Return the orientation by display matrix, or by EXIF tag for photographs, to the nearest 90 degrees."""
         angle = frame.rotation
         if angle not in self._known:
             upright: Orientation = (round(angle / 90) % 4, False)
-            if not self._is_picture:
+            if not self._is_image:
                 self._known[angle] = _from_matrix(frame) or upright
             else:
                 self._known[angle] = self._from_exif() or upright
@@ -320,22 +320,22 @@ class Orienter:
         try:
             with warnings.catch_warnings(action="ignore"), PILImage.open(self._name) as image:
                 tag = image.getexif().get(_EXIF_TAG)
-        # A video of pictures, a format Pillow does not know, or a damaged or malicious header, for which its parsers
-        # can raise anything; only the orientation of the picture is lost.
+        # A video with an image codec, a format unknown to Pillow, or a damaged or malicious header, for which its
+        # parsers can raise anything; only the orientation of the image is lost.
         except Exception as error:  # noqa: BLE001
             logger.debug("%s: no orientation can be read: %s", self._name, error)
             return None
         return _EXIF_ORIENTATIONS[tag - 1] if isinstance(tag, int) and 1 <= tag <= 8 else None
 
 
-def is_too_large(name: str, most: int) -> bool:
-    """Whether this is a picture with more pixels than the limit; FFmpeg does not keep the size of one it cannot
-    decode."""
+def is_too_large(name: str, limit: int) -> bool:
+    """Whether a file is an image with more pixels than the limit; FFmpeg does not report the size of an image that it
+    cannot decode."""
     from PIL import Image as PILImage
 
     try:
         with warnings.catch_warnings(action="ignore"), PILImage.open(name) as image:
-            return image.width * image.height > most
+            return image.width * image.height > limit
     except PILImage.DecompressionBombError:
         return True
     except Exception as error:  # noqa: BLE001 - damaged headers make its parsers raise anything
@@ -347,7 +347,7 @@ def _from_matrix(frame: VideoFrame) -> Orientation | None:
     try:
         side_data: list[Any] = list(iter(frame.side_data))
         matrix = next((data for data in side_data if data.type.name == "DISPLAYMATRIX"), None)
-    except ValueError:  # from PyAV: a kind of data that it does not know
+    except ValueError:  # from PyAV, for an unknown type of side data
         return None
     if matrix is None:
         return None

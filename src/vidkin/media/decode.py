@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.frame import VideoFrame
 
-# Samples per second: enough for excerpts of a few milliseconds; more would only fill the memory.
-_MOST_SAMPLES = 100_000
+# Samples per second; more would only fill the memory, even for excerpts of a few milliseconds.
+_MAX_SAMPLE_RATE = 100_000
 
 # A batch of this many bytes is yielded early.
 BATCH_BYTES = 64 * 2**20
 
-# Where in a video its poster is from, as shares: the begin is often black. The next one is tried where the values of a
-# picture have a smaller standard deviation.
+# Positions of poster candidates as shares of the duration, not at the start, which is often black; and the standard
+# deviation of a frame below which the next candidate is tried.
 _POSTER_SHARES = (1 / 3, 1 / 2, 1 / 5, 2 / 3, 4 / 5, 0.1, 0.9, 0.4, 0.6)
-_LEAST_SHOWN, _MID_GRAY = 14.0, 127.5
+_MIN_CONTRAST, _MID_GRAY = 14.0, 127.5
 
 
 @check_arguments
@@ -56,37 +56,37 @@ def iter_frames(
     on_read: Callable[[], None] = lambda: None,
     on_damage: Callable[[str], None] | None = None,
 ) -> Iterator[Frames]:
-    """Read a video in batches, with memory that does not grow with its length.
+    """Read a video in batches, with memory use independent of its length.
 
-    Samples are taken at start + k / rate seconds, k = 0, 1, ..., each the frame that is on screen at that time: the
-    latest one whose timestamp is not after it. No frame is returned twice: a video with fewer frames per second than
-    ``rate`` yields every frame once, and every video yields at least one. A still image is a video of one frame.
+    Samples are taken at start + k / rate seconds, k = 0, 1, ...; each is the frame on screen at that time, the latest
+    one whose timestamp is not after it. No frame is returned twice: a video with fewer frames per second than ``rate``
+    yields every frame once, and every video yields at least one. A still image is a video of one frame.
 
-    Times count from the first frame of the file. Pictures are 8-bit RGB, upright (display matrix), with square pixels
-    (sample aspect ratio), in the colors that the file states; HDR is mapped to standard range, interlaced video is
-    reduced to one field, and if the size changes within a file, all frames have the size of the first.
+    Times count from the first frame of the file. Frames are 8-bit RGB, upright (display matrix), with square pixels
+    (sample aspect ratio) and correct colors; HDR is mapped to standard range, interlaced video is reduced to one field,
+    and if the size changes within a file, all frames have the size of the first.
 
     Args:
         path: A video, an animated image or a still image; a `ProbedVideo` continues with its open file.
-        rate: Samples per second, independent of the file's own rate. None yields every frame: those at or after
-            ``start``, or the one on screen at ``start`` if none begins in the range.
+        rate: Samples per second, independent of the file's frame rate. None yields every frame that begins in the
+            range, or the frame on screen at ``start`` if there is none.
         start: Time of the first sample in seconds.
         end: Time in seconds before which samples are taken; None reads to the end.
-        short_side: Scale down to this many pixels at the shorter side, and at most eight times as many at the longer
-            one, while converting (never up); None keeps the size. Set it to what the features need: large frames cost
-            time and memory.
+        short_side: Scale down (never up) to this many pixels on the shorter side, and at most eight times as many on
+            the longer one; None keeps the size. Set it to what the features need, because large frames cost time and
+            memory.
         batch: Maximum number of frames in a batch; batches of large frames are shorter and hold about 64 MiB.
-        threads: Decoder threads; 0 is one per core. Set 1 if many files are read in parallel. A `ProbedVideo` keeps
+        threads: Decoder threads; 0 is one per core. Use 1 if many files are read in parallel. A `ProbedVideo` keeps
             the number it was opened with.
         stream: Number of the video's stream in the file, from 0, if it has several; None takes the first, as players
-            do. A `ProbedVideo` keeps the one that it was opened with.
-        coded: Give luma and color differences as the file has them in place of RGB: Y', Cb, Cr, each from 0 to 255.
-            Nothing is clipped, so that the luma of a gray copy is that of its source.
-        on_read: Callback for every packet read, a sign of progress.
+            do. A `ProbedVideo` keeps the stream it was opened with.
+        coded: Return Y', Cb, Cr as stored in the file, each from 0 to 255, instead of RGB. Nothing is clipped, so a
+            gray copy has the luma of its source.
+        on_read: Callback for every packet read, as a sign of progress.
         on_damage: Callback that receives one line at the end if parts of the file were damaged; None logs a warning.
 
     Yields:
-        `Frames` of at least one frame each. Timestamps are those of the frames, so the first can be before ``start``.
+        `Frames` of at least one frame each. Timestamps are the frames' own, so the first can be before ``start``.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
@@ -94,9 +94,9 @@ def iter_frames(
             million pixels, damaged before the first frame...), or ``start`` is beyond its end. Later damage is skipped
             and reported (``on_damage``).
     """
-    if rate is not None and not 0 < rate <= _MOST_SAMPLES:
+    if rate is not None and not 0 < rate <= _MAX_SAMPLE_RATE:
         raise InvalidArgumentError(
-            f"rate must be above 0 and at most {_MOST_SAMPLES} samples a second, or None for every frame, got {rate}"
+            f"rate must be above 0 and at most {_MAX_SAMPLE_RATE} samples a second, or None for every frame, got {rate}"
         )
     if not (start >= 0 and math.isfinite(start)):
         raise InvalidArgumentError(f"start must be at least 0 s, got {start}")
@@ -105,7 +105,7 @@ def iter_frames(
     check_at_least(1, short_side=1 if short_side is None else short_side, batch=batch)
     check_at_least(0, threads=threads)
     make = partial(Sampler, rate, start, end)
-    return _batches(
+    return _iter_batches(
         path, make, rate is None, short_side, batch, threads, on_read, on_damage, coded=coded, stream=stream
     )
 
@@ -120,7 +120,7 @@ def iter_frames_at(
     threads: int = 0,
     stream: int | None = None,
 ) -> Iterator[Frames]:
-    """Read the frames on screen at given times, in one pass that decodes only what they need.
+    """Read the frames on screen at given times, in one pass that decodes only the packets they need.
 
     Args:
         path: Path as in `iter_frames`.
@@ -131,16 +131,16 @@ def iter_frames_at(
         stream: Number of the video's stream, as in `iter_frames`.
 
     Yields:
-        `Frames` with the times of the frames themselves; no frame is repeated, and times after the end yield none.
+        `Frames` with the frames' own timestamps; no frame is repeated, and times after the end yield none.
 
     Raises:
         InvalidArgumentError: ``times`` is empty or does not increase from 0.
         MediaError: The file cannot be read; see `iter_frames`.
     """
     if not times or times[0] < 0 or any(late <= early for early, late in pairwise(times)):
-        raise InvalidArgumentError("times must be at least one, at least 0 s, and increase")
+        raise InvalidArgumentError("times must have at least one value, be at least 0 s, and increase")
     make = partial(ChosenSampler, times)
-    return _batches(path, make, False, short_side, batch, threads, lambda: None, None, stream=stream)
+    return _iter_batches(path, make, False, short_side, batch, threads, lambda: None, None, stream=stream)
 
 
 @check_arguments
@@ -155,7 +155,7 @@ def read_frames(
     threads: int = 0,
     stream: int | None = None,
 ) -> Frames:
-    """Read a whole video: the frames that `iter_frames` yields as one `Frames`. The arguments are the same."""
+    """Read all frames that `iter_frames` yields as one `Frames`. The arguments are the same."""
     batches = iter_frames(
         path, rate=rate, start=start, end=end, short_side=short_side, batch=batch, threads=threads, stream=stream
     )
@@ -166,7 +166,7 @@ def read_frames(
 def read_gray(
     path: PathLike, *, start: float, end: float, short_side: int, threads: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-    """Every frame of some seconds, without colors: less work than with them.
+    """Read every frame of a time range as gray levels, which is faster than in color.
 
     Args:
         path, start, end, short_side, threads: As in `iter_frames` with a rate of None.
@@ -178,7 +178,7 @@ def read_gray(
         MediaError: The file cannot be read; see `iter_frames`.
     """
     make = partial(Sampler, None, start, end)
-    pictures = _pictures(path, make, True, short_side, threads, lambda: None, None, gray=True)
+    pictures = _iter_samples(path, make, True, short_side, threads, lambda: None, None, gray=True)
     times, images = zip(*pictures, strict=True)
     return np.array(times), np.stack(images)
 
@@ -187,7 +187,7 @@ def read_gray(
 def thumbnail(
     path: PathLike, time: float = 0.0, *, short_side: int | None = 160, threads: int = 0
 ) -> NDArray[np.uint8]:
-    """The frame on screen at ``time`` seconds, [H, W, 3] uint8 RGB.
+    """Read the frame on screen at ``time`` seconds, [H, W, 3] uint8 RGB.
 
     Raises:
         MediaError: The file cannot be read; see `iter_frames`.
@@ -199,15 +199,16 @@ def thumbnail(
 
 @check_arguments
 def poster(path: PathLike, duration: float, *, short_side: int | None = 160, threads: int = 0) -> NDArray[np.uint8]:
-    """The frame that stands for a video, [H, W, 3] uint8 RGB: the first of nine moments at which something is to be
-    seen, from a third of its duration on. If all are plain, the one that is nearest to a mid gray, as neither black nor
-    white tells anything.
+    """Read a representative frame of a video, [H, W, 3] uint8 RGB.
+
+    It is the first of nine candidates with enough contrast, starting at a third of the duration; if all are plain, the
+    one nearest to mid gray.
 
     Args:
         path: The video or image.
-        duration: Its duration in seconds, 0 for an image.
-        short_side: Pixels at the shorter side.
-        threads: Threads that decode; 0 for one for each processor.
+        duration: Duration in seconds, 0 for an image.
+        short_side: Pixels of the shorter side.
+        threads: Decoder threads; 0 is one per core.
 
     Raises:
         MediaError: The file cannot be read; see `iter_frames`.
@@ -219,17 +220,17 @@ def poster(path: PathLike, duration: float, *, short_side: int | None = 160, thr
         except MediaError:
             if not plain:
                 raise
-            continue  # the duration is stated too long, or there is damage: what was seen before is there
-        if image.std() >= _LEAST_SHOWN:
+            continue  # beyond the true end, or damaged: use an earlier candidate
+        if image.std() >= _MIN_CONTRAST:
             return image
         plain.append(image)
     return min(plain, key=lambda image: abs(float(image.mean()) - _MID_GRAY))
 
 
-def _open_sound(
+def _open_sound_decoder(
     source: PathLike | ProbedVideo, container: InputContainer, held: Sequence[Packet[Any]]
 ) -> TracksDecoder | None:
-    """Who decodes the sound of a file, if somebody listens to it; once, as a file may be read again."""
+    """Return a decoder of the file's sound if there is a listener; only once, because files may be read again."""
     if not isinstance(source, ProbedVideo) or source.open_listener is None or not container.streams.audio:
         return None
     reader = TracksDecoder(container, source.info.start_time, source.open_listener)
@@ -239,7 +240,7 @@ def _open_sound(
     return reader
 
 
-def _batches(
+def _iter_batches(
     source: PathLike | ProbedVideo,
     make_sampler: Callable[..., Samples],
     every: bool,
@@ -255,7 +256,7 @@ def _batches(
     images: list[NDArray[np.uint8]] = []
     times: list[float] = []
     with closing(
-        _pictures(source, make_sampler, every, short_side, threads, on_read, on_damage, coded=coded, stream=stream)
+        _iter_samples(source, make_sampler, every, short_side, threads, on_read, on_damage, coded=coded, stream=stream)
     ) as pictures:
         for seconds, image in pictures:
             images.append(image)
@@ -267,7 +268,7 @@ def _batches(
         yield Frames(np.stack(images), np.array(times))
 
 
-def _pictures(
+def _iter_samples(
     source: PathLike | ProbedVideo,
     make_sampler: Callable[..., Samples],
     every: bool,
@@ -280,27 +281,27 @@ def _pictures(
     coded: bool = False,
     stream: int | None = None,
 ) -> Generator[tuple[float, NDArray[np.uint8]]]:
-    """(seconds, converted picture) of every sample."""
+    """Yield (seconds, converted frame) of every sample."""
     name = source.info.path if isinstance(source, ProbedVideo) else os.fspath(source)
     with open_at_start(source, threads=threads, stream=stream) as (container, video, begun, held):
         orient = Orienter(name, video.codec_context.codec.canonical_name)
         convert = Converter(orient, clean_aspect(video.sample_aspect_ratio), short_side, gray=gray, coded=coded)
-        sound = _open_sound(source, container, held)
+        sound = _open_sound_decoder(source, container, held)
         reader = PictureReader(name, container, video, begun=begun, on_read=on_read, on_damage=on_damage, sound=sound)
-        for seconds, frame in _sampled(reader, make_sampler, every):
+        for seconds, frame in _sample_frames(reader, make_sampler, every):
             yield seconds, convert(frame)
         if sound is not None and isinstance(source, ProbedVideo):
             source.sound_failures = sound.finish()
 
 
-def _sampled(
+def _sample_frames(
     reader: PictureReader, make_sampler: Callable[..., Samples], every: bool
 ) -> Iterator[tuple[float, VideoFrame]]:
-    """(seconds, picture) of every sample."""
+    """Yield (seconds, frame) of every sample."""
     sampler: Samples | None = None
 
     def samples() -> Samples:
-        assert sampler is not None  # the decoder asks after the first picture
+        assert sampler is not None  # the decoder asks after the first frame
         return sampler
 
     is_empty = True
@@ -314,7 +315,7 @@ def _sampled(
         if sampler.done:
             decoder.close()
             return
-    assert sampler is not None  # pictures() raises if there are none
+    assert sampler is not None  # pictures() raises if there is no frame
     for time, frame in sampler.finish(reader.end):
         is_empty = False
         yield reader.ticks.seconds(time), frame

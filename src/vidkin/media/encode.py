@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 Image = NDArray[np.uint8]
 
-_WITH_CRF = ("libx264", "libx265", "libvpx", "libvpx-vp9", "libsvtav1")
-_WITH_PRESET = ("libx264", "libx265")
+_CRF_ENCODERS = ("libx264", "libx265", "libvpx", "libvpx-vp9", "libsvtav1")
+_PRESET_ENCODERS = ("libx264", "libx265")
 
-# Unit for the times passed in: a 90,000th of a second, as in MPEG, fits every common frame rate.
+# Ticks per second of explicit times: as in MPEG, which fits every common frame rate.
 _CLOCK = 90_000
-_SAMPLES = 1000.0
+_SCREEN_RATE = 1000.0
 
 
 @check_arguments
@@ -53,15 +53,15 @@ def write_video(
     threads: int = 0,
     made_of: str | None = None,
 ) -> int:
-    """Encode frames as a video file, in the format of the extension.
+    """Encode frames as a video file in the format of the extension.
 
-    The file appears under its name only when it is complete; after a failure an old file is unchanged. The same frames
-    give the same bytes on the same machine. Odd sizes are padded by repeating the last
-    column or row, as most pixel formats need even ones.
+    The file appears under its name only when it is complete; after a failure, an existing file is unchanged. The same
+    frames give the same bytes on the same machine. Odd sizes are padded by repeating the last column or row, because
+    most pixel formats need even sizes.
 
     Args:
         path: Where to write, for example ``"clip.mp4"``; an existing file is replaced.
-        frames: [H, W, 3] uint8 RGB pictures, all of one size, read one at a time.
+        frames: [H, W, 3] uint8 RGB images, all of one size, read one at a time.
         rate: Frames per second.
         times: Time of each frame in seconds, increasing, for a variable frame rate; None spaces frames by 1 / rate.
         codec: FFmpeg's name of the encoder.
@@ -70,8 +70,8 @@ def write_video(
         pixel_format: Format of the stored pixels; ``"yuv444p"`` keeps full color resolution and odd sizes.
         options: Additional options of the encoder.
         threads: Encoder threads; 0 lets the encoder choose.
-        made_of: What the video is made of, see :func:`vidkin._base.outputs.describe_source`: then one that was made of
-            it before is replaced. None makes new files only.
+        made_of: Source of the video, see :func:`vidkin._base.outputs.describe_source`; an existing file with the same
+            source is replaced. None only creates new files.
 
     Returns:
         The number of frames written.
@@ -95,26 +95,26 @@ def write_video(
             f"pixel_format must be one of FFmpeg, for example 'yuv420p', got {pixel_format!r}"
         ) from None
     settings = dict(options or {})
-    if crf is not None and codec in _WITH_CRF:
+    if crf is not None and codec in _CRF_ENCODERS:
         settings.setdefault("crf", str(crf))
         if codec.startswith("libvpx"):
             settings.setdefault("b", "0")
     if codec == "libx264":
-        # Without it, some builds of x264 encode the same pictures differently from run to run.
+        # With mbtree, some builds of x264 encode the same frames differently from run to run.
         settings.setdefault("mbtree", "0")
-    if preset is not None and codec in _WITH_PRESET:
+    if preset is not None and codec in _PRESET_ENCODERS:
         settings.setdefault("preset", preset)
     with open_media_output(path, source=made_of) as partial, _open_container(partial, path) as container:
-        steady = Fraction(rate).limit_denominator(60_060)
+        frame_rate = Fraction(rate).limit_denominator(60_060)
         try:
-            stream = cast("VideoStream", container.add_stream(codec, rate=steady, options=settings))
-        except ValueError as error:  # from PyAV, if the format cannot hold it
+            stream = cast("VideoStream", container.add_stream(codec, rate=frame_rate, options=settings))
+        except ValueError as error:  # from PyAV, if the format does not support the codec
             raise InvalidArgumentError(
                 f"codec must be one that a {partial.suffix} file can hold, got {codec!r}"
             ) from error
         stream.pix_fmt = pixel_format
         stream.codec_context.thread_count = threads
-        unit = 1 / steady if times is None else Fraction(1, _CLOCK)
+        unit = 1 / frame_rate if times is None else Fraction(1, _CLOCK)
         return _encode(container, stream, iter(frames), None if times is None else iter(times), unit)
 
 
@@ -130,19 +130,19 @@ def write_clip(
     from_screen: bool = False,
     threads: int = 0,
 ) -> int:
-    """Cut a piece out of a video, exact to the frame: it is encoded again, and its frames keep their spacing in time.
+    """Cut a clip out of a video, exact to the frame, by reencoding it; frames keep their spacing in time.
 
-    The piece is upright, with square pixels, in standard range; sound is dropped.
+    The clip is upright, with square pixels, in standard range; sound is dropped.
 
     Args:
         source: The video.
         target: Where to write, for example ``"clip.mp4"``.
-        start: Time in seconds from which frames are taken (or the frame on screen then, if the piece has no other).
+        start: Time in seconds from which frames are taken (or the frame on screen then, if no frame begins later).
         end: Time in seconds before which frames are taken.
         crf: Constant quality, from 0 (best) to 51.
-        short_side: Scale down to this many pixels at the shorter side; None keeps the size.
-        from_screen: Begin with the frame on screen at ``start``, so that every moment of the piece shows what the
-            video shows ``start`` seconds later; of several frames within a millisecond only one remains.
+        short_side: Scale down to this many pixels on the shorter side; None keeps the size.
+        from_screen: Begin with the frame on screen at ``start``, so that the clip at any time shows the same frame as
+            the video ``start`` seconds later; of several frames within a millisecond, only one remains.
         threads: Threads of the decoder and the encoder; 0 lets them choose.
 
     Returns:
@@ -154,8 +154,8 @@ def write_clip(
     """
     rate = min(probe(source).frame_rate, 240.0)
     times: list[float] = []
-    # Samples show what is on screen; this many per second leave out no frame.
-    samples = _SAMPLES if from_screen else None
+    # Samples show the frame on screen; at this rate, no frame is missed.
+    samples = _SCREEN_RATE if from_screen else None
 
     def frames() -> Iterator[Image]:
         first = start if from_screen else None
@@ -167,12 +167,12 @@ def write_clip(
                 times.append(max(float(time) - first, 0.0))
                 yield image
 
-    def clock() -> Iterator[float]:
+    def iter_times() -> Iterator[float]:
         while True:
             yield times.pop(0)
 
     made_of = describe_source("clip", source)
-    return write_video(target, frames(), rate=rate, times=clock(), crf=crf, threads=threads, made_of=made_of)
+    return write_video(target, frames(), rate=rate, times=iter_times(), crf=crf, threads=threads, made_of=made_of)
 
 
 @check_arguments
@@ -201,8 +201,8 @@ def write_thumbnail(
 
 @contextmanager
 def open_media_output(path: PathLike, *, source: str | None = None) -> Iterator[Path]:
-    """Same as :func:`~vidkin._base.outputs.open_output`, but failures of FFmpeg inside the block also become
-    MediaError."""
+    """Like :func:`~vidkin._base.outputs.open_output`, but failures of FFmpeg inside the block also become
+    `MediaError`."""
     with open_output(path, source=source) as temporary:
         try:
             yield temporary
@@ -212,9 +212,9 @@ def open_media_output(path: PathLike, *, source: str | None = None) -> Iterator[
 
 @contextmanager
 def keep_scheduling() -> Iterator[None]:
-    """Give the calling thread its scheduling back after the block.
+    """Restore the scheduling policy of the calling thread after the block.
 
-    If permitted (as root), SVT-AV1 makes the thread that opens an encoder a real-time thread. Every thread and process
+    If permitted (as root), SVT-AV1 makes the thread that opens an encoder a real-time thread. All threads and processes
     started later would inherit that, and two of them waiting for a third would keep it from running.
     """
     if not hasattr(os, "sched_setscheduler"):
@@ -231,7 +231,7 @@ def keep_scheduling() -> Iterator[None]:
 def _open_container(partial: Path, path: PathLike) -> Iterator[OutputContainer]:
     try:
         container = av.open(f"file:{partial}", "w")
-    except ValueError as error:  # from PyAV, if the extension is of no format
+    except ValueError as error:  # from PyAV, if no format has this extension
         raise MediaError(path, f"{partial.suffix!r} is not the extension of a video format") from error
     with container:
         yield container
@@ -251,7 +251,7 @@ def _encode(
     for image in frames:
         if shape is None:
             shape = image.shape
-            # Height and width, rounded up to even numbers if the format stores color for blocks of two pixels.
+            # Round up to even numbers if the format stores color for blocks of two pixels.
             chroma = av.VideoFormat(str(stream.pix_fmt), 64, 64).components[-1]
             stream.height, stream.width = (
                 shape[0] + shape[0] % 2 * (chroma.height != 64),
@@ -264,9 +264,9 @@ def _encode(
             raise InvalidArgumentError(
                 f"frames must all have the size of the first, {list(shape)}, got {list(image.shape)}"
             )
-        below, beside = stream.height - shape[0], stream.width - shape[1]
-        if below or beside:
-            image = np.pad(image, ((0, below), (0, beside), (0, 0)), mode="edge")
+        bottom, right = stream.height - shape[0], stream.width - shape[1]
+        if bottom or right:
+            image = np.pad(image, ((0, bottom), (0, right), (0, 0)), mode="edge")
         picture = convert(av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24"))
         picture.time_base = unit
         picture.pts = count if times is None else round(next(times, -1.0) / unit)
@@ -285,7 +285,8 @@ def _encode(
 
 
 def _color_converter(stream: VideoStream) -> Callable[[av.VideoFrame], av.VideoFrame]:
-    """Converts to the stored format with the usual matrix for the size, and notes it in the file."""
+    """Return a function that converts to the stored format with the usual matrix for the size, which is set in the
+    stream."""
     context, name = stream.codec_context, str(stream.pix_fmt)
     if not name.startswith("yuv"):
         return lambda frame: frame

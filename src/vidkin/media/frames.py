@@ -1,4 +1,4 @@
-"""Decoded frames, their sides made equal, and moments of a video: seconds, frame numbers, ticks, written times."""
+"""Decoded frames, square images, and times in a video: seconds, frame numbers, ticks, and their text form."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 LUMINANCE = (0.299, 0.587, 0.114)
 
-"""Shares of red, green and blue in the luminance (ITU-R BT.601), as codecs and image tools use them."""
+"""Shares of red, green and blue in the luminance (ITU-R BT.601), as used by codecs and image tools."""
 
 SAME_TIME = 1e-6
-"""Times closer together than this, in seconds, count as equal, because sums of thirds are not exact.
+"""Times within this many seconds count as equal, because sums of thirds are not exact.
 
-Only the functions below add, subtract or compare it: :func:`is_before`, :func:`is_same_time`, :func:`earliest`,
-:func:`latest`, :func:`first_at` and :func:`shown_at`.
+Only the functions below use it: :func:`is_before`, :func:`is_same_time`, :func:`earliest`, :func:`latest`,
+:func:`first_at` and :func:`shown_at`.
 """
 
 DEFAULT_TIME_BASE = Fraction(1, 90_000)
-"""Seconds of a tick in files that state none, as in MPEG streams."""
+"""Seconds per tick in files that do not state it, as in MPEG streams."""
 
-# A whole number of frames, as in 250f; anything longer than any video is refused before it is computed with.
+# A whole number of frames, as in 250f; numbers beyond the length of any video are refused before any computation.
 _FRAME_NUMBER = re.compile(r"(\d{1,12}) ?f(?:rames?)?", re.IGNORECASE)
 _SECONDS = re.compile(r"\+?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,2})?")
 
@@ -73,37 +73,37 @@ class Frames:
         return f"Frames(images={list(self.images.shape)}, timestamps={span})"
 
     def __getitem__(self, item: Any) -> Frames:
-        """Frames selected by a slice, or by an index array in increasing order."""
+        """Select frames by a slice, or by an index array in increasing order."""
         return Frames(self.images[item], self.timestamps[item])
 
 
 def join_frames(parts: Sequence[Frames]) -> Frames:
-    """Consecutive batches of one video, at least one, as one; a single one is not copied."""
+    """Join one or more consecutive batches of a video; a single one is not copied."""
     if len(parts) == 1:
         return parts[0]
     return Frames(np.concatenate([part.images for part in parts]), np.concatenate([part.timestamps for part in parts]))
 
 
 class EvenFrames:
-    """Some of the frames that pass by, evenly spread, however many there are.
+    """Keeps an evenly spaced subset of a stream of frames of unknown length.
 
     Args:
-        most: So many are never reached; half as many or more are kept if so many passed.
+        limit: The subset stays below this number, and has at least half of it if that many frames were added.
 
     Attributes:
-        kept: The frames, one in each.
+        kept: The subset, as `Frames` of one frame each.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, limit: int) -> None:
         self.kept: list[Frames] = []
-        self._most, self._stride, self._passed = most, 1, 0
+        self._limit, self._stride, self._passed = limit, 1, 0
 
     def add(self, frames: Frames) -> None:
-        """Keep every so many of these frames, and fewer of those before once there are enough."""
+        """Keep every frame at the current stride; at the limit, drop every other kept frame and double the stride."""
         for image, time in zip(frames.images, frames.timestamps, strict=True):
             if self._passed % self._stride == 0:
                 self.kept.append(Frames(image[None].copy(), np.array([time])))
-            if len(self.kept) == self._most:
+            if len(self.kept) == self._limit:
                 self.kept, self._stride = self.kept[::2], 2 * self._stride
             self._passed += 1
 
@@ -112,12 +112,12 @@ Fit = Literal["letterbox", "crop", "stretch"]
 
 
 def fit_to_square(image: Image.Image | NDArray[np.uint8], size: int, fit: Fit) -> NDArray[np.uint8]:
-    """An RGB image as a square [size, size, 3]: with black bars, its middle, or squeezed.
+    """Fit an RGB image to a square [size, size, 3] by black bars, a center crop or stretching.
 
-    Training and search share these steps, so that search sees the same images as training.
+    Training and search share this function, so that both see the same images.
 
     Args:
-        image: RGB image of any shape; an array [H, W, 3] that already is such a square is returned unchanged.
+        image: RGB image of any shape; an array that already has this size is returned unchanged.
         size: Side of the square in pixels.
         fit: ``letterbox``, ``crop`` or ``stretch``.
     """
@@ -171,19 +171,19 @@ def is_same_time(time: NDArray[np.floating], other: NDArray[np.floating]) -> NDA
 
 
 def is_same_time(time: _Seconds, other: _Seconds) -> bool | NDArray[np.bool_]:
-    """Whether two times in seconds differ by no more than rounding."""
+    """Whether two times in seconds are equal except for rounding."""
     difference: Any = time - other
     is_same: bool | NDArray[np.bool_] = abs(difference) <= SAME_TIME
     return is_same
 
 
 def earliest(time: _Times) -> _Times:
-    """The earliest time in seconds that counts as this one."""
+    """Return the earliest time in seconds that counts as equal to this one."""
     return time - SAME_TIME
 
 
 def latest(time: _Times) -> _Times:
-    """The latest time in seconds that counts as this one."""
+    """Return the latest time in seconds that counts as equal to this one."""
     return time + SAME_TIME
 
 
@@ -196,11 +196,11 @@ def first_at(times: NDArray[np.floating], time: NDArray[np.floating]) -> NDArray
 
 
 def first_at(times: NDArray[np.floating], time: _Seconds) -> int | NDArray[np.int64]:
-    """Position of the first frame that appears at a time or later; the number of frames if there is none.
+    """Return the position of the first frame at or after a time; the number of frames if there is none.
 
     Args:
         times: [T] times of frames in seconds, increasing.
-        time: Seconds; an array of them gets an array of positions.
+        time: Seconds; for an array, the result is an array.
     """
     return np.searchsorted(times, np.asarray(time) - SAME_TIME)
 
@@ -214,32 +214,32 @@ def shown_at(times: NDArray[np.floating], time: NDArray[np.floating]) -> NDArray
 
 
 def shown_at(times: NDArray[np.floating], time: _Seconds) -> int | NDArray[np.int64]:
-    """Position of the frame that is on screen at a time; -1 before the first.
+    """Return the position of the frame on screen at a time; -1 before the first.
 
     Args:
         times: [T] times of frames in seconds, increasing.
-        time: Seconds; an array of them gets an array of positions.
+        time: Seconds; for an array, the result is an array.
     """
     return np.searchsorted(times, np.asarray(time) + SAME_TIME, side="right") - 1
 
 
 def is_frame_number(text: str) -> bool:
-    """Whether a written moment is the number of a frame (``250f``), whose time depends on the rate of its video."""
+    """Whether a time is written as a frame number (``250f``), which depends on the rate of its video."""
     return _FRAME_NUMBER.fullmatch(text.strip()) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Ticks:
-    """The timestamps of one video, whole numbers of ticks, and their seconds from the first frame.
+    """Conversion between timestamps of a video, in whole ticks, and seconds from its first frame.
 
-    Every frame is converted, so these are numbers of the processor; `Time.of_ticks` is exact.
+    Every frame is converted, so this uses fast floating point; `Time.of_ticks` is exact.
 
     >>> ticks = Ticks(1 / 90_000, first=3_000)
     >>> ticks.seconds(93_000), ticks.latest(1.0)
     (1.0, 93000)
 
     Attributes:
-        length: Seconds of one tick.
+        length: Seconds per tick.
         first: Timestamp of the first frame.
     """
 
@@ -247,17 +247,17 @@ class Ticks:
     first: int = 0
 
     def seconds(self, timestamp: int) -> float:
-        """Seconds from the first frame; negative before it."""
+        """Convert a timestamp to seconds from the first frame; negative before it."""
         return (timestamp - self.first) * self.length
 
     def latest(self, seconds: float) -> int:
-        """The latest timestamp that is not after a time: of a frame that appears then or earlier."""
+        """Return the latest timestamp that is not after a time, up to rounding."""
         return self.first + math.floor(latest(seconds) / self.length)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Time:
-    """A moment of a video, exact: thirds of a second and ticks of a file have no rounding error.
+    """Exact time in a video: thirds of a second and ticks of a file have no rounding error.
 
     >>> Time.parse("1:30.5").seconds, float(Time.of_frame(45, 30)), Time.parse("250f", rate=25).frame(50)
     (Fraction(181, 2), 1.5, 500)
@@ -273,11 +273,11 @@ class Time:
 
     @classmethod
     def of_frame(cls, number: int, rate: float | Fraction) -> Time:
-        """The moment at which a frame appears, at a constant rate.
+        """Return the time of a frame at a constant rate.
 
         Args:
             number: Number of the frame, counting from 0.
-            rate: Frames per second; a rate as files state it, such as 29.97, is that of a multiple of 1001.
+            rate: Frames per second; rounded rates mean the exact ones, such as 29.97 for 30000/1001.
 
         Raises:
             InvalidArgumentError: The number is negative, or the rate is not above 0.
@@ -286,19 +286,19 @@ class Time:
 
     @classmethod
     def of_ticks(cls, ticks: int, time_base: Fraction) -> Time:
-        """The moment of a timestamp as files store it: a whole number of ticks of ``time_base`` seconds."""
+        """Return the time of a stored timestamp: a whole number of ticks of ``time_base`` seconds."""
         return cls(ticks * time_base)
 
     @classmethod
     def parse(cls, text: str | float, *, rate: float | Fraction | None = None) -> Time:
-        """The moment that a person wrote: ``90.5``, ``1:30.5``, ``0:01:30.500`` or, if the rate is known, ``2250f``.
+        """Parse user input: ``90.5``, ``1:30.5``, ``0:01:30.500`` or, if the rate is known, ``2250f``.
 
         Args:
-            text: Seconds, M:SS, H:MM:SS, each with decimals or without, or a number of frames followed by ``f``.
-            rate: Frames per second of the video, to accept the number of a frame.
+            text: Seconds, M:SS or H:MM:SS, with or without decimals, or a frame number followed by ``f``.
+            rate: Frames per second of the video; required for frame numbers.
 
         Raises:
-            InvalidArgumentError: The text is none of these.
+            InvalidArgumentError: The text is not a valid time.
         """
         written = str(text).strip()
         frame = _FRAME_NUMBER.fullmatch(written)
@@ -317,15 +317,15 @@ class Time:
         )
 
     def frame(self, rate: float | Fraction) -> int:
-        """Number of the frame nearest to this moment, at a constant rate."""
+        """Return the number of the frame nearest to this time at a constant rate."""
         return round(self.seconds * _exact_rate(rate))
 
     def __float__(self) -> float:
-        """Seconds, as every function that takes a time accepts them."""
+        """Convert to seconds, so that every function that takes seconds accepts a `Time`."""
         return float(self.seconds)
 
     def __str__(self) -> str:
-        """``H:MM:SS.mmm`` with two digits of hours, rounded to a millisecond: ``00:01:30.500``."""
+        """Format as ``HH:MM:SS.mmm``, rounded to milliseconds: ``00:01:30.500``."""
         milliseconds = math.floor(self.seconds * 1000 + Fraction(1, 2))
         minutes, rest = divmod(milliseconds, 60_000)
         hours, minutes = divmod(minutes, 60)
@@ -333,7 +333,7 @@ class Time:
 
 
 def _exact_rate(rate: float | Fraction) -> Fraction:
-    """The rate as a fraction: 29.97 is 30000 / 1001, as the files that state it mean."""
+    """Convert a rate to a fraction; 29.97 becomes 30000/1001, which is what files mean by it."""
     check_positive(rate=float(rate))
     if isinstance(rate, float):
         for exact in (Fraction(round(rate)), Fraction(round(rate * 1.001) * 1000, 1001)):

@@ -1,4 +1,4 @@
-"""Videos that FFmpeg does not find by itself, as open files that it can read: in motion photos, and animated WebP."""
+"""Open videos that FFmpeg cannot read by itself: videos in motion photos, and animated WebP."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from vidkin.errors import MediaError
 if TYPE_CHECKING:
     from PIL import Image
 
-# Frames of an animated picture, and bytes of them without loss, at most.
-_MOST_FRAMES, _MOST_BYTES = 20_000, 1 << 29
+# Upper limits on the frames of an animated image and on the bytes of its lossless video.
+_MAX_FRAMES, _MAX_BYTES = 20_000, 1 << 29
 _MILLISECONDS = Fraction(1, 1000)
-# What browsers show for a frame that states no time.
-_USUAL = 100
+# Milliseconds for which browsers show a frame without a stated duration.
+_DEFAULT_DURATION = 100
 
 
-class _Rest(io.RawIOBase):
-    """A file from some place on, as a file of its own."""
+class _FileTail(io.RawIOBase):
+    """The part of a file after some offset, as a file."""
 
     def __init__(self, file: IO[bytes], start: int) -> None:
         self._file, self._start = file, start
@@ -50,39 +50,39 @@ class _Rest(io.RawIOBase):
 
 
 @contextmanager
-def open_inside(name: str, most_pixels: int) -> Iterator[IO[bytes] | None]:
-    """The video inside of a motion photo, or an animated WebP as a video without loss; None for any other file.
+def open_inside(name: str, max_pixels: int) -> Iterator[IO[bytes] | None]:
+    """Open the video in a motion photo, or an animated WebP as lossless video; yield None for any other file.
 
     Args:
         name: The file.
-        most_pixels: Pixels of a frame, at most.
+        max_pixels: Upper limit on the pixels of a frame.
 
     Raises:
-        MediaError: The animated picture cannot be read, or is too large.
+        MediaError: The animated image cannot be read or is too large.
     """
     start = find_motion(name)
     if start is not None:
         with open_regular_file(name) as file:
-            yield cast("IO[bytes]", io.BufferedReader(_Rest(file, start)))
+            yield cast("IO[bytes]", io.BufferedReader(_FileTail(file, start)))
     elif name.lower().endswith(".webp") and is_animated(name):
-        yield _as_video(name, most_pixels)
+        yield _encode_webp(name, max_pixels)
     else:
         yield None
 
 
-def _as_video(name: str, most_pixels: int) -> io.BytesIO:
+def _encode_webp(name: str, max_pixels: int) -> io.BytesIO:
     from PIL import Image
 
     made = io.BytesIO()
     try:
         with warnings.catch_warnings(action="ignore"), Image.open(name, formats=["WEBP"]) as picture:
-            if picture.width * picture.height > most_pixels:
+            if picture.width * picture.height > max_pixels:
                 raise MediaError(name, "its frames have too many pixels")
             _encode(picture, made, name)
     except MediaError:
         raise
     except Exception as error:  # damaged files make Pillow raise anything
-        raise MediaError(name, f"the animated picture is damaged ({error})") from error
+        raise MediaError(name, f"the animated image is damaged ({error})") from error
     made.seek(0)
     return made
 
@@ -92,10 +92,10 @@ def _encode(picture: Image.Image, made: io.BytesIO, name: str) -> None:
     import numpy as np
 
     count = getattr(picture, "n_frames", 1)
-    if count > _MOST_FRAMES:
-        raise MediaError(name, f"has {count:,} frames; animated pictures of at most {_MOST_FRAMES:,} are read")
+    if count > _MAX_FRAMES:
+        raise MediaError(name, f"animated images must have at most {_MAX_FRAMES:,} frames, got {count:,}")
     with av.open(made, "w", format="matroska") as output:
-        stream = output.add_stream("ffv1", rate=Fraction(1000, _USUAL))
+        stream = output.add_stream("ffv1", rate=Fraction(1000, _DEFAULT_DURATION))
         stream.width, stream.height, stream.pix_fmt = picture.width, picture.height, "bgr0"
         stream.time_base = stream.codec_context.time_base = _MILLISECONDS
         time = 0
@@ -104,11 +104,11 @@ def _encode(picture: Image.Image, made: io.BytesIO, name: str) -> None:
             pixels = np.asarray(picture.convert("RGB"))
             frame = av.VideoFrame.from_ndarray(pixels, format="rgb24").reformat(format="bgr0")
             frame.pts, frame.time_base = time, _MILLISECONDS
-            duration = int(picture.info.get("duration") or _USUAL)
+            duration = int(picture.info.get("duration") or _DEFAULT_DURATION)
             time += duration
             for packet in stream.encode(frame):
                 packet.duration = duration
                 output.mux(packet)
-            if made.tell() > _MOST_BYTES:
+            if made.tell() > _MAX_BYTES:
                 raise MediaError(name, "its frames need too much memory")
         output.mux(stream.encode(None))

@@ -1,4 +1,4 @@
-"""Places of a picture in a larger one, and the perspective that takes four points to four others."""
+"""Boxes of images in a larger canvas, and perspective transforms between sets of four points."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ Rectangle = tuple[int, int, int, int]  # left, top, right, bottom, in pixels
 
 
 def centered(part: Size, canvas: Size) -> Rectangle:
-    """The place in the middle of a canvas for a part of this size."""
+    """Box in the center of a canvas for a part of this size."""
     left, top = (canvas[0] - part[0]) // 2, (canvas[1] - part[1]) // 2
     return (left, top, left + part[0], top + part[1])
 
 
 def split_parts(part: Size, canvas: Size, columns: int, rows: int) -> list[Rectangle]:
-    """The places of the parts of a split screen, row by row, the outer ones at the edges of the canvas."""
+    """Boxes of the parts of a split screen, row by row, with the outer ones at the edges of the canvas."""
     lefts = [column * (canvas[0] - part[0]) // max(1, columns - 1) for column in range(columns)]
     tops = [row * (canvas[1] - part[1]) // max(1, rows - 1) for row in range(rows)]
     return [(left, top, left + part[0], top + part[1]) for top in tops for left in lefts]
 
 
 def homographies(source: Any, target: Any) -> Any:
-    """Matrices [N, 3, 3] that take four points [N, 4, 2] each to four others: eight linear equations.
+    """Solve for the matrices [N, 3, 3] that map each four source points [N, 4, 2] to four target points.
 
-    Both are arrays of NumPy or of torch, and so is the result.
+    Both are NumPy arrays or torch tensors, and so is the result.
     """
     xp = array_namespace(source, target)
     x, y = source[..., 0], source[..., 1]
@@ -38,7 +38,3 @@ def homographies(source: Any, target: Any) -> Any:
     equations, values = xp.concat([upper, lower], axis=1), xp.concat([u, v], axis=1)
     solution = xp.linalg.solve(equations, values[..., None])[..., 0]
     return xp.reshape(xp.concat([solution, one[:, :1]], axis=1), (-1, 3, 3))
-
-
-# Each corner of the screen lies this far inside the picture, in shares of its sides.
-_NEAREST, _FARTHEST = 0.02, 0.11

@@ -1,4 +1,4 @@
-"""Results as a notebook shows them: small cards with a picture of the moment, and tables for pandas."""
+"""Show results in notebooks: cards with a frame of each result, and tables for pandas."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from vidkin._base.arguments import check_arguments
 from vidkin._base.values import replace_controls
 from vidkin.errors import MediaError, MissingPartError
 
-# A notebook keeps what it shows: pictures of 2 to 5 kB, and not one for each of thousands of results.
-_SIDE, _QUALITY, _MOST_CARDS = 96, 60, 24
+# Limits that keep notebooks small, because they store their output: images of 2 to 5 kB, and not thousands of them.
+_THUMBNAIL_SIDE, _QUALITY, _MAX_CARDS = 96, 60, 24
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A picture with words.
+    """A frame with a caption.
 
     Attributes:
-        path: The video that the picture is from; empty for none.
-        time: Second of the picture; None for one at which something is to be seen.
+        path: The video; empty for a card without a frame.
+        time: Time of the frame in seconds; None for a representative frame.
         title: First line.
         facts: Second line.
     """
@@ -40,30 +40,30 @@ class Showable(Protocol):
     """A result that can be shown as cards and as rows of a table."""
 
     def cards(self, path: str = "") -> Sequence[Card]:
-        """Pictures with words; ``path`` is the video that the result is from, if it does not say so itself."""
+        """Return cards of the result; ``path`` is its video, if the result does not name one."""
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """Plain values by name of the column."""
+        """Return rows of plain values by column name."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """Return the whole result as plain values."""
 
 
 _Showable = TypeVar("_Showable", bound=Showable)
 
 
 class Results(list[_Showable]):
-    """A list of results that a notebook shows with pictures; otherwise a list like any other.
+    """A list of results that notebooks show with images.
 
     Attributes:
-        path: The video that the results are from, where they do not say so themselves.
+        path: The video of the results, if they do not name it themselves.
     """
 
     path: str = ""
 
     @classmethod
     def of_video(cls, path: str, items: Iterable[_Showable]) -> Self:
-        """Results that are all from one video."""
+        """Create a list of results from one video."""
         results = cls(items)
         results.path = path
         return results
@@ -76,23 +76,23 @@ class Results(list[_Showable]):
 
     def __getitem__(self, which: SupportsIndex | slice, /) -> _Showable | Self:
         if isinstance(which, slice):
-            return self._alike(super().__getitem__(which))
+            return self._copy_with(super().__getitem__(which))
         return super().__getitem__(which)
 
     def sorted(self, key: Callable[[_Showable], Any], *, reverse: bool = False) -> Self:
-        """The same results in another order, where :func:`sorted` would give a plain list."""
-        return self._alike(sorted(self, key=key, reverse=reverse))
+        """Return the results in another order, as `Results`, while :func:`sorted` returns a plain list."""
+        return self._copy_with(sorted(self, key=key, reverse=reverse))
 
     def where(self, wanted: Callable[[_Showable], bool]) -> Self:
-        """Those of the results that are wanted."""
-        return self._alike(filter(wanted, self))
+        """Return the results for which ``wanted`` is true."""
+        return self._copy_with(filter(wanted, self))
 
-    def _alike(self, items: Iterable[_Showable]) -> Self:
-        """A list of the same kind with some of the results."""
+    def _copy_with(self, items: Iterable[_Showable]) -> Self:
+        """Create a list of the same type and video with these results."""
         return self.of_video(self.path, items)
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame, one row a result; of groups one row a file, with the number of its group.
+        """Return a pandas DataFrame with one row per result, or for groups, one row per file with its group number.
 
         Raises:
             MissingPartError: pandas is not installed.
@@ -100,7 +100,7 @@ class Results(list[_Showable]):
         return data_frame(self.table_rows())
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row a result, as plain values; of groups one row a file, with the number of its group."""
+        """Return one row of plain values per result, or for groups, one row per file with its group number."""
         rows = []
         for number, item in enumerate(self, start=1):
             own = item.table_rows()
@@ -108,20 +108,20 @@ class Results(list[_Showable]):
         return rows
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """What ``to_dict`` of each result gives, ready for `json.dumps`."""
+        """Return ``to_dict()`` of each result, ready for `json.dumps`."""
         return [item.to_dict() for item in self]
 
     def _repr_html_(self) -> str:
         shown: list[Card] = []
         for item in self:
             shown += item.cards(self.path)
-            if len(shown) > _MOST_CARDS:
+            if len(shown) > _MAX_CARDS:
                 break
         return cards_html(shown, f"{len(self):,} result{'' if len(self) == 1 else 's'}")
 
 
 def data_frame(rows: Sequence[dict[str, Any]]) -> Any:
-    """A pandas DataFrame of rows.
+    """Create a pandas DataFrame from rows.
 
     Raises:
         MissingPartError: pandas is not installed.
@@ -134,11 +134,11 @@ def data_frame(rows: Sequence[dict[str, Any]]) -> Any:
 
 
 def cards_html(cards: Sequence[Card], title: str = "") -> str:
-    """HTML of cards in a row that wraps; at most 24, the others are counted.
+    """Return HTML of at most 24 cards in a wrapping row.
 
-    Pictures are read when this is called and stand in the HTML itself; a video that cannot be read has words instead.
+    Frames are read immediately and embedded in the HTML; a video that cannot be read gets text instead.
     """
-    shown = cards[:_MOST_CARDS]
+    shown = cards[:_MAX_CARDS]
     boxes = "".join(_card_html(card) for card in shown)
     rest = "<p>and more</p>" if len(cards) > len(shown) else ""
     head = f"<p><strong>{html.escape(title)}</strong></p>" if title else ""
@@ -146,17 +146,17 @@ def cards_html(cards: Sequence[Card], title: str = "") -> str:
 
 
 def shown_name(path: str) -> str:
-    """The last part of a path without what cannot be shown, for HTML."""
+    """Return the file name of a path for HTML, with unprintable characters replaced."""
     name = os.path.basename(path) or path
     return replace_controls(os.fsencode(name).decode("utf-8", "replace"))
 
 
 @check_arguments
-def picture_html(path: str, time: float | None, *, side: int = _SIDE) -> str:
-    """An ``img`` that holds the picture of a video at a time, or words where it cannot be read."""
+def picture_html(path: str, time: float | None, *, side: int = _THUMBNAIL_SIDE) -> str:
+    """Return an ``img`` element with an embedded frame of a video, or text if the video cannot be read."""
     address = _poster(path, None if time is None else round(time, 2), side, _version(path)) if path else ""
     if not address:
-        return '<span style="opacity:.7">no picture</span>'
+        return '<span style="opacity:.7">no image</span>'
     return f'<img src="{address}" alt="" style="display:block;height:{side}px;width:auto;border-radius:4px">'
 
 
@@ -169,7 +169,7 @@ def _card_html(card: Card) -> str:
 
 
 def _version(path: str) -> int:
-    """Changes with the file, so that a picture of an older one is not shown."""
+    """Return a number that changes with the file, so that frames of an older file are not shown."""
     try:
         return os.stat(path).st_mtime_ns
     except (OSError, ValueError):
@@ -178,7 +178,7 @@ def _version(path: str) -> int:
 
 @lru_cache(maxsize=512)
 def _poster(path: str, time: float | None, side: int, version: int) -> str:
-    """The picture as a data URI; empty if the file cannot be read."""
+    """Return a frame as a data URI; empty if the file cannot be read."""
     if not version:
         return ""
     from io import BytesIO

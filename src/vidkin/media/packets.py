@@ -1,4 +1,4 @@
-"""Whether two files hold the same compressed pictures, packet by packet, whatever contains them."""
+"""Compare the compressed frames of two files packet by packet, independent of their containers."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
-# Place in the decoder configuration record of the number of bytes in a length, see ISO/IEC 14496-15.
-_LENGTH_PLACES = {"h264": 4, "hevc": 21}
-# Kinds of units that carry no picture: parameter sets, delimiters, ends, filler, supplemental information. Containers
-# keep some of them elsewhere.
-_NO_PICTURE = {"h264": {6, 7, 8, 9, 10, 11, 12}, "hevc": {32, 33, 34, 35, 36, 37, 38, 39, 40}}
-# Packets of the longer file among which the first one of the other is looked for.
-_MOST_SEARCHED = 200_000
+# Offset in the decoder configuration record of the number of bytes in a length, see ISO/IEC 14496-15.
+_LENGTH_OFFSETS = {"h264": 4, "hevc": 21}
+# Types of NAL units without image data: parameter sets, delimiters, ends, filler, supplemental information. They are
+# ignored, because containers store some of them elsewhere.
+_NON_FRAME_UNITS = {"h264": {6, 7, 8, 9, 10, 11, 12}, "hevc": {32, 33, 34, 35, 36, 37, 38, 39, 40}}
+# Packets of the second file that are searched for the first packet of the first file.
+_MAX_SEARCHED = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class SamePackets:
-    """Two files with the same compressed pictures.
+    """Two files with the same compressed frames.
 
     Attributes:
-        is_whole: Whether both have all of them; otherwise the first file has some of the second, in a row.
+        is_whole: Whether both have the same frames; otherwise the first file has consecutive frames of the second.
         other_container: Whether the formats of the files differ.
-        start: Seconds of the second file at which the first one begins.
+        start: Start of the first file in the second, in seconds.
     """
 
     is_whole: bool
@@ -45,18 +45,17 @@ class SamePackets:
 
 @check_arguments
 def compare_packets(first: PathLike, second: PathLike) -> SamePackets | None:
-    """Whether a file has all compressed pictures of another one, or a run of them: nothing is decoded.
+    """Check, without decoding, whether a file has all compressed frames of another file or a run of them.
 
-    Units of H.264 and HEVC are compared without their framing and without those that carry no picture, so that MP4,
-    Matroska, MPEG-TS and AVI can be compared. Files that were encoded again differ in the first packet, and no more is
-    read than is needed to see that.
+    Units of H.264 and HEVC are compared without framing, and units without image data are ignored, so that MP4,
+    Matroska, MPEG-TS and AVI can be compared. Reencoded files differ in the first packet, and reading stops there.
 
     Args:
-        first: The file that may be a cut of the other one.
-        second: The other one.
+        first: The file that may be a cut of the other.
+        second: The other file.
 
     Returns:
-        None if they do not have the same pictures.
+        The relation of the files; None if they do not have the same frames.
 
     Raises:
         MediaError: One of the files cannot be read.
@@ -67,7 +66,7 @@ def compare_packets(first: PathLike, second: PathLike) -> SamePackets | None:
             return None
         other_container = one[0].format.name != other[0].format.name
         try:
-            return _compare(_pictures(*one), _pictures(*other), other_container)
+            return _compare(_hash_packets(*one), _hash_packets(*other), other_container)
         except av.error.FFmpegError as error:
             raise media_error(str(first), error) from error
 
@@ -79,58 +78,58 @@ def _compare(
     if head is None:
         return None
     base: float | None = None
-    for place, (content, time) in enumerate(other):
+    for position, (content, time) in enumerate(other):
         base = time if base is None else base
         if content == head[0]:
-            is_whole = place == 0
+            is_whole = position == 0
             for left, right in zip_longest(one, other):
                 if left is None:
-                    # The longer one goes on.
+                    # The second file continues.
                     is_whole = False
                     break
                 if right is None or left[0] != right[0]:
                     return None
             return SamePackets(is_whole, other_container, max(0.0, time - base))
-        if place == _MOST_SEARCHED:
+        if position == _MAX_SEARCHED:
             break
     return None
 
 
-def _pictures(container: InputContainer, stream: VideoStream) -> Iterator[tuple[bytes, float]]:
-    """Hash of the picture of each packet in the order of decoding, and its time in seconds."""
+def _hash_packets(container: InputContainer, stream: VideoStream) -> Iterator[tuple[bytes, float]]:
+    """Yield the hash of the image data of each packet in decoding order, and its time in seconds."""
     name = stream.codec_context.codec.canonical_name
     record = stream.codec_context.extradata or b""
-    place = _LENGTH_PLACES.get(name)
-    size = (record[place] & 3) + 1 if place is not None and len(record) > place and record[0] == 1 else 0
+    offset = _LENGTH_OFFSETS.get(name)
+    size = (record[offset] & 3) + 1 if offset is not None and len(record) > offset and record[0] == 1 else 0
     for packet in container.demux(stream):
         if not packet.size:
             continue
         content = bytes(packet)
         digest = hashlib.blake2b(digest_size=16)
-        if name not in _NO_PICTURE:
+        if name not in _NON_FRAME_UNITS:
             digest.update(content)
         else:
-            for unit in _units_by_length(content, size) if size else _units_by_marks(content):
+            for unit in _split_by_length(content, size) if size else _split_by_start_codes(content):
                 kind = unit[0] & 31 if name == "h264" else unit[0] >> 1 & 63
-                if kind not in _NO_PICTURE[name]:
+                if kind not in _NON_FRAME_UNITS[name]:
                     digest.update(unit.rstrip(b"\0"))
                     digest.update(b"|")
         time = packet.pts if packet.pts is not None else packet.dts or 0
         yield digest.digest(), float(time * packet.time_base) if packet.time_base else 0.0
 
 
-def _units_by_length(content: bytes, size: int) -> Iterator[bytes]:
-    place = 0
-    while place + size < len(content):
-        length = int.from_bytes(content[place : place + size], "big")
-        unit = content[place + size : place + size + length]
+def _split_by_length(content: bytes, size: int) -> Iterator[bytes]:
+    offset = 0
+    while offset + size < len(content):
+        length = int.from_bytes(content[offset : offset + size], "big")
+        unit = content[offset + size : offset + size + length]
         if unit:
             yield unit
-        place += size + length
+        offset += size + length
 
 
-def _units_by_marks(content: bytes) -> Iterator[bytes]:
-    """Units that follow start codes, 00 00 01."""
+def _split_by_start_codes(content: bytes) -> Iterator[bytes]:
+    """Yield the units after start codes (00 00 01)."""
     for unit in content.split(b"\0\0\1")[1:]:
         if unit.rstrip(b"\0"):
             yield unit.rstrip(b"\0")

@@ -1,4 +1,4 @@
-"""Every frame of a video as a few samples of its decoded planes: enough to find cuts at almost no cost."""
+"""Sparse samples of the decoded planes of every frame: enough to find cuts at almost no cost."""
 
 from __future__ import annotations
 
@@ -23,24 +23,23 @@ if TYPE_CHECKING:
     from av.video.plane import VideoPlane
 
 PLANE_HEIGHT, PLANE_WIDTH = 36, 64
-"""Default grid: fine enough to tell shots apart, small enough to cost almost nothing."""
+"""Default grid: fine enough to distinguish shots, small enough to cost almost nothing."""
 
 _BLOCK_LENGTH = 128
-# Frames from which no other is predicted keep the edges of their blocks: this saves a tenth of the decoding time and
-# does not show in the samples.
+# Skip deblocking of frames that no other frame references: this saves a tenth of the decoding time and does not affect
+# the samples visibly.
 _DECODER = {"skip_loop_filter": "noref"}
 
 
 @dataclass(frozen=True, slots=True)
 class FramePlanes:
-    """Samples of consecutive frames. They cover the whole picture, whatever its shape, in its stored orientation.
+    """Samples of consecutive frames, which cover the whole frame in its stored orientation and any shape.
 
     Attributes:
         luma: [T, H, W] uint8 luma samples.
         chroma: [T, 2, H/2, W/2] uint8, blue and red differences; 128 without color.
         timestamps: [T] float64 times in seconds from the first frame of the video, strictly increasing.
-        end: Time in seconds at which the last of these frames leaves the screen, as stated by the file; None if there
-            is no file.
+        end: End of the last of these frames in seconds, as stated by the file; None if there is no file.
     """
 
     luma: NDArray[np.uint8]
@@ -63,7 +62,7 @@ class FramePlanes:
         return len(self.timestamps)
 
     def __getitem__(self, part: slice) -> FramePlanes:
-        """Consecutive frames among these."""
+        """Select consecutive frames."""
         return FramePlanes(self.luma[part], self.chroma[part], self.timestamps[part])
 
     def __repr__(self) -> str:
@@ -82,10 +81,10 @@ def iter_planes(
 ) -> Iterator[FramePlanes]:
     """Yield all frames of a video in order of time, one block at a time.
 
-    A sample is one pixel of a decoded plane, on a fixed grid, without conversion, scaling, or the final smoothing of
-    frames on which no other depends; formats other than planar luma and chroma of 8 to 16 bits are converted by FFmpeg
-    at the size of the grid. Of interlaced frames one field is sampled, so that a cut between the two fields of a frame
-    is one between two frames.
+    A sample is one pixel of a decoded plane on a fixed grid, without conversion, scaling, or deblocking of unreferenced
+    frames; formats other than planar luma and chroma of 8 to 16 bits are converted by FFmpeg at the size of the grid.
+    Interlaced frames are sampled in one field, so that a cut between the two fields of a frame becomes a cut between
+    frames.
 
     Args:
         path: The video.
@@ -106,32 +105,32 @@ def iter_planes(
         video.codec_context.options |= _DECODER
         reader = PictureReader(os.fspath(path), container, video)
         sampler = _Sampler(height, width)
-        filling = _Block(block, height, width)
+        block_buffer = _Block(block, height, width)
         for time, frame in reader.pictures():
-            filling.add(reader.ticks.seconds(time), frame, sampler)
-            if filling.count == block:
-                yield filling.finish(reader.length)
-                filling = _Block(block, height, width)
-        if filling.count:
-            yield filling.finish(reader.length)
+            block_buffer.add(reader.ticks.seconds(time), frame, sampler)
+            if block_buffer.count == block:
+                yield block_buffer.finish(reader.length)
+                block_buffer = _Block(block, height, width)
+        if block_buffer.count:
+            yield block_buffer.finish(reader.length)
 
 
 @check_arguments
 def sample_planes(frames: Frames, *, height: int = PLANE_HEIGHT, width: int = PLANE_WIDTH) -> FramePlanes:
-    """Samples of frames in memory, as `iter_planes` takes them from a file with these frames.
+    """Sample frames in memory as `iter_planes` samples a file with these frames.
 
     Args:
-        frames: The frames; their times count as those of the samples.
-        height, width: The grid, even numbers.
+        frames: The frames, whose times become the times of the samples.
+        height, width: Size of the grid, even numbers.
     """
     from av.video.frame import VideoFrame
 
-    filling, sampler = _Block(max(1, len(frames)), height, width), _Sampler(height, width)
+    block_buffer, sampler = _Block(max(1, len(frames)), height, width), _Sampler(height, width)
     for image, time in zip(frames.images, frames.timestamps.tolist(), strict=True):
         picture = VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
-        # Whole, and then single pixels, as of a file: pixels of a picture made small are means of many.
-        filling.add(time, picture.reformat(format="yuv420p"), sampler)
-    return filling.finish(None)
+        # Convert at full size and sample single pixels, as from a file; scaling would average many pixels.
+        block_buffer.add(time, picture.reformat(format="yuv420p"), sampler)
+    return block_buffer.finish(None)
 
 
 class _Block:
@@ -154,18 +153,18 @@ class _Block:
 
 
 class _Grid:
-    """The places of the samples of one plane, computed once for planes of the same layout.
+    """Positions of the samples in a plane, computed once for planes of the same layout.
 
-    Whole lines are copied first, which the processor reads ahead, and samples are taken from these: from places all
-    over a large frame that takes twice as long.
+    Whole lines are copied first, because processors prefetch them, and samples are taken from the copies; direct access
+    all over a large frame takes twice as long.
     """
 
     def __init__(
         self, plane: VideoPlane, height: int, width: int, kind: type[np.unsignedinteger[Any]], *, one_field: bool
     ) -> None:
-        self._line = plane.line_size // np.dtype(kind).itemsize  # can be longer than the picture
+        self._line = plane.line_size // np.dtype(kind).itemsize  # can be longer than the frame
         self._kind = kind
-        # The middle pixels of the cells, of interlaced frames in lines of the upper field only.
+        # Center pixels of the cells; in interlaced frames, only lines of the upper field.
         self._down = ((np.arange(height) + 0.5) * plane.height / height).astype(np.intp)
         if one_field:
             self._down &= ~1
@@ -173,19 +172,19 @@ class _Grid:
         step = plane.width // width
         self._lines = np.empty((height, self._line), kind)
         self._across = across
-        self._evenly: NDArray[Any] | None = None
+        self._strided: NDArray[Any] | None = None
         if step and plane.width % width == 0:
-            self._evenly = self._lines[:, across[0] :: step][:, :width]
+            self._strided = self._lines[:, across[0] :: step][:, :width]
 
     def take(self, plane: VideoPlane, out: NDArray[np.uint8], bits: int) -> None:
         """Fill ``out`` [height, width] with the upper eight bits of the samples."""
         whole: NDArray[Any] = np.frombuffer(memoryview(plane), self._kind)
         lines = whole[: len(whole) // self._line * self._line].reshape(-1, self._line)
         lines.take(self._down, axis=0, out=self._lines, mode="clip")
-        if self._evenly is None and bits == 8:
+        if self._strided is None and bits == 8:
             self._lines.take(self._across, axis=1, out=out, mode="clip")
             return
-        samples = self._lines.take(self._across, axis=1) if self._evenly is None else self._evenly
+        samples = self._lines.take(self._across, axis=1) if self._strided is None else self._strided
         out[:] = samples if bits == 8 else samples >> (bits - 8)
 
 
@@ -195,7 +194,7 @@ class _Sampler:
     def __init__(self, height: int, width: int) -> None:
         self._height, self._width = height, width
         self._layout: tuple[object, ...] = ()
-        self._bits = 8
+        self._sample_bits = 8
         self._is_interlaced = False
         self._grids: list[_Grid] = []
 
@@ -203,17 +202,17 @@ class _Sampler:
         """Fill ``luma`` [height, width] and ``chroma`` [2, height / 2, width / 2], the latter with 128 without
         chroma."""
         name = frame.format.name
-        # From the first interlaced frame on: samples of frames that are marked as progressive in between must not move.
+        # Stay interlaced after the first interlaced frame, so that samples do not move in frames marked progressive.
         self._is_interlaced = self._is_interlaced or frame.interlaced_frame
-        if not _bits(name):
+        if not _sample_bits(name):
             name = "yuv420p"
             frame = frame.reformat(width=self._width, height=self._height, format=name)
         planes = frame.planes
         lines = [plane.line_size for plane in planes[:3]]
         layout = (name, frame.width, frame.height, self._is_interlaced, *lines)
         if layout != self._layout:
-            self._layout, self._bits = layout, _bits(name)
-            kind = np.uint8 if self._bits == 8 else np.uint16
+            self._layout, self._sample_bits = layout, _sample_bits(name)
+            kind = np.uint8 if self._sample_bits == 8 else np.uint16
             halves = (self._height // 2, self._width // 2)
             sizes = [(self._height, self._width), halves, halves][: 3 if len(planes) >= 3 else 1]
             self._grids = [
@@ -223,11 +222,11 @@ class _Sampler:
         if len(planes) < 3:
             chroma.fill(128)
         for plane, grid, out in zip(planes, self._grids, (luma, *chroma), strict=False):
-            grid.take(plane, out, self._bits)
+            grid.take(plane, out, self._sample_bits)
 
 
 @lru_cache(maxsize=64)
-def _bits(name: str) -> int:
+def _sample_bits(name: str) -> int:
     """Bits per sample of a pixel format whose planes can be read directly as luma and chroma; 0 for others."""
     family = name.removesuffix("le")
     if name.endswith("be") or not family.startswith(("yuv4", "yuvj4", "yuva4", "gray")):

@@ -44,18 +44,19 @@ if TYPE_CHECKING:
 
     from vidkin.media.sound import Listener, SoundTrack
 
-# A frame number counts from this share of a frame before it, because formats such as Matroska round times.
-_EARLIER = 0.25
-# How many places of a file are looked at to see whether times step back, and in how many packets from there a time is.
-_LOOKS, _PACKETS = 24, 100
-# Seconds before the stated end at which reading packets starts, to find the true end.
+# Share of a frame by which the time of a frame number is early, because formats such as Matroska round times.
+_FRAME_TOLERANCE = 0.25
+# Positions in a file at which times are checked for steps back, and packets read at each to find a time.
+_SEEK_PROBES, _PACKETS_PER_PROBE = 24, 100
+# Seconds before the stated end from which packets are read to find the true end.
 TAIL = 2.0
-# Headers are often slightly wrong; a file counts as cut off if more than this and more than a tenth is missing.
-_LEAST_CUT = 1.0
-# GUID of the file properties of ASF (Advanced Systems Format specification, 3.2), and where they are looked for.
+# A file counts as cut off if more than this many seconds and more than a tenth are missing, because headers are often
+# slightly wrong.
+_MIN_MISSING = 1.0
+# GUID of the ASF file properties (Advanced Systems Format specification, 3.2), and the bytes searched for it.
 _ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
 _ASF_HEADER_BYTES = 1 << 16
-# Tag that multiplexers write for each stream of a Matroska file.
+# Duration tag that muxers write for each stream of a Matroska file.
 _TAGGED_DURATION = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d*)?)")
 
 
@@ -65,28 +66,29 @@ class VideoInfo(Result):
 
     Attributes:
         path: The file, as it was passed.
-        duration: Seconds from the first frame until the last one leaves the screen, according to the packets' times.
+        duration: Seconds from the start of the first frame to the end of the last, according to the packets' times.
         width: Width in pixels as displayed: upright, with square pixels.
         height: Height in pixels as displayed.
-        rotation: Degrees counter-clockwise by which the stored picture is turned to stand upright: 0, 90, 180, 270.
-        mirrored: Whether the stored picture is mirrored before it is turned.
+        rotation: Degrees counterclockwise by which stored frames are rotated for display: 0, 90, 180, 270.
+        mirrored: Whether stored frames are mirrored before the rotation.
         sample_aspect_ratio: Ratio of width to height of a stored pixel.
         frame_rate: Average number of frames per second.
-        codec: Name of the compression, for example ``"h264"``.
+        codec: Name of the codec, for example ``"h264"``.
         container: Name of the file format, for example ``"mov,mp4,m4a,3gp,3g2,mj2"``.
-        pixel_format: Name of the stored pixels' format, for example ``"yuv420p10le"``.
-        bit_depth: Number of bits in a stored sample.
+        pixel_format: Name of the pixel format, for example ``"yuv420p10le"``.
+        bit_depth: Bits per stored sample.
         hdr: Whether the video has a high dynamic range (PQ or HLG).
         interlaced: Whether the first frame is interlaced.
-        start_time: Timestamp of the first frame in the file in seconds; times are counted from there.
+        start_time: Timestamp of the first frame in the file in seconds, from which times are counted.
         bit_rate: Bits per second of the whole file.
         size_bytes: Size of the file in bytes.
         has_audio: Whether there is sound.
         still: Whether this is a still image.
-        stated_duration: Seconds of video according to the header; 0 if it does not state a duration.
+        stated_duration: Duration of the video in seconds according to the header; 0 if it states none.
         stream: Number of the video's stream in the file, from 0.
-        offset: Seconds from the start of the file, where players count from, to the first frame: the lead of the sound.
-        time_code: Time code of the first frame, as the file states it, such as ``"10:00:00:00"``; "" if it states none.
+        offset: Seconds from the start of the file, from which players count, to the first frame; above 0 if sound
+            starts earlier.
+        time_code: Stated time code of the first frame, such as ``"10:00:00:00"``; "" if there is none.
     """
 
     path: str
@@ -120,13 +122,13 @@ class VideoInfo(Result):
 
     @property
     def cut_off(self) -> bool:
-        """Whether the file ends well before its video, as after an interrupted download; the rest can be read."""
+        """Whether the file ends well before its stated duration, as after an interrupted download."""
         return is_cut_off(self.stated_duration, self.duration)
 
 
 class BegunVideo(NamedTuple):
-    """An open file of which everything up to the first picture was read and decoded; the next packet follows it.
-    Packets of sound that were read with it wait to be decoded."""
+    """An open file that was read and decoded up to its first frame, with the packets of sound read so far, which are
+    not decoded yet."""
 
     container: InputContainer
     stream: VideoStream
@@ -135,14 +137,14 @@ class BegunVideo(NamedTuple):
 
 
 class ProbedVideo:
-    """A probed file that is still open: `iter_frames` accepts it in place of a path and continues reading.
+    """A probed file that is still open: `iter_frames` accepts it instead of a path and continues reading.
 
     It can be read once; later reads open the file again. See `open_probed`.
 
     Attributes:
         info: Properties of the file.
-        open_listener: Called for each sound track, by the first reader of the pictures; returns who receives its
-            samples, see `vidkin.media.sound.TracksDecoder`. None leaves the sound alone.
+        open_listener: Called for each sound track by the first reader of the frames; returns the receiver of its
+            samples, see `vidkin.media.sound.TracksDecoder`. None skips the sound.
         sound_failures: Number of packets of sound that could not be decoded.
     """
 
@@ -153,7 +155,7 @@ class ProbedVideo:
         self._begun = begun
 
     def take(self) -> BegunVideo | None:
-        """The open file, for one reader; None if somebody has it, or if there was no reliable way back to the start."""
+        """Return the open file once; None if it was taken already or cannot be continued reliably from its start."""
         begun, self._begun = self._begun, None
         return begun
 
@@ -171,7 +173,7 @@ def open_probed(
         on_read: Callback as in `probe`.
 
     Raises:
-        MediaError: The file cannot be read as video, with the cause.
+        MediaError: The file cannot be read as video.
     """
     name = os.fspath(path)
     with open_video(name, threads=threads, stream=stream) as (container, video):
@@ -182,10 +184,10 @@ def open_probed(
 
 
 class HeldPackets:
-    """Packets of sound that were read before it is known what they are for.
+    """Packets of sound that are kept until a listener is known.
 
     Attributes:
-        packets: In their order.
+        packets: The packets in order.
     """
 
     def __init__(self) -> None:
@@ -200,7 +202,7 @@ class HeldPackets:
 
 @contextmanager
 def open_at_start(source: PathLike | ProbedVideo, *, threads: int, stream: int | None = None) -> Iterator[BegunVideo]:
-    """A file at its start, opened as by `open_video`; a probed file is not reopened where it can be read on with."""
+    """Open a file at its start like `open_video`, or continue a probed file if possible."""
     begun = source.take() if isinstance(source, ProbedVideo) else None
     if begun is not None and isinstance(source, ProbedVideo):
         try:
@@ -216,60 +218,60 @@ def open_at_start(source: PathLike | ProbedVideo, *, threads: int, stream: int |
 
 @check_arguments
 def probe(path: PathLike, *, stream: int | None = None, on_read: Callable[[], None] = lambda: None) -> VideoInfo:
-    """Read the properties of a video file; this decodes its first frame and takes its end from the last packets.
+    """Read the properties of a video file by decoding its first frame and reading its last packets.
 
     Args:
         path: The file.
         stream: Number of the video's stream, as in `iter_frames`.
-        on_read: Callback for every packet read, which can be all packets if the end cannot be found otherwise.
+        on_read: Callback for every packet read; these are all packets if the end cannot be found otherwise.
 
     Raises:
-        MediaError: The file cannot be read as video, with the cause.
+        MediaError: The file cannot be read as video.
     """
     with open_probed(path, threads=1, stream=stream, on_read=on_read) as video:
         return video.info
 
 
 def time_in(path: PathLike, moment: float | str, *, stream: int | None = None) -> float:
-    """Seconds of a moment of a video.
+    """Convert user input to seconds in a video.
 
     Args:
-        path: The video; it is opened only for the number of a frame.
-        moment: Seconds, or text that `Time.parse` reads: ``1:30.5``, or ``250f``, which becomes a time a quarter of a
-            frame before frame 250, at the average rate of the video.
+        path: The video, which is opened only for frame numbers.
+        moment: Seconds, or text for `Time.parse`: ``1:30.5``, or ``250f``, which becomes a time a quarter of a frame
+            before frame 250 at the average rate of the video.
         stream: Number of the video's stream, as in `iter_frames`.
 
     Raises:
-        InvalidArgumentError: The text is none of these.
-        MediaError: The moment is the number of a frame, and the file cannot be read as video.
+        InvalidArgumentError: The text is not a valid time.
+        MediaError: The text is a frame number, and the file cannot be read as video.
     """
     if not isinstance(moment, str) or not is_frame_number(moment):
         return float(Time.parse(moment)) if isinstance(moment, str) else moment
     rate = probe(path, stream=stream).frame_rate
-    return max(float(Time.parse(moment, rate=rate)) - _EARLIER / rate, 0.0)
+    return max(float(Time.parse(moment, rate=rate)) - _FRAME_TOLERANCE / rate, 0.0)
 
 
 def _probe(reader: PictureReader, sound: HeldPackets | None = None) -> tuple[VideoInfo, BegunPackets | None]:
-    """Properties of a file from which nothing has been read, and its start, if reading can go on after it."""
+    """Probe a file from which nothing has been read; also return its first packets if reading can continue after them."""
     name, container, stream = reader.name, reader.container, reader.stream
     begun: BegunPackets | None = None
     if container.format.name.startswith(SEEKABLE) and (opening := next(reader.packets(), None)) is not None:
-        # The end before the start: then the decoder stands where the next reader goes on.
-        end = _stated_end(reader)
-        stated = _stated(name, container, stream, stream.start_time or 0)
-        base, first, begun = _begin(reader, identify(opening), sound)
+        # Find the end before the start, so that the container is left where the next reader continues.
+        end = _find_end_by_seeking(reader)
+        stated = _read_stated_duration(name, container, stream, stream.start_time or 0)
+        base, first, begun = _decode_first_frame(reader, identify(opening), sound)
     else:
         base, first = next(reader.pictures())
-        end = _stated_end(reader)
-        stated = _stated(name, container, stream, base)
+        end = _find_end_by_seeking(reader)
+        stated = _read_stated_duration(name, container, stream, base)
         if _starts_again(name, container, stream):
             with open_video(name, threads=1, stream=stream.index) as (whole, same):
-                end = base + _length_of_parts(PictureReader(name, whole, same, on_read=reader.on_read))
+                end = base + _measure_recordings(PictureReader(name, whole, same, on_read=reader.on_read))
             stated = 0.0
     if end is None or end <= base:
         with open_video(name, threads=1, stream=stream.index) as (whole, same):
             everything = PictureReader(name, whole, same, on_read=reader.on_read)
-            end, count = _last_end(everything)
+            end, count = _find_last_end(everything)
             end = base + count * everything.nominal if end is None else end
     duration = max(end - base, 1) * reader.tick
     codec = stream.codec_context.codec.canonical_name
@@ -305,11 +307,14 @@ def _probe(reader: PictureReader, sound: HeldPackets | None = None) -> tuple[Vid
     return info, begun
 
 
-def _begin(
+def _decode_first_frame(
     reader: PictureReader, opening: PacketIdentity, sound: HeldPackets | None
 ) -> tuple[int, VideoFrame, BegunPackets | None]:
-    """Go back to the start of a file and decode its first picture: its time, itself, and what was read for it; None
-    if the way back does not lead to the packet that the file opened with."""
+    """Seek to the start of a file and decode its first frame.
+
+    Returns:
+        Time of the frame, the frame, and the packets read for it; None if seeking does not work reliably.
+    """
     name, container, stream = reader.name, reader.container, reader.stream
     at = min(0, opening[0] or 0)
     try:
@@ -325,21 +330,21 @@ def _begin(
         pictures = packets[-1][1] or start.feed(None) if packets else []
         if pictures:
             if start.failures or not packets[-1][1]:
-                # What was damaged has to be counted by who reads on, and a drained decoder starts again.
+                # The next reader must count the damage again, and a drained decoder must restart.
                 container.seek(at, stream=stream)
                 packets = []
                 if sound is not None:
                     sound.rewind()
             return *next(start.timed(pictures)), packets
     except av.error.FFmpegError as error:
-        logger.debug("%s: there is no way back to its start: %s", name, error)
+        logger.debug("%s: cannot seek to the start: %s", name, error)
     with open_video(name, threads=1, stream=stream.index) as (again, same):
         start = PictureReader(name, again, same, on_read=reader.on_read)
         return *next(start.pictures()), None
 
 
-def _stated_end(reader: PictureReader) -> int | None:
-    """The end of the last packet, near the stated end; None if seeking does not work."""
+def _find_end_by_seeking(reader: PictureReader) -> int | None:
+    """Find the end of the last packet by seeking near the stated end; None if seeking does not work."""
     container = reader.container
     if container.duration is None:
         return None
@@ -348,19 +353,19 @@ def _stated_end(reader: PictureReader) -> int | None:
         container.seek(max(0, int(seconds / reader.tick)), stream=reader.stream)
     except av.error.FFmpegError:
         return None
-    return _last_end(reader)[0]
+    return _find_last_end(reader)[0]
 
 
 def _starts_again(name: str, container: InputContainer, stream: VideoStream) -> bool:
-    """Whether times step back on the way through a stream of MPEG: recordings that were appended byte by byte."""
+    """Whether times step back within an MPEG stream because recordings were concatenated."""
     if container.format.name not in APPENDABLE:
         return False
     size = Path(name).stat().st_size
     times: list[float] = []
     try:
-        for place in range(_LOOKS):
-            container.seek(size * place // _LOOKS, stream=stream, unsupported_byte_offset=True)
-            following = (packet.dts for packet in islice(demux(container, stream), _PACKETS))
+        for number in range(_SEEK_PROBES):
+            container.seek(size * number // _SEEK_PROBES, stream=stream, unsupported_byte_offset=True)
+            following = (packet.dts for packet in islice(demux(container, stream), _PACKETS_PER_PROBE))
             if (stamp := next((dts for dts in following if dts is not None), None)) is not None:
                 times.append(stamp * float(stream.time_base or DEFAULT_TIME_BASE))
     except av.error.FFmpegError:
@@ -368,8 +373,8 @@ def _starts_again(name: str, container: InputContainer, stream: VideoStream) -> 
     return any(before - after > GLUED for before, after in pairwise(times))
 
 
-def _length_of_parts(reader: PictureReader) -> int:
-    """Units of the stream from the first frame of each appended recording to the end of its last one, in all."""
+def _measure_recordings(reader: PictureReader) -> int:
+    """Sum up the durations of concatenated recordings, in units of the stream."""
     length, begin, end, latest = 0, 0, 0, None
     for packet in reader.packets():
         if packet.pts is None or packet.is_discard:
@@ -383,20 +388,20 @@ def _length_of_parts(reader: PictureReader) -> int:
     return length + end - begin
 
 
-def _stated(name: str, container: InputContainer, stream: VideoStream, base: int) -> float:
-    """Duration of the video according to the header, without what comes before its first frame at ``base`` in units
-    of the stream; 0 if it is not stated."""
+def _read_stated_duration(name: str, container: InputContainer, stream: VideoStream, base: int) -> float:
+    """Duration of the video according to the header, counted from its first frame at ``base`` in units of the stream; 0
+    if it is not stated."""
     first = max(base, 0) * float(stream.time_base or DEFAULT_TIME_BASE)
     if container.format.name == "avi":
-        # FFmpeg adapts the duration to the data present. Empty packets before a late first frame are counted.
+        # FFmpeg adapts the duration to the existing data. Frames include empty packets before a late first frame.
         return max(stream.frames / frame_rate(stream) - first, 0.0)
     if container.format.name == "asf" and stream.duration is None:
-        return _stated_by_asf(name)
+        return _read_asf_duration(name)
     if stream.duration is not None and stream.time_base is not None:
-        # What cannot be decoded before the first frame is missing at the start, not at the end.
+        # Frames that cannot be decoded before the first one are missing at the start, not at the end.
         missing = 0 if stream.start_time is None else max(base - stream.start_time, 0)
         return float(Time.of_ticks(max(stream.duration - missing, 0), stream.time_base))
-    # Matroska counts from 0, even if the first frame is later, as it can be after the start of the sound.
+    # Matroska counts from 0 even if the first frame is later, for example after the start of the sound.
     first = max(first, (container.start_time or 0) / av.time_base)
     if (tag := _TAGGED_DURATION.fullmatch(stream.metadata.get("DURATION", ""))) is not None:
         hours, minutes, seconds = tag.groups()
@@ -406,14 +411,13 @@ def _stated(name: str, container: InputContainer, stream: VideoStream, base: int
     whole = max(container.duration / av.time_base - first, 0.0)
     if not container.streams.audio:
         return whole
-    # This is the duration of the longest stream, which need not be the video. Without reliable seeking it cannot be
-    # checked.
+    # This is the duration of the longest stream, which may not be the video; checking that needs reliable seeking.
     is_known = container.format.name.startswith("matroska")
-    return whole if is_known and not _goes_on(container, first + whole - _margin(whole)) else 0.0
+    return whole if is_known and not _has_packets_after(container, first + whole - _tolerance(whole)) else 0.0
 
 
-def _stated_by_asf(name: str) -> float:
-    """Duration in the header of an ASF file (WMV), which FFmpeg withholds from files shorter than stated."""
+def _read_asf_duration(name: str) -> float:
+    """Read the duration from the header of an ASF file (WMV), which FFmpeg ignores if the file is shorter."""
     with open_regular_file(name) as file:
         header = file.read(_ASF_HEADER_BYTES)
     begin = header.find(_ASF_PROPERTIES)
@@ -426,15 +430,15 @@ def _stated_by_asf(name: str) -> float:
 
 def is_cut_off(stated: float, duration: float) -> bool:
     """Whether a video of this duration is clearly shorter than its header states."""
-    return stated - duration > _margin(stated)
+    return stated - duration > _tolerance(stated)
 
 
-def _margin(stated: float) -> float:
-    return max(_LEAST_CUT, stated / 10)
+def _tolerance(stated: float) -> float:
+    return max(_MIN_MISSING, stated / 10)
 
 
-def _goes_on(container: InputContainer, seconds: float) -> bool:
-    """Whether any stream has packets from this time on."""
+def _has_packets_after(container: InputContainer, seconds: float) -> bool:
+    """Whether any stream has packets at or after this time."""
     try:
         container.seek(int(seconds * av.time_base))
         for packet in container.demux():
@@ -445,8 +449,8 @@ def _goes_on(container: InputContainer, seconds: float) -> bool:
     return False
 
 
-def _last_end(reader: PictureReader) -> tuple[int | None, int]:
-    """The latest end stated by the remaining packets, and their number."""
+def _find_last_end(reader: PictureReader) -> tuple[int | None, int]:
+    """Return the latest end of the remaining packets (None without times), and their number."""
     timed = False
     count = 0
     for packet in reader.packets():

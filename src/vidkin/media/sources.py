@@ -1,4 +1,4 @@
-"""Whatever holds a video or a picture as a file: paths, bytes, open files, and frames in memory."""
+"""Provide any source of a video or image as a file: paths, bytes, open files, and frames in memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
 else:
     Source = Any
-    """What every function that takes a video takes: a path, ``bytes``, an open binary file, a PIL image, an array
+    """Accepted by every function that takes a video: a path, ``bytes``, an open binary file, a PIL image, an array
     [H, W, 3] or [T, H, W, 3] of uint8 RGB, `Frames`, or an iterator of such frames."""
 
 ACCEPTED = (
@@ -52,19 +52,19 @@ _CHUNK = 1 << 20
 def open_source(
     source: Source, frame_rate: float | None = None, *, name: str = "source"
 ) -> Iterator[str | os.PathLike[str]]:
-    """Yield a file for a source: its own, or a temporary one that loses nothing.
+    """Yield the file of a source, or a temporary lossless file if it has none.
 
-    What is in memory is thus read, sampled and described exactly as a file with it would be.
+    Frames in memory are thus read, sampled and described exactly like a file with these frames.
 
     Args:
-        source: A video or a picture, see :data:`Source`. A picture is turned as its EXIF data say. Times of `Frames`
-            count from the first one.
+        source: A video or an image, see :data:`Source`. Images are rotated according to their EXIF data. Times of
+            `Frames` count from the first one.
         frame_rate: Frames per second of an array or an iterator of several frames without times.
         name: Name of the argument, for messages.
 
     Raises:
-        InvalidArgumentError: It is none of these, or several frames have no rate; the message lists what is accepted.
-        MediaError: Raised in the block about the file; one about a temporary file names the kind of source instead.
+        InvalidArgumentError: The source has another type, or several frames have no rate.
+        MediaError: From the block; if it is about the temporary file, the path is replaced by the kind of source.
     """
     if frame_rate is not None and not 0 < frame_rate < math.inf:
         raise InvalidArgumentError(f"frame_rate must be above 0 frames per second, got {frame_rate}")
@@ -83,13 +83,13 @@ def open_source(
 
 
 def source_name(source: Source) -> str:
-    """The path of a source; empty for one that has none, such as frames in memory."""
+    """Return the path of a source; empty if it has none, such as frames in memory."""
     path = _own_path(source)
     return "" if path is None else os.fspath(path)
 
 
 def _own_path(source: Source) -> str | os.PathLike[str] | None:
-    """The path of a file, also of one that was opened by its name and not read yet."""
+    """Return the path of a source, also for a file object that was opened by path and not read yet."""
     if isinstance(source, str | os.PathLike):
         return source
     file: Any = source
@@ -99,12 +99,12 @@ def _own_path(source: Source) -> str | os.PathLike[str] | None:
     try:
         is_same = os.path.samestat(os.fstat(file.fileno()), os.stat(name))
         return os.path.abspath(name) if is_same and file.tell() == 0 else None
-    except (OSError, ValueError):  # closed, or no file of the system
+    except (OSError, ValueError):  # closed, or not a file on disk
         return None
 
 
 def _write(source: Any, folder: Path, frame_rate: float | None, name: str) -> tuple[str, Path]:
-    """What the source is, in a word, and a new file with it."""
+    """Write a source to a new file; return the kind of source and the file."""
     if isinstance(source, bytes | bytearray | memoryview):
         path = folder / "bytes"
         path.write_bytes(source)
@@ -113,7 +113,7 @@ def _write(source: Any, folder: Path, frame_rate: float | None, name: str) -> tu
         path = folder / "file"
         _copy(source, path, name)
         return "open file", path
-    frames = _frames(source, name)
+    frames = _iter_frames(source, name)
     start = list(islice(frames, 2))
     if not start:
         raise InvalidArgumentError(f"{name} must have at least one frame, got none; accepted is {ACCEPTED}")
@@ -131,9 +131,9 @@ def _write(source: Any, folder: Path, frame_rate: float | None, name: str) -> tu
     path, times = folder / "frames.mkv", list[float]()
     write_video(
         path,
-        _noted(chain(start, frames), times, name),
+        _collect_times(chain(start, frames), times, name),
         rate=frame_rate or 25,
-        times=_clock(times) if has_times else None,
+        times=_iter_times(times) if has_times else None,
         codec="ffv1",
         crf=None,
         preset=None,
@@ -156,8 +156,8 @@ def _copy(file: Any, path: Path, name: str) -> None:
         raise InvalidArgumentError(f"{name} cannot be read as a file ({error}); accepted is {ACCEPTED}") from error
 
 
-def _frames(source: Any, name: str) -> Iterator[tuple[NDArray[np.uint8], float | None]]:
-    """Pictures [H, W, 3], each with its time if it has one."""
+def _iter_frames(source: Any, name: str) -> Iterator[tuple[NDArray[np.uint8], float | None]]:
+    """Yield images [H, W, 3], each with its time if it has one."""
     from PIL import Image, ImageOps
 
     if isinstance(source, Frames):
@@ -166,39 +166,39 @@ def _frames(source: Any, name: str) -> Iterator[tuple[NDArray[np.uint8], float |
         try:
             yield np.asarray(ImageOps.exif_transpose(source).convert("RGB")), None
         except (OSError, ValueError) as error:
-            raise MediaError("picture", f"the picture cannot be decoded ({error})") from error
+            raise MediaError("picture", f"the image cannot be decoded ({error})") from error
     elif isinstance(source, np.ndarray):
         if source.dtype != np.uint8 or source.ndim not in (3, 4) or source.shape[-1] != 3 or 0 in source.shape[1:]:
-            raise _refused(name, f"an array {list(source.shape)} {source.dtype}")
+            raise _refusal(name, f"an array {list(source.shape)} {source.dtype}")
         yield from ((image, None) for image in (source[None] if source.ndim == 3 else source))
     elif isinstance(source, Iterable) and not isinstance(source, dict | set | frozenset):
         for part in source:
             check_wanted()
             if not isinstance(part, Frames | Image.Image | np.ndarray):
-                raise _refused(f"each frame of {name}", type(part).__name__)
-            yield from _frames(part, name)
+                raise _refusal(f"each frame of {name}", type(part).__name__)
+            yield from _iter_frames(part, name)
     else:
-        raise _refused(name, type(source).__name__)
+        raise _refusal(name, type(source).__name__)
 
 
-def _refused(name: str, given: str) -> InvalidArgumentError:
+def _refusal(name: str, given: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"{name} must be {ACCEPTED}, got {given}")
 
 
-def _noted(
+def _collect_times(
     frames: Iterable[tuple[NDArray[np.uint8], float | None]], times: list[float], name: str
 ) -> Iterator[NDArray[np.uint8]]:
-    """The pictures; the time of each from the first one on, if it has one, is put into a list before."""
+    """Yield the images, after appending the time of each to a list, relative to the first one, if it has one."""
     first: float | None = None
     for number, (image, time) in enumerate(frames):
         if number and (first is None) != (time is None):
-            raise InvalidArgumentError(f"{name} must have times for all of its frames, or for none")
+            raise InvalidArgumentError(f"{name} must have times for all of its frames or for none")
         if time is not None:
             first = time if first is None else first
             times.append(time - first)
         yield image
 
 
-def _clock(times: list[float]) -> Iterator[float]:
+def _iter_times(times: list[float]) -> Iterator[float]:
     while True:
         yield times.pop(0)

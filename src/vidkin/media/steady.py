@@ -1,4 +1,4 @@
-"""Frames of a video at even distances."""
+"""Frames of a video at regular intervals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin.media.frames import is_before
 def steady_frames(
     path: PathLike, start: float, step: float, count: int, short_side: int | None, threads: int
 ) -> Iterator[NDArray[np.uint8]]:
-    """Exactly ``count`` frames: those on screen at start + k step seconds, repeated where none is new."""
+    """Yield exactly ``count`` frames: the one on screen at each start + k * step seconds, repeated if it stays."""
     index = 0
     shown: NDArray[np.uint8] | None = None
     end = start + (count - 0.5) * step

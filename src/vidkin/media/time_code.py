@@ -1,4 +1,4 @@
-"""Time code as used by editing systems: written, read, and found in files; and its frame rate."""
+"""Time code of editing systems: format it, parse it, read it from files, and find its frame rate."""
 
 from __future__ import annotations
 
@@ -28,27 +28,26 @@ _SMPTE_RATES = (
     *(Fraction(rate) for rate in (24, 25, 30, 48, 50, 60)),
     *(Fraction(rate * 1000, 1001) for rate in (24, 30, 48, 60)),
 )
-# Hours, minutes, seconds, the mark of drop-frame, frames.
-_WRITTEN = re.compile(r"(\d{1,2}):([0-5]\d):([0-5]\d)([:;.,])(\d{1,3})")
+# Hours, minutes, seconds, the separator that marks drop-frame, frames.
+_TIME_CODE = re.compile(r"(\d{1,2}):([0-5]\d):([0-5]\d)([:;.,])(\d{1,3})")
 
-# A file with a frame farther than this many frames from those of a rate does not run at that rate.
-_OFF = 0.2
-# A rate is tried if the median distance of two frames differs from its period by at most this share.
-_NEAR = 0.05
-# A number within this share of a standard rate means that rate: 29.97 is 30000/1001, and 24 is not 24000/1001.
+# Deviation in frames of any frame above which a file does not run at a rate.
+_MAX_OFF = 0.2
+# A rate is tried if the median interval between frames differs from its period by at most this share.
+_MAX_DEVIATION = 0.05
+# A number within this share of a standard rate means that rate: 29.97 is 30000/1001, but 24 is not 24000/1001.
 _SAME_RATE = 1e-4
-# Frames by which a later rate must be closer: 24 fits a whole second as well as 48.
-_CLOSER = 1e-6
+# Frames by which a later rate must fit better: if 24 fits, 48 fits equally well.
+_MIN_IMPROVEMENT = 1e-6
 
 
 @check_arguments
 def timeline_rate(times: NDArray[np.float64]) -> Fraction:
-    """The frame rate at which a timeline shows this video.
+    """Find the frame rate at which a timeline shows this video.
 
-    It is the standard rate (24, 25, 30000/1001...) whose frames k / rate are closest to all times, where k increases
-    by one or, if frames are missing, by more; no time can be off by more than 0.2 frames. A video with another
-    constant rate or a variable rate gets its average rate, rounded to a whole number of at least 1: positions are then
-    rounded to the frames of that timeline.
+    It is the standard rate (24, 25, 30000/1001...) whose frames at k / rate fit all times best, with increasing k and
+    no time off by more than 0.2 frames; frames may be missing. A video with another constant rate or a variable rate
+    gets its average rate, rounded to a whole number of at least 1; positions are rounded to frames of that timeline.
 
     Args:
         times: [T] times of all frames in seconds, increasing.
@@ -64,11 +63,11 @@ def timeline_rate(times: NDArray[np.float64]) -> Fraction:
     median = 1.0 / float(np.median(np.diff(relative)))
     best: tuple[float, Fraction] | None = None
     for rate in STANDARD_RATES:
-        if abs(median / float(rate) - 1.0) > _NEAR:
+        if abs(median / float(rate) - 1.0) > _MAX_DEVIATION:
             continue
-        places = relative * float(rate)
-        off = float(np.abs(places - np.round(places)).max())
-        if off <= _OFF and (best is None or off < best[0] - _CLOSER):
+        positions = relative * float(rate)
+        off = float(np.abs(positions - np.round(positions)).max())
+        if off <= _MAX_OFF and (best is None or off < best[0] - _MIN_IMPROVEMENT):
             best = off, rate
     if best is not None:
         return best[1]
@@ -76,25 +75,25 @@ def timeline_rate(times: NDArray[np.float64]) -> Fraction:
 
 
 def frame_at(time: float, rate: Fraction) -> int:
-    """The frame of a timeline nearest to a time in seconds."""
+    """Number of the timeline frame nearest to a time in seconds."""
     return round(time * float(rate))
 
 
 @check_arguments
 def timecode(frame: int, rate: float | Fraction, *, drop_frame: bool = False) -> str:
-    """Hours, minutes, seconds and frames: ``01:02:03:04``, with drop-frame ``01:02:03;04``.
+    """Format a frame number as hours, minutes, seconds and frames: ``01:02:03:04``, or drop-frame ``01:02:03;04``.
 
-    Plain (non-drop) time code counts frames, with the rounded rate as the number per second: at 30000/1001 an hour of
-    time code takes 3.6 s longer than an hour. Drop-frame time code follows the clock instead: it skips the *numbers*
-    00 and 01 (at 59.94: 00 to 03) at the start of every minute that is not a multiple of ten. Neither drops a frame of
-    the video. After 24 hours it starts again at zero.
+    Plain (non-drop) time code counts frames at the rounded rate: at 30000/1001, an hour of time code takes 3.6 s longer
+    than an hour. Drop-frame time code follows the clock instead: it skips the *numbers* 00 and 01 (at 59.94: 00 to 03)
+    at the start of every minute that is not a multiple of ten. Neither drops a frame of the video. After 24 hours, time
+    code starts again at zero.
 
     >>> timecode(1800, Fraction(30000, 1001)), timecode(1800, Fraction(30000, 1001), drop_frame=True)
     ('00:01:00:00', '00:01:00;02')
 
     Args:
         frame: Number of the frame, counting from 0, such as ``shot.start_frame``.
-        rate: Frames per second, such as ``shots.detection.frame_rate``; 29.97 is 30000/1001.
+        rate: Frames per second, such as ``shots.detection.frame_rate``; 29.97 means 30000/1001.
         drop_frame: Whether to follow the clock; only for 30000/1001 and 60000/1001.
 
     Raises:
@@ -103,7 +102,7 @@ def timecode(frame: int, rate: float | Fraction, *, drop_frame: bool = False) ->
     """
     check_not_negative(frame=frame)
     check_positive(rate=float(rate))
-    rate = _exact_rate(rate)
+    rate = _find_exact_rate(rate)
     base = max(1, round(rate))
     if drop_frame:
         require_drop_frame(rate)
@@ -120,8 +119,8 @@ def timecode(frame: int, rate: float | Fraction, *, drop_frame: bool = False) ->
     return f"{hours % 24:02d}:{minutes:02d}:{seconds:02d}{';' if drop_frame else ':'}{frames:0{width}d}"
 
 
-def _exact_rate(rate: float | Fraction) -> Fraction:
-    """The rate that a number with a few digits stands for."""
+def _find_exact_rate(rate: float | Fraction) -> Fraction:
+    """Find the exact rate for a rounded number."""
     if isinstance(rate, Fraction):
         return rate
     standard = next((each for each in STANDARD_RATES if abs(rate / float(each) - 1.0) < _SAME_RATE), None)
@@ -134,7 +133,7 @@ def has_drop_frame(rate: Fraction) -> bool:
 
 
 def require_drop_frame(rate: Fraction) -> None:
-    """Raise InvalidArgumentError unless drop-frame time code exists for this rate."""
+    """Raise `InvalidArgumentError` unless drop-frame time code exists for this rate."""
     if not has_drop_frame(rate):
         raise InvalidArgumentError(
             f"rate must be 29.97 or 59.94 frames a second for drop-frame time code, got {float(rate):g}; "
@@ -143,8 +142,10 @@ def require_drop_frame(rate: Fraction) -> None:
 
 
 def smpte_rate(rate: Fraction) -> Fraction:
-    """The rate of the time code for a timeline of this rate: the same one if the standard (SMPTE ST 12) has it, or the
-    lowest that is a multiple of it, so that every frame has a number of its own, or else the next higher one.
+    """Find the rate of the time code for a timeline of this rate.
+
+    It is the same rate if the standard (SMPTE ST 12) has it, else its lowest multiple in the standard, so that every
+    frame has its own number, else the next higher rate.
 
     >>> smpte_rate(Fraction(15)), smpte_rate(Fraction(25)), smpte_rate(Fraction(120))
     (Fraction(30, 1), Fraction(25, 1), Fraction(60, 1))
@@ -155,8 +156,8 @@ def smpte_rate(rate: Fraction) -> Fraction:
 
 
 def count_frames(text: str, rate: Fraction) -> int | None:
-    """Number of the frame that a time code names, the opposite of `timecode`; None if the text is none at this rate."""
-    match = _WRITTEN.fullmatch(text.strip())
+    """Parse time code into a frame number, the inverse of `timecode`; None if the text is invalid at this rate."""
+    match = _TIME_CODE.fullmatch(text.strip())
     if match is None:
         return None
     hours, minutes, seconds = (int(part) for part in match.group(1, 2, 3))
@@ -169,31 +170,31 @@ def count_frames(text: str, rate: Fraction) -> int | None:
 
 
 def is_drop_frame(text: str) -> bool:
-    """Whether a time code follows the clock: it has another mark than a colon before its frames."""
-    match = _WRITTEN.fullmatch(text.strip())
+    """Whether a time code is drop-frame: its frames are not preceded by a colon."""
+    match = _TIME_CODE.fullmatch(text.strip())
     return match is not None and match[4] != ":"
 
 
 def read_time_code(container: InputContainer, video: VideoStream) -> str:
-    """The time code that a file states for the first frame of its video, in a track of time code (``tmcd``), in the
-    header of MXF or AVI, or as a tag ``timecode``; "" if it states none that can be read."""
+    """Read the time code of the first frame of a video from a time code track (``tmcd``), the header of MXF or AVI, or
+    a ``timecode`` tag; "" if there is no valid one."""
     others = [stream for stream in container.streams if stream.type == "data"]
     for tags in (video.metadata, *(stream.metadata for stream in others), container.metadata):
         for name, text in tags.items():
-            if name.lower() == "timecode" and (match := _WRITTEN.fullmatch(text.strip())) is not None:
+            if name.lower() == "timecode" and (match := _TIME_CODE.fullmatch(text.strip())) is not None:
                 return f"{match[1]:0>2}:{match[2]}:{match[3]}{match[4]}{match[5]:0>2}"
     return ""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceClock:
-    """The times of a video as editing systems count them: frames of a timeline from the start of the file, or from the
-    time code of its first frame.
+    """Times of a video as editing systems count them: timeline frames from the start of the file, or from the time code
+    of its first frame.
 
     Attributes:
         rate: Frames per second of the timeline.
         first: Number of the first frame.
-        begin: Number that the start of the file has: that of the first frame, or 0 without time code.
+        begin: Number of the start of the file: `first`, or 0 without time code.
         drop_frame: Whether time code is written as drop-frame.
     """
 
@@ -204,11 +205,11 @@ class SourceClock:
 
     @classmethod
     def of(cls, rate: Fraction, *, time_code: str = "", offset: float = 0.0) -> Self:
-        """The clock of a video.
+        """Return the clock of a video.
 
         Args:
             rate: Frames per second of the timeline.
-            time_code: Time code of the first frame; "" counts from the start of the file.
+            time_code: Time code of the first frame; "" to count from the start of the file.
             offset: Seconds from the start of the file to its first frame.
         """
         first = count_frames(time_code, rate) if time_code else None
@@ -217,7 +218,7 @@ class SourceClock:
         return cls(rate, first, first, is_drop_frame(time_code) and has_drop_frame(rate))
 
     def at(self, rate: Fraction) -> Self:
-        """The same clock on a timeline of another rate."""
+        """Convert to a timeline of another rate."""
         first, begin = (count * round(rate) // max(1, round(self.rate)) for count in (self.first, self.begin))
         return replace(self, rate=rate, first=first, begin=begin)
 
