@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from vidkin.media.layouts import Rectangle, Size, centered, homographies, split_parts
+from vidkin.media.layouts import Rectangle, Size, center_box, homographies, split_parts
 
 
 def test_a_homography_takes_each_corner_where_it_belongs_in_numpy_and_in_torch() -> None:
@@ -36,4 +36,4 @@ def test_parts_of_a_split_screen_reach_the_edges_of_the_canvas(
 
 
 def test_what_is_centered_has_the_same_room_on_both_sides() -> None:
-    assert centered((4, 6), (10, 6)) == (3, 0, 7, 6)
+    assert center_box((4, 6), (10, 6)) == (3, 0, 7, 6)

@@ -21,19 +21,19 @@ def edited(edit: picture_edits.PictureEdit, *images: np.ndarray, seed: int = SEE
 
 
 def test_a_curve_is_applied_to_every_sample_and_clipped() -> None:
-    brighter = picture_edits.values(lambda value: value * 2 - 10)
+    brighter = picture_edits.edit_values(lambda value: value * 2 - 10)
     image = np.array([[[0, 4, 5], [100, 132, 255]]], np.uint8)
     assert edited(brighter, image)[0].tolist() == [[[0, 0, 0], [190, 254, 255]]]
 
 
 def test_unchanged_is_the_same_iterator() -> None:
     frames = iter([picture()])
-    assert picture_edits.unchanged(frames, SEED) is frames
+    assert picture_edits.keep_frames(frames, SEED) is frames
 
 
 @given(st.floats(min_value=0, max_value=5000))
 def test_even_sizes(value: float) -> None:
-    size = picture_edits.even(value)
+    size = picture_edits.round_to_even(value)
     assert size % 2 == 0
     assert size >= 2
     assert abs(size - value) <= 1 or value < 2
@@ -44,7 +44,7 @@ def test_even_sizes(value: float) -> None:
     [((720, 1280), (360, 640)), ((1280, 720), (640, 360)), ((360, 640), (180, 320)), ((100, 50), (50, 26))],
 )
 def test_smaller(size: tuple[int, int], smaller: tuple[int, int]) -> None:
-    height, width = picture_edits.smaller(np.zeros((*size, 3), np.uint8)).shape[:2]
+    height, width = picture_edits.shrink(np.zeros((*size, 3), np.uint8)).shape[:2]
     assert abs(height - smaller[0]) <= 2
     assert abs(width - smaller[1]) <= 2
     assert height % 2 == width % 2 == 0
@@ -55,57 +55,57 @@ def test_smaller(size: tuple[int, int], smaller: tuple[int, int]) -> None:
     [((90, 160), (90, 120)), ((160, 90), (120, 90)), ((90, 120), (90, 160)), ((100, 100), (100, 134))],
 )
 def test_squeezed_to_four_by_three_or_from_it(size: tuple[int, int], squeezed: tuple[int, int]) -> None:
-    assert picture_edits.squeezed(np.zeros((*size, 3), np.uint8)).shape[:2] == squeezed
+    assert picture_edits.squeeze(np.zeros((*size, 3), np.uint8)).shape[:2] == squeezed
 
 
 def test_bars_are_black_and_the_picture_between_them_is_whole() -> None:
     image = picture(38, 20)
     image[image == 0] = 1
-    boxed = picture_edits.barred(image, across=True)
+    boxed = picture_edits.add_bars(image, across=True)
     # 38 / .76 = 50 lines, 12 % of which are 6.
     assert boxed.shape == (50, 20, 3)
     assert not boxed[:6].any()
     assert not boxed[-6:].any()
     assert np.array_equal(boxed[6:-6], image)
-    assert picture_edits.barred(image.swapaxes(0, 1), across=False).shape == (20, 50, 3)
+    assert picture_edits.add_bars(image.swapaxes(0, 1), across=False).shape == (20, 50, 3)
 
 
 def test_gray_sepia_and_mirror() -> None:
     image = picture()
-    gray = picture_edits.gray(image)
+    gray = picture_edits.to_gray(image)
     assert np.array_equal(gray[..., 0], gray[..., 2])
     assert abs(int(gray[0, 0, 0]) - float(image[0, 0] @ [0.299, 0.587, 0.114])) <= 1
     white = np.full((2, 2, 3), 200, np.uint8)
-    red, green, blue = picture_edits.sepia(white)[0, 0].tolist()
+    red, green, blue = picture_edits.to_sepia(white)[0, 0].tolist()
     # Sums of the rows of its matrix: 1.351, 1.203, .937.
     assert (red, green, blue) == (255, pytest.approx(241, abs=1), pytest.approx(187, abs=1))
-    assert np.array_equal(picture_edits.mirrored(picture_edits.mirrored(image)), image)
-    assert np.array_equal(picture_edits.mirrored(image)[:, 0], image[:, -1])
+    assert np.array_equal(picture_edits.mirror(picture_edits.mirror(image)), image)
+    assert np.array_equal(picture_edits.mirror(image)[:, 0], image[:, -1])
 
 
 def test_a_blur_keeps_the_mean_and_takes_detail() -> None:
     image = picture(60, 80)
-    soft = picture_edits.blurred(image)
+    soft = picture_edits.blur(image)
     assert abs(float(soft.mean()) - float(image.mean())) < 2
     assert float(soft.std()) < 0.6 * float(image.std())
 
 
 def test_noise_follows_from_the_seed_and_differs_from_frame_to_frame() -> None:
     middle = np.full((60, 60, 3), 128, np.uint8)
-    first, second = edited(picture_edits.noisy, middle, middle)
+    first, second = edited(picture_edits.add_noise, middle, middle)
     assert not np.array_equal(first, second)
-    assert np.array_equal(first, edited(picture_edits.noisy, middle)[0])
+    assert np.array_equal(first, edited(picture_edits.add_noise, middle)[0])
     assert float(first.std()) == pytest.approx(20, abs=1)
 
 
 def test_a_rotation_turns_by_five_degrees_and_leaves_no_corner_empty() -> None:
-    (turned,) = edited(picture_edits.rotated, np.full((60, 90, 3), 77, np.uint8))
+    (turned,) = edited(picture_edits.rotate, np.full((60, 90, 3), 77, np.uint8))
     assert set(turned.flatten().tolist()) == {77}
     ways = set()
     columns = np.zeros((90, 90, 3), np.uint8)
     columns[:, 45:] = 250
     for seed in range(12):
-        (turned,) = edited(picture_edits.rotated, columns, seed=seed)
+        (turned,) = edited(picture_edits.rotate, columns, seed=seed)
         edge = [int((row < 125).sum()) for row in turned[..., 0]]
         slope = (edge[80] - edge[10]) / 70
         # The tangent of five degrees.
@@ -116,7 +116,7 @@ def test_a_rotation_turns_by_five_degrees_and_leaves_no_corner_empty() -> None:
 
 def test_a_caption_covers_the_lower_22_percent() -> None:
     white = np.full((100, 160, 3), 255, np.uint8)
-    (captioned,) = edited(picture_edits.captioned, white)
+    (captioned,) = edited(picture_edits.add_caption, white)
     assert np.array_equal(captioned[:78], white[:78])
     # A band of opacity 200 of 255, with white letters on it.
     assert float(captioned[80:, :4].mean()) == pytest.approx(55, abs=2)
@@ -127,7 +127,7 @@ def test_a_logo_lies_in_a_corner_of_the_seed() -> None:
     corners = set()
     for seed in range(20):
         black = np.zeros((100, 140, 3), np.uint8)
-        (marked,) = edited(picture_edits.branded, black, seed=seed)
+        (marked,) = edited(picture_edits.add_logo, black, seed=seed)
         red = (marked == (210, 30, 60)).all(-1)
         rows, columns = np.nonzero(red)
         corners.add((bool(rows.mean() > 50), bool(columns.mean() > 70)))
@@ -135,5 +135,5 @@ def test_a_logo_lies_in_a_corner_of_the_seed() -> None:
 
 
 def test_an_overlay_follows_a_change_of_size() -> None:
-    first, second = edited(picture_edits.captioned, picture(40, 60), picture(80, 100))
+    first, second = edited(picture_edits.add_caption, picture(40, 60), picture(80, 100))
     assert (first.shape, second.shape) == ((40, 60, 3), (80, 100, 3))

@@ -148,7 +148,7 @@ def test_times_must_increase(tmp_path: Path, starts: list[float]) -> None:
 
 def test_pictures_without_times_cannot_be_split(tmp_path: Path) -> None:
     source = encode(tmp_path / "clip.h264", pan("rocket", 20))
-    with pytest.raises(MediaError, match=r"clip.h264: its pictures have no times, .* container first"):
+    with pytest.raises(MediaError, match=r"clip.h264: its frames have no times, .* container first"):
         split_video(source, tmp_path / "out", [0.0, 1.0])
     assert not (tmp_path / "out").exists()
 

@@ -117,7 +117,7 @@ def test_pictures_that_are_not_shown_do_not_count() -> None:
 
 
 def test_what_cannot_be_planned() -> None:
-    with pytest.raises(MediaError, match="its pictures have no times, so it cannot be split"):
+    with pytest.raises(MediaError, match="its frames have no times, so it cannot be split"):
         plan([Packet(None, is_keyframe=True)], 0.0)
-    with pytest.raises(MediaError, match="there are no pictures in it"):
+    with pytest.raises(MediaError, match="it has no frames"):
         plan([Packet(0, SOUND)], 0.0)

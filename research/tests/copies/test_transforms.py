@@ -82,7 +82,7 @@ def test_at_a_low_frame_rate_eight_pictures_a_second_are_shown() -> None:
 
 
 def test_transforms_follow_each_other() -> None:
-    add, double = (transforms.by_seed(picture_edits.values(curve)) for curve in (lambda v: v + 10, lambda v: 2 * v))
+    add, double = (transforms.by_seed(picture_edits.edit_values(f)) for f in (lambda v: v + 10, lambda v: 2 * v))
     chain = transforms.combine(add, double)
     (image,) = chain(iter([flat(20)]), setting())
     assert int(image.max()) == 60

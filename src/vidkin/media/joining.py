@@ -1,4 +1,4 @@
-"""Stretches of a video as new videos with sound: several joined to one, exact to the frame; one for a screen."""
+"""Write parts of a video as new videos with sound: several parts joined, exact to the frame, or a small preview."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _RATE = 48_000
-# Seconds: what is decoded before a stretch, because sound that begins at a packet fades in; and the least step between
-# the times of two packets that is more than rounding.
-_BEFORE, _STEP = 0.5, 0.03
-# Samples that are encoded at a time.
+# Seconds decoded before a part, because decoded sound fades in at the first packet; and the largest deviation of packet
+# times that counts as rounding.
+_WARM_UP, _MAX_JITTER = 0.5, 0.03
+# Samples encoded at a time.
 _BLOCK = 8 * 1024
 
 
@@ -52,19 +52,18 @@ def join_spans(
     crf: int = 20,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> bool:
-    """Write stretches of a video one after the other as one new video, exact to the frame.
+    """Join parts of a video into one new video, exact to the frame.
 
-    Pictures are encoded again and keep their spacing in time. Sound is the first stream of sound, as AAC, cut to the
-    sample; where a stretch has none, or it cannot be decoded, there is silence.
+    Frames are reencoded and keep their spacing in time. Sound is the first sound track, as AAC, cut to the sample;
+    missing or undecodable sound is replaced by silence.
 
     Args:
         source: The video.
         target: Where to write, for example ``"clip.mp4"``.
-        spans: The stretches in seconds from the first frame, with the numbers of their frames.
+        spans: The parts in seconds from the first frame, with their frame numbers.
         rate: Frames per second of the source.
-        crf: Constant quality of the pictures, from 0 (best) to 51.
-        on_progress: Callback that receives (stretches begun, total number of stretches), often; what it raises ends the
-            work.
+        crf: Constant quality of the frames, from 0 (best) to 51.
+        on_progress: Callback that often receives (parts begun, total number of parts); its exceptions stop the work.
 
     Returns:
         Whether the new video has sound.
@@ -78,12 +77,12 @@ def join_spans(
     properties = probe(source)
     made_of = describe_pieces(source)
     if not properties.has_audio:
-        _write_pictures(source, target, spans, rate, crf, on_progress)
+        _write_frames(source, target, spans, rate, crf, on_progress)
         return False
     with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
         silent = Path(folder, f"silent{Path(target).suffix}")
-        _write_pictures(source, silent, spans, rate, crf, on_progress)
-        stretches = list(_without_seams(spans))
+        _write_frames(source, silent, spans, rate, crf, on_progress)
+        stretches = list(_merge_adjacent(spans))
         _combine(source, silent, target, stretches, origin=properties.start_time, made_of=made_of)
     return True
 
@@ -91,36 +90,36 @@ def join_spans(
 def write_preview(
     source: PathLike, target: PathLike, *, start: float, end: float, crf: int, short_side: int, threads: int = 0
 ) -> bool:
-    """Write a stretch of a video small, with sound, such that every moment shows what is on screen then.
+    """Write a part of a video as a small preview with sound that shows the frame on screen at every time.
 
     Args:
         source: The video.
         target: Where to write, for example ``"preview.mp4"``.
         start: Time in seconds from which frames are taken.
         end: Time in seconds before which frames are taken.
-        crf: Constant quality of the pictures, from 0 (best) to 51.
-        short_side: Pixels at the shorter side, at most.
+        crf: Constant quality of the frames, from 0 (best) to 51.
+        short_side: Upper limit on the pixels of the shorter side.
         threads: Threads of the decoder and the encoder; 0 lets them choose.
 
     Returns:
-        Whether the preview has sound; sound that cannot be decoded is silence.
+        Whether the preview has sound; undecodable sound is replaced by silence.
 
     Raises:
         MediaError: The source cannot be read, ``start`` is beyond its end, or the target cannot be written.
     """
     properties = probe(source)
 
-    def write_pictures(path: PathLike) -> None:
+    def write_frames(path: PathLike) -> None:
         write_clip(
             source, path, start=start, end=end, crf=crf, short_side=short_side, from_screen=True, threads=threads
         )
 
     if not properties.has_audio:
-        write_pictures(target)
+        write_frames(target)
         return False
     with tempfile.TemporaryDirectory(prefix="vidkin-") as folder:
         silent = Path(folder, f"silent{Path(target).suffix}")
-        write_pictures(silent)
+        write_frames(silent)
         stretch = (start, start + probe(silent).duration)
         made_of = describe_pieces(source)
         _combine(source, silent, target, [stretch], origin=properties.start_time, made_of=made_of)
@@ -136,7 +135,7 @@ def _combine(
     origin: float,
     made_of: str,
 ) -> None:
-    """Write the pictures of one file with the sound of stretches of the source."""
+    """Write the frames of one file with the sound of parts of the source."""
     with (
         open_video(source) as (container, _),
         av.open(f"file:{silent}") as pictures,
@@ -144,11 +143,11 @@ def _combine(
         av.open(f"file:{partial}", "w") as output,
     ):
         sound = container.streams.audio[0]
-        blocks = _blocks_of(container, sound, stretches, origin)
+        blocks = _iter_sound_blocks(container, sound, stretches, origin)
         _add_sound(output, pictures, blocks, "mono" if sound.channels == 1 else "stereo")
 
 
-def _write_pictures(
+def _write_frames(
     source: PathLike,
     target: PathLike,
     spans: Sequence[Span],
@@ -159,9 +158,9 @@ def _write_pictures(
     times: list[float] = []
 
     def frames() -> Iterator[Image]:
-        written = 0.0  # seconds of the stretches before this one
+        written = 0.0  # seconds of the parts before this one
         for done, span in enumerate(spans):
-            # Half a frame early and late: times of files are rounded, and no frame is to be lost or taken twice.
+            # Shift by half a frame, because times in files are rounded, and no frame must be lost or repeated.
             half = 0.5 * (span.end - span.start) / (span.end_frame - span.start_frame)
             for piece in iter_frames(
                 source, rate=None, start=max(span.start - half, 0.0), end=span.end - half, batch=8
@@ -173,23 +172,23 @@ def _write_pictures(
                     yield image
             written += span.end - span.start
 
-    def clock() -> Iterator[float]:
+    def iter_times() -> Iterator[float]:
         while True:
             yield times.pop(0)
 
-    write_video(target, frames(), rate=rate, times=clock(), crf=crf, made_of=describe_pieces(source))
+    write_video(target, frames(), rate=rate, times=iter_times(), crf=crf, made_of=describe_pieces(source))
 
 
 def _add_sound(
     output: OutputContainer, pictures: InputContainer, blocks: Iterator[NDArray[np.float32]], layout: str
 ) -> None:
-    """Copy the pictures and encode the sound, in the order of their times."""
+    """Copy the frames and encode the sound, interleaved by time."""
     stored = pictures.streams.video[0]
     video = output.add_stream_from_template(stored)
     sound = output.add_stream("aac", rate=_RATE, layout=layout)
     done = 0  # samples
 
-    def sound_until(time: float) -> None:
+    def write_sound_until(time: float) -> None:
         nonlocal done
         while done < time * _RATE and (block := next(blocks, None)) is not None:
             frame = av.AudioFrame.from_ndarray(block[: sound.channels], format="fltp", layout=layout)
@@ -201,41 +200,41 @@ def _add_sound(
     for packet in pictures.demux(stored):
         if packet.dts is None:
             continue
-        sound_until(float(packet.dts * Fraction(packet.time_base)))
+        write_sound_until(float(packet.dts * Fraction(packet.time_base)))
         packet.stream = video
         output.mux_one(packet)
-    sound_until(float("inf"))
+    write_sound_until(float("inf"))
     output.mux(sound.encode(None))
 
 
-def _blocks_of(
+def _iter_sound_blocks(
     container: InputContainer, stream: AudioStream, stretches: Sequence[tuple[float, float]], origin: float
 ) -> Iterator[NDArray[np.float32]]:
-    """The sound [2, N] of all stretches; each begins at the sample at which its pictures begin."""
+    """Yield the sound [2, N] of all parts; each part starts at the sample at which its frames start."""
     written, seconds = 0, 0.0
     for start, end in stretches:
         first, wanted = written, round((seconds + end - start) * _RATE)
         seconds += end - start
-        with suppress(av.error.FFmpegError):  # then it is read from where the file is on
-            time = max(start - _BEFORE, 0.0) + origin
+        with suppress(av.error.FFmpegError):  # then read on from the current position
+            time = max(start - _WARM_UP, 0.0) + origin
             container.seek(int(time / Fraction(stream.time_base or Fraction(1, _RATE))), stream=stream)
         for time, samples in _decode(container, stream, origin):
             at = first + round((time - start) * _RATE)
             if at >= wanted:
                 break
-            if at > written:  # no sound here
-                yield from _silence(at - written)
+            if at > written:  # a gap in the sound
+                yield from _iter_silence(at - written)
                 written = at
             part = samples[:, written - at : wanted - at]
             if part.shape[1]:
                 yield part
                 written += part.shape[1]
-        yield from _silence(wanted - written)
+        yield from _iter_silence(wanted - written)
         written = wanted
 
 
-def _without_seams(spans: Sequence[Span]) -> Iterator[tuple[float, float]]:
-    """Start and end of the spans; those that follow each other are one, so that their sound is decoded in one go."""
+def _merge_adjacent(spans: Sequence[Span]) -> Iterator[tuple[float, float]]:
+    """Yield start and end of the spans, merging adjacent ones, so that their sound is decoded without a seam."""
     start, end = spans[0].start, spans[0].end
     for span in spans[1:]:
         if is_same_time(span.start, end):
@@ -246,7 +245,7 @@ def _without_seams(spans: Sequence[Span]) -> Iterator[tuple[float, float]]:
     yield start, end
 
 
-def _silence(count: int) -> Iterator[NDArray[np.float32]]:
+def _iter_silence(count: int) -> Iterator[NDArray[np.float32]]:
     for start in range(0, count, _BLOCK):
         yield np.zeros((2, min(_BLOCK, count - start)), np.float32)
 
@@ -254,19 +253,19 @@ def _silence(count: int) -> Iterator[NDArray[np.float32]]:
 def _decode(
     container: InputContainer, stream: AudioStream, origin: float
 ) -> Iterator[tuple[float, NDArray[np.float32]]]:
-    """Times in seconds from the first picture and samples [2, N], from where the file is on."""
+    """Yield times in seconds from the first frame and samples [2, N], from the current position of the file."""
     resampler, begin, count = None, 0.0, 0
     for packet in container.demux(stream):
         try:
             frames = packet.decode()
         except av.error.FFmpegError as error:
-            _logger.info("%r: sound that cannot be decoded is left out: %s", container.name, error)
+            _logger.info("%r: sound that cannot be decoded was skipped: %s", container.name, error)
             continue
         for frame in frames:
             if frame.pts is None or frame.time is None:
                 continue
             time = frame.time - origin
-            if resampler is None or abs(begin + count / _RATE - time) > _STEP:
+            if resampler is None or abs(begin + count / _RATE - time) > _MAX_JITTER:
                 resampler, begin, count = AudioResampler(format="fltp", layout="stereo", rate=_RATE), time, 0
             for part in resampler.resample(frame):
                 samples = part.to_ndarray().astype(np.float32)

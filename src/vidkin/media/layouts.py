@@ -11,7 +11,7 @@ Size = tuple[int, int]  # width, height
 Rectangle = tuple[int, int, int, int]  # left, top, right, bottom, in pixels
 
 
-def centered(part: Size, canvas: Size) -> Rectangle:
+def center_box(part: Size, canvas: Size) -> Rectangle:
     """Box in the center of a canvas for a part of this size."""
     left, top = (canvas[0] - part[0]) // 2, (canvas[1] - part[1]) // 2
     return (left, top, left + part[0], top + part[1])

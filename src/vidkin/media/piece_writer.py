@@ -1,4 +1,4 @@
-"""Write one piece of a video: the plan of its frames, copied or encoded, with their times, and its sound."""
+"""Plan and write one piece of a video: copied and encoded frames with their times, and sound."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-# In these formats players expect parameter sets of HEVC only in the head, which this name states.
-_HEVC_NAME = "hvc1"
+# In these formats, players expect parameter sets of HEVC only in the header, which this tag states.
+_HEVC_TAG = "hvc1"
 
-_WITH_NAMES = (".mp4", ".mov", ".m4v")
+_TAGGED_SUFFIXES = (".mp4", ".mov", ".m4v")
 
 
 class PieceWriter:
@@ -42,12 +42,12 @@ class PieceWriter:
 
     Args:
         main: The video stream of the source.
-        plan: The stretches of the piece.
+        plan: Stretches of the piece.
         stored: Packets of the source; None if nothing is copied.
         timeline: [N + 1] times of the frames and of the end of the piece, in units of the source.
         sound: Reader of the source's other streams.
         quality: Constant quality of encoded frames.
-        codec: Codec of encoded video; None keeps the source's.
+        codec: Codec of encoded video; None keeps the codec of the source.
         time_code: Time code of the first frame; "" for none.
     """
 
@@ -87,7 +87,7 @@ class PieceWriter:
         self._packets = 0
         self._encoder: PictureEncoder | None = None
 
-    def write(self, path: Path, parts: Iterator[Material], *, source: str) -> int:
+    def write(self, path: Path, frames: Iterator[PieceFrame], *, source: str) -> int:
         """Write the file, which appears when it is complete, see :func:`~vidkin.media.pieces.piece_paths`.
 
         Returns:
@@ -98,26 +98,26 @@ class PieceWriter:
             MediaError: The file cannot be written.
         """
         plan = iter(self._plan)
-        stretch, came = next(plan), 0
+        stretch, received = next(plan), 0
         start, end = int(self._timeline[0]) * self._tick, int(self._timeline[-1]) * self._tick
         with open_media_output(path, source=source) as partial, av.open(f"file:{partial}", "w") as output:
             if self._time_code:
                 output.metadata["timecode"] = self._time_code
             video = self._add_video(output)
             self._sound.begin(output, start, end, is_first=stretch.start == 0)
-            for part in parts:
-                if part.frame != self._order[came]:
+            for piece_frame in frames:
+                if piece_frame.frame != self._order[received]:
                     break
-                came += 1
-                while part.frame >= stretch.end:
+                received += 1
+                while piece_frame.frame >= stretch.end:
                     self._finish_stretch(output, video)
                     stretch = next(plan)
-                if part.packet is not None:
-                    self._mux(output, video, part.packet)
+                if piece_frame.packet is not None:
+                    self._mux(output, video, piece_frame.packet)
                 else:
                     encoder = self._encoder = self._encoder or self._new_encoder(output)
-                    for packet in encoder.encode(part.picture):
-                        self._mux(output, video, self._fitted(packet))
+                    for packet in encoder.encode(piece_frame.picture):
+                        self._mux(output, video, self._to_stored_form(packet))
             self._finish_stretch(output, video)
             if self._written != len(self._order):
                 raise LostFrameError(str(path), f"only {self._written} of its {len(self._order)} frames can be read")
@@ -125,7 +125,7 @@ class PieceWriter:
         return self._packets
 
     def _add_video(self, output: OutputContainer) -> VideoStream:
-        """Add the video stream, with the parameters of everything that will be in it."""
+        """Add the video stream, with the parameters of all frames that will be in it."""
         given = self._main.codec_context
         if self._codec is not None:
             added = output.add_mux_stream(
@@ -137,8 +137,8 @@ class PieceWriter:
             )
             return cast("VideoStream", added)
         video = output.add_stream_from_template(self._main, opaque=True)
-        if given.codec.canonical_name == "hevc" and output.name.endswith(_WITH_NAMES):
-            video.codec_context.codec_tag = _HEVC_NAME
+        if given.codec.canonical_name == "hevc" and output.name.endswith(_TAGGED_SUFFIXES):
+            video.codec_context.codec_tag = _HEVC_TAG
         if all(stretch.is_copied for stretch in self._plan):
             return video
         self._encoder = self._new_encoder(output)
@@ -169,14 +169,14 @@ class PieceWriter:
         return None if self._stored is None else self._stored.sets
 
     def _finish_stretch(self, output: OutputContainer, video: VideoStream) -> None:
-        """Write the packets held back by the encoder; the next stretch begins with a key frame."""
+        """Write the packets held back by the encoder, so that the next stretch begins with a key frame."""
         if self._encoder is not None and self._encoder.is_used:
             for packet in self._encoder.encode(None):
-                self._mux(output, video, self._fitted(packet))
+                self._mux(output, video, self._to_stored_form(packet))
             self._encoder = None
 
-    def _fitted(self, packet: Packet[Any]) -> Packet[Any]:
-        """An encoded packet in the form of the packets copied to the same file."""
+    def _to_stored_form(self, packet: Packet[Any]) -> Packet[Any]:
+        """Convert an encoded packet to the format of the packets copied to the same file."""
         if not self._is_mixed or self._sets is None:
             return packet
         fitted: Packet[Any] = av.Packet(to_lengths(list(split_units(bytes(packet), None))))
@@ -184,19 +184,19 @@ class PieceWriter:
         return fitted
 
     def _mux(self, output: OutputContainer, video: VideoStream, packet: Packet[Any]) -> None:
-        """Write the next packet of the video, with its times, and the sound up to there."""
-        place = self._written
-        frame = self._order[place] - self._plan[0].start
+        """Write the next packet of the video with its times, and the sound up to it."""
+        position = self._written
+        frame = self._order[position] - self._plan[0].start
         self._packets += 1 + self._sound.copy_until(int(self._timeline[frame]) * self._tick)
         packet.time_base = self._tick
-        packet.pts, packet.dts = self._shown[place], self._decoded[place]
+        packet.pts, packet.dts = self._shown[position], self._decoded[position]
         packet.duration = int(self._durations[frame])
         packet.stream = video
         output.mux_one(packet)
         self._written += 1
 
 
-# Encoders by codec; all others become H.264 (also AV1, whose encoders are slow or write to the terminal).
+# Encoders by codec. Other codecs become H.264, including AV1, whose encoders are slow or write to the terminal.
 _ENCODERS = {
     "h264": "libx264",
     "hevc": "libx265",
@@ -204,48 +204,48 @@ _ENCODERS = {
     "vp9": "libvpx-vp9",
 }
 
-_DEFAULT = "libx264"
+_DEFAULT_ENCODER = "libx264"
 
-# Range of the quality, on the scale of x264.
+# Worst quality on the scale of x264.
 _WORST = 51
 
-# End of the scale of VP8 and VP9.
-_OTHER_WORST = 63
+# Worst quality on the scale of VP8 and VP9.
+_VPX_WORST = 63
 
 # Bits per second, more than any video needs.
-_AMPLE_RATE = "200000000"
+_MAX_BIT_RATE = "200000000"
 
 # Frames from one key frame to the next.
-_GROUP = 240
+_GOP_LENGTH = 240
 
-# Types of pictures, as FFmpeg numbers them.
-_ANY, _KEY, _FORWARD = 0, 1, 2
+# Frame types, as FFmpeg numbers them.
+_ANY_TYPE, _KEY_TYPE, _FORWARD_TYPE = 0, 1, 2
 
-# The order of fields, as FFmpeg numbers it; those above are interlaced.
+# Field order, as FFmpeg numbers it; higher values are interlaced.
 _PROGRESSIVE = 1
 
 
 def encoder_of(main: VideoStream) -> tuple[str, str | None]:
-    """FFmpeg's name of the encoder for a video, and the name of its codec if that differs from the video's own."""
+    """Return FFmpeg's name of the encoder for a video, and the name of its codec if it differs from the video's."""
     codec = main.codec_context.codec.canonical_name
     name = _ENCODERS.get(codec)
     if name is not None and main.codec_context.pix_fmt in _pixel_formats(name):
         return name, None
-    return _DEFAULT, None if codec == "h264" else "h264"
+    return _DEFAULT_ENCODER, None if codec == "h264" else "h264"
 
 
 class PictureEncoder:
-    """Encodes pictures in order; each results in one packet, in the same order.
+    """Encodes frames in order; each results in one packet, in the same order.
 
     Args:
-        main: The video stream the pictures come from.
+        main: The video stream of the frames.
         quality: Constant quality, from 1 (best) to 51, on the scale of x264.
-        tick: Seconds of one unit of the pictures' times.
-        has_global_sets: Whether parameters of the stream are stored in its head rather than before pictures.
+        tick: Seconds per unit of the frames' times.
+        has_global_sets: Whether parameter sets are stored in the header of the stream instead of before frames.
         profile: H.264 profile, as x264 names it; None lets the encoder choose.
         number: Number of the H.264 parameter sets.
-        depth: Number of pictures by which H.264 decoders are told to delay, the same as for the surrounding pictures,
-            so that playback continues without a jump.
+        depth: Number of frames by which H.264 decoders delay their output; the same as for the copied frames, so that
+            playback continues without a jump.
     """
 
     def __init__(
@@ -264,7 +264,7 @@ class PictureEncoder:
         context: VideoCodecContext = av.CodecContext.create(name, "w")  # type: ignore[assignment]
         context.width, context.height = given.width, given.height
         is_odd = given.width % 2 or given.height % 2
-        context.pix_fmt = "yuv444p" if is_odd else "yuv420p"  # which nearly every player accepts
+        context.pix_fmt = "yuv444p" if is_odd else "yuv420p"  # accepted by nearly every player
         is_refused = is_odd and name == "libx264" and "444" not in str(given.pix_fmt)
         if given.pix_fmt in _pixel_formats(name) and not is_refused:
             context.pix_fmt = str(given.pix_fmt)
@@ -275,7 +275,7 @@ class PictureEncoder:
         context.color_range, context.colorspace = given.color_range, given.colorspace
         context.color_primaries, context.color_trc = given.color_primaries, given.color_trc
         context.max_b_frames = 3 if depth > 1 else depth
-        context.options = _options(name, quality, profile, number, depth)
+        context.options = _encoder_options(name, quality, profile, number, depth)
         if has_global_sets:
             context.flags |= Flags.global_header
         if given.field_order > _PROGRESSIVE and name == "libx264":
@@ -292,11 +292,11 @@ class PictureEncoder:
 
     @property
     def is_used(self) -> bool:
-        """Whether a picture was encoded."""
+        """Whether a frame was encoded."""
         return self._count > 0
 
     def encode(self, frame: VideoFrame | None) -> list[Packet[VideoStream]]:
-        """The packets completed by this picture; with None, the remaining packets."""
+        """Return the packets completed by this frame; for None, the remaining packets."""
         if frame is not None:
             context = self._context
             same = (frame.width, frame.height, frame.format.name) == (
@@ -306,17 +306,17 @@ class PictureEncoder:
             )
             if not same:
                 frame = frame.reformat(context.width, context.height, context.pix_fmt)
-            # The picture's type in the source does not matter. With a stated delay, no picture may depend on it.
-            frame.pict_type = _ANY
+            # Ignore the frame's type in the source. With a fixed delay, all frames are key or forward-predicted frames.
+            frame.pict_type = _ANY_TYPE
             if self._depth:
-                frame.pict_type = _FORWARD if self._count % _GROUP else _KEY
+                frame.pict_type = _FORWARD_TYPE if self._count % _GOP_LENGTH else _KEY_TYPE
             frame.time_base = context.time_base
             self._count += 1
         return self._context.encode(frame)
 
 
-def _options(name: str, quality: int, profile: str | None, number: int | None, depth: int) -> dict[str, str]:
-    other = str(round(quality * _OTHER_WORST / _WORST))
+def _encoder_options(name: str, quality: int, profile: str | None, number: int | None, depth: int) -> dict[str, str]:
+    other = str(round(quality * _VPX_WORST / _WORST))
     match name:
         case "libx264":
             parameters = "mbtree=0" + ("" if number is None else f":sps-id={number}")
@@ -333,24 +333,23 @@ def _options(name: str, quality: int, profile: str | None, number: int | None, d
             return {"crf": str(quality), "preset": "veryfast", "x265-params": "bframes=0:log-level=error"}
         case _:
             speed = {"deadline": "good", "cpu-used": "4", "auto-alt-ref": "0", "lag-in-frames": "0"}
-            # VP8 takes the quality for the best within a bit rate; VP9 without one keeps to it.
-            return {"crf": other, "b": "0" if name == "libvpx-vp9" else _AMPLE_RATE, **speed}
+            # For VP8, the quality is a limit within a bit rate; VP9 has constant quality if the bit rate is 0.
+            return {"crf": other, "b": "0" if name == "libvpx-vp9" else _MAX_BIT_RATE, **speed}
 
 
 def _pixel_formats(name: str) -> set[str]:
     return {form.name for form in av.Codec(name, "w").video_formats or ()}
 
 
-# Seconds by which the streams of a file can be stored out of step.
-_SLACK = 10
+# Seconds by which the packets of streams in a file can be out of step.
+_MAX_INTERLEAVING = 10
 
 
 class SoundReader:
-    """Copies the packets of all streams except the main one to one piece after another.
+    """Copies the packets of all streams except the main stream to one piece after another.
 
-    A packet belongs to the piece in which it starts; packets between two pieces are dropped. A subtitle ends with its
-    piece. Where recordings were appended byte by byte, the sound of each keeps its place beside its pictures, which
-    follow each other.
+    A packet belongs to the piece in which it starts; packets between pieces are dropped. Subtitles end with their
+    piece. In concatenated recordings, the sound of each recording stays in sync with its frames.
 
     Args:
         container: The open file, from which nothing else is read.
@@ -360,14 +359,14 @@ class SoundReader:
 
     def __init__(self, container: InputContainer, kept: AbstractSet[int], main: int) -> None:
         self._streams = [stream for stream in container.streams if stream.index in kept]
-        # Elsewhere the main stream, which takes long to read, is not needed here.
+        # Only these formats can contain concatenated recordings; otherwise, skip the main stream, which is large.
         self._main = container.streams[main] if container.format.name in APPENDABLE else None
         read = [*self._streams, *([] if self._main is None else [self._main])]
         self._packets: Iterator[Packet[Any]] = container.demux(read) if self._streams else iter(())
-        # Number of the recording, time there, and the packet.
+        # Number of the recording, time in the recording, and the packet.
         self._waiting: deque[tuple[int, Fraction, Packet[Any]]] = deque()
         self._newest = Fraction(-(10**9))
-        # By stream: number of the recording and the last time there. By recording: what makes its times those of all.
+        # By stream: number of the recording and latest time in it. By recording: offset of its times.
         self._latest: dict[int, tuple[int, Fraction]] = {}
         self._shifts = [Fraction(0)]
         self._shown = Fraction(0)
@@ -380,10 +379,10 @@ class SoundReader:
         """Copy to this file from now on.
 
         Args:
-            output: The open file, to which its video has been added but nothing has been written.
+            output: The open file, to which the video stream has been added but nothing has been written.
             start: Time in the source, in seconds, that becomes 0.
             end: Time in the source at which the piece ends.
-            is_first: Whether to copy packets before the start, too.
+            is_first: Whether to copy packets before the start as well.
         """
         self._output = output
         self._outputs = {stream.index: output.add_stream_from_template(stream, opaque=True) for stream in self._streams}
@@ -391,41 +390,41 @@ class SoundReader:
 
     def copy_until(self, time: Fraction) -> int:
         """Copy the packets that start before this time of the source, in seconds; return their number."""
-        while self._newest < time + _SLACK and (packet := next(self._packets, None)) is not None:
+        while self._newest < time + _MAX_INTERLEAVING and (packet := next(self._packets, None)) is not None:
             if packet.size:
                 self._take(packet)
         copied = 0
         later: deque[tuple[int, Fraction, Packet[Any]]] = deque()
         for entry in self._waiting:
-            part, stamp, packet = entry
-            if part >= len(self._shifts) or stamp + self._shifts[part] >= time:
+            recording, stamp, packet = entry
+            if recording >= len(self._shifts) or stamp + self._shifts[recording] >= time:
                 later.append(entry)
-            elif self._start is None or stamp + self._shifts[part] >= self._start:
-                self._copy(packet, self._shifts[part] - self._shift)
+            elif self._start is None or stamp + self._shifts[recording] >= self._start:
+                self._copy(packet, self._shifts[recording] - self._shift)
                 copied += 1
         self._waiting = later
         return copied
 
     def _take(self, packet: Packet[Any]) -> None:
-        """Note the time of a packet, and let it wait unless it is one of the main stream."""
+        """Record the time of a packet, and queue it unless it is in the main stream."""
         stream, stamp = packet.stream_index, packet.pts if packet.pts is not None else packet.dts
-        part, latest = self._latest.get(stream, (0, None))
+        recording, latest = self._latest.get(stream, (0, None))
         seconds = (latest or Fraction(0)) if stamp is None else stamp * Fraction(packet.time_base)
         if self._main is not None and latest is not None and latest - seconds > GLUED:
-            part += 1
-        self._latest[stream] = part, seconds
+            recording += 1
+        self._latest[stream] = recording, seconds
         if self._main is not None and stream == self._main.index:
-            if part == len(self._shifts):
+            if recording == len(self._shifts):
                 self._shifts.append(self._shown - seconds)
             length = (packet.duration or 0) * Fraction(packet.time_base)
-            self._shown = max(self._shown, seconds + self._shifts[part] + length)
+            self._shown = max(self._shown, seconds + self._shifts[recording] + length)
             return
-        if part < len(self._shifts):
-            self._newest = seconds + self._shifts[part]
-        self._waiting.append((part, seconds, packet))
+        if recording < len(self._shifts):
+            self._newest = seconds + self._shifts[recording]
+        self._waiting.append((recording, seconds, packet))
 
     def _copy(self, packet: Packet[Any], shift: Fraction) -> None:
-        """Write a packet that starts so many seconds later in the piece than in its recording."""
+        """Write a packet with its times shifted by these seconds from its recording to the piece."""
         assert self._output is not None  # begin() comes first
         ticks = math.floor(-shift / Fraction(packet.time_base) + Fraction(1, 2))
         packet.pts = None if packet.pts is None else packet.pts - ticks
@@ -453,9 +452,9 @@ class PieceStretch(NamedTuple):
 def plan_piece(stored: StoredPictures | None, start: int, end: int) -> list[PieceStretch]:
     """Divide the frames from ``start`` up to ``end`` into stretches, in order.
 
-    Packets are copied from the first key frame that needs nothing from before, as far as they need nothing from after
-    the piece; frames before and after are encoded. If the two kinds cannot follow each other in one stream, all frames
-    are encoded.
+    Packets are copied from the first key frame that needs no earlier packet, up to the last one that needs no packet
+    after the piece; frames before and after are encoded. If encoded and copied frames cannot be mixed in one stream,
+    all frames are encoded.
 
     Args:
         stored: Packets of the video; None if nothing can be copied.
@@ -467,15 +466,15 @@ def plan_piece(stored: StoredPictures | None, start: int, end: int) -> list[Piec
     stretches: list[PieceStretch] = []
     frame = start
     while frame < end:
-        place = int(np.searchsorted(stored.entries, frame))
-        entry = int(stored.entries[place]) if place < len(stored.entries) else end
+        position = int(np.searchsorted(stored.entries, frame))
+        entry = int(stored.entries[position]) if position < len(stored.entries) else end
         last = stored.last_end(entry, end) if entry == frame else frame
         if last > frame:
             stretches.append(PieceStretch(frame, last, True))
             frame = last
             continue
-        if entry == frame:  # nothing can be copied here
-            entry = int(stored.entries[place + 1]) if place + 1 < len(stored.entries) else end
+        if entry == frame:  # nothing can be copied from this key frame
+            entry = int(stored.entries[position + 1]) if position + 1 < len(stored.entries) else end
         stretches.append(PieceStretch(frame, min(entry, end), False))
         frame = min(entry, end)
     if len(stretches) > 1 and not stored.is_mixable:
@@ -484,31 +483,31 @@ def plan_piece(stored: StoredPictures | None, start: int, end: int) -> list[Piec
 
 
 def decoding_times(shown: Sequence[int]) -> list[int]:
-    """Decoding times that increase and are never after the presentation times.
+    """Compute decoding times that increase and are never after the presentation times.
 
     Args:
-        shown: Presentation times in the order of decoding, all different, in units of the stream.
+        shown: Presentation times in decoding order, all different, in units of the stream.
     """
     times = sorted(shown)
     ranks = {time: rank for rank, time in enumerate(times)}
-    # Number of pictures that must be decoded before the first is shown.
-    delay = max((place - ranks[time] for place, time in enumerate(shown)), default=0)
+    # Number of frames that must be decoded before the first is shown.
+    delay = max((position - ranks[time] for position, time in enumerate(shown)), default=0)
     step = max(1, round((times[-1] - times[0]) / (len(times) - 1))) if len(times) > 1 else 1
-    return [*(times[0] - step * (delay - place) for place in range(delay)), *times[: len(times) - delay]]
+    return [*(times[0] - step * (delay - position) for position in range(delay)), *times[: len(times) - delay]]
 
 
 class LostFrameError(MediaError):
-    """A packet did not give its frame."""
+    """A packet did not decode to its frame."""
 
 
-class Material(NamedTuple):
-    """A packet to copy or a frame to encode.
+class PieceFrame(NamedTuple):
+    """A frame of a piece, as a packet to copy or a decoded frame to encode.
 
     Attributes:
-        piece: Number of the piece it belongs to.
+        piece: Number of the piece.
         frame: Number of the frame in the video.
         packet: The packet to copy.
-        picture: The picture to encode.
+        picture: The decoded frame to encode.
     """
 
     piece: int
@@ -517,15 +516,15 @@ class Material(NamedTuple):
     picture: VideoFrame | None = None
 
 
-def iter_material(
+def iter_piece_frames(
     name: str,
     container: InputContainer,
     stream: VideoStream,
     stored: StoredPictures | None,
     plans: Sequence[Sequence[PieceStretch]],
     on_progress: Callable[[float, float | None], None] | None = None,
-) -> Iterator[Material]:
-    """Yield the material of all pieces, one piece after another.
+) -> Iterator[PieceFrame]:
+    """Yield the frames of all pieces, one piece after another.
 
     Args:
         name: Name of the file, for messages.
@@ -543,26 +542,26 @@ def iter_material(
             owners[stretch.start : stretch.end] = piece
             is_copied[stretch.start : stretch.end] = stretch.is_copied
     reader = PictureReader(name, container, stream)
-    groups = None if stored is None else _Groups(reader, stored, owners, is_copied)
-    for place, part in _decode_all(reader, owners) if groups is None else groups.parts():
+    groups = None if stored is None else _GroupDecoder(reader, stored, owners, is_copied)
+    for position, piece_frame in _decode_all(reader, owners) if groups is None else groups.frames():
         if on_progress is not None:
-            on_progress(place, total)
-        if part is not None:
-            yield part
+            on_progress(position, total)
+        if piece_frame is not None:
+            yield piece_frame
 
 
-def _decode_all(reader: PictureReader, owners: NDArray[np.int64]) -> Iterator[tuple[int, Material | None]]:
+def _decode_all(reader: PictureReader, owners: NDArray[np.int64]) -> Iterator[tuple[int, PieceFrame | None]]:
     for frame, (_, picture) in enumerate(reader.pictures()):
         if frame >= len(owners):
             return
         piece = int(owners[frame])
-        yield frame, None if piece < 0 else Material(piece, frame, picture=picture)
+        yield frame, None if piece < 0 else PieceFrame(piece, frame, picture=picture)
 
 
-class _Groups:
-    """Decodes only the groups of pictures that contain a frame to encode, and only as far as necessary.
+class _GroupDecoder:
+    """Decodes only the groups of pictures with frames to encode, and only as far as necessary.
 
-    A group begins at a frame where copying could begin, so it needs nothing from before.
+    A group begins at a frame at which copying could begin, so it needs no earlier packets.
     """
 
     def __init__(
@@ -575,48 +574,48 @@ class _Groups:
         self._reader, self._stored, self._owners, self._is_copied = reader, stored, owners, is_copied
         self._times = stored.times()
         self._is_encoded = (owners >= 0) & ~is_copied
-        # For every group: the place of its first packet, and of the last one to decode.
+        # For every group: the positions of its first packet and of the last one to decode.
         self._starts = np.unique(np.append(0, stored.entries))
         encoded = self._is_encoded[stored.ranks]
         ends = np.append(self._starts[1:], len(stored))
-        self._lasts = [
+        self._last_positions = [
             start + int(places[-1]) if len(places := np.flatnonzero(encoded[start:end])) else -1
             for start, end in zip(self._starts.tolist(), ends.tolist(), strict=True)
         ]
 
-    def parts(self) -> Iterator[tuple[int, Material | None]]:
-        """Yield (packets read, material or None)."""
+    def frames(self) -> Iterator[tuple[int, PieceFrame | None]]:
+        """Yield (packets read, frame of a piece or None)."""
         last = int(np.flatnonzero(self._owners[self._stored.ranks] >= 0)[-1])
         ordinals = self._stored.ordinals
-        place = 0
+        position = 0
         group = 0
         packets = (packet for packet in self._reader.container.demux(self._reader.stream) if packet.size)
         for ordinal, packet in enumerate(packets):
-            is_shown = place < len(ordinals) and ordinals[place] == ordinal
-            if is_shown and group + 1 < len(self._starts) and place == self._starts[group + 1]:
+            is_shown = position < len(ordinals) and ordinals[position] == ordinal
+            if is_shown and group + 1 < len(self._starts) and position == self._starts[group + 1]:
                 group += 1
-            to_do = self._lasts[group]
-            frame = int(self._stored.ranks[place]) if is_shown else -1
+            last_to_decode = self._last_positions[group]
+            frame = int(self._stored.ranks[position]) if is_shown else -1
             if frame >= 0 and self._is_copied[frame]:
-                yield place, Material(int(self._owners[frame]), frame, packet=packet)
+                yield position, PieceFrame(int(self._owners[frame]), frame, packet=packet)
             else:
-                yield place, None
-            if to_do >= place:
+                yield position, None
+            if last_to_decode >= position:
                 for picture in self._reader.feed(packet):
-                    yield from self._take(picture, place)
-                if is_shown and place == to_do:
+                    yield from self._take(picture, position)
+                if is_shown and position == last_to_decode:
                     for picture in self._reader.feed(None):
-                        yield from self._take(picture, place)
+                        yield from self._take(picture, position)
                     self._reader.stream.codec_context.flush_buffers()
-            if place == last and is_shown:
+            if position == last and is_shown:
                 return
-            place += is_shown
+            position += is_shown
 
-    def _take(self, picture: VideoFrame, place: int) -> Iterator[tuple[int, Material]]:
-        """The picture as material, if it is to be encoded and has not been returned before."""
+    def _take(self, picture: VideoFrame, position: int) -> Iterator[tuple[int, PieceFrame]]:
+        """Yield the frame if it is to be encoded and has not been yielded before."""
         if picture.pts is None:
             return
         frame = int(np.searchsorted(self._times, picture.pts))
         if frame < len(self._times) and self._times[frame] == picture.pts and self._is_encoded[frame]:
             self._is_encoded[frame] = False
-            yield place, Material(int(self._owners[frame]), frame, picture=picture)
+            yield position, PieceFrame(int(self._owners[frame]), frame, picture=picture)

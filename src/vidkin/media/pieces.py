@@ -1,4 +1,4 @@
-"""Results of splitting: the files, where they come from, and the streams and format that they have."""
+"""Pieces of a split video: their files, source, format and streams."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Piece(Result):
 
     Attributes:
         path: Path of the file.
-        start: Start in seconds of the source.
-        end: End in seconds of the source: the start of the next part, or the end of the video.
-        parts: Which of the requested parts it contains (places in their list). An exact split has one part per piece;
-            if pieces can only begin at key frames, parts without a key frame between them share a piece.
-        packets: Number of packets of all its streams.
-        encoded: Number of frames encoded again; all others are bit-exact copies from the source.
+        start: Start in the source, in seconds.
+        end: End in the source, in seconds: the start of the next part, or the end of the video.
+        parts: Positions of the requested parts that the piece contains. An exact split has one part per piece; if
+            pieces can only begin at key frames, parts without a key frame between them share a piece.
+        packets: Number of packets of all streams.
+        encoded: Number of reencoded frames; all others are bit-exact copies.
     """
 
     path: str
@@ -53,8 +53,8 @@ class SplitReport(Result):
 
     Attributes:
         pieces: The pieces in order of time.
-        left_out: Descriptions of the streams that are in no piece (cover pictures, other videos, data, streams the
-            format cannot hold).
+        left_out: Descriptions of the streams that are in no piece (cover images, other videos, data, streams that the
+            format does not support).
     """
 
     pieces: tuple[Piece, ...]
@@ -62,12 +62,12 @@ class SplitReport(Result):
 
 
 def describe_pieces(source: PathLike) -> str:
-    """What pieces of a video are made of; see :func:`vidkin._base.outputs.open_output`."""
+    """Describe the source of the pieces of a video; see :func:`vidkin._base.outputs.open_output`."""
     return describe_source("pieces", source)
 
 
 def piece_paths(source: str, folder: PathLike, names: Sequence[str], suffix: str) -> list[Path]:
-    """Paths of the pieces, checked before any is written; the folder is created.
+    """Create the folder and return the paths of the pieces, after checking that all can be written.
 
     Args:
         source: The video.
@@ -77,8 +77,8 @@ def piece_paths(source: str, folder: PathLike, names: Sequence[str], suffix: str
 
     Raises:
         InvalidArgumentError: Two pieces have the same name.
-        MediaError: The folder cannot be created, or a file with the name of a piece is none of this video as it is
-            now: recordings are often numbered in the same way.
+        MediaError: The folder cannot be created, or a file with the name of a piece is not a piece of this video,
+            because recordings are often numbered in the same way.
     """
     target = create_folder(folder)
     files = [f"{name}{suffix}" for name in names]
@@ -91,14 +91,14 @@ def piece_paths(source: str, folder: PathLike, names: Sequence[str], suffix: str
     return paths
 
 
-# Used if the format of the source cannot be written; it holds nearly everything.
+# Used if the format of the source cannot be written, because it supports nearly everything.
 _FALLBACK = ".mkv"
 
-_KEPT_KINDS = ("audio", "subtitle")
+_COPIED_TYPES = ("audio", "subtitle")
 
 
 class PieceForm(NamedTuple):
-    """The form of all pieces of a video.
+    """Format and streams of all pieces of a video.
 
     Attributes:
         suffix: Extension of the files.
@@ -112,7 +112,7 @@ class PieceForm(NamedTuple):
 
 
 def piece_codes(time_code: str, rate: Fraction, starts: Sequence[float]) -> list[str]:
-    """Time code of the first frame of each piece; "" if the video has none.
+    """Return the time code of the first frame of each piece; "" if the video has none.
 
     Args:
         time_code: Time code of the first frame of the video; "" for none.
@@ -126,7 +126,7 @@ def piece_codes(time_code: str, rate: Fraction, starts: Sequence[float]) -> list
 
 
 def end_with_piece(packet: Packet[Any], end: float) -> None:
-    """Let a subtitle end with its piece, ``end`` seconds after the start of that: a longer one would lengthen it."""
+    """Shorten a subtitle to the end of its piece of ``end`` seconds, because a longer one would lengthen the piece."""
     if packet.pts is not None and packet.time_base is not None and packet.duration:
         last = round(end / packet.time_base)
         packet.duration = max(min(packet.duration, last - packet.pts), 1)
@@ -135,27 +135,27 @@ def end_with_piece(packet: Packet[Any], end: float) -> None:
 def choose_form(
     name: str, container: InputContainer, main: VideoStream, *, codec: str | None = None, with_time_code: bool = False
 ) -> PieceForm:
-    """The format of the source, or Matroska if that cannot be written, and the streams that it can hold.
+    """Choose the format of the source, or Matroska if that cannot be written, and the streams that it supports.
 
     Args:
         name: Name of the file.
         container: The open file.
-        main: The file's video stream. Other videos are left out, as only key frames could divide them.
-        codec: FFmpeg's name of the codec to encode the video with, for which MP4 is tried first; None keeps its own.
-        with_time_code: Whether pieces state a time code, so that a track of it is not missing.
+        main: The file's video stream. Other videos are left out, because they could only be split at key frames.
+        codec: FFmpeg's name of the codec to encode the video with, for which MP4 is tried first; None keeps its codec.
+        with_time_code: Whether pieces state a time code, so that a time code track does not count as left out.
 
     Raises:
-        MediaError: No format can hold the video.
+        MediaError: No format supports the video.
     """
     candidates: list[Stream] = []
     left_out = []
     for stream in container.streams:
-        if stream.type == "audio" and not _states_its_rate(stream):
-            left_out.append(f"stream {stream.index}: audio, which begins late and whose form the file does not state")
-        elif stream.index == main.index or stream.type in _KEPT_KINDS:
+        if stream.type == "audio" and not _has_sample_rate(stream):
+            left_out.append(f"stream {stream.index}: audio that begins late and has no stated format")
+        elif stream.index == main.index or stream.type in _COPIED_TYPES:
             candidates.append(stream)
         elif stream.type == "video" and stream.disposition & av.stream.Disposition.attached_pic:
-            left_out.append(f"stream {stream.index}: cover picture")
+            left_out.append(f"stream {stream.index}: cover image")
         elif stream.type == "video":
             left_out.append(f"stream {stream.index}: another video; split it with --stream {stream.index}")
         elif "timecode" not in stream.metadata:
@@ -163,44 +163,43 @@ def choose_form(
         elif not with_time_code:
             left_out.append(f"stream {stream.index}: time code")
     first = Path(name).suffix.lower() if codec is None else ".mp4"
-    # Trying is the only way to ask a muxer; it writes only an empty file.
+    # The only way to find out what a muxer supports is to try; this writes only an empty file.
     with tempfile.TemporaryDirectory() as trials:
         for suffix in dict.fromkeys((first, _FALLBACK)):
-            fit = _holdable(f"file:{trials}/trial{suffix}", candidates, main.index, codec)
-            # Keeping sound matters more than a format that is not the source's anyway.
-            silent = codec is not None and any(
-                stream.type == "audio" and stream.index not in fit for stream in candidates
+            supported = _find_supported(f"file:{trials}/trial{suffix}", candidates, main.index, codec)
+            # Keeping sound matters more than using MP4, which is not the source's format anyway.
+            loses_sound = codec is not None and any(
+                stream.type == "audio" and stream.index not in supported for stream in candidates
             )
-            if main.index in fit and not (silent and suffix != _FALLBACK):
+            if main.index in supported and not (loses_sound and suffix != _FALLBACK):
                 left_out += [
-                    f"stream {stream.index}: {stream.type}, which {suffix} files cannot hold"
+                    f"stream {stream.index}: {stream.type}, which {suffix} files do not support"
                     for stream in candidates
-                    if stream.index not in fit
+                    if stream.index not in supported
                 ]
-                return PieceForm(suffix, frozenset(fit), tuple(left_out))
-    raise MediaError(name, f"its {main.codec_context.name} video cannot be written to a file of pieces")
+                return PieceForm(suffix, frozenset(supported), tuple(left_out))
+    raise MediaError(name, f"its {main.codec_context.name} video cannot be written to any supported format")
 
 
-def _states_its_rate(stream: Stream) -> bool:
+def _has_sample_rate(stream: Stream) -> bool:
     # A stream without a decoder has no codec context, which the stubs do not know.
     context = getattr(stream, "codec_context", None)
     return context is None or context.sample_rate > 0
 
 
-def _holdable(trial: str, streams: Sequence[Stream], main: int, codec: str | None) -> set[int]:
-    """Numbers of the streams that a file of this name can hold."""
-    fit = set()
+def _find_supported(trial: str, streams: Sequence[Stream], main: int, codec: str | None) -> set[int]:
+    """Return the numbers of the streams that a file of this name supports."""
+    supported = set()
     try:
         with av.open(trial, "w") as output:
             for stream in streams:
-                with suppress(ValueError):  # from PyAV, if the format cannot hold it
+                with suppress(ValueError):  # from PyAV, if the format does not support the stream
                     if stream.index == main and codec is not None:
                         output.add_mux_stream(codec)
                     else:
-                        # Opaque, because the codec's name is enough: a decoder need not have an encoder of the same
-                        # name.
+                        # Opaque, because some codecs have no encoder of the same name.
                         output.add_stream_from_template(stream, opaque=True)
-                    fit.add(stream.index)
-    except ValueError:  # from PyAV, if the extension is of no format
+                    supported.add(stream.index)
+    except ValueError:  # from PyAV, if no format has this extension
         return set()
-    return fit
+    return supported

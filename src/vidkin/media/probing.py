@@ -252,7 +252,7 @@ def time_in(path: PathLike, moment: float | str, *, stream: int | None = None) -
 
 
 def _probe(reader: PictureReader, sound: HeldPackets | None = None) -> tuple[VideoInfo, BegunPackets | None]:
-    """Probe a file from which nothing has been read; also return its first packets if reading can continue after them."""
+    """Probe a file that was not read yet; also return its first packets if reading can continue after them."""
     name, container, stream = reader.name, reader.container, reader.stream
     begun: BegunPackets | None = None
     if container.format.name.startswith(SEEKABLE) and (opening := next(reader.packets(), None)) is not None:

@@ -1,4 +1,4 @@
-"""Split a video at usable key frames without encoding: every packet goes unchanged to one piece."""
+"""Split a video at usable key frames without encoding, copying every packet unchanged to one piece."""
 
 from __future__ import annotations
 
@@ -54,31 +54,30 @@ def split_video(
 ) -> SplitReport:
     """Split a video before given times, with sound and subtitles, without encoding.
 
-    A compressed picture needs those before it back to the last key frame, so a piece can only begin at a key frame:
-    the last one at or before the requested time. A piece can therefore begin with the end of the part before (which
-    that part's own piece then lacks); `Piece.start` is where it really begins. Parts without a key frame between them
-    share a piece. Key frames that later pictures refer back across (open groups of pictures) are not used, as the
-    pictures between two pieces would be lost. Sound and subtitles belong to the piece in which they start.
+    A compressed frame needs the frames before it back to the last key frame, so a piece can only begin at a key frame:
+    the last one at or before the requested time. A piece can therefore begin with the end of the previous part (which
+    that part's own piece then lacks); `Piece.start` is its actual start. Parts without a key frame between them share a
+    piece. Key frames across which later frames refer back (open groups of pictures) are not used, because frames
+    between two pieces would be lost. Sound and subtitles belong to the piece in which they start.
 
-    The format is that of the source, or Matroska if that cannot be written. Pieces appear together when all are
-    complete. Of existing files with their names only pieces of the same video are replaced: recordings are often
-    numbered in this way.
+    Pieces have the format of the source, or Matroska if that cannot be written. They appear together when all are
+    complete. Existing files are replaced only if they are pieces of this video, because recordings are often numbered
+    in the same way.
 
     Args:
         source: The video.
         folder: Where to write; created if missing.
-        starts: Times at which parts begin, in seconds from the first frame, increasing. Everything before the first is
-            part of the first piece.
+        starts: Start of each part in seconds from the first frame, increasing. Frames before the first start belong to
+            the first piece.
         names: For each part, the name of a piece that begins with it, without extension; None for an unwanted part,
             which is left out as far as key frames allow. Default: ``<name>-001``, ``<name>-002``, ...
         stream: Number of the video's stream, as in `vidkin.media.split_exactly`.
         time_code: Time code of the first frame, as in `vidkin.media.split_exactly`.
 
     Raises:
-        InvalidArgumentError: ``starts`` is empty or does not increase from 0 s, the number of names differs from the
+        InvalidArgumentError: ``starts`` is empty or does not increase from 0 s, or the number of names differs from the
             number of parts.
-        MediaError: The source cannot be read or has no times, or the pieces cannot be written; something else has the
-            name of one.
+        MediaError: The source cannot be read or has no times, a piece cannot be written, or another file has its name.
     """
     if names is not None and len(names) != len(starts):
         raise InvalidArgumentError(f"names must be one per part, {len(starts)}, got {len(names)}")
@@ -98,7 +97,7 @@ def split_video(
         unwanted = [part for part, given in enumerate(names or ()) if given is None]
         plan = plan_split(name, container, video, form.kept, starts, unwanted)
         rate = Fraction(frame_rate(video)).limit_denominator(60_060)
-    # Each piece has the name of the first part in it.
+    # Each piece has the name of its first part.
     named: dict[int, str] = {}
     if names is None:
         digits = max(3, len(str(len(plan.entries))))
@@ -123,7 +122,7 @@ def split_video(
             path=str(path),
             start=borders[number],
             end=borders[number + 1],
-            parts=tuple(place for place, owner in enumerate(plan.owners) if owner == number),
+            parts=tuple(position for position, owner in enumerate(plan.owners) if owner == number),
             packets=counts[number],
         )
         for number, path in paths.items()
@@ -139,7 +138,7 @@ def _write(
     paths: Mapping[int, Path],
     codes: Sequence[str],
 ) -> None:
-    """Second pass: copy every packet into its piece, with times counted from the start of the piece."""
+    """Copy every packet into its piece, with times counted from the start of the piece."""
     waiting = Counter(plan.pieces)
     shifts = [time * plan.tick for time in plan.entries]
     ends = [*plan.entries[1:], plan.end]
@@ -169,7 +168,7 @@ def _write(
                 end_with_piece(packet, float((ends[piece] - plan.entries[piece]) * plan.tick))
             output.mux_one(packet)
             waiting[piece] -= 1
-            if not waiting[piece]:  # so that few files are open at the same time
+            if not waiting[piece]:  # close finished pieces, so that few files are open at the same time
                 output.close()
     if copied != len(plan.pieces):
         raise MediaError(name, "the file changed while it was being split")
@@ -177,15 +176,15 @@ def _write(
 
 @dataclass(frozen=True, slots=True)
 class SplitPlan:
-    """Which packet belongs to which piece.
+    """Assignment of packets to pieces.
 
     Attributes:
-        tick: Seconds of one unit of the video's times.
-        base: Time of the first picture, in units.
-        end: Time at which the last picture leaves the screen, in units.
+        tick: Seconds per unit of the video's times.
+        base: Time of the first frame, in units.
+        end: End of the last frame, in units.
         entries: Presentation times, in units, of the key frames at which the pieces begin; the first is ``base``.
-        owners: For every requested part, the number of its piece.
-        pieces: For every packet in the order of the file, the number of its piece.
+        owners: Number of the piece of every requested part.
+        pieces: Number of the piece of every packet, in the order of the file.
     """
 
     tick: Fraction
@@ -196,7 +195,7 @@ class SplitPlan:
     pieces: list[int]
 
     def starts(self) -> list[float]:
-        """Where pieces begin, in seconds from the first picture."""
+        """Starts of the pieces in seconds from the first frame."""
         return [float((time - self.base) * self.tick) for time in self.entries]
 
 
@@ -215,11 +214,11 @@ def plan_split(
         container: The open file.
         main: The file's video stream.
         kept: Numbers of the streams to keep in the pieces.
-        starts: Start of each part in seconds from the first picture, increasing.
+        starts: Start of each part in seconds from the first frame, increasing.
         unwanted: Parts to leave out, unless they must be in the piece of a neighbor.
 
     Raises:
-        MediaError: The pictures have no times, or there are none.
+        MediaError: There are no frames, or they have no times.
     """
     stamps: list[tuple[int, int | None]] = []
     times: list[int] = []
@@ -232,7 +231,7 @@ def plan_split(
         if packet.stream_index != main.index:
             continue
         if stamp is None:
-            raise MediaError(name, "its pictures have no times, so it cannot be split; put it into a container first")
+            raise MediaError(name, "its frames have no times, so it cannot be split; put it into a container first")
         if packet.is_keyframe:
             keys.append(len(times))
         times.append(stamp)
@@ -240,56 +239,55 @@ def plan_split(
             shown.append(stamp)
             lengths.append(packet.duration or 0)
     if not shown:
-        raise MediaError(name, "there are no pictures in it")
+        raise MediaError(name, "it has no frames")
     base, tick = min(shown), Fraction(main.time_base or DEFAULT_TIME_BASE)
-    # Some formats have no durations, especially for the last picture; then it is assumed to be on screen for the usual
-    # time.
+    # Some formats state no durations, especially for the last frame; the usual duration is assumed for it.
     usual = int(median(after - before for before, after in pairwise(sorted(shown)))) if len(shown) > 1 else 0
     end = max(stamp + (length or usual) for stamp, length in zip(shown, lengths, strict=True))
-    serving = [(base, 0), *((times[key], key) for key in _serving_keys(times, keys))]
-    # Half a unit of tolerance, because times in seconds are rounded.
+    split_points = [(base, 0), *((times[key], key) for key in _find_split_keys(times, keys))]
+    # Allow half a unit of tolerance, because times in seconds are rounded.
     units = [Fraction(start) / tick + base + Fraction(1, 2) for start in starts]
-    places = [max(0, bisect_right(serving, (unit, math.inf)) - 1) for unit in units]
+    positions = [max(0, bisect_right(split_points, (unit, math.inf)) - 1) for unit in units]
     for part in sorted(unwanted, reverse=True):
-        # The part before is whole if this one begins at the key frame after its start, provided there is one.
-        later = bisect_left(serving, (units[part] - 1, 0))
-        following = places[part + 1] if part + 1 < len(places) else len(serving)
-        places[part] = later if later < following else places[max(0, part - 1)]
-    chosen = sorted({0, *places})
-    entries = [serving[place] for place in chosen]
-    pieces = _pieces(container, main.index, stamps, entries, tick)
-    owners = [chosen.index(place) for place in places]
+        # Begin an unwanted part at the key frame after its start, if it has one, so that the previous part is complete.
+        later = bisect_left(split_points, (units[part] - 1, 0))
+        following = positions[part + 1] if part + 1 < len(positions) else len(split_points)
+        positions[part] = later if later < following else positions[max(0, part - 1)]
+    chosen = sorted({0, *positions})
+    entries = [split_points[position] for position in chosen]
+    pieces = _assign_packets(container, main.index, stamps, entries, tick)
+    owners = [chosen.index(position) for position in positions]
     return SplitPlan(tick, base, end, [time for time, _ in entries], owners, pieces)
 
 
 def iter_packets(container: InputContainer, kept: AbstractSet[int]) -> Iterator[Packet[Any]]:
-    """The nonempty packets of the kept streams, in the order of the file."""
+    """Yield the nonempty packets of the kept streams, in the order of the file."""
     for packet in container.demux([stream for stream in container.streams if stream.index in kept]):
         if packet.size:
             yield packet
 
 
-def _serving_keys(times: Sequence[int], keys: Sequence[int]) -> list[int]:
-    """Key frames, except the first, at which a file can be split: all pictures stored before are shown before, all
-    stored after are shown after."""
-    serving = []
+def _find_split_keys(times: Sequence[int], keys: Sequence[int]) -> list[int]:
+    """Find key frames after the first at which a file can be split: all frames stored before are shown before, and all
+    frames stored after are shown after."""
+    split_points = []
     latest = max(times[: keys[1]]) if len(keys) > 1 else 0
     for key, following in pairwise([*keys[1:], len(times)]):
         group = times[key:following]
         if times[key] > latest and min(group) == times[key]:
-            serving.append(key)
+            split_points.append(key)
         latest = max(latest, *group)
-    return serving
+    return split_points
 
 
-def _pieces(
+def _assign_packets(
     container: InputContainer,
     main: int,
     stamps: Sequence[tuple[int, int | None]],
     entries: Sequence[tuple[int, int]],
     tick: Fraction,
 ) -> list[int]:
-    """The piece of every packet: pictures by their place in the file, other packets by time."""
+    """Assign a piece to every packet: video by position in the file, other packets by time."""
     ordinals = [ordinal for _, ordinal in entries]
     borders = [time * tick for time, _ in entries]
     bases = {stream.index: Fraction(stream.time_base or 1) for stream in container.streams}

@@ -1,4 +1,4 @@
-"""Split a video exactly: packets are copied where possible, and only the other frames are encoded."""
+"""Split a video exactly to the frame, copying packets where possible and encoding only the other frames."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vidkin.media.piece_writer import (
     PieceWriter,
     SoundReader,
     encoder_of,
-    iter_material,
+    iter_piece_frames,
     plan_piece,
 )
 from vidkin.media.pieces import (
@@ -61,12 +61,12 @@ class Span(Protocol):
 
     @property
     def start_frame(self) -> int:
-        """Number of its first frame, counting from 0."""
+        """Number of the first frame, counting from 0."""
         ...
 
     @property
     def end_frame(self) -> int:
-        """Number of the first frame after it."""
+        """Number of the first frame after the part."""
         ...
 
 
@@ -83,35 +83,34 @@ def split_exactly(
     quality: int = 18,
     on_progress: OnSplitProgress | None = None,
 ) -> SplitReport:
-    """Write parts of a video as files that hold exactly their frames, with sound and subtitles.
+    """Write parts of a video as files with exactly their frames, with sound and subtitles.
 
-    Packets are copied from the first key frame of a part on, as far as they need none after the part; frames before
-    and after are encoded with the codec of the source and in its format. This applies to H.264, VP8 and VP9; for other
-    codecs a part is copied whole if that gives its frames, and encoded whole otherwise (HEVC as HEVC, all others as
-    H.264 in MP4). Times are those of the source, counted from the part's first frame. Packets of sound and subtitles
-    are copied; each belongs to the part in which it starts, and a subtitle ends with it.
+    Packets are copied from the first key frame of a part on, up to the last one that needs no packet after the part;
+    frames before and after are encoded with the codec and in the format of the source. This applies to H.264, VP8 and
+    VP9. With other codecs, a part is copied whole if that gives exactly its frames, and encoded whole otherwise (HEVC
+    as HEVC, all others as H.264 in MP4). Frames keep their times, counted from the part's first frame. Packets of sound
+    and subtitles are copied to the part in which they start; subtitles end with the part.
 
-    A file appears under its name when it is complete. Existing files are replaced, but not in the folder of the source,
-    because recordings are often numbered in the same way.
+    A file appears under its name when it is complete. Existing files are replaced only if they are pieces of this
+    video, because recordings are often numbered in the same way.
 
     Args:
         source: The video.
         folder: Where to write; created if missing.
         spans: The parts, in order, without overlaps.
-        times: [T] times in seconds of the decoded frames from the first one on; frames after the last part are not
-            needed.
+        times: [T] times in seconds of all decoded frames, at least up to the end of the last part.
         names: Names of the files, without extension; default: ``<name>-001``, ``<name>-002``, ...
         stream: Number of the video's stream in the source, if it has several; None takes the first, as players do.
-            Other videos are in no piece.
-        time_code: Time code of the first frame of the source, from which that of each piece is counted; None takes the
-            one that the source states, "" writes none.
+            Other videos are left out.
+        time_code: Time code of the first frame of the source, from which the time codes of the pieces are counted;
+            None uses the one in the source, "" writes none.
         quality: Constant quality of encoded frames, from 1 (best) to 51, on the scale of x264.
         on_progress: Callback that receives (frames read, total number of frames).
 
     Raises:
         InvalidArgumentError: ``spans`` is empty, overlaps or goes beyond ``times``, the number of ``names`` differs
             from the number of parts, or ``quality`` is out of range.
-        MediaError: The source cannot be read, or a piece cannot be written; something else has its name.
+        MediaError: The source cannot be read, a piece cannot be written, or another file has its name.
     """
     name = os.fspath(source)
     if names is None:
@@ -139,7 +138,7 @@ def split_exactly(
         if codec is not None:
             if all(stretch.is_copied for plan in plans for stretch in plan):
                 codec = None
-            else:  # pieces of one video have one codec
+            else:  # all pieces of a video have the same codec
                 plans = [plan_piece(None, span.start_frame, span.end_frame) for span in spans]
         form = choose_form(name, container, video, codec=codec, with_time_code=bool(time_code))
         number = video.index
@@ -149,7 +148,7 @@ def split_exactly(
     try:
         return write(stored, plans)
     except LostFrameError:
-        # Packets did not match frames: decode every frame from the start, and encode it.
+        # Packets did not match frames, so decode and encode every frame.
         return write(None, [plan_piece(None, span.start_frame, span.end_frame) for span in spans])
 
 
@@ -170,7 +169,7 @@ def _write_pieces(
     """Write all pieces.
 
     Raises:
-        LostFrameError: A packet does not give the expected frame.
+        LostFrameError: A packet does not decode to the expected frame.
     """
     pieces: list[Piece] = []
     made_of = describe_pieces(name)
@@ -179,16 +178,16 @@ def _write_pieces(
         open_video(name, threads=1, stream=video) as (other, _),
     ):
         tick = Fraction(stream.time_base or DEFAULT_TIME_BASE)
-        if stored is None:  # the packets' times are useless: use those of the decoded frames
+        if stored is None:  # the packets' times are unusable: use the times of the decoded frames
             shown = times + probe(name, stream=video).start_time
             stamps = np.rint(shown / float(tick)).astype(np.int64)
         else:
             stamps = stored.times()
         sound = SoundReader(other, form.kept - {stream.index}, stream.index)
-        material = iter_material(name, container, stream, stored, plans, on_progress)
-        for number, parts in groupby(material, key=lambda part: part.piece):
+        piece_frames = iter_piece_frames(name, container, stream, stored, plans, on_progress)
+        for number, frames in groupby(piece_frames, key=lambda frame: frame.piece):
             span, path = spans[number], paths[number]
-            # [N + 1] times of the frames of a part and of its end, in units of the stream.
+            # PieceWriter needs [N + 1] times of the frames of a part and of its end, in units of the stream.
             own = stamps[span.start_frame : span.end_frame]
             last = float(times[span.end_frame - 1])
             writer = PieceWriter(
@@ -201,9 +200,9 @@ def _write_pieces(
                 codec=codec,
                 time_code=codes[number],
             )
-            packets = writer.write(path, parts, source=made_of)
+            packets = writer.write(path, frames, source=made_of)
             encoded = sum(part.end - part.start for part in plans[number] if not part.is_copied)
             pieces.append(Piece(str(path), span.start, span.end, (number,), packets, encoded))
     if len(pieces) < len(spans):
-        raise LostFrameError(name, f"it has fewer than {spans[-1].end_frame} frames now")
+        raise LostFrameError(name, f"it now has fewer than {spans[-1].end_frame} frames")
     return SplitReport(tuple(pieces), form.left_out)

@@ -1,4 +1,4 @@
-"""The stored pictures of a video: which packet is which frame, and where copying can begin and end."""
+"""Match the packets of a video to its frames, and find where copying packets can begin and end."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.stream import VideoStream
 
-# Formats whose packets carry the times at which pictures are shown.
-_WITH_TIMES = ("mov,", "matroska,", "mpegts", "flv")
+# Formats whose packets carry presentation times.
+_TIMED_FORMATS = ("mov,", "matroska,", "mpegts", "flv")
 
 # Profiles of H.264 as x264 names them.
 _PROFILES = {66: "baseline", 77: "main", 100: "high", 110: "high10", 122: "high422", 244: "high444"}
@@ -26,19 +26,19 @@ _PROFILES = {66: "baseline", 77: "main", 100: "high", 110: "high10", 122: "high4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredPictures:
-    """The packets of a video, one per frame, in the order of decoding.
+    """The packets of a video, one per frame, in decoding order.
 
     Attributes:
-        ordinals: [T] int64, place of each packet among all packets of the video (some are never shown).
+        ordinals: [T] int64, position of each packet among all packets of the video (some are never shown).
         stamps: [T] int64, presentation times in units of the stream.
-        ranks: [T] int64, number of each packet's frame in order of presentation.
-        entries: Frames at which copying can begin, increasing. The packets from there on hold exactly the frames from
-            there on.
+        ranks: [T] int64, number of each packet's frame in presentation order.
+        entries: Frames at which copying can begin, increasing; the packets from such a frame on are exactly the packets
+            of the frames from it on.
         barriers: Frames, increasing, preceded by packets that are never shown but would be shown if copied.
-        is_mixable: Whether encoded and copied pictures can follow each other in one stream.
+        is_mixable: Whether encoded and copied frames can be mixed in one stream.
         sets: Parameter sets of H.264 in MP4 and Matroska.
         profile: H.264 profile as x264 names it.
-        number: A free number for H.264 parameter sets.
+        number: An unused number for H.264 parameter sets.
     """
 
     ordinals: NDArray[np.int64]
@@ -60,8 +60,8 @@ class StoredPictures:
         return times
 
     def last_end(self, start: int, end: int) -> int:
-        """The last frame, at most ``end``, up to which frames can be copied from ``start`` on: their packets come
-        first, and need none that come later."""
+        """Return the end (exclusive, at most ``end``) of the frames that can be copied from ``start`` on: their packets
+        come first and need no later packets."""
         later = self.barriers[self.barriers > start]
         end = min(end, int(later[0])) if len(later) else end
         latest = np.maximum.accumulate(self.ranks[start:end])
@@ -80,21 +80,21 @@ def read_stored_pictures(
         times: [T] times in seconds of the decoded frames, from the first one on; later frames can be missing.
 
     Returns:
-        The pictures; None if packets cannot be matched to frames: separate fields, pictures that are not shown,
+        The packets; None if packets cannot be matched to frames because of separate fields, frames that are not shown,
         damage, or a format that stores only decoding times.
     """
-    form = _Form.of(main)
+    form = _CodecForm.of(main)
     ordinals: list[int] = []
     stamps: list[int] = []
-    keys: list[int] = []  # places in both lists
-    hidden: list[int] = []  # places preceded by a packet that is not shown
+    keys: list[int] = []  # positions in both lists
+    hidden: list[int] = []  # positions preceded by a packet that is not shown
     for ordinal, packet in enumerate(packet for packet in container.demux(main) if packet.size):
         if packet.has_sidedata("new_extradata") or packet.is_corrupt:
             return None
         if packet.is_discard:
             hidden.append(len(stamps))
             continue
-        stamp = packet.pts if container.format.name.startswith(_WITH_TIMES) else packet.dts
+        stamp = packet.pts if container.format.name.startswith(_TIMED_FORMATS) else packet.dts
         if stamp is None:
             return None
         if packet.is_keyframe and form.can_begin(packet):
@@ -106,7 +106,7 @@ def read_stored_pictures(
     seconds = (shown[order] - shown[order[:1]]) * float(main.time_base or DEFAULT_TIME_BASE)
     if len(times) > len(shown) or not is_same_time(seconds[: len(times)], times).all():
         return None
-    if not container.format.name.startswith(_WITH_TIMES) and len(keys) < len(shown):
+    if not container.format.name.startswith(_TIMED_FORMATS) and len(keys) < len(shown):
         return None
     ranks = np.empty(len(shown), np.int64)
     ranks[order] = np.arange(len(shown))
@@ -126,8 +126,8 @@ def read_stored_pictures(
     )
 
 
-class _Form:
-    """How a codec stores pictures, as far as it matters for copying and mixing."""
+class _CodecForm:
+    """Properties of a codec that matter for copying and mixing frames."""
 
     def __init__(self) -> None:
         self.is_mixable = False
@@ -137,18 +137,18 @@ class _Form:
         self._is_h264 = False
 
     @staticmethod
-    def of(main: VideoStream) -> _Form:
-        """The form of a stream."""
-        form = _Form()
+    def of(main: VideoStream) -> _CodecForm:
+        """Read the properties of a stream."""
+        form = _CodecForm()
         codec = main.codec_context.codec.canonical_name
-        # A key frame of these codecs needs nothing outside itself.
+        # Key frames of these codecs need no external parameters.
         form.is_mixable = codec in ("vp8", "vp9")
         if codec == "h264":
             form._is_h264 = True
             extra = main.codec_context.extradata or b""
             form.sets = ParameterSets.parse(extra)
             if form.sets is not None:
-                form._use([*form.sets.sequences, *form.sets.pictures])
+                form._read_sets([*form.sets.sequences, *form.sets.pictures])
                 form.is_mixable = form.is_mixable and form.sets.length_size == 4
         return form
 
@@ -160,35 +160,34 @@ class _Form:
         units = list(split_units(bytes(packet), size))
         refreshes = is_instant_refresh(units, with_sets=self.sets is None)
         if refreshes and self.number is None:
-            self._use(units)
+            self._read_sets(units)
         return refreshes
 
-    def _use(self, units: list[bytes]) -> None:
+    def _read_sets(self, units: list[bytes]) -> None:
         sequences = [unit for unit in units if unit[0] & 31 == 7]
         self.number = free_number(units)
         self.profile = _PROFILES.get(sequences[0][1]) if sequences else None
         self.is_mixable = self.number is not None and self.profile is not None
 
 
-# The parts of H.264 needed to put encoded and copied pictures into one stream.
+# The parts of H.264 needed to mix encoded and copied frames in one stream.
 #
-# A decoder needs the parameter sets (NAL types 7 and 8) that pictures refer to by number. MP4 and Matroska store them
-# once for the whole stream (`avcC`, ISO/IEC 14496-15, 5.3.3.1), with the NAL units of pictures preceded by their
-# length;
-# MPEG transport streams repeat them before pictures, with NAL units separated by start codes (Annex B of ITU-T H.264).
+# A decoder needs the parameter sets (NAL types 7 and 8) that frames refer to by number. MP4 and Matroska store them
+# once for the whole stream (`avcC`, ISO/IEC 14496-15, 5.3.3.1), with the NAL units of frames preceded by their length.
+# MPEG transport streams repeat them before frames, with NAL units separated by start codes (Annex B of ITU-T H.264).
 
 
 _REFRESH, _SLICES, _SEQUENCE, _PICTURE = 5, (1, 2, 3, 4, 5), 7, 8
 
 _START = re.compile(b"\0\0\0?\1")
 
-# Number of possible sequence parameter sets; more picture parameter sets are possible.
-_NUMBERS = 32
+# Number of sequence parameter sets that can exist; there can be more picture parameter sets.
+_MAX_SETS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterSets:
-    """The content of an `avcC` record.
+    """Content of an `avcC` record.
 
     Attributes:
         head: Version, profile, compatibility and level, one byte each.
@@ -215,16 +214,16 @@ class ParameterSets:
         if len(record) < 7 or record[0] != 1:
             return None
         sets: list[list[bytes]] = [[], []]
-        place = 5
+        offset = 5
         for kind, mask in enumerate((0x1F, 0xFF)):
-            count, place = (record[place] & mask if place < len(record) else 0), place + 1
+            count, offset = (record[offset] & mask if offset < len(record) else 0), offset + 1
             for _ in range(count):
-                size = int.from_bytes(record[place : place + 2], "big")
-                sets[kind].append(record[place + 2 : place + 2 + size])
-                place += 2 + size
-        if place > len(record) or not all(sets) or not all(unit for units in sets for unit in units):
+                size = int.from_bytes(record[offset : offset + 2], "big")
+                sets[kind].append(record[offset + 2 : offset + 2 + size])
+                offset += 2 + size
+        if offset > len(record) or not all(sets) or not all(unit for units in sets for unit in units):
             return None
-        return ParameterSets(record[:4], (record[4] & 3) + 1, tuple(sets[0]), tuple(sets[1]), record[place:])
+        return ParameterSets(record[:4], (record[4] & 3) + 1, tuple(sets[0]), tuple(sets[1]), record[offset:])
 
     def join(self, units: list[bytes]) -> ParameterSets:
         """Add the parameter sets among these NAL units, and raise the level to theirs if it is higher."""
@@ -238,7 +237,7 @@ class ParameterSets:
         )
 
     def to_bytes(self) -> bytes:
-        """The record as bytes."""
+        """Serialize the record."""
         parts = [self.head, bytes([0xFC | self.length_size - 1, 0xE0 | len(self.sequences)])]
         parts += [len(unit).to_bytes(2, "big") + unit for unit in self.sequences]
         parts.append(bytes([len(self.pictures)]))
@@ -247,7 +246,7 @@ class ParameterSets:
 
 
 def split_units(content: bytes, length_size: int | None) -> Iterator[bytes]:
-    """The NAL units of a packet.
+    """Split a packet into its NAL units.
 
     Args:
         content: The packet.
@@ -260,22 +259,22 @@ def split_units(content: bytes, length_size: int | None) -> Iterator[bytes]:
             if end > start:
                 yield content[start:end]
         return
-    place = 0
-    while place + length_size < len(content):
-        size = int.from_bytes(content[place : place + length_size], "big")
-        place += length_size
+    offset = 0
+    while offset + length_size < len(content):
+        size = int.from_bytes(content[offset : offset + length_size], "big")
+        offset += length_size
         if size:
-            yield content[place : place + size]
-        place += size
+            yield content[offset : offset + size]
+        offset += size
 
 
 def to_lengths(units: list[bytes]) -> bytes:
-    """The NAL units of a picture without parameter sets, each preceded by its length in four bytes."""
+    """Join the NAL units of a frame without parameter sets, each preceded by its length in four bytes."""
     return b"".join(len(unit).to_bytes(4, "big") + unit for unit in units if unit[0] & 31 not in (_SEQUENCE, _PICTURE))
 
 
 def is_instant_refresh(units: list[bytes], *, with_sets: bool) -> bool:
-    """Whether these NAL units are a picture at which decoding can begin without anything from before (IDR).
+    """Whether these NAL units are a frame at which decoding can begin without earlier packets (IDR).
 
     Args:
         units: NAL units of one packet.
@@ -287,18 +286,18 @@ def is_instant_refresh(units: list[bytes], *, with_sets: bool) -> bool:
 
 
 def free_number(units: list[bytes]) -> int | None:
-    """A number below 32 that none of these parameter sets uses; None if all are taken."""
+    """Find a number below 32 that none of these parameter sets uses; None if all are taken."""
     used = set()
     for unit in units:
         if unit[0] & 31 == _SEQUENCE:
-            used.add(_exp_golomb(unit[4:]))  # after the type, the profile, its constraints and the level
+            used.add(_read_exp_golomb(unit[4:]))  # after type, profile, constraints and level
         elif unit[0] & 31 == _PICTURE:
-            used.add(_exp_golomb(unit[1:]))
-    return next((number for number in reversed(range(_NUMBERS)) if number not in used), None)
+            used.add(_read_exp_golomb(unit[1:]))
+    return next((number for number in reversed(range(_MAX_SETS)) if number not in used), None)
 
 
-def _exp_golomb(content: bytes) -> int:
-    """The first number in these bits: as many zeros as it has bits after its first one (9.1 of ITU-T H.264)."""
+def _read_exp_golomb(content: bytes) -> int:
+    """Decode the first Exp-Golomb number (9.1 of ITU-T H.264)."""
     bits = "".join(f"{byte:08b}" for byte in content[:9])
     zeros = len(bits) - len(bits.lstrip("0"))
     return int(bits[zeros : 2 * zeros + 1] or "1", 2) - 1

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from vidkin.media.picture_edits import PICTURE_EDITS, captioned, each, gray, mirrored, unchanged
+from vidkin.media.picture_edits import PICTURE_EDITS, add_caption, edit_each, keep_frames, mirror, to_gray
 from vidkin_research.copies.filming import filmed, screen_boxes
 from vidkin_research.copies.hard_edits import (
     at_night,
@@ -203,7 +203,7 @@ def _other_order(count: int, random: np.random.Generator) -> list[tuple[int, int
     return [(cuts[piece], cuts[piece + 1] - cuts[piece]) for piece in order]
 
 
-_SAME = by_seed(unchanged)
+_SAME = by_seed(keep_frames)
 
 
 def _edit(family: EditFamily, name: str, description: str, transform: Transform, **more: object) -> Edit:
@@ -323,13 +323,13 @@ EDITS: dict[str, Edit] = {
             "combined",
             "cropped, with a caption, without color, at 8 frames a second",
             partial(off_center, share=0.8),
-            after=combine(by_seed(captioned), by_seed(each(gray)), held),
+            after=combine(by_seed(add_caption), by_seed(edit_each(to_gray)), held),
         ),
         _placed(
             "mirror_crop",
             "left and right changed and 80 % of each side, off the center",
             partial(off_center, share=0.8),
-            after=by_seed(each(mirrored)),
+            after=by_seed(edit_each(mirror)),
             mirrored=True,
         ),
         _placed("tight_crop", "70 % of each side, off the center", partial(off_center, share=0.7)),
@@ -340,7 +340,7 @@ EDITS: dict[str, Edit] = {
                 "turned",
                 f"turn_{90 * quarters}",
                 f"turned by {90 * quarters} degrees",
-                by_seed(each(partial(quarter_turned, quarters=quarters))),
+                by_seed(edit_each(partial(quarter_turned, quarters=quarters))),
                 turned=90 * quarters,
             )
             for quarters in (1, 2, 3)
@@ -376,7 +376,10 @@ EDITS: dict[str, Edit] = {
             for name, share in (("third", 1 / 3), ("half", 1 / 2))
         ),
         _edit(
-            "low information", "far_off_colors", "dark, strong contrast, garish colors", by_seed(each(far_off_colors))
+            "low information",
+            "far_off_colors",
+            "dark, strong contrast, garish colors",
+            by_seed(edit_each(far_off_colors)),
         ),
         _edit("low information", "night", "gray, hardly any light, noise", at_night),
     )

@@ -14,7 +14,7 @@ from PIL import Image as PILImage
 from PIL import ImageDraw, ImageEnhance
 
 from vidkin.media.layouts import Size, homographies
-from vidkin.media.picture_edits import Image, even, scaled
+from vidkin.media.picture_edits import Image, resize, round_to_even
 from vidkin_research.copies.layouts import WHOLE, Box, Layout
 from vidkin_research.copies.transforms import EditSetting
 
@@ -46,7 +46,7 @@ def tilted(frames: Iterator[Image], setting: EditSetting, *, degrees: float) -> 
 def shifted(size: Size, setting: EditSetting, passed: float) -> Layout:
     """A third of each side outside the frame, so that black fills an L beside the picture."""
     right, bottom = (bool(value) for value in setting.random().integers(2, size=2))
-    width, height = even(size[0] * (1 - _OUTSIDE)), even(size[1] * (1 - _OUTSIDE))
+    width, height = round_to_even(size[0] * (1 - _OUTSIDE)), round_to_even(size[1] * (1 - _OUTSIDE))
     left, top = (size[0] - width if right else 0), (size[1] - height if bottom else 0)
     # What leaves on one side is missing there: the picture goes to that side, black comes in from the other.
     crop_left, crop_top = (0 if right else size[0] - width), (0 if bottom else size[1] - height)
@@ -62,7 +62,7 @@ def black(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
 
 def half_of(size: Size, setting: EditSetting, passed: float, *, corner: bool) -> Layout:
     """Half of each side: the center, or the corner that the seed decides, enlarged to the size of the source."""
-    width, height = even(size[0] / 2), even(size[1] / 2)
+    width, height = round_to_even(size[0] / 2), round_to_even(size[1] / 2)
     if corner:
         right, bottom = (bool(value) for value in setting.random().integers(2, size=2))
         left, top = (size[0] - width if right else 0), (size[1] - height if bottom else 0)
@@ -179,6 +179,6 @@ def at_night(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
     for image in frames:
         height, width = image.shape[:2]
         plain = np.asarray(PILImage.fromarray(image).convert("L").convert("RGB"))
-        soft = scaled(scaled(plain, max(2, width // 2), max(2, height // 2)), width, height)
+        soft = resize(resize(plain, max(2, width // 2), max(2, height // 2)), width, height)
         noise = _NIGHT_NOISE * random.standard_normal((height, width, 1), dtype=np.float32)
         yield np.clip(_NIGHT_LIGHT * soft + 8 + noise, 0, 255).astype(np.uint8)

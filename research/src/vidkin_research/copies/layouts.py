@@ -1,7 +1,7 @@
 """Where the source's picture goes in the picture of a copy: crops, borders, split screens, insets and perspective.
 
 An `Arrangement` decides in pixels, and both the transform and the ground truth follow its decision. Augmentations of
-training clips share `centered`, `split_parts` and `homographies` with these edits, and differ in what they draw.
+training clips share `center_box`, `split_parts` and `homographies` with these edits, and differ in what they draw.
 """
 
 from __future__ import annotations
@@ -15,8 +15,16 @@ import numpy as np
 from PIL import Image as PILImage
 from PIL import ImageFilter
 
-from vidkin.media.layouts import Rectangle, Size, centered, split_parts
-from vidkin.media.picture_edits import ROTATION, Image, bar_width, even, off_center_window, rotation_zoom, scaled
+from vidkin.media.layouts import Rectangle, Size, center_box, split_parts
+from vidkin.media.picture_edits import (
+    ROTATION,
+    Image,
+    bar_width,
+    off_center_window,
+    resize,
+    rotation_zoom,
+    round_to_even,
+)
 from vidkin_research.copies.transforms import EditSetting, Transform, covering
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in shares of the picture
@@ -85,7 +93,7 @@ def arranged(arrange: Arrangement, background: Background | None = None) -> Tran
             part = image[top:bottom, left:right]
             left, top, right, bottom = layout.place
             if part.shape[:2] != (bottom - top, right - left):
-                part = scaled(part, right - left, bottom - top)
+                part = resize(part, right - left, bottom - top)
             if background is None:
                 yield part
                 continue
@@ -128,15 +136,15 @@ def turned_pan(size: Size, setting: EditSetting, passed: float) -> Layout:
 
 def turned_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
     """The whole picture, as wide as a 9:16 picture and in its middle; upright video is as high as a 16:9 picture."""
-    short = even(min(size))
-    long = even(short * 16 / 9)
+    short = round_to_even(min(size))
+    long = round_to_even(short * 16 / 9)
     canvas = (short, long) if size[0] >= size[1] else (long, short)
     return _centered(size, canvas, 1.0)
 
 
 def square_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
     """The whole picture in the middle of a square, with at least 4 % on either side."""
-    side = even(min(size))
+    side = round_to_even(min(size))
     return _centered(size, (side, side), 0.92)
 
 
@@ -146,7 +154,7 @@ def part_of(size: Size, setting: EditSetting, passed: float, *, columns: int, ro
     column, row = int(random.integers(columns)), int(random.integers(rows))
     # The copy's shorter side is not longer than the source's.
     factor = min(size) / min(size[0] * columns, size[1] * rows)
-    width, height = even(size[0] * factor), even(size[1] * factor)
+    width, height = round_to_even(size[0] * factor), round_to_even(size[1] * factor)
     canvas = (columns * width, rows * height)
     place = split_parts((width, height), canvas, columns, rows)[row * columns + column]
     return Layout(size, (0, 0, *size), canvas, place)
@@ -155,7 +163,7 @@ def part_of(size: Size, setting: EditSetting, passed: float, *, columns: int, ro
 def corner_inset(size: Size, setting: EditSetting, passed: float) -> Layout:
     """The whole picture at 45 % of width and height in a corner, 4 % away from the edges."""
     right, bottom = setting.random().integers(2, size=2)
-    width, height = even(0.45 * size[0]), even(0.45 * size[1])
+    width, height = round_to_even(0.45 * size[0]), round_to_even(0.45 * size[1])
     gap_x, gap_y = round(0.04 * size[0]), round(0.04 * size[1])
     left = size[0] - gap_x - width if right else gap_x
     top = size[1] - gap_y - height if bottom else gap_y
@@ -165,7 +173,7 @@ def corner_inset(size: Size, setting: EditSetting, passed: float) -> Layout:
 def inset(size: Size, setting: EditSetting, passed: float, *, share: float) -> Layout:
     """The whole picture at this share of width and height, anywhere."""
     random = setting.random()
-    width, height = even(share * size[0]), even(share * size[1])
+    width, height = round_to_even(share * size[0]), round_to_even(share * size[1])
     left = int(random.integers(size[0] - width + 1))
     top = int(random.integers(size[1] - height + 1))
     return Layout(size, (0, 0, *size), size, (left, top, left + width, top + height))
@@ -241,10 +249,10 @@ def _turned_window(size: Size, position: float) -> Rectangle:
     """The largest window of the other orientation, at this share of its room."""
     width, height = size
     if width >= height:
-        side = min(width, even(height * 9 / 16))
+        side = min(width, round_to_even(height * 9 / 16))
         left = round(position * (width - side))
         return (left, 0, left + side, height)
-    side = min(height, even(width * 9 / 16))
+    side = min(height, round_to_even(width * 9 / 16))
     top = round(position * (height - side))
     return (0, top, width, top + side)
 
@@ -258,8 +266,8 @@ def _cropped(size: Size, window: Rectangle) -> Layout:
 def _centered(size: Size, canvas: Size, share: float) -> Layout:
     """The whole picture, as large as fits in this share of the canvas."""
     factor = share * min(canvas[0] / size[0], canvas[1] / size[1])
-    width, height = (min(side, even(own * factor)) for own, side in zip(size, canvas, strict=True))
-    return Layout(size, (0, 0, *size), canvas, centered((width, height), canvas))
+    width, height = (min(side, round_to_even(own * factor)) for own, side in zip(size, canvas, strict=True))
+    return Layout(size, (0, 0, *size), canvas, center_box((width, height), canvas))
 
 
 def _shares(box: Rectangle, size: Size) -> Box:

@@ -18,7 +18,7 @@ from PIL import Image as PILImage
 from PIL import ImageDraw, ImageEnhance, ImageFilter
 
 from vidkin.media.layouts import homographies, split_parts
-from vidkin.media.picture_edits import gray, mirrored, scaled, sepia
+from vidkin.media.picture_edits import mirror, resize, to_gray, to_sepia
 from vidkin_research.copies.transforms import covering
 from vidkin_research.frame_encoder.drawn import draw_page, draw_text_line, random_color, random_words
 
@@ -72,7 +72,7 @@ def edit_picture(image: Image, random: Random, others: Others) -> tuple[Image, t
 def _bounded(image: Image) -> Image:
     height, width = image.shape[:2]
     factor = _LONGEST / max(height, width)
-    return image if factor >= 1 else scaled(image, max(8, round(width * factor)), max(8, round(height * factor)))
+    return image if factor >= 1 else resize(image, max(8, round(width * factor)), max(8, round(height * factor)))
 
 
 # Stage 0: what of the content is seen, and how it lies.
@@ -102,7 +102,7 @@ def _reframe(image: Image, random: Random, others: Others) -> Image:
 
 
 def _mirror(image: Image, random: Random, others: Others) -> Image:
-    return mirrored(image)
+    return mirror(image)
 
 
 def _quarters(image: Image, random: Random, others: Others) -> Image:
@@ -165,7 +165,7 @@ def _shift(image: Image, random: Random, others: Others) -> Image:
 def _squeeze(image: Image, random: Random, others: Others) -> Image:
     height, width = image.shape[:2]
     factor = math.exp(random.uniform(0.15, 0.6) * random.choice((-1, 1)))
-    return scaled(image, max(8, round(width * factor)), height)
+    return resize(image, max(8, round(width * factor)), height)
 
 
 # Stage 1: colors.
@@ -187,7 +187,7 @@ def _colors(image: Image, random: Random, others: Others) -> Image:
 
 
 def _without_color(image: Image, random: Random, others: Others) -> Image:
-    return gray(image) if random.random() < 0.7 else sepia(image)
+    return to_gray(image) if random.random() < 0.7 else to_sepia(image)
 
 
 def _tint(image: Image, random: Random, others: Others) -> Image:
@@ -349,7 +349,7 @@ def _pasted(ground: Image, image: Image, size: tuple[int, int], random: Random) 
     if random.random() < 0.3:
         edge = int(random.integers(1, 6))
         result[max(0, top - edge) : top + tall + edge, max(0, left - edge) : left + wide + edge] = random_color(random)
-    result[top : top + tall, left : left + wide] = scaled(image, wide, tall)
+    result[top : top + tall, left : left + wide] = resize(image, wide, tall)
     return result
 
 

@@ -22,7 +22,7 @@ from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import check_at_least, check_choice, check_share
 from vidkin.datasets.augmentation.draws import Range, check_images, check_limits, draw_flags, draw_uniform
 from vidkin.errors import InvalidArgumentError
-from vidkin.media.layouts import Rectangle, centered, homographies, split_parts
+from vidkin.media.layouts import Rectangle, center_box, homographies, split_parts
 
 _REFRAMED = (9 / 16) ** 2
 
@@ -265,7 +265,7 @@ def add_borders(
     else:
         ground = torch.rand(1, 3, 1, 1, generator=generator).to(clip.dtype).expand_as(clip).clone()
     kept = max(1, round(share * side))
-    return _put(ground, clip, centered((side, kept) if across else (kept, side), (side, side)))
+    return _put(ground, clip, center_box((side, kept) if across else (kept, side), (side, side)))
 
 
 @check_arguments
