@@ -1,18 +1,18 @@
-"""Every exception that vidkin raises on purpose, in one file.
+"""Every exception that vidkin raises on purpose.
 
 ::
 
     VidkinError
-    ├── InvalidArgumentError (also ValueError)      a value that the caller gave is not allowed
-    ├── MediaError                                  a file that cannot be read as video, with the cause
+    ├── InvalidArgumentError (also ValueError)      a value from the caller is not allowed
+    ├── MediaError                                  a file cannot be read as video
     ├── MissingPartError                            an optional package or program is not installed
-    ├── ClusterError                                a cluster does not answer, or cannot do the work
+    ├── ClusterError                                a cluster does not answer or cannot do the work
     ├── DatasetError                                a labeled collection lacks a part, or its split leaks
-    ├── TrainingError                               a training run cannot go on
-    ├── ExtractorError                              features cannot be made
+    ├── TrainingError                               a training run cannot continue
+    ├── ExtractorError                              features cannot be extracted
     │   ├── UnknownExtractorError                   no extractor or model has this name
     │   └── WeightsUnavailableError                 the weights are neither cached nor given
-    └── CollectionError                             the index on disk cannot do what was asked
+    └── CollectionError                             the request is impossible with this index
         ├── CollectionNotFoundError                 there is no index at this path
         ├── CollectionLockedError                   another process is writing
         ├── CollectionMismatchError                 the index was made with another extractor
@@ -20,7 +20,7 @@
         ├── IndexClosedError                        the index was closed; open it again
         └── NotIndexedError                         this video is not in the index
 
-An error says what was given, what is allowed, and what to do.
+Messages name the given value, the accepted values, and the remedy.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ __all__ = [
 
 
 class VidkinError(Exception):
-    """Root of the tree: catch this to catch everything that vidkin raises on purpose."""
+    """Base of all exceptions that vidkin raises on purpose."""
 
 
 class InvalidArgumentError(VidkinError, ValueError):
-    """A value given by the caller is not allowed; the message says which are."""
+    """A value from the caller is not allowed; the message lists the accepted values."""
 
 
 class MediaError(VidkinError):
@@ -61,9 +61,9 @@ class MediaError(VidkinError):
 
     Attributes:
         path: The file.
-        cause: One line that says what is wrong with it.
-        temporary: The cause is not known to be in the file's bytes (the drive, memory, permissions): reading the same
-            file later may succeed.
+        cause: One line that describes the problem.
+        temporary: Whether the cause may lie outside of the file (the drive, memory, permissions), so that reading the
+            same file later may succeed.
     """
 
     def __init__(self, path: str | os.PathLike[str], cause: str, temporary: bool = False) -> None:
@@ -73,12 +73,12 @@ class MediaError(VidkinError):
         self.temporary = temporary
 
     def __reduce__(self) -> tuple[type[MediaError], tuple[str, str, bool]]:
-        # The default would call the class with the joined message alone; child processes send these home.
+        # Child processes send these errors by pickle, which by default would pass only the joined message.
         return type(self), (self.path, self.cause, self.temporary)
 
 
 class MissingPartError(VidkinError):
-    """An optional package or program is not installed; the message holds the command that installs it."""
+    """An optional package or program is not installed; the message includes the command to install it."""
 
 
 class ClusterError(VidkinError):
@@ -86,26 +86,26 @@ class ClusterError(VidkinError):
 
 
 class DatasetError(VidkinError):
-    """A labeled collection is not as its reader needs it, or its split leaks; the message says what is wrong."""
+    """A labeled collection is invalid or incomplete, or its split leaks; the message says what is wrong."""
 
 
 class TrainingError(VidkinError):
-    """A training run cannot continue: its loss is not finite any more, or nothing is left to train on."""
+    """A training run cannot continue because its loss is not finite, or nothing is left to train on."""
 
 
 class ExtractorError(VidkinError):
-    """Features cannot be made as asked."""
+    """Features cannot be extracted as requested."""
 
 
 class UnknownExtractorError(ExtractorError):
-    """No extractor or model answers to this name."""
+    """No extractor or model has this name."""
 
 
 class WeightsUnavailableError(ExtractorError):
     """The weights of a network are neither in the cache nor given as a file.
 
     Attributes:
-        cause: Which weights, and where they were looked for: the message without what to do.
+        cause: The message without the remedy: which weights are missing, and where they were searched for.
     """
 
     def __init__(self, message: str, *, cause: str = "") -> None:
@@ -114,7 +114,7 @@ class WeightsUnavailableError(ExtractorError):
 
 
 class CollectionError(VidkinError):
-    """An index on disk cannot do what was asked."""
+    """A request is impossible with this index."""
 
 
 class CollectionNotFoundError(CollectionError):
@@ -126,7 +126,7 @@ class CollectionLockedError(CollectionError):
 
 
 class CollectionMismatchError(CollectionError):
-    """The index was made with another extractor or other weights, which do not mix."""
+    """The index was made with another extractor or other weights, whose features are incompatible."""
 
 
 class CollectionDamagedError(CollectionError):
@@ -134,7 +134,7 @@ class CollectionDamagedError(CollectionError):
 
 
 class IndexClosedError(CollectionError):
-    """An index that was closed was asked for something; open it again."""
+    """The index was closed; open it again."""
 
 
 class NotIndexedError(CollectionError):

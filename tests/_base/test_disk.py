@@ -18,7 +18,7 @@ def test_a_rename_never_replaces_a_file_or_a_broken_link(
     tmp_path: Path, has_call: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not has_call:
-        monkeypatch.setattr(disk, "_exclusive_rename", lambda: None)
+        monkeypatch.setattr(disk, "_load_rename", lambda: None)
     source, target, broken = (tmp_path / name for name in ("é.txt", "b.txt", "c.txt"))
     source.write_text("source")
     target.write_text("target")
@@ -40,7 +40,7 @@ def test_a_disk_without_links_renames_and_replaces_nothing(
     def refuse(*_: object, **__: object) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(disk, "_exclusive_rename", lambda: None)
+    monkeypatch.setattr(disk, "_load_rename", lambda: None)
     monkeypatch.setattr(os, "link", refuse)
     source, target = tmp_path / "a.txt", tmp_path / "b.txt"
     source.write_text("source")
@@ -54,7 +54,7 @@ def test_a_disk_without_links_renames_and_replaces_nothing(
 def test_without_the_system_call_a_link_is_renamed_and_not_its_target(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk, "_exclusive_rename", lambda: None)
+    monkeypatch.setattr(disk, "_load_rename", lambda: None)
     (tmp_path / "film").write_text("film")
     (tmp_path / "link").symlink_to("film")
     disk.rename_new(str(tmp_path / "link"), str(tmp_path / "new"))

@@ -141,9 +141,9 @@ def test_threads_read_the_parts_of_a_file_that_they_ask_for(
 
 def test_a_path_that_is_too_long_for_windows_says_how_long_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     long = os.path.abspath(os.sep + "a" * 259)
-    monkeypatch.setattr("vidkin._base.files._LONGEST_PATH", sys.maxsize)
+    monkeypatch.setattr("vidkin._base.files._MAX_PATH", sys.maxsize)
     assert describe_missing(long) == "there is no such file"  # systems that find it
-    monkeypatch.setattr("vidkin._base.files._LONGEST_PATH", 259)
+    monkeypatch.setattr("vidkin._base.files._MAX_PATH", 259)
     assert describe_missing(long[:-1]) == "there is no such file"
     assert describe_missing(long) == (
         f"its path has {len(long)} characters, and Windows opens at most 259; turn on long paths (LongPathsEnabled in "

@@ -87,7 +87,7 @@ def test_a_file_of_somebody_stays(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("theirs")
     for source in (None, MINE):
-        with pytest.raises(MediaError, match=r"a\.csv: would be written over; choose another name, or move it away"):
+        with pytest.raises(MediaError, match=r"a\.csv: would be overwritten; choose another name, or move"):
             write(path, source=source)
     assert path.read_text() == "theirs"
     assert os.listdir(tmp_path) == ["a.csv"]
@@ -116,12 +116,12 @@ def test_what_another_source_made_stays(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     write(path, source=MINE)
     with pytest.raises(
-        InvalidArgumentError, match=r"made it from something else \(a table of /videos\); choose another"
+        InvalidArgumentError, match=r"made it from another source \(a table of /videos\); choose another"
     ):
         check_outputs({"--csv": (path, OTHER)})
-    with pytest.raises(MediaError, match="made it from something else"):
+    with pytest.raises(MediaError, match="made it from another source"):
         write(path, "other", source=OTHER)
-    with pytest.raises(MediaError, match="would be written over"):
+    with pytest.raises(MediaError, match="would be overwritten"):
         write(path, "other")
     assert path.read_text() == "content"
 
@@ -131,7 +131,7 @@ def test_what_somebody_changed_stays(tmp_path: Path) -> None:
     write(path, source=MINE)
     path.write_text("CONTENT")
     with pytest.raises(
-        MediaError, match="and it changed since vidkin made it; choose another name, or move it away first"
+        MediaError, match="and it changed since vidkin made it; choose another name, or move the file away first"
     ):
         write(path, "new", source=MINE)
     path.unlink()
@@ -156,7 +156,7 @@ def test_a_media_file_in_place_of_a_table_is_a_pattern_of_the_shell(tmp_path: Pa
         path.write_bytes(b"recorded")
         with pytest.raises(
             InvalidArgumentError,
-            match=rf"{name}: would be written over; choose another name; the shell has probably "
+            match=rf"{name}: would be overwritten; choose another name; the shell has probably "
             rf"expanded a pattern such as \*\{path.suffix}: put a file name after --csv$",
         ):
             check_outputs({"--csv": (path, MINE)})
@@ -228,7 +228,7 @@ def test_what_changes_at_the_last_moment_is_put_back(
 
     monkeypatch.setattr(disk, "before", interfere)
     if not can_exchange:
-        monkeypatch.setattr(disk, "_exclusive_rename", lambda: None)
+        monkeypatch.setattr(disk, "_load_rename", lambda: None)
         write(path, "second", source=MINE)
         assert path.read_text() == "second"
     else:
@@ -322,7 +322,7 @@ def test_a_list_that_is_no_file_is_left_alone(tmp_path: Path, kind: str) -> None
         case _:
             os.link(victim, path)
     write(tmp_path / "a.csv", source=MINE)
-    with pytest.raises(MediaError, match="would be written over"):
+    with pytest.raises(MediaError, match="would be overwritten"):
         write(tmp_path / "a.csv", "again", source=MINE)
     assert victim.read_text() == "theirs"
     assert (tmp_path / "a.csv").read_text() == "content"

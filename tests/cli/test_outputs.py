@@ -33,7 +33,7 @@ def films(folder: Path) -> list[Path]:
 def test_an_option_that_swallows_the_first_name_of_a_pattern(tmp_path: Path, words: tuple[str, ...]) -> None:
     paths = films(tmp_path)
     outcome = run(*words, *paths, status=2)
-    assert "e1.mp4: would be written over" in outcome.err.replace("\n", " ")
+    assert "e1.mp4: would be overwritten" in outcome.err.replace("\n", " ")
     assert EXPANDED in outcome.err.replace("\n", " ")
     assert [path.read_bytes() for path in paths] == [b"recorded once"] * 3
 
@@ -75,13 +75,13 @@ def test_a_second_run_replaces_the_first_and_another_index_does_not(library: Lib
     other = tmp_path / "other.vidkin"
     shutil.copytree(library.index, other)
     outcome = run(*words, "--index", other, status=2)
-    assert f"made it from something else (duplicates as csv of {library.index})" in outcome.err.replace("\n", " ")
+    assert f"made it from another source (duplicates as csv of {library.index})" in outcome.err.replace("\n", " ")
     outcome = run("recurring", "--index", library.index, "-o", table, status=2)
-    assert "made it from something else" in outcome.err
+    assert "made it from another source" in outcome.err
     with table.open("a") as file:
         file.write("a remark of mine\n")
     outcome = run(*words, "--index", library.index, status=2)
-    assert "it changed since vidkin made it; choose another name, or move it away first" in outcome.err.replace(
+    assert "it changed since vidkin made it; choose another name, or move the file away first" in outcome.err.replace(
         "\n", " "
     )
     assert table.read_text().endswith("a remark of mine\n")
@@ -115,7 +115,7 @@ def test_a_list_of_shots_is_not_written_over_a_film(tmp_path: Path) -> None:
     (other, *_) = films(tmp_path)
     assert EXPANDED in run("shots", film, "-o", f"csv={other}", status=2).err
     for name in ("edl", "chapters", "stats", "html"):
-        assert "would be written over" in run("shots", film, "-o", f"{name}={other}", status=2).err
+        assert "would be overwritten" in run("shots", film, "-o", f"{name}={other}", status=2).err
     assert other.read_bytes() == b"recorded once"
 
 
@@ -132,7 +132,7 @@ def test_two_films_of_one_name_do_not_share_files(tmp_path: Path) -> None:
     made = {path.name: path.read_bytes() for path in (*clips.iterdir(), *lists.iterdir())}
     assert {"MOVI0001-001.mp4", "MOVI0001-001.jpg", "MOVI0001.edl"} <= set(made)
     outcome = run("shots", tmp_path / "b" / "MOVI0001.mp4", *words, status=1)
-    assert outcome.err.replace("\n", " ").count("made it from something else") == 3
+    assert outcome.err.replace("\n", " ").count("made it from another source") == 3
     assert {path.name: path.read_bytes() for path in (*clips.iterdir(), *lists.iterdir())} == made
     # Again, the first, from another folder of its own: pieces of the same film take the place of its pieces.
     run("shots", tmp_path / "a" / "MOVI0001.mp4", *words)
@@ -147,7 +147,7 @@ def test_a_film_of_somebody_is_not_replaced_by_a_piece(tmp_path: Path) -> None:
         (clips / name).write_text("mine")
     for words in (("-o", f"split={clips}"), ("-o", f"split={clips}", "--copy"), ("-o", f"thumbnails={clips}")):
         outcome = run("shots", film, *words, status=1)
-        assert "would be written over; choose another name" in outcome.err.replace("\n", " ")
+        assert "would be overwritten; choose another name" in outcome.err.replace("\n", " ")
     assert {path.name: path.read_text() for path in clips.iterdir()} == {"film-002.mp4": "mine", "film-002.jpg": "mine"}
 
 
@@ -156,7 +156,7 @@ def test_the_next_card_of_a_camera_is_another_source(tmp_path: Path) -> None:
     run("shots", film, "-o", f"split={tmp_path / 'clips'}")
     film.unlink()
     cut_video(film, seed=1)
-    assert "made it from something else" in run("shots", film, "-o", f"split={tmp_path / 'clips'}", status=1).err
+    assert "made it from another source" in run("shots", film, "-o", f"split={tmp_path / 'clips'}", status=1).err
 
 
 @pytest.mark.thorough

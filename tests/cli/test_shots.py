@@ -322,7 +322,7 @@ def test_a_piece_is_never_written_over_a_video(tmp_path: Path) -> None:
     first = cut_video(tmp_path / "film.mp4")
     second = cut_video(tmp_path / "film-001.mp4", seed=1)
     before = second.read_bytes()
-    assert "film-001.mp4: would be written over" in run(first, "-o", f"split={tmp_path}", status=1).err
+    assert "film-001.mp4: would be overwritten" in run(first, "-o", f"split={tmp_path}", status=1).err
     other = tmp_path / "other"
     other.mkdir()
     third = cut_video(other / "film-002.mp4")

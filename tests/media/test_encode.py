@@ -157,9 +157,9 @@ def test_a_clip_is_not_written_over_its_video(tmp_path: Path) -> None:
     source = tmp_path / "a.mp4"
     write_video(source, (flat(10 * i) for i in range(20)), rate=10)
     before = source.read_bytes()
-    with pytest.raises(MediaError, match=r"a\.mp4: would be written over"):
+    with pytest.raises(MediaError, match=r"a\.mp4: would be overwritten"):
         write_clip(source, source, start=1.0, end=1.5)
-    with pytest.raises(MediaError, match=r"a\.mp4: would be written over"):
+    with pytest.raises(MediaError, match=r"a\.mp4: would be overwritten"):
         write_video(source, [flat(1)], rate=10)
     assert source.read_bytes() == before
 
@@ -167,7 +167,7 @@ def test_a_clip_is_not_written_over_its_video(tmp_path: Path) -> None:
 def test_a_video_of_the_same_frames_may_be_made_again(tmp_path: Path) -> None:
     for _ in range(2):
         write_video(tmp_path / "a.mp4", [flat(1)] * 3, rate=10, made_of="flat frames")
-    with pytest.raises(MediaError, match="vidkin made it from something else"):
+    with pytest.raises(MediaError, match="vidkin made it from another source"):
         write_video(tmp_path / "a.mp4", [flat(1)], rate=10, made_of="other frames")
     assert len(read_frames(tmp_path / "a.mp4", rate=None)) == 3
 

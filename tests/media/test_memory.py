@@ -118,7 +118,7 @@ def test_two_hours_stay_below_a_gibibyte(tmp_path: Path) -> None:
 def test_a_few_bytes_do_not_keep_a_reader_busy_for_hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A GIF whose every frame changes one pixel: 23 bytes for a million of them."""
     monkeypatch.setattr("vidkin.media.reader._MAX_TOTAL_PIXELS", 50_000_000)
-    monkeypatch.setattr("vidkin.media.reader._PIXELS_A_BYTE", 10_000)
+    monkeypatch.setattr("vidkin.media.reader._PIXELS_PER_BYTE", 10_000)
     path = tmp_path / "long.gif"
     head = b"GIF89a" + struct.pack("<HHBBB", 1000, 1000, 0x80, 0, 0) + b"\0\0\0\xff\xff\xff"
     frame = b"\x21\xf9\x04\x04\x0a\x00\x00\x00\x2c" + struct.pack("<HHHHB", 0, 0, 1, 1, 0)

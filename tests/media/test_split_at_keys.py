@@ -180,7 +180,7 @@ def test_the_last_picture_has_its_length(tmp_path: Path, suffix: str) -> None:
 def test_what_lies_beside_the_source_is_not_replaced(tmp_path: Path) -> None:
     path = encode(tmp_path / "film.mp4", pan("coffee", 30, width=96, height=64), options=KEYS_EVERY_10)
     (tmp_path / "film-002.mp4").write_bytes(b"another recording")
-    with pytest.raises(MediaError, match=r"film-002\.mp4: would be written over"):
+    with pytest.raises(MediaError, match=r"film-002\.mp4: would be overwritten"):
         split_video(path, tmp_path, [0.0, 1.0])
     assert (tmp_path / "film-002.mp4").read_bytes() == b"another recording"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["film-002.mp4", "film.mp4"]

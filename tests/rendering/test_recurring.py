@@ -150,7 +150,7 @@ def test_what_is_left_is_one_file_with_all_frames_but_those_of_the_opening(tmp_p
     assert images.shape == expected.shape
     assert np.abs(images - expected).mean(axis=(1, 2, 3)).max() < 8
     assert join_parts(str(film), [], tmp_path / "rest") is None
-    with pytest.raises(MediaError, match="would be written over"):
+    with pytest.raises(MediaError, match="would be overwritten"):
         join_parts(left.path, parts, tmp_path / "rest", name="film")
 
 

@@ -1,1 +1,1 @@
-"""Atomic files, TOML, names, registries, file extensions; what every other package uses."""
+"""Atomic files, TOML, names, registries and file extensions, used by all other packages."""

@@ -1,6 +1,6 @@
-"""Arithmetic of arrays where NumPy alone wastes time: linear algebra on one thread, the largest numbers of rows.
+"""Array operations that are slow in plain NumPy: linear algebra on one thread, the largest values of rows, medians.
 
-And how many processors there are for what is worth dividing.
+Also counts the processors that this process may use.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 
-# Numbers a group of which only the largest is looked at first.
-_MOST_A_GROUP = 16
+# Upper limit on the values per group, of which only the largest is compared first.
+_MAX_GROUP_SIZE = 16
 
 
 def processor_count() -> int:
-    """Number of processors that this process may use, at least 1."""
+    """Return the number of processors that this process may use, at least 1."""
     has_affinity = hasattr(os, "sched_getaffinity")
     return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Keep the BLAS library that NumPy brings on one thread for a while.
+    """Limit NumPy's BLAS library to one thread within the block.
 
-    Describing, comparing and cutting multiply thousands of small matrices. With two threads OpenBLAS takes twice the
-    processor time for that, most of it waiting, and longer by the clock as soon as anything else runs.
+    Feature extraction, comparison and shot detection multiply thousands of small matrices. With two threads, OpenBLAS
+    takes twice the processor time for that, mostly waiting, and more wall-clock time if anything else runs.
     """
     if _is_on_one_thread():
         yield
@@ -44,8 +44,8 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _is_on_one_thread() -> bool:
-    """Whether NumPy brought OpenBLAS, which the environment keeps on one thread, as the command line does: then nothing
-    has to be limited, and threadpoolctl is not loaded."""
+    """Whether the environment limits NumPy's OpenBLAS to one thread, as the command line does, so that threadpoolctl
+    need not be loaded."""
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
         return False
     built: Any = getattr(np.__config__, "CONFIG", {})
@@ -54,41 +54,41 @@ def _is_on_one_thread() -> bool:
 
 @cache
 def _controller() -> ThreadpoolController:
-    # Only libraries that are loaded are found, such as that of NumPy.
+    # This finds only libraries that are already loaded, such as NumPy's.
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 def largest_columns(values: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-    """Columns [Q, min(count, N)] of the largest of each row of [Q, N], best first; equal ones in their order.
+    """Return the columns [Q, min(count, N)] of the largest values of each row [Q, N], best first, ties in order.
 
-    The largest numbers of groups give a bound that at least ``count`` numbers of a row reach and few others do: only
-    these are sorted.
+    The maxima of groups give a bound that at least ``count`` values of a row reach, but hardly any others, so that few
+    values must be sorted.
     """
     rows, length = values.shape
-    # Twice as many groups as are searched for: with fewer, the bound would let too many pass.
-    size = min(_MOST_A_GROUP, length // (2 * count))
+    # At least twice as many groups as requested columns; with fewer, too many values would reach the bound.
+    size = min(_MAX_GROUP_SIZE, length // (2 * count))
     if size < 2:
         order = np.argsort(-values, axis=1, kind="stable")
         return order[:, :count]
-    # So many groups reach this bound with their largest number, so at least so many numbers do.
+    # The maxima of `count` groups reach this bound, so at least `count` values do.
     groups = length // size
     largest = values[:, : groups * size].reshape(rows, size, groups).max(axis=1)
     bound = np.partition(largest, groups - count, axis=1)[:, groups - count]
     found, columns = np.divmod(np.flatnonzero(values >= bound[:, None]), length)
     counts = np.bincount(found, minlength=rows)
-    places = np.arange(len(found)) - np.repeat(np.cumsum(counts) - counts, counts)
-    few = np.full((rows, counts.max(initial=count)), -np.inf, np.float32)
-    few[found, places] = values[found, columns]
-    chosen = np.zeros(few.shape, np.int64)
-    chosen[found, places] = columns
-    order = np.argsort(-few, axis=1, kind="stable")[:, :count]
+    positions = np.arange(len(found)) - np.repeat(np.cumsum(counts) - counts, counts)
+    candidates = np.full((rows, counts.max(initial=count)), -np.inf, np.float32)
+    candidates[found, positions] = values[found, columns]
+    chosen = np.zeros(candidates.shape, np.int64)
+    chosen[found, positions] = columns
+    order = np.argsort(-candidates, axis=1, kind="stable")[:, :count]
     return np.take_along_axis(chosen, order, axis=1)
 
 
 def median(values: NDArray[Any], axis: int) -> NDArray[np.float64]:
-    """``numpy.median`` along an axis without it: that imports NumPy's masked arrays, a twentieth of a start."""
+    """Compute the median along an axis without ``numpy.median``, whose import of masked arrays takes 5 % of a start."""
     ordered = np.moveaxis(np.sort(values, axis=axis), axis, 0)
     low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     return np.asarray((low.astype(np.float64) + high) / 2)

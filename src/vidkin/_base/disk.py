@@ -1,7 +1,7 @@
-"""The operations that change files, one function each.
+"""Operations that change files, one function each, for all data that must survive a power failure.
 
-What a power cut must not lose goes through them. Each first calls :func:`before`, in whose place a test puts a function
-that fails at the n-th call: so it can stop the machine between any two operations.
+Each function first calls :func:`before`, which tests replace to fail at the n-th call, to simulate a power failure
+between any two operations.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 _CHUNK = 1 << 20
-# O_NOFOLLOW: nobody can plant a link under a name of ours for us to write through.
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-# What systems answer that cannot synchronize a folder; anything else is a failure of the disk.
-_CANNOT_SYNC = {
+# O_NOFOLLOW, so that other users cannot plant a link under this name to redirect the write.
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+# Errors of systems that cannot sync folders; other errors are disk failures.
+_SYNC_UNSUPPORTED = {
     errno.EINVAL,
     errno.ENOTSUP,
     errno.EBADF,
@@ -28,25 +28,25 @@ _CANNOT_SYNC = {
     errno.ENOSYS,
     errno.EISDIR,
 }
-# What systems answer that cannot rename without replacing.
-_CANNOT_KEEP = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
-# What systems answer that cannot give a file a second name: there are none on the file system, or not of this file.
-_CANNOT_LINK = {errno.EPERM, errno.EMLINK, *_CANNOT_KEEP}
-_AT_WORKING_FOLDER = -100
-# Windows writes to the disk only what is open for writing.
-_TO_SYNC = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
-# Windows refuses to replace a file that a program reads, such as a virus scanner; most of them are soon done.
-_WAITS = (0.01, 0.05, 0.2, 0.5, 1.0) if sys.platform == "win32" else ()
+# Errors of systems that cannot rename without replacing.
+_EXCLUSIVE_UNSUPPORTED = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
+# Errors of file systems that do not support hard links, at all or for this file.
+_LINK_UNSUPPORTED = {errno.EPERM, errno.EMLINK, *_EXCLUSIVE_UNSUPPORTED}
+_AT_FDCWD = -100
+# Windows only syncs files that are open for writing.
+_SYNC_FLAGS = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
+# Windows refuses to replace a file while another program reads it, such as a virus scanner, which usually ends soon.
+_RETRY_DELAYS = (0.01, 0.05, 0.2, 0.5, 1.0) if sys.platform == "win32" else ()
 
 
 def before(operation: str, path: str, target: str = "") -> None:
-    """Called before each operation; does nothing.
+    """Do nothing; called before each operation, for tests to replace.
 
     Args:
         operation: ``create``, ``write``, ``sync``, ``commit`` (of a database), ``rename``, ``link``, ``symlink``,
             ``unlink``, ``folder`` or ``trash``.
-        path: The file or folder that it changes.
-        target: Its new name, for ``rename``; the name of the link, for ``link`` and ``symlink``.
+        path: The file or folder to change.
+        target: The new name for ``rename``, or the name of the link for ``link`` and ``symlink``.
     """
 
 
@@ -62,14 +62,14 @@ def write(descriptor: int, content: bytes, path: str) -> None:
 
 
 def copy_new(source: str, target: str) -> None:
-    """Copy the bytes of a file into one that does not exist yet, and wait until they are on the disk.
+    """Copy the bytes of a file to a new file, and delay until they are on the disk.
 
     Raises:
-        OSError: One of them cannot be opened, or the target exists; a part may have been written.
+        OSError: A file cannot be opened, or the target exists; a part may have been written.
     """
     before("create", target)
     with open(source, "rb", buffering=0) as file:
-        descriptor = os.open(target, _NEW, 0o600)
+        descriptor = os.open(target, _CREATE_FLAGS, 0o600)
         try:
             while content := file.read(_CHUNK):
                 write(descriptor, content, target)
@@ -78,14 +78,14 @@ def copy_new(source: str, target: str) -> None:
 
 
 def create_new(path: str, content: bytes) -> None:
-    """Write a small file that only its owner can read and that does not exist yet, and wait until it is on the disk.
+    """Write a small new file that only its owner can read, and delay until it is on the disk.
 
     Raises:
-        FileExistsError: There is something at the path, be it a broken link; it is left as it is.
+        FileExistsError: Something exists at the path, possibly a broken link; it is unchanged.
         OSError: The disk is full or fails; a part may have been written.
     """
     before("create", path)
-    descriptor = os.open(path, _NEW, 0o600)
+    descriptor = os.open(path, _CREATE_FLAGS, 0o600)
     try:
         write(descriptor, content, path)
     finally:
@@ -100,11 +100,11 @@ def sync_file(path: str | os.PathLike[str]) -> None:
         OSError: The disk fails.
     """
     before("sync", os.fspath(path))
-    _sync(path, _TO_SYNC)
+    _sync(path, _SYNC_FLAGS)
 
 
 def sync_folder(path: str | os.PathLike[str]) -> None:
-    """Wait until the names in a folder are on the disk, where the file system can do that.
+    """Wait until the names in a folder are on the disk, if the file system supports that.
 
     Raises:
         OSError: The disk fails.
@@ -113,49 +113,49 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
     try:
         _sync(path, os.O_RDONLY)
     except OSError as error:
-        if error.errno not in _CANNOT_SYNC:
+        if error.errno not in _SYNC_UNSUPPORTED:
             raise
 
 
 def rename(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Rename a file; one of the new name is replaced.
+    """Rename a file, replacing an existing file.
 
     Raises:
         OSError: The system refuses.
     """
     before("rename", os.fspath(source), os.fspath(target))
-    for wait in _WAITS:
+    for delay in _RETRY_DELAYS:
         try:
             Path(source).replace(target)
             return
         except PermissionError:
-            time.sleep(wait)
+            time.sleep(delay)
     Path(source).replace(target)
 
 
 def rename_new(source: str, target: str) -> None:
-    """Rename a file, never over another one.
+    """Rename a file without replacing another file.
 
-    The system checks and renames in one step, where it can. Otherwise the file gets its new name as a link, which fails
-    if the name is taken, and then loses its old one; a crash in between leaves it with both names. Only where there are
-    no links either, such as on some FAT disks, a file that another program creates in between would be replaced.
+    If possible, the system checks and renames in one step. Otherwise, the new name is created as a hard link, which
+    fails if it exists, and the old name is removed; a crash in between leaves both names. Only without hard links, as
+    on some FAT disks, a file that another program creates at the same moment would be replaced.
 
     Raises:
-        FileExistsError: There is something under the new name, be it a broken link.
+        FileExistsError: Something has the new name, possibly a broken link.
         OSError: The system refuses; EXDEV between disks.
     """
     before("rename", source, target)
     # RENAME_EXCL, RENAME_NOREPLACE
-    code = _rename_specially(source, target, 4 if sys.platform == "darwin" else 1)
-    if code in _CANNOT_KEEP:
-        if sys.platform == "win32":  # where this call never replaces
+    code = _rename_with_flag(source, target, 4 if sys.platform == "darwin" else 1)
+    if code in _EXCLUSIVE_UNSUPPORTED:
+        if sys.platform == "win32":  # on Windows, this call never replaces
             os.rename(source, target)
             return
         before("link", source, target)
         try:
             os.link(source, target, follow_symlinks=False)
         except OSError as error:
-            if error.errno not in _CANNOT_LINK:
+            if error.errno not in _LINK_UNSUPPORTED:
                 raise
         else:
             unlink(source)
@@ -170,51 +170,51 @@ def rename_new(source: str, target: str) -> None:
 
 
 def exchange(first: str, second: str) -> bool:
-    """Exchange the names of two files in one step; False where the system cannot, and nothing has changed.
+    """Exchange the names of two files in one step; return False, without any change, if the system cannot.
 
     Raises:
-        OSError: One of them does not exist, or the system refuses.
+        OSError: A file does not exist, or the system refuses.
     """
     before("rename", first, second)
-    code = _rename_specially(first, second, 2)  # RENAME_EXCHANGE, RENAME_SWAP
-    if code and code not in _CANNOT_KEEP:
+    code = _rename_with_flag(first, second, 2)  # RENAME_EXCHANGE, RENAME_SWAP
+    if code and code not in _EXCLUSIVE_UNSUPPORTED:
         raise OSError(code, os.strerror(code), first, None, second)
     return not code
 
 
 def link(source: str, target: str) -> None:
-    """Give a file another name; OSError if that exists or the system refuses."""
+    """Create a hard link; raise OSError if the name exists or the system refuses."""
     before("link", source, target)
     os.link(source, target)
 
 
 def symlink(text: str, path: str) -> None:
-    """Make a symbolic link to ``text``; OSError if there is something at the path or the system refuses."""
+    """Create a symbolic link to ``text``; raise OSError if something exists at the path or the system refuses."""
     before("symlink", text, path)
     os.symlink(text, path)
 
 
 def read_link(path: str) -> str:
-    """What a symbolic link says, as :func:`symlink` was told; OSError if it is none."""
-    # Windows puts this before absolute paths.
+    """Return the text of a symbolic link, as passed to :func:`symlink`; raise OSError if it is not a link."""
+    # Windows adds this prefix to absolute paths.
     return os.readlink(path).removeprefix("\\\\?\\")
 
 
 def unlink(path: str | os.PathLike[str]) -> None:
-    """Remove a name, of a link the link itself; OSError if the system refuses, FileNotFoundError if it is gone."""
+    """Remove a file, or a link itself; raise OSError if the system refuses, FileNotFoundError if it does not exist."""
     before("unlink", os.fspath(path))
     os.unlink(path)
 
 
 def make_folders(path: str, mode: int = 0o777) -> None:
-    """Create a folder and its parents, and wait until they are on the disk.
+    """Create a folder and its parents, and delay until they are on the disk.
 
     Args:
         path: The folder.
-        mode: Access rights of those that are created, less what the process masks.
+        mode: Permissions of new folders, reduced by the umask.
 
     Raises:
-        OSError: A file is in the way, or the system refuses.
+        OSError: A file has the same name, or the system refuses.
     """
     missing = []
     while not os.path.isdir(path):
@@ -234,21 +234,21 @@ def _sync(path: str | os.PathLike[str], flags: int) -> None:
         os.close(descriptor)
 
 
-def _rename_specially(source: str, target: str, flag: int) -> int:
-    """Number of the system's error, 0 for success; ENOSYS where it has no such call."""
-    function = _exclusive_rename()
+def _rename_with_flag(source: str, target: str, flag: int) -> int:
+    """Rename with a flag; return the error number of the system, 0 for success, ENOSYS without such a call."""
+    function = _load_rename()
     if function is None:
         return errno.ENOSYS
     names = os.fsencode(source), os.fsencode(target)
     if sys.platform == "darwin":
         failed = function(*names, flag)
     else:
-        failed = function(_AT_WORKING_FOLDER, names[0], _AT_WORKING_FOLDER, names[1], flag)
+        failed = function(_AT_FDCWD, names[0], _AT_FDCWD, names[1], flag)
     return ctypes.get_errno() if failed else 0
 
 
 @cache
-def _exclusive_rename() -> Any:
-    """The C library's function; None if it has none."""
+def _load_rename() -> Any:
+    """Load the rename function of the C library that takes flags; None if there is none."""
     name = {"linux": "renameat2", "darwin": "renamex_np"}.get(sys.platform)
     return None if name is None else getattr(ctypes.CDLL(None, use_errno=True), name, None)

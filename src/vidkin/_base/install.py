@@ -1,4 +1,4 @@
-"""The command that installs vidkin, an optional part of it, or a package beside it, from where vidkin runs."""
+"""The command that installs vidkin, an optional part of it, or a companion package, from where vidkin runs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _FOLDERS = {"vidkin": "", "vidkin-research": "/research", "vidkin-scale": "/scal
 def install_command(extra: str = "", package: Literal["vidkin", "vidkin-research", "vidkin-scale"] = "vidkin") -> str:
     """Return the command that installs a package, with an extra if one is named.
 
-    No package index has vidkin yet, so both forms install from a clone. Where vidkin runs from one (an editable
+    Vidkin is not on a package index yet, so both forms install from a clone. If vidkin runs from a clone (an editable
     installation, or its sources), the command names the clone and works in every folder.
 
     Args:
-        extra: Name of an optional part, or several with commas between them.
+        extra: Name of an optional part, or several names separated by commas.
         package: ``vidkin``, or a package in another folder of the clone: ``vidkin-research`` in ``research``,
             ``vidkin-scale`` in ``scale``.
     """

@@ -1,4 +1,4 @@
-"""Locks of the operating system on files that may lie in a stranger's folder."""
+"""File locks that are safe in folders that other users can write to."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def open_lock(path: Path) -> BaseFileLock:
-    """The lock on a file, not yet acquired; it ends with its process, however that ends.
+    """Return a lock on a file, not acquired yet, which is released when the process ends for any reason.
 
-    Earlier versions of filelock empty the file, and one that a link leads to: a link is no lock of ours.
+    Links are refused, because earlier versions of filelock would truncate the file that a link points to.
 
     Raises:
-        OSError: There is a link at the path, symbolic or hard, or something else that is no file.
+        OSError: There is a symbolic or hard link at the path, or something other than a file.
     """
     from filelock import FileLock  # loads asyncio, which readers do not need
 

@@ -1,4 +1,4 @@
-"""Memory that the C library holds for later."""
+"""Return unused memory to the system."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import sys
 
 
 def give_back_memory() -> None:
-    """Give memory that nobody uses back to the system.
+    """Return unused memory to the system.
 
-    Pictures and decoders hang on cycles of objects, such as errors with their call stacks, which Python counts as a few
-    objects and therefore keeps for long. Threads leave holes in the heaps of the C library (glibc).
+    Frames and decoders are kept alive by reference cycles, such as errors with their tracebacks. Python counts these as
+    only a few objects and collects them late. Threads also fragment the heaps of the C library (glibc).
     """
     gc.collect()
     if sys.platform.startswith("linux"):

@@ -1,4 +1,4 @@
-"""Pictures that move, by their bytes: animated WebP and PNG, and where the video of a motion photo begins."""
+"""Recognize animated WebP and PNG images, and find the video in motion photos, by their bytes."""
 
 from __future__ import annotations
 
@@ -8,63 +8,63 @@ from contextlib import suppress
 
 from vidkin._base.files import open_regular_file
 
-_HEAD = 1 << 12
+_HEAD_BYTES = 1 << 12
 _PHOTOGRAPHS = frozenset({".jpg", ".jpeg", ".heic", ".heif", ".hif"})
-# Bytes of the box that begins an MP4 file: its length, its kind, a brand, a version, and compatible brands.
-_SHORTEST_BRAND_BOX, _LONGEST_BRAND_BOX = 16, 256
-# A video is looked for in so many bytes; photographs are smaller.
-_MOST = 1 << 30
+# Size limits of the first box of an MP4 file: length, type, brand, version, and compatible brands.
+_MIN_BRAND_BOX, _MAX_BRAND_BOX = 16, 256
+# Bytes that are searched for a video; photographs are smaller.
+_MAX_SEARCHED = 1 << 30
 
 
 def is_animated(path: str) -> bool:
-    """Whether a WebP or PNG file says that it has several frames; False for what cannot be read."""
-    ending = os.path.splitext(path)[1].lower()
-    if ending not in (".webp", ".png", ".apng"):
+    """Whether a WebP or PNG file states that it has several frames; False if it cannot be read."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in (".webp", ".png", ".apng"):
         return False
     head = b""
     with suppress(OSError, ValueError), open_regular_file(path) as file:
-        head = file.read(_HEAD)
-    if ending == ".webp":
+        head = file.read(_HEAD_BYTES)
+    if suffix == ".webp":
         return head[:4] == b"RIFF" and head[8:16] == b"WEBPVP8X" and bool(head[20] & 2)
-    # Its frames are announced before the first picture.
+    # PNG announces animation before the first image data.
     return head[:8] == b"\x89PNG\r\n\x1a\n" and b"acTL" in head.partition(b"IDAT")[0]
 
 
 def find_motion(path: str) -> int | None:
-    """Where the MP4 file in a motion photo (JPEG or HEIC) begins; None if there is none.
+    """Find the offset of the MP4 file in a motion photo (JPEG or HEIC); None if there is none.
 
-    Phones append it to the photograph, or put it into a box at its end.
+    Phones append it to the photograph, or store it in a box at its end.
     """
     if os.path.splitext(path)[1].lower() not in _PHOTOGRAPHS:
         return None
     with suppress(OSError, ValueError), open_regular_file(path) as file:
-        size = min(os.fstat(file.fileno()).st_size, _MOST)
+        size = min(os.fstat(file.fileno()).st_size, _MAX_SEARCHED)
         with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as content:
             if content[:2] != b"\xff\xd8" and content[4:8] != b"ftyp":
                 return None
-            # A HEIC file begins with such a box itself.
-            place = content.find(b"ftyp", 8)
-            while place >= 0:
-                if _is_video(content, place - 4):
-                    return place - 4
-                place = content.find(b"ftyp", place + 4)
+            # Start at 8, because a HEIC file itself begins with such a box.
+            offset = content.find(b"ftyp", 8)
+            while offset >= 0:
+                if _is_video(content, offset - 4):
+                    return offset - 4
+                offset = content.find(b"ftyp", offset + 4)
     return None
 
 
 def _is_video(content: mmap.mmap, start: int) -> bool:
-    """Whether boxes follow each other from here on, and one of them lists the frames of a video."""
+    """Whether consecutive boxes start here, one of which lists the frames of a video."""
     length = int.from_bytes(content[start : start + 4], "big")
-    if not _SHORTEST_BRAND_BOX <= length <= _LONGEST_BRAND_BOX:
+    if not _MIN_BRAND_BOX <= length <= _MAX_BRAND_BOX:
         return False
-    place = start
-    while place + 8 <= len(content):
-        length = int.from_bytes(content[place : place + 4], "big")
-        kind = content[place + 4 : place + 8]
+    offset = start
+    while offset + 8 <= len(content):
+        length = int.from_bytes(content[offset : offset + 4], "big")
+        kind = content[offset + 4 : offset + 8]
         if length == 1:
-            length = int.from_bytes(content[place + 8 : place + 16], "big")
+            length = int.from_bytes(content[offset + 8 : offset + 16], "big")
         if kind == b"moov":
-            return place + length <= len(content)
+            return offset + length <= len(content)
         if length < 8:
             return False
-        place += length
+        offset += length
     return False

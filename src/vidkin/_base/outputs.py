@@ -1,9 +1,9 @@
-"""Files that a person names, such as ``--output FILE``: nothing that exists is written over.
+"""Write files that a user names, such as ``--output FILE``, without overwriting anything.
 
-A file gets a name that is free, or takes the place of one that vidkin made before from the same source and that nobody
-changed since. What was made is noted in a hidden list in the folder, one line of JSON a file: its name, its source, its
-size and its hash. The list can only allow to replace a regular file that still has this hash; a lost or damaged line,
-or a folder in which no list can be written, means that the next run is refused, never that something is lost.
+A file gets a new name, or replaces a file that vidkin made before from the same source and that is unchanged. Outputs
+are recorded in a hidden list in their folder, one line of JSON per file with name, source, size and hash. Only a
+regular file that still has the recorded hash is replaced. If a line is lost or damaged, or no list can be written, the
+next run is refused, but nothing is lost.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from vidkin.errors import InvalidArgumentError, MediaError
 _logger = logging.getLogger(__name__)
 
 LIST_FILE = ".vidkin-outputs.jsonl"
-"""Name of the list in each folder of what vidkin made there."""
+"""Name of the list of outputs in each folder."""
 
-# The end of a list that is read; one of so many bytes tells of some 60,000 files.
-_MAX_LIST = 16 << 20
-# Characters of a source; what is longer is told by its hash. A line of the list stays below what one write appends.
+# Bytes that are read from the end of a list, enough for some 60,000 files.
+_MAX_LIST_BYTES = 16 << 20
+# Characters of a source above which it is replaced by its hash, so that a line can be appended in one write.
 _MAX_SOURCE = 1000
 _APPEND = (
     os.O_WRONLY
@@ -50,20 +50,20 @@ _APPEND = (
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_BINARY", 0)
 )
-# An index has this file, a JSON object with this key.
+# Every index has this file, a JSON object with this key.
 _INDEX_FILE, _INDEX_KEY, _MAX_INDEX_FILE = "collection.json", "format_version", 1 << 20
 _CHUNK = 1 << 20
 _MEDIA_EXTENSIONS = VIDEO_EXTENSIONS | IMAGE_EXTENSIONS
 
 
 def describe_source(what: str, *paths: PathLike) -> str:
-    """What an output is, and of which files or folders: the same text for the same source, for :func:`open_output`.
+    """Describe an output and its source files or folders, for :func:`open_output`; the same source has the same text.
 
-    Of a file its size and date count as well: a card of a camera brings other videos under the same names.
+    Size and date of files are included, because memory cards of cameras have different videos under the same names.
 
     Args:
-        what: What the output shows: ``"groups of copies as CSV"``.
-        paths: The files, folders and addresses that it was made of, in any order.
+        what: Content of the output, such as ``"groups of copies as CSV"``.
+        paths: Source files, folders and addresses, in any order.
     """
     text = f"{what} of {', '.join(sorted(map(_describe_path, paths)))}"
     if len(text) <= _MAX_SOURCE:
@@ -80,7 +80,7 @@ def _describe_path(path: PathLike) -> str:
     with suppress(OSError, ValueError):
         state = os.stat(name)
         if stat.S_ISREG(state.st_mode):
-            # Whole seconds, which every file system keeps.
+            # Whole seconds, because some file systems store no fractions.
             changed = datetime.fromtimestamp(state.st_mtime_ns // 10**9, UTC).isoformat()
             return f"{name} ({state.st_size} bytes, {changed})"
     return name
@@ -89,14 +89,14 @@ def _describe_path(path: PathLike) -> str:
 def check_outputs(
     outputs: Mapping[str, tuple[PathLike | None, str]], *, inputs: Iterable[PathLike | None] = ()
 ) -> None:
-    """Raise an error before any work if one of the files of a command could not be written later.
+    """Check before any work that the output files of a command can be written.
 
     Args:
         outputs: For each option, the file (None if it was not given) and its source, see :func:`describe_source`.
         inputs: Files that the command reads; None and files that do not exist are ignored.
 
     Raises:
-        InvalidArgumentError: A file may not be written, see :func:`open_output`, is one of the inputs, or is named by
+        InvalidArgumentError: A file must not be written, see :func:`open_output`, is one of the inputs, or is named by
             two options.
     """
     read = [item for item in inputs if item is not None]
@@ -111,14 +111,15 @@ def check_outputs(
             raise InvalidArgumentError(f"{name}: {taken[real]} and {option} name the same file; choose another name")
         taken[real] = option
         try:
-            # First, because the sentence about it says most.
+            # First, because this message is the most specific.
             for item in read:
                 with suppress(OSError, ValueError):
                     if os.path.samefile(item, target):
-                        raise _RefusedError(f"is also an input; choose another output file{_expanded(target, option)}")
-            _look(target, source)
-        except _MediaInTheWayError as refused:
-            raise InvalidArgumentError(f"{name}: {refused}{_expanded(target, option)}") from None
+                        hint = _explain_expansion(target, option)
+                        raise _RefusedError(f"is also an input; choose another output file{hint}")
+            _check_target(target, source)
+        except _MediaExistsError as refused:
+            raise InvalidArgumentError(f"{name}: {refused}{_explain_expansion(target, option)}") from None
         except _RefusedError as refused:
             raise InvalidArgumentError(f"{name}: {refused}") from None
         except OSError as error:
@@ -127,29 +128,29 @@ def check_outputs(
 
 @contextmanager
 def open_output(path: PathLike, *, source: str | None = None) -> Iterator[Path]:
-    """Yield a temporary file that gets the name ``path`` when the block succeeds, as
-    :func:`~vidkin._base.files.replace_file` does.
+    """Yield a temporary file that is renamed to ``path`` when the block succeeds, like
+    :func:`~vidkin._base.files.replace_file`.
 
-    The name must be free: there is nothing, or an empty file; or, with a ``source``, a file that was made from it
-    before and is unchanged. What appears there while the block runs stays, too.
+    There must be no file or an empty file at ``path``, or, with a ``source``, an unchanged file that was made from it.
+    A file that appears there while the block runs is not replaced either.
 
     Args:
         path: The file to write.
-        source: What it is made of, see :func:`describe_source`; None makes new files only, and notes nothing.
+        source: Source of the file, see :func:`describe_source`; None only creates new files and records nothing.
 
     Raises:
-        MediaError: The folder does not exist, there is something else at ``path``, it is in the folder of an index, or
-            writing fails, inside the block as well; nothing is left behind.
+        MediaError: The folder does not exist or belongs to an index, another file is at ``path``, or writing fails,
+            also inside the block. Nothing is left behind.
     """
     target = Path(path)
     temporary: Path | None = None
     try:
-        if is_unfinished(target.name):  # a temporary file of a caller, who gives it its name
+        if is_unfinished(target.name):  # a temporary file that the caller will rename
             with replace_file(target) as temporary:
                 yield temporary
             return
-        held = _look(target, source)
-        with replace_file(target, rename=partial(_put, held=held, source=source)) as temporary:
+        existing = _check_target(target, source)
+        with replace_file(target, rename=partial(_place, existing=existing, source=source)) as temporary:
             yield temporary
     except _RefusedError as refused:
         raise MediaError(target, str(refused)) from None
@@ -162,13 +163,13 @@ def open_output(path: PathLike, *, source: str | None = None) -> Iterator[Path]:
 
 
 def check_free(path: PathLike, *, source: str | None = None) -> None:
-    """Raise the error of :func:`open_output` before the work for a file begins.
+    """Check before any work that :func:`open_output` can write a file.
 
     Raises:
-        MediaError: The file may not be written.
+        MediaError: The file must not be written.
     """
     try:
-        _look(Path(path), source)
+        _check_target(Path(path), source)
     except _RefusedError as refused:
         raise MediaError(path, str(refused)) from None
     except OSError as error:
@@ -176,85 +177,85 @@ def check_free(path: PathLike, *, source: str | None = None) -> None:
 
 
 class _RefusedError(Exception):
-    """Why a file may not be written, and what to do."""
+    """A file must not be written; the message says why and what to do."""
 
 
-class _MediaInTheWayError(_RefusedError):
-    """There is a video or an image."""
+class _MediaExistsError(_RefusedError):
+    """A file must not be written because it is an existing video or image."""
 
 
-def _expanded(target: Path, option: str) -> str:
-    """What explains that an option for a file names a media file, as the end of a sentence."""
+def _explain_expansion(target: Path, option: str) -> str:
+    """Return an explanation why an output option may name a media file, as the end of a sentence."""
     if target.suffix.lower() not in _MEDIA_EXTENSIONS:
         return ""
     return f"; the shell has probably expanded a pattern such as *{target.suffix}: put a file name after {option}"
 
 
-def _look(target: Path, source: str | None) -> os.stat_result | None:
-    """What is at the name of an output and may be replaced; None for nothing.
+def _check_target(target: Path, source: str | None) -> os.stat_result | None:
+    """Check that an output can be written; return the state of the file that it replaces, or None.
 
     Raises:
-        _RefusedError: It may not be written there.
-        OSError: It cannot be looked at.
+        _RefusedError: The file must not be written.
+        OSError: The system refuses access.
     """
     folder = target.absolute().parent
     if not folder.is_dir():
         raise _RefusedError(
             f"cannot be written: there is no folder {replace_controls(os.fspath(folder))}; create it first"
         )
-    if source is not None and (index := _index_around(folder)):
+    if source is not None and (index := _find_index(folder)):
         raise _RefusedError(f"is in the folder of the index {replace_controls(index)}; choose a file elsewhere")
     try:
-        held = target.lstat()
+        existing = target.lstat()
     except FileNotFoundError:
         return None
-    if stat.S_ISDIR(held.st_mode):
+    if stat.S_ISDIR(existing.st_mode):
         raise _RefusedError("cannot be written: it is a folder, not a file")
-    if stat.S_ISLNK(held.st_mode):
+    if stat.S_ISLNK(existing.st_mode):
         raise _RefusedError("cannot be written: it is a link, not a file")
-    if not stat.S_ISREG(held.st_mode):
+    if not stat.S_ISREG(existing.st_mode):
         raise _RefusedError("cannot be written: it is a device or a pipe, not a file")
-    if not held.st_size:
-        return held
-    known = [] if source is None else _made_before(target)
-    if any(made.source == source and made.size == held.st_size for made in known):
-        size, digest = _measure(target)
-        known = _made_before(target)  # another process may have noted and made it anew
+    if not existing.st_size:
+        return existing
+    known = [] if source is None else _read_made(target)
+    if any(made.source == source and made.size == existing.st_size for made in known):
+        size, digest = _hash(target)
+        known = _read_made(target)  # another process may have rewritten and recorded it
         if any((made.source, made.size, made.sha256) == (source, size, digest) for made in known):
-            return held
-    what = "would be written over"
+            return existing
+    cause = "would be overwritten"
     if any(made.source == source for made in known):
-        what += ", and it changed since vidkin made it"
+        cause += ", and it changed since vidkin made it"
     elif known:
-        what += f", and vidkin made it from something else ({replace_controls(known[-1].source)})"
+        cause += f", and vidkin made it from another source ({replace_controls(known[-1].source)})"
     if target.suffix.lower() in _MEDIA_EXTENSIONS:
-        raise _MediaInTheWayError(f"{what}; choose another name")
-    raise _RefusedError(f"{what}; choose another name, or move it away first")
+        raise _MediaExistsError(f"{cause}; choose another name")
+    raise _RefusedError(f"{cause}; choose another name, or move the file away first")
 
 
-def _put(temporary: Path, target: Path, *, held: os.stat_result | None, source: str | None) -> None:
-    """Give a written file its name, in the place of what was found there before; _RefusedError if that changed."""
+def _place(temporary: Path, target: Path, *, existing: os.stat_result | None, source: str | None) -> None:
+    """Rename a finished file to its target, replacing the existing file; raise _RefusedError if that has changed."""
     if source is not None:
-        # Before the name is given: a file that is not in the list would never be replaced again.
-        _note(target, source, *_measure(temporary))
-    appeared = _RefusedError("would be written over: it appeared or changed in the meantime; choose another name")
-    if held is None:
+        # Record before renaming, because a file that is not in the list would never be replaced again.
+        _record(target, source, *_hash(temporary))
+    appeared = _RefusedError("would be overwritten: it appeared or changed in the meantime; choose another name")
+    if existing is None:
         try:
             disk.rename_new(os.fspath(temporary), os.fspath(target))
         except FileExistsError:
             raise appeared from None
         return
     try:
-        if not _is_same(target.lstat(), held):
+        if not _is_same(target.lstat(), existing):
             raise appeared
         if not disk.exchange(os.fspath(temporary), os.fspath(target)):
             disk.rename(temporary, target)
             return
     except FileNotFoundError:  # deleted meanwhile
-        _put(temporary, target, held=None, source=None)
+        _place(temporary, target, existing=None, source=None)
         return
-    # Now the earlier file has the temporary name. If it is another one than before, it goes back.
-    if not _is_same(temporary.lstat(), held):
+    # The earlier file now has the temporary name; restore it if it is not the expected file.
+    if not _is_same(temporary.lstat(), existing):
         try:
             disk.exchange(os.fspath(temporary), os.fspath(target))
         except FileNotFoundError:
@@ -272,8 +273,8 @@ def _is_same(state: os.stat_result, other: os.stat_result) -> bool:
     )
 
 
-def _index_around(folder: Path) -> str:
-    """The index that a folder is, or is in; empty if there is none."""
+def _find_index(folder: Path) -> str:
+    """Return the index that contains this folder, or is this folder; empty if there is none."""
     real = Path(os.path.realpath(folder))
     for parent in (real, *real.parents):
         with suppress(OSError, ValueError), open_regular_file(parent / _INDEX_FILE) as file:
@@ -285,7 +286,7 @@ def _index_around(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A file as vidkin made it."""
+    """Record of a file that vidkin made."""
 
     source: str
     size: int
@@ -293,22 +294,22 @@ class _Made:
 
 
 @dataclass(slots=True)
-class _ReadList:
-    """What was read of a list, up to which byte of which file."""
+class _OutputList:
+    """Content of a list, up to the byte that was read."""
 
     path: str = ""
     inode: int = 0
     end: int = 0
     files: dict[str, list[_Made]] = field(default_factory=dict)
 
-    def read_on(self, path: str) -> None:
-        """Read what is new in a list, or a list that is not the last one from its beginning."""
+    def read_new(self, path: str) -> None:
+        """Read the new lines of the same list, or another list from its beginning."""
         with open_regular_file(path) as file:
             state = os.fstat(file.fileno())
             if (self.path, self.inode) != (path, state.st_ino) or self.end > state.st_size:
                 self.path, self.inode, self.end, self.files = path, state.st_ino, 0, {}
-            file.seek(max(self.end, state.st_size - _MAX_LIST))
-            content = file.read(_MAX_LIST) or b""
+            file.seek(max(self.end, state.st_size - _MAX_LIST_BYTES))
+            content = file.read(_MAX_LIST_BYTES) or b""
             whole, _, rest = content.rpartition(b"\n")
             for line in whole.split(b"\n"):
                 with suppress(ValueError, TypeError, KeyError):
@@ -318,36 +319,36 @@ class _ReadList:
             self.end = file.tell() - len(rest)
 
 
-# The last list that was read: a thousand images in one folder do not read it a thousand times.
-_last = _ReadList()
+# The last list is cached, so that writing a thousand images to a folder does not read it a thousand times.
+_last_list = _OutputList()
 _LAST_LOCK = threading.Lock()
 
 
-def _made_before(target: Path) -> list[_Made]:
-    """As what vidkin made a file before, the newest last; nothing if there is no list that can be read."""
+def _read_made(target: Path) -> list[_Made]:
+    """Return the records of a file, the newest last; empty if there is no readable list."""
     with _LAST_LOCK, suppress(OSError):
-        _last.read_on(os.fspath(target.absolute().parent / LIST_FILE))
-        return list(_last.files.get(target.name, ()))
+        _last_list.read_new(os.fspath(target.absolute().parent / LIST_FILE))
+        return list(_last_list.files.get(target.name, ()))
     return []
 
 
-def _note(target: Path, source: str, size: int, digest: str) -> None:
-    """Append a line to the list of a folder, in one write, so that lines of other processes stay whole."""
+def _record(target: Path, source: str, size: int, digest: str) -> None:
+    """Append a line to the list of a folder in one write, so that lines of other processes stay intact."""
     folder, made = target.absolute().parent, _Made(source, size, digest)
-    if made in _made_before(target):
+    if made in _read_made(target):
         return
-    # It begins with a line end: the last line of somebody who was interrupted has none.
+    # Begin with a newline, because the last line of an interrupted process has none.
     line = f"\n{json.dumps({'name': target.name, **asdict(made)})}\n".encode("ascii")
     path = folder / LIST_FILE
     try:
         descriptor = os.open(path, _APPEND, 0o666)
     except OSError as error:
-        _logger.info("%s: not noted in %s, so it will not be replaced: %s", target, LIST_FILE, error)
+        _logger.info("%s: not recorded in %s, so it will not be replaced: %s", target, LIST_FILE, error)
         return
     try:
         state = os.fstat(descriptor)
         if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1:
-            _logger.info("%s: not noted in %s, which is not a file of its own", target, LIST_FILE)
+            _logger.info("%s: not recorded in %s, which is a link or not a regular file", target, LIST_FILE)
             return
         disk.write(descriptor, line, os.fspath(path))
     finally:
@@ -355,8 +356,8 @@ def _note(target: Path, source: str, size: int, digest: str) -> None:
     disk.sync_file(path)
 
 
-def _measure(path: Path) -> tuple[int, str]:
-    """Bytes of a file, and their hash."""
+def _hash(path: Path) -> tuple[int, str]:
+    """Return the size of a file and the hash of its bytes."""
     digest = hashlib.sha256()
     with open_regular_file(path) as file:
         while content := file.read(_CHUNK):

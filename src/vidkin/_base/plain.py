@@ -1,4 +1,4 @@
-"""Results read back from plain values, and the JSON schema of these, by the annotations of their fields."""
+"""Read results back from plain values, and generate their JSON schema, by the annotations of their fields."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _JSON_TYPES: Mapping[type, str] = {
 
 
 def field_types(kind: Any) -> Mapping[str, Any]:
-    """The type of each field of a dataclass."""
+    """Return the type of each field of a dataclass."""
     return _field_types(kind)
 
 
@@ -37,15 +37,15 @@ def _field_types(kind: Any) -> Mapping[str, Any]:
 
 
 def property_type(kind: type, name: str) -> Any:
-    """What a property of a class returns."""
+    """Return the type of a property of a class."""
     return get_type_hints(getattr(kind, name).fget)["return"]
 
 
 def read_fields(kind: type[_Result], values: object) -> _Result:
-    """A dataclass from what :func:`vidkin._base.values.fields_as_json` made of it; other keys do not matter.
+    """Read a dataclass from the output of :func:`vidkin._base.values.fields_as_json`, ignoring other keys.
 
     Raises:
-        InvalidArgumentError: A key is missing, or a value is none of its field; the message names both.
+        InvalidArgumentError: A key is missing, or a value has the wrong type; the message names the field.
     """
     given = as_object(kind, values)
     read: dict[str, Any] = {}
@@ -60,10 +60,10 @@ def read_fields(kind: type[_Result], values: object) -> _Result:
 
 
 def as_object(kind: type, values: object) -> Mapping[str, Any]:
-    """The values if they can be those of a class.
+    """Return the values if they are an object.
 
     Raises:
-        InvalidArgumentError: They are no object.
+        InvalidArgumentError: They are not an object.
     """
     if not isinstance(values, Mapping):
         raise InvalidArgumentError(f"{kind.__name__} must be an object with its fields, got {_short(values)}")
@@ -71,10 +71,10 @@ def as_object(kind: type, values: object) -> Mapping[str, Any]:
 
 
 def read_value(name: str, kind: Any, value: Any) -> Any:
-    """A value of a type, from the plain value that :func:`vidkin._base.values.as_json` made of it.
+    """Read a value of a type from the output of :func:`vidkin._base.values.as_json`.
 
     Raises:
-        InvalidArgumentError: It is none of this type; the message has the name.
+        InvalidArgumentError: The value does not have this type; the message includes ``name``.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
@@ -82,15 +82,15 @@ def read_value(name: str, kind: Any, value: Any) -> Any:
             return None
         return read_value(name, next(each for each in arguments if each is not type(None)), value)
     if origin is Literal:
-        return _checked(name, value, value in arguments, f"one of {', '.join(map(repr, arguments))}")
+        return _require(name, value, value in arguments, f"one of {', '.join(map(repr, arguments))}")
     if origin is not None and issubclass(origin, Mapping):
         key, item = arguments
-        _checked(name, value, isinstance(value, Mapping), "an object")
-        return {_key(name, key, each): read_value(f"{name}.{each}", item, some) for each, some in value.items()}
+        _require(name, value, isinstance(value, Mapping), "an object")
+        return {_key(name, key, each): read_value(f"{name}.{each}", item, given) for each, given in value.items()}
     if origin is tuple:
-        _checked(name, value, isinstance(value, list | tuple), "a list")
+        _require(name, value, isinstance(value, list | tuple), "a list")
         items = [arguments[0]] * len(value) if arguments[1:] == (...,) else list(arguments)
-        _checked(name, value, len(items) == len(value), f"a list of {len(items)}")
+        _require(name, value, len(items) == len(value), f"a list of {len(items)}")
         return tuple(read_value(f"{name}[{place}]", *pair) for place, pair in enumerate(zip(items, value, strict=True)))
     if origin is not None and origin.__name__ == "ndarray":
         return _read_array(name, arguments, value)
@@ -99,24 +99,24 @@ def read_value(name: str, kind: Any, value: Any) -> Any:
     if kind is float:
         if value is None:
             return math.nan
-        return float(_checked(name, value, _is_number(value), "a number"))
+        return float(_require(name, value, _is_number(value), "a number"))
     if kind is Fraction:
-        return Fraction(_checked(name, value, _is_number(value), "a number"))
+        return Fraction(_require(name, value, _is_number(value), "a number"))
     if kind is Path:
-        return Path(_checked(name, value, isinstance(value, str), "text"))
+        return Path(_require(name, value, isinstance(value, str), "text"))
     is_one = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-    return _checked(name, value, is_one, _JSON_TYPES[kind])
+    return _require(name, value, is_one, _JSON_TYPES[kind])
 
 
 def _read_array(name: str, arguments: tuple[Any, ...], value: Any) -> Any:
     import numpy as np
 
-    _checked(name, value, isinstance(value, list | tuple), "a list")
+    _require(name, value, isinstance(value, list | tuple), "a list")
     number = get_args(arguments[1])[0]
     try:
         return np.array(value, np.float64 if inspect.isabstract(number) or number is np.floating else number)
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgumentError(f"{name} must be a list of numbers, or of such lists of one length") from error
+        raise InvalidArgumentError(f"{name} must be a list of numbers, or of number lists of equal length") from error
 
 
 def _key(name: str, kind: type, text: object) -> Any:
@@ -130,8 +130,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _checked(name: str, value: Any, is_right: bool, accepted: str) -> Any:
-    if not is_right:
+def _require(name: str, value: Any, is_valid: bool, accepted: str) -> Any:
+    if not is_valid:
         raise InvalidArgumentError(f"{name} must be {accepted}, got {_short(value)}")
     return value
 
@@ -142,11 +142,11 @@ def _short(value: object) -> str:
 
 
 def schema_of_results(results: Iterable[type], describe: Callable[[type], Mapping[str, str]]) -> dict[str, Any]:
-    """A JSON schema (draft 2020-12) whose ``$defs`` have each of these results and all that they consist of.
+    """Generate a JSON schema (draft 2020-12) whose ``$defs`` contain these results and all classes in their fields.
 
     Args:
         results: Classes of results.
-        describe: What each field of a class means, see :func:`vidkin._base.values.describe_settings`.
+        describe: Returns a description of each field of a class, see :func:`vidkin._base.values.describe_settings`.
     """
     schemas: dict[str, Any] = {}
     waiting = list(results)
@@ -174,8 +174,8 @@ def schema_of_results(results: Iterable[type], describe: Callable[[type], Mappin
 def _schema_of(kind: Any, waiting: list[type]) -> dict[str, Any]:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        some = [_schema_of(each, waiting) for each in arguments if each is not type(None)]
-        return {"anyOf": [*some, {"type": "null"}]}
+        item_value = [_schema_of(each, waiting) for each in arguments if each is not type(None)]
+        return {"anyOf": [*item_value, {"type": "null"}]}
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin is not None and issubclass(origin, Mapping):

@@ -1,4 +1,4 @@
-"""Names such as ``timm:resnet50?size=256`` and ``package.module:attribute``: parsed, and loaded on first use."""
+"""Parse names such as ``timm:resnet50?size=256``, and load ``package.module:attribute`` targets on first use."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Name:
 
     Attributes:
         text: The name as it was written.
-        path: All before the question mark.
-        prefix: All before the first colon of that.
-        address: All after that colon; None where there is no colon.
-        query: All after the question mark; None where there is no question mark.
+        path: The part before the question mark.
+        prefix: The part of the path before its first colon.
+        address: The part of the path after that colon; None without a colon.
+        query: The part after the question mark; None without a question mark.
     """
 
     text: str
@@ -42,10 +42,10 @@ class Name:
     query: str | None
 
     def settings(self) -> dict[str, str]:
-        """The settings after the question mark, in the order written.
+        """Parse the settings after the question mark, in the order written.
 
         Raises:
-            InvalidArgumentError: They are malformed, or one is given twice.
+            InvalidArgumentError: The settings are malformed, or one is given twice.
         """
         try:
             pairs = parse_qsl(self.query or "", keep_blank_values=True, strict_parsing=bool(self.query))
@@ -61,10 +61,10 @@ class Name:
         return settings
 
     def typed_settings(self, types: Mapping[str, type]) -> dict[str, Any]:
-        """The settings, each converted to its type (int, float or str).
+        """Parse the settings and convert each to its type (int, float or str).
 
         Raises:
-            InvalidArgumentError: As for `settings`; or a setting is unknown or has a value of the wrong type.
+            InvalidArgumentError: As for `settings`, or a setting is unknown or has a value of the wrong type.
         """
         settings: dict[str, Any] = {}
         for setting, value in self.settings().items():
@@ -88,34 +88,34 @@ def parse_name(text: str) -> Name:
     return Name(text, path, prefix, address if colon else None, query if question else None)
 
 
-def load_attribute(place: str) -> Any:
+def load_attribute(target: str) -> Any:
     """Import a module and return the object that ``package.module:attribute`` names.
 
     Raises:
-        MissingPartError: It imports a package of an extra of vidkin that is not installed.
+        MissingPartError: The module needs a package of an extra of vidkin that is not installed.
     """
-    module, _, attribute = place.partition(":")
+    module, _, attribute = target.partition(":")
     with name_missing_parts():
         return getattr(importlib.import_module(module), attribute)
 
 
 def lazy_names(package: str, *targets: str) -> Callable[[str], object]:
-    """The ``__getattr__`` of a package whose surface is wider than what most of its users load.
+    """Return a ``__getattr__`` for a package that imports its names on first use.
 
     Args:
         package: Name of the package, ``__name__`` in its ``__init__``.
-        targets: Where its names come from, each as ``"package.module:name"``; none: what the package imports
+        targets: Sources of its names, each as ``"package.module:name"``; by default, the imports of the package under
             ``if TYPE_CHECKING``, so that every name is declared once.
     """
-    named = {target.partition(":")[2]: target for target in targets}
+    explicit = {target.partition(":")[2]: target for target in targets}
     module = sys.modules[package]
-    setattr(module, "__dir__", lambda: sorted(module.__all__))  # noqa: B010 - a module has none that a checker knows
+    setattr(module, "__dir__", lambda: sorted(module.__all__))  # noqa: B010 - type checkers know no __dir__ of modules
 
     def get(name: str) -> object:
-        homes = named or _typed_imports(package)
-        if name not in homes:
+        sources = explicit or _typed_imports(package)
+        if name not in sources:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = load_attribute(homes[name])
+        value = load_attribute(sources[name])
         setattr(sys.modules[package], name, value)
         return value
 
@@ -124,7 +124,7 @@ def lazy_names(package: str, *targets: str) -> Callable[[str], object]:
 
 @cache
 def _typed_imports(package: str) -> Mapping[str, str]:
-    """What a package imports for type checkers alone: each name and its ``"package.module:name"``."""
+    """Map each name that a package imports only for type checkers to its ``"package.module:name"``."""
     tree = ast.parse(pkgutil.get_data(package, "__init__.py") or b"")
     found = (line for block in tree.body if isinstance(block, ast.If) for line in block.body)
     return {
@@ -139,18 +139,18 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Entries by prefix, loaded when they are first needed.
+    """Entries by prefix, loaded on first use.
 
     Args:
         noun: Singular noun for an entry, for messages: ``"extractor"``.
-        entries: Prefix to an entry, or to ``"package.module:attribute"``, so that nothing heavy is imported early.
-        usages: Prefix to the way a name with it is written, for lists and messages: ``"timm:<model>"``.
-        usage: How names with all other prefixes are written, with ``{prefix}`` as the placeholder.
+        entries: Entry by prefix, or ``"package.module:attribute"`` to avoid heavy imports.
+        usages: Syntax of a name by prefix, for lists and messages: ``"timm:<model>"``.
+        usage: Syntax of names with all other prefixes, with ``{prefix}`` as the placeholder.
         group: Entry point group in which other packages list their entries; built-in entries take precedence. The name
-            of an entry point is a prefix, or how a name with it is written: ``"prefix:<model>"``. The latter also adds
-            the names with an address to a built-in prefix that is written without one.
-        researched: Whether vidkin-research brings more, which messages say while it is not installed.
-        error: The class of the error for an unknown name.
+            of an entry point is a prefix, or the syntax of a name with it: ``"prefix:<model>"``. The latter can also
+            add names with an address to a built-in prefix that has none.
+        researched: Whether vidkin-research adds entries, which messages mention if it is not installed.
+        error: Class of the error for an unknown name.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Registry(Generic[T]):
         self._usages = dict(usages or {})
         self._usage = usage
         self._group = group
-        self._researched = researched
+        self._has_research = researched
         self._error = error
 
     def __contains__(self, prefix: object) -> bool:
@@ -182,7 +182,7 @@ class Registry(Generic[T]):
         Args:
             prefix: Letters, digits, ``_`` and ``-``.
             entry: The entry that `find` returns for it.
-            usage: How a name with this prefix is written; default: the common pattern.
+            usage: Syntax of a name with this prefix; default: the common syntax.
 
         Raises:
             InvalidArgumentError: The prefix is malformed or in use.
@@ -200,11 +200,11 @@ class Registry(Generic[T]):
             self._usages[prefix] = usage
 
     def find(self, prefix: str, *, addressed: bool = False) -> T | None:
-        """The entry of a prefix, loaded; None if there is none.
+        """Load the entry of a prefix; None if there is none.
 
         Args:
             prefix: The first part of a name.
-            addressed: Whether an address follows it in the name, as in ``prefix:address``.
+            addressed: Whether the name has an address, as in ``prefix:address``.
         """
         entry = self._entries.get(prefix)
         adds_addresses = addressed and self._usages.get(prefix, prefix) == prefix
@@ -218,7 +218,7 @@ class Registry(Generic[T]):
         return entry
 
     def usages(self) -> tuple[str, ...]:
-        """How all names are written, entry points included, sorted."""
+        """List the syntax of all names, including entry points, sorted."""
         prefixes = {*self._entries, *(plugin.name for plugin in self._plugins() if ":" not in plugin.name)}
         usages = {self._usages.get(p, self._usage.format(prefix=p)) for p in prefixes}
         return tuple(sorted(usages | {plugin.name for plugin in self._plugins() if ":" in plugin.name}))
@@ -226,23 +226,23 @@ class Registry(Generic[T]):
     def unknown(self, name: str) -> VidkinError:
         """Build the error for an unknown name; it lists the known ones."""
         article = "an" if self._noun[0] in "aeiou" else "a"
-        hint = research_hint(f"{self._noun}s") if self._researched else ""
+        hint = research_hint(f"{self._noun}s") if self._has_research else ""
         return self._error(
             f"{name!r} is not {article} {self._noun}; choose from {', '.join(self.usages())}"
             + (f"; {hint}" if hint else "")
         )
 
     def _plugins(self) -> Iterator[EntryPoint]:
-        # It loads a parser of mail; `vidkin --help` and opening what vidkin itself has need neither.
+        # This imports an email parser, which `vidkin --help` and built-in entries do not need.
         from importlib.metadata import entry_points
 
         return iter(() if self._group is None else entry_points(group=self._group))
 
 
-# Packages whose name is not that of their module.
+# Packages whose name differs from their module's name.
 _PACKAGES = {"PIL": "pillow", "pywt": "PyWavelets", "skimage": "scikit-image", "sklearn": "scikit-learn"}
 
-# Modules of optional packages that ours import at the top, and the extra that brings them.
+# Modules of optional packages that modules of vidkin import at the top, and the extra that installs them.
 _EXTRAS = {
     **dict.fromkeys(
         ("torch", "torchvision", "timm", "sklearn", "scipy", "skimage", "pywt", "onnx", "onnxscript"), "train"
@@ -257,7 +257,7 @@ def import_part(module: str, *, extra: str, purpose: str = "") -> Any:
     Args:
         module: Such as ``sklearn.cluster``.
         extra: The extra of vidkin that installs its package.
-        purpose: What needs it, the first words of the message: ``"training"``.
+        purpose: Feature that needs it, which starts the message: ``"training"``.
 
     Raises:
         MissingPartError: The package is not installed; the message names the extra.
@@ -273,15 +273,15 @@ def import_part(module: str, *, extra: str, purpose: str = "") -> Any:
 
 @contextmanager
 def name_missing_parts(purpose: str = "") -> Iterator[None]:
-    """Turn a failed import of an optional package inside the block into one sentence with the command.
+    """Turn a failed import of an optional package inside the block into an error with the install command.
 
-    For doors to rooms that learn: their modules import torch at the top, which who only searches does not have.
+    It guards imports of training packages, whose modules import torch at the top, which a basic installation lacks.
 
     Args:
-        purpose: What needs the package, the first words of the message: ``"training"``.
+        purpose: Feature that needs the package, which starts the message: ``"training"``.
 
     Raises:
-        MissingPartError: A package of an extra is not installed. Any other failed import stays what it is.
+        MissingPartError: A package of an extra is not installed. Other failed imports are raised unchanged.
     """
     try:
         yield
@@ -293,11 +293,11 @@ def name_missing_parts(purpose: str = "") -> Iterator[None]:
 
 
 def missing_part(error: ModuleNotFoundError, purpose: str = "") -> MissingPartError | None:
-    """What to say about a failed import of an optional package; None if no extra of vidkin brings the module.
+    """Build the error for a failed import of an optional package; None if no extra of vidkin installs the module.
 
     Args:
         error: The failed import.
-        purpose: What needs the package, the first words of the message: ``"training"``.
+        purpose: Feature that needs the package, which starts the message: ``"training"``.
     """
     top = (error.name or "").partition(".")[0]
     return _missing(top, _EXTRAS[top], purpose) if top in _EXTRAS else None
@@ -310,19 +310,19 @@ def _missing(module: str, extra: str, purpose: str) -> MissingPartError:
 
 
 def missing_scale(subject: str) -> MissingPartError | None:
-    """What to say about what the package vidkin-scale brings; None if it is installed.
+    """Build the error for a feature of the package vidkin-scale; None if it is installed.
 
     Args:
-        subject: What needs it, the first words of the message: ``"an index at an address"``.
+        subject: Feature that needs it, which starts the message: ``"an index at an address"``.
     """
     return _missing_package("vidkin-scale", subject)
 
 
 def missing_research(subject: str) -> MissingPartError | None:
-    """What to say about what the package vidkin-research brings; None if it is installed.
+    """Build the error for a feature of the package vidkin-research; None if it is installed.
 
     Args:
-        subject: What needs it, the first words of the message: ``"vidkin benchmark"``.
+        subject: Feature that needs it, which starts the message: ``"vidkin benchmark"``.
     """
     return _missing_package("vidkin-research", subject)
 
@@ -337,10 +337,10 @@ def _missing_package(package: Literal["vidkin-research", "vidkin-scale"], subjec
 
 
 def research_hint(noun: str = "entries") -> str:
-    """What to install to get more of something, or nothing if it is installed.
+    """Return a hint to install vidkin-research; empty if it is installed.
 
     Args:
-        noun: Plural of what the package brings.
+        noun: Plural noun for the entries that the package adds.
     """
     if importlib.util.find_spec("vidkin_research") is not None:
         return ""

@@ -1,4 +1,4 @@
-"""Work that nobody wants any more ends by itself: it asks between two frames, and two steps, whether it should."""
+"""Cooperative cancellation: long work checks between frames and steps whether it should stop."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ _is_unwanted: ContextVar[Callable[[], bool] | None] = ContextVar("vidkin_is_unwa
 
 
 class StoppedError(BaseException):
-    """The work was canceled, see :func:`stopping_when`; what was complete is stored.
+    """The work was canceled, see :func:`stopping_when`; completed work is saved.
 
-    Not an :class:`Exception`, like ``KeyboardInterrupt`` and ``asyncio.CancelledError``: it must not pass for a broken
-    file.
+    Like ``KeyboardInterrupt`` and ``asyncio.CancelledError``, it is not an :class:`Exception`, so that handlers for
+    broken files do not catch it.
     """
 
-    def __init__(self, message: str = "canceled by stopping_when; what was complete is stored") -> None:
+    def __init__(self, message: str = "canceled by stopping_when; completed work is saved") -> None:
         super().__init__(message)
 
 
 @contextmanager
 def stopping_when(is_unwanted: Callable[[], bool]) -> Iterator[None]:
-    """Let what vidkin does in this block end with :class:`StoppedError` once a function returns True.
+    """Stop vidkin's work in this block with :class:`StoppedError` once a function returns True.
 
-    It is asked between two frames and between two steps, so a call ends within a moment. The block counts for its own
-    thread, and for others that get its context, as those of ``asyncio.to_thread`` do.
+    The function is called between frames and between steps, so work stops promptly. The block affects its own thread
+    and threads that receive its context, such as the ones of ``asyncio.to_thread``.
 
     Args:
-        is_unwanted: Such as the ``is_set`` of a :class:`threading.Event` that another thread sets, or for a deadline
+        is_unwanted: For example ``is_set`` of a :class:`threading.Event` that another thread sets, or
             ``lambda: time.monotonic() > deadline``.
 
     >>> from threading import Event
@@ -43,16 +43,14 @@ def stopping_when(is_unwanted: Callable[[], bool]) -> Iterator[None]:
 
 
 def check_wanted() -> None:
-    """Raise :class:`StoppedError` if the work of this context is not wanted any more; takes a tenth of a microsecond
-    where nobody stops it."""
+    """Raise :class:`StoppedError` if the work of this context is canceled; takes a tenth of a microsecond otherwise."""
     is_unwanted = _is_unwanted.get()
     if is_unwanted is not None and is_unwanted():
         raise StoppedError
 
 
 def report_to(on_progress: Callable[[int, int], object] | None) -> Callable[[int, int], None]:
-    """A callback of (steps done, total number of steps) that tells another one, if there is one, and at which work
-    ends that nobody wants any more."""
+    """Return a callback of (steps done, total number of steps) that stops canceled work and calls ``on_progress``."""
 
     def report(done: int, total: int) -> None:
         check_wanted()

@@ -1,4 +1,4 @@
-"""Temporary folders of processes that may be killed: the next one clears what is left of them."""
+"""Temporary folders of processes that may be killed; later processes remove abandoned folders."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _PREFIX, _LOCK, _CONTENT = "vidkin-run-", "lock", "files"
 
 
 class TemporaryFolder:
-    """A new folder that only this account can read; a lock beside it ends with this process, however that ends.
+    """A new folder that only this account can read, with a lock that is released when this process ends for any reason.
 
     Attributes:
         path: The folder.
 
     Raises:
-        OSError: The system refuses to make it.
+        OSError: The system refuses to create it.
     """
 
     def __init__(self) -> None:
@@ -36,18 +36,18 @@ class TemporaryFolder:
             raise
 
     def close(self) -> None:
-        """Delete the folder and all that is in it."""
+        """Delete the folder and its contents."""
         self._lock.release()
         shutil.rmtree(self._root, ignore_errors=True)
 
 
 def remove_abandoned_folders() -> None:
-    """Delete the folders of processes of this account that have ended without doing so."""
+    """Delete folders left by processes of this account that ended without deleting them."""
     own = os.geteuid() if hasattr(os, "geteuid") else None
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError, TimeoutError):  # removed meanwhile, or still in use
             state = path.lstat()
-            # One without a lock is just being made.
+            # A folder without a lock is just being created.
             if not stat.S_ISDIR(state.st_mode) or own not in (None, state.st_uid) or not (path / _LOCK).is_file():
                 continue
             lock = open_lock(path / _LOCK)

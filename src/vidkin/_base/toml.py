@@ -1,4 +1,4 @@
-"""Read TOML from untrusted sources, as tables or as frozen dataclasses, and write both with comments."""
+"""Read untrusted TOML as tables or frozen dataclasses, and write both with comments."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from tomlkit.items import Table
     from tomlkit.toml_document import TOMLDocument
 
-# Columns of comments.
+# Width of comments in columns.
 _WIDTH = 100
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse a TOML document that is within :data:`~vidkin._base.values.TOML_LIMITS`.
+    """Parse a TOML document within :data:`~vidkin._base.values.TOML_LIMITS`.
 
     Raises:
-        tomllib.TOMLDecodeError: It is not TOML, or is too large to be one of our settings files.
+        tomllib.TOMLDecodeError: The document is not TOML, or is too large for a settings file.
     """
     try:
         check_toml_text(text)
@@ -40,12 +40,12 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def read_toml(path: str | os.PathLike[str], *, follow_links: bool = False) -> dict[str, Any]:
-    """Read a TOML file as :func:`parse_toml` does, and nothing of it beyond the limit.
+    """Read a TOML file like :func:`parse_toml`, or nothing of it if it is too large.
 
     Raises:
-        OSError: The file cannot be read, is not a regular file, or a link that must not be followed.
-        UnicodeDecodeError: It is not UTF-8.
-        tomllib.TOMLDecodeError: It is not TOML, or is too large.
+        OSError: The file cannot be read, is not a regular file, or is a link that must not be followed.
+        UnicodeDecodeError: The file is not UTF-8.
+        tomllib.TOMLDecodeError: The file is not TOML, or is too large.
     """
     try:
         text = read_bounded(path, TOML_LIMITS, follow_links=follow_links)
@@ -60,15 +60,15 @@ def format_toml(document: Mapping[str, Any], comments: Mapping[str, Any] | None 
     """Format a mapping as a TOML document.
 
     Args:
-        document: Names to values: text, numbers, booleans, and lists of these. A mapping becomes a table, a list of
+        document: Values by name: text, numbers, booleans, and lists of these. A mapping becomes a table, and a list of
             mappings an array of tables. None becomes a comment, because TOML cannot express it.
-        comments: Texts for the lines above settings, by the same names as in the document: a mapping for a table, a
-            list of mappings for an array of tables.
+        comments: Comments above settings, by the same names as in the document, with a mapping for a table and a list
+            of mappings for an array of tables.
 
     Raises:
         InvalidArgumentError: A value has a type that TOML cannot express.
     """
-    # Imported here: commands read TOML at every start and write it rarely.
+    # Imported here, because commands read TOML at every start but rarely write it.
     import tomlkit
 
     written = tomlkit.document()
@@ -79,9 +79,9 @@ def format_toml(document: Mapping[str, Any], comments: Mapping[str, Any] | None 
 def _fill(container: TOMLDocument | Table, table: Mapping[str, Any], comments: Mapping[str, Any]) -> None:
     import tomlkit
 
-    # Plain values first: after a heading they would belong to the table below it.
+    # Plain values first, because after a heading they would belong to its table.
     for name, value in table.items():
-        if _tables(value):
+        if _list_tables(value):
             continue
         for line in textwrap.wrap(comments.get(name, ""), _WIDTH - 2, break_on_hyphens=False):
             container.add(tomlkit.comment(line))
@@ -91,8 +91,8 @@ def _fill(container: TOMLDocument | Table, table: Mapping[str, Any], comments: M
             _check_value(name, value)
             container.add(name, tomlkit.item(value))
     for name, value in table.items():
-        parts = _tables(value)
-        inner = _tables(comments.get(name)) or [{}] * len(parts)
+        parts = _list_tables(value)
+        inner = _list_tables(comments.get(name)) or [{}] * len(parts)
         filled = []
         for part, texts in zip(parts, inner, strict=True):
             filled.append(tomlkit.table())
@@ -107,7 +107,7 @@ def _fill(container: TOMLDocument | Table, table: Mapping[str, Any], comments: M
             container.add(name, array)
 
 
-def _tables(value: Any) -> list[Mapping[str, Any]]:
+def _list_tables(value: Any) -> list[Mapping[str, Any]]:
     if isinstance(value, Mapping):
         return [value]
     if isinstance(value, list | tuple) and value and all(isinstance(item, Mapping) for item in value):
@@ -136,29 +136,29 @@ def from_table(kind: type[T], table: object, where: str) -> T:
 
     Args:
         kind: A dataclass whose fields are numbers, booleans, text, choices (``Literal``), tuples of one of these,
-            mappings, or dataclasses, whose table is nested in this one.
+            mappings, or dataclasses with a nested table.
         table: The table as parsed from the file.
-        where: The table's name, for messages.
+        where: Name of the table, for messages.
 
     Raises:
-        InvalidArgumentError: It is not a table, has an unknown name, or a value has the wrong type.
+        InvalidArgumentError: ``table`` is not a table, has an unknown name, or a value has the wrong type.
     """
     if not isinstance(table, Mapping):
         raise InvalidArgumentError(f"[{where}] must be a table of settings, got {table!r}")
     assert is_dataclass(kind)
     hints = get_type_hints(kind)
     check_names(table, [field.name for field in fields(kind)], where)
-    return kind(**{name: _typed(hints[name], value, f"{where}.{name}") for name, value in table.items()})
+    return kind(**{name: _convert(hints[name], value, f"{where}.{name}") for name, value in table.items()})
 
 
 def to_table(settings: DataclassInstance) -> dict[str, Any]:
-    """All settings that are not None, ready for a TOML table; :func:`from_table` reads it back."""
+    """Convert all settings that are not None to a TOML table, which :func:`from_table` can read."""
     values = {name: value for name, value in asdict(settings).items() if value is not None}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:
-    """Raise :class:`InvalidArgumentError`, which lists the known names, if any of ``names`` is unknown."""
+    """Raise :class:`InvalidArgumentError` with a list of the known names if any of ``names`` is unknown."""
     known = list(known)
     unknown = sorted(set(names) - set(known))
     if unknown:
@@ -167,11 +167,11 @@ def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:
         )
 
 
-def _typed(hint: Any, value: Any, where: str) -> Any:
+def _convert(hint: Any, value: Any, where: str) -> Any:
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        # Our unions are always "something or None", and TOML cannot express None.
-        return _typed(next(part for part in get_args(hint) if part is not type(None)), value, where)
+        # All unions here have the form "X or None", and TOML cannot express None.
+        return _convert(next(part for part in get_args(hint) if part is not type(None)), value, where)
     if is_dataclass(hint):
         return from_table(hint, value, where)  # type: ignore[arg-type]
     if origin is Literal:
@@ -181,7 +181,7 @@ def _typed(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple:
         if not isinstance(value, list | tuple):
             raise InvalidArgumentError(f"{where} must be a list, got {value!r}")
-        return tuple(_typed(get_args(hint)[0], item, where) for item in value)
+        return tuple(_convert(get_args(hint)[0], item, where) for item in value)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     expected = Mapping if origin is not None else hint

@@ -49,7 +49,7 @@ def display_size(width: int, height: int, aspect: Fraction, turns: int = 0) -> t
 
 
 def fit(width: int, height: int, short_side: int | None) -> tuple[int, int]:
-    """Fit a size to this short side, with a long side of at limit eight times that, without enlarging."""
+    """Fit a size to this short side, with a long side of at most eight times that, without enlarging."""
     shorter, longer = sorted((width, height))
     if short_side is None:
         return width, height

@@ -86,8 +86,8 @@ class Shots(Results[Shot]):
         for failed, cause in (*exporter.export(detection).failures, *exporter.export_tables()[1]):
             raise MediaError(failed, cause)
 
-    def _alike(self, items: Iterable[Shot]) -> Self:
-        shots = super()._alike(items)
+    def _copy_with(self, items: Iterable[Shot]) -> Self:
+        shots = super()._copy_with(items)
         shots.detection = self.detection
         return shots
 

@@ -170,8 +170,8 @@ def test_another_file_is_refused(tmp_path: Path, text: str, cause: str) -> None:
         ('"size": "' + "9" * 30 + '"', "size must be a whole number of 64 bits, got 9999"),
         ('"mtime_ns": ' + "9" * 90, "mtime_ns must be a whole number of 64 bits, got 9999"),
         ('"size": ' + "9" * 5001, "a number must have at most 100 digits, got more"),
-        (r'"path": "/films/\u0000.mp4"', r"path must be a possible file name, got '/films/\x00.mp4'"),
-        (r'"path": "/films/\ud800.mp4"', r"path must be a possible file name, got '/films/\ud800.mp4'"),
+        (r'"path": "/films/\u0000.mp4"', r"path must be a valid file name, got '/films/\x00.mp4'"),
+        (r'"path": "/films/\ud800.mp4"', r"path must be a valid file name, got '/films/\ud800.mp4'"),
         (
             '"folder": {"path": "/films", "device": 1, "inode": -1}',
             "inode of a folder must be a whole number of 128 bits, got -1",

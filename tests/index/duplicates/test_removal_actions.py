@@ -97,7 +97,7 @@ def test_a_file_is_not_moved_to_where_windows_would_not_find_it(
     folder: Path, plan: DuplicatePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = state(folder)
-    monkeypatch.setattr("vidkin._base.files._LONGEST_PATH", 259)
+    monkeypatch.setattr("vidkin._base.files._MAX_PATH", 259)
     (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / ("deep" * 40))
     assert action.outcome == "skipped"
     assert "characters, and Windows opens at most 259; choose a folder with a shorter path" in action.cause

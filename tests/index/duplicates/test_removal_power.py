@@ -137,7 +137,7 @@ def worlds(
     if in_trash and not trash.IS_WRITTEN_HERE:
         pytest.skip("the system writes its trash itself")
     if request.param == "no exclusive rename":
-        monkeypatch.setattr(disk, "_exclusive_rename", lambda: None)
+        monkeypatch.setattr(disk, "_load_rename", lambda: None)
     if far and (not os.access(memory, os.W_OK) or memory.stat().st_dev == tmp_path.stat().st_dev):
         pytest.skip("this machine has no second disk to write to")
     with tempfile.TemporaryDirectory(dir=memory if far else tmp_path) as elsewhere:
