@@ -27,12 +27,12 @@ def test_no_rows_have_no_largest_columns() -> None:
 
 @pytest.mark.parametrize("shape", [(1, 3), (4, 3), (5, 2, 3)])
 @pytest.mark.parametrize("axis", [0, 1])
-def test_median_is_that_of_numpy(shape: tuple[int, ...], axis: int) -> None:
+def test_the_median_equals_the_one_of_numpy(shape: tuple[int, ...], axis: int) -> None:
     values = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
     assert np.array_equal(median(values, axis), np.median(values, axis=axis))
 
 
-def test_blas_that_the_environment_keeps_on_one_thread_is_not_limited_again() -> None:
+def test_blas_is_not_limited_again_if_the_environment_limits_it() -> None:
     code = (
         "import sys, numpy as np\n"
         "from vidkin._base.blas import one_blas_thread\n"

@@ -74,7 +74,7 @@ def test_a_copy_goes_only_to_a_new_file(tmp_path: Path) -> None:
     assert not (tmp_path / "victim").exists()
 
 
-def test_folders_are_made_and_synchronized_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_are_created_and_synced_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watching = PowerCut()
     monkeypatch.setattr(disk, "before", watching)
     disk.make_folders(str(tmp_path / "a" / "b"))
@@ -84,7 +84,7 @@ def test_folders_are_made_and_synchronized_one_after_the_other(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("code", [errno.EINVAL, errno.EIO])
-def test_only_a_failing_disk_makes_synchronizing_a_folder_fail(
+def test_syncing_a_folder_fails_only_if_the_disk_fails(
     tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(descriptor: int) -> None:
@@ -98,14 +98,14 @@ def test_only_a_failing_disk_makes_synchronizing_a_folder_fail(
         disk.sync_folder(tmp_path)
 
 
-def test_a_file_written_whole_is_seen_operation_by_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_atomic_write_reports_each_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watching = PowerCut()
     monkeypatch.setattr(disk, "before", watching)
     write_text(tmp_path / "a.txt", "x")
     assert watching.operations == ["create", "write", "sync", "rename", "sync"]
 
 
-def test_the_name_of_an_unfinished_file_is_known(tmp_path: Path) -> None:
+def test_names_of_unfinished_files_are_recognized(tmp_path: Path) -> None:
     for name in ("a.json", "a"):
         with replace_file(tmp_path / name) as temporary:
             assert is_unfinished(temporary.name)

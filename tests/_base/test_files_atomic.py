@@ -28,7 +28,7 @@ def test_a_file_is_written_and_replaced(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.txt"]
 
 
-def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
+def test_a_failure_leaves_the_old_content_and_no_other_file(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     for before in (None, "old"):
         if before is not None:
@@ -39,7 +39,7 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> Non
     assert path.read_text() == "old"
 
 
-def test_the_temporary_file_is_hidden_empty_and_beside_the_target_with_its_ending(tmp_path: Path) -> None:
+def test_the_temporary_file_is_hidden_and_empty_with_the_folder_and_suffix_of_the_target(tmp_path: Path) -> None:
     seen = set()
     for _ in range(2):
         with replace_file(tmp_path / "clip.mp4") as temporary:
@@ -51,13 +51,13 @@ def test_the_temporary_file_is_hidden_empty_and_beside_the_target_with_its_endin
     assert len(seen) == 2
 
 
-def test_the_longest_names_are_possible(tmp_path: Path) -> None:
+def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
     for name in ("x" * 251 + ".mp4", "a." + "y" * 253):
         write_text(tmp_path / name, "z")
         assert (tmp_path / name).read_text() == "z"
 
 
-def test_permissions_are_the_usual_ones_whatever_the_writer_does(tmp_path: Path) -> None:
+def test_permissions_are_the_usual_ones_independent_of_the_writer(tmp_path: Path) -> None:
     (tmp_path / "usual").write_text("")
     usual = (tmp_path / "usual").stat().st_mode
     with replace_file(tmp_path / "a") as temporary:
@@ -78,7 +78,7 @@ def test_a_link_under_the_temporary_name_is_not_followed(tmp_path: Path, monkeyp
     assert not (tmp_path / "a.txt").exists()
 
 
-def test_a_missing_folder_is_an_error_of_the_system(tmp_path: Path) -> None:
+def test_a_missing_folder_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write_text(tmp_path / "none" / "a.txt", "")
 

@@ -13,6 +13,6 @@ def test_extensions_are_in_lower_case_with_a_dot_and_name_one_kind() -> None:
     assert not VIDEO_EXTENSIONS & IMAGE_EXTENSIONS
 
 
-def test_the_files_that_people_have() -> None:
+def test_common_extensions_are_recognized() -> None:
     assert {".mp4", ".mkv", ".mov", ".webm", ".avi", ".mts", ".3gp", ".gif"} <= VIDEO_EXTENSIONS
     assert {".jpg", ".jpeg", ".png", ".webp", ".tif"} <= IMAGE_EXTENSIONS

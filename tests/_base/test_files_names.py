@@ -44,12 +44,12 @@ from vidkin._base.files import (
         ("", "_"),
     ],
 )
-def test_a_name_is_changed_only_where_a_system_refuses_it(name: str, safe: str) -> None:
+def test_a_name_is_changed_only_if_some_system_refuses_it(name: str, safe: str) -> None:
     assert safe_name(name) == safe
 
 
 @given(st.text(max_size=400))
-def test_every_name_is_one_that_windows_takes(name: str) -> None:
+def test_every_name_is_valid_on_windows(name: str) -> None:
     name = name.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     safe = safe_name(name)
     assert PureWindowsPath(safe).name == safe
@@ -78,13 +78,13 @@ def test_a_long_name_is_cut_between_characters() -> None:
         (r"\films\a.mp4", ""),
     ],
 )
-def test_a_drive_or_share_is_a_folder_of_one_safe_name(path: str, folder: str) -> None:
+def test_a_drive_or_share_becomes_a_single_safe_folder_name(path: str, folder: str) -> None:
     name = drive_name(PureWindowsPath(path).drive)
     assert name == folder
     assert not name or safe_name(name) == name
 
 
-def test_a_path_is_within_a_folder_under_every_name_of_it(tmp_path: Path) -> None:
+def test_a_path_is_within_a_folder_under_any_of_its_names(tmp_path: Path) -> None:
     folder = tmp_path / "Videos" / "keep"
     folder.mkdir(parents=True)
     film = folder / "a.mp4"
@@ -98,7 +98,7 @@ def test_a_path_is_within_a_folder_under_every_name_of_it(tmp_path: Path) -> Non
     assert not is_within(film, tmp_path / "no such folder")
 
 
-def test_a_folder_that_the_system_takes_for_the_same_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_are_the_same_if_the_system_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a file system ignores case, and `realpath` keeps the letters as they were given (macOS)."""
     (tmp_path / "Keep").mkdir()
     film = tmp_path / "Keep" / "a.mp4"
@@ -115,7 +115,7 @@ def test_a_folder_that_the_system_takes_for_the_same_counts(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("has_pread", [True, False])
-def test_threads_read_the_parts_of_a_file_that_they_ask_for(
+def test_threads_that_share_a_file_read_their_own_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_pread: bool
 ) -> None:
     if not has_pread:
@@ -139,7 +139,7 @@ def test_threads_read_the_parts_of_a_file_that_they_ask_for(
     assert not wrong
 
 
-def test_a_path_that_is_too_long_for_windows_says_how_long_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_path_too_long_for_windows_states_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     long = os.path.abspath(os.sep + "a" * 259)
     monkeypatch.setattr("vidkin._base.files._MAX_PATH", sys.maxsize)
     assert describe_missing(long) == "there is no such file"  # systems that find it

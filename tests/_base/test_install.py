@@ -14,7 +14,7 @@ from vidkin._base.install import install_command, is_checkout
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_a_checkout_is_named_so_that_the_command_works_in_every_folder() -> None:
+def test_the_command_names_the_checkout_and_works_in_every_folder() -> None:
     assert is_checkout()
     assert install_command() == f'pip install -e "{ROOT.as_posix()}"'
     assert install_command("train") == f'pip install -e "{ROOT.as_posix()}[train]"'
@@ -22,7 +22,7 @@ def test_a_checkout_is_named_so_that_the_command_works_in_every_folder() -> None
     assert install_command(package="vidkin-scale") == f'pip install -e "{ROOT.as_posix()}/scale"'
 
 
-def test_an_installed_wheel_asks_for_a_clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_command_of_an_installed_wheel_mentions_a_clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(install, "_ROOT", tmp_path)
     assert not is_checkout()
     assert install_command() == 'pip install "." (in a clone of vidkin)'
@@ -31,7 +31,7 @@ def test_an_installed_wheel_asks_for_a_clone(monkeypatch: pytest.MonkeyPatch, tm
     assert install_command(package="vidkin-scale") == 'pip install "./scale" (in a clone of vidkin)'
 
 
-def test_no_hint_and_no_page_installs_vidkin_by_its_name_alone() -> None:
+def test_no_hint_or_page_installs_vidkin_by_name_only() -> None:
     tracked = subprocess.run(
         ["git", "ls-files", "src", "research/src", "scale/src", "docs", "research/benchmarks", "*.md"],
         cwd=ROOT, capture_output=True, text=True,

@@ -32,7 +32,7 @@ def test_every_public_name_of_a_package_can_be_imported(package: str) -> None:
 
 @pytest.mark.large
 @pytest.mark.parametrize("package", ["vidkin.features", "vidkin.datasets", "vidkin.shots"])
-def test_a_public_name_is_never_hidden_by_a_module_of_its_name(package: str) -> None:
+def test_a_public_name_is_never_hidden_by_a_module_of_the_same_name(package: str) -> None:
     """Importing a module sets its name in the package, where a name that is loaded later would not be looked up."""
     code = (
         f"import importlib, pkgutil, types, {package} as package\n"

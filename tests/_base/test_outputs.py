@@ -33,7 +33,7 @@ def visible(folder: Path) -> list[str]:
     return sorted(set(os.listdir(folder)) - {LIST_FILE})
 
 
-def test_the_file_is_there_when_the_block_is_over(tmp_path: Path) -> None:
+def test_the_file_appears_when_the_block_ends(tmp_path: Path) -> None:
     write(tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_text() == "content"
     assert os.listdir(tmp_path) == ["a.csv"]
@@ -48,7 +48,7 @@ def test_a_failure_of_the_system_has_path_and_cause(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_other_failures_pass_as_they_are(tmp_path: Path) -> None:
+def test_other_failures_are_raised_unchanged(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^no such format$"):
         write(tmp_path / "a.csv", failure=ValueError("no such format"))
     assert os.listdir(tmp_path) == []
@@ -61,7 +61,7 @@ def test_a_failure_about_the_temporary_file_names_the_file(tmp_path: Path) -> No
         raise MediaError("film.mp4", "cannot be read")
 
 
-def test_a_path_that_cannot_be_a_file(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "there").write_text("theirs")
     (tmp_path / "link").symlink_to("there")
@@ -83,7 +83,7 @@ def test_a_path_that_cannot_be_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "there").read_text() == "theirs"
 
 
-def test_a_file_of_somebody_stays(tmp_path: Path) -> None:
+def test_a_file_of_unknown_origin_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("theirs")
     for source in (None, MINE):
@@ -93,7 +93,7 @@ def test_a_file_of_somebody_stays(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.csv"]
 
 
-def test_an_empty_file_has_nothing_to_lose(tmp_path: Path) -> None:
+def test_an_empty_file_is_replaced(tmp_path: Path) -> None:
     """As ``mktemp`` makes one."""
     (tmp_path / "a.csv").touch()
     write(tmp_path / "a.csv")
@@ -112,7 +112,7 @@ def test_a_second_run_of_the_same_source_replaces_the_first(tmp_path: Path) -> N
     assert lines
 
 
-def test_what_another_source_made_stays(tmp_path: Path) -> None:
+def test_a_file_from_another_source_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     write(path, source=MINE)
     with pytest.raises(
@@ -126,7 +126,7 @@ def test_what_another_source_made_stays(tmp_path: Path) -> None:
     assert path.read_text() == "content"
 
 
-def test_what_somebody_changed_stays(tmp_path: Path) -> None:
+def test_a_changed_file_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     write(path, source=MINE)
     path.write_text("CONTENT")
@@ -139,7 +139,7 @@ def test_what_somebody_changed_stays(tmp_path: Path) -> None:
     assert path.read_text() == "new"
 
 
-def test_a_copy_and_a_restored_backup_are_what_they_were(tmp_path: Path) -> None:
+def test_a_restored_backup_can_be_replaced(tmp_path: Path) -> None:
     """The hash counts, not the date: a program for backups may bring the file back."""
     path = tmp_path / "a.csv"
     write(path, source=MINE)
@@ -150,7 +150,7 @@ def test_a_copy_and_a_restored_backup_are_what_they_were(tmp_path: Path) -> None
     assert path.read_text() == "newer"
 
 
-def test_a_media_file_in_place_of_a_table_is_a_pattern_of_the_shell(tmp_path: Path) -> None:
+def test_a_media_file_as_output_is_explained_as_a_shell_pattern(tmp_path: Path) -> None:
     for name in ("film.mp4", "photo.JPG"):
         path = tmp_path / name
         path.write_bytes(b"recorded")
@@ -163,7 +163,7 @@ def test_a_media_file_in_place_of_a_table_is_a_pattern_of_the_shell(tmp_path: Pa
         assert path.read_bytes() == b"recorded"
 
 
-def test_an_input_is_no_output(tmp_path: Path) -> None:
+def test_an_input_cannot_be_an_output(tmp_path: Path) -> None:
     source, hard, film = tmp_path / "source.bin", tmp_path / "link", tmp_path / "film.mp4"
     source.touch()  # nothing to lose, and an input all the same
     film.touch()
@@ -176,13 +176,13 @@ def test_an_input_is_no_output(tmp_path: Path) -> None:
     check_outputs({"--csv": (tmp_path / "new.csv", MINE), "--html": (None, MINE)}, inputs=[source])
 
 
-def test_two_options_do_not_name_one_file(tmp_path: Path) -> None:
+def test_two_options_cannot_name_the_same_file(tmp_path: Path) -> None:
     outputs = {"--csv": (tmp_path / "a", MINE), "--html": (tmp_path / "." / "a", OTHER)}
     with pytest.raises(InvalidArgumentError, match="a: --csv and --html name the same file; choose another name"):
         check_outputs(outputs)
 
 
-def test_what_appears_while_a_file_is_made_stays(tmp_path: Path) -> None:
+def test_a_file_that_appears_during_the_work_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     with pytest.raises(MediaError, match="it appeared or changed in the meantime"), open_output(path, source=MINE):
         path.write_text("theirs")
@@ -191,7 +191,7 @@ def test_what_appears_while_a_file_is_made_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["written", "replaced", "deleted"])
-def test_what_changes_while_a_file_is_made_again_stays(tmp_path: Path, change: str) -> None:
+def test_a_file_that_changes_during_the_work_is_not_replaced(tmp_path: Path, change: str) -> None:
     path = tmp_path / "a.csv"
     write(path, "first", source=MINE)
     with open_output(path, source=MINE) as temporary:
@@ -211,7 +211,7 @@ def test_what_changes_while_a_file_is_made_again_stays(tmp_path: Path, change: s
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])
-def test_what_changes_at_the_last_moment_is_put_back(
+def test_a_file_that_changes_at_the_last_moment_is_restored(
     tmp_path: Path, can_exchange: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the last look and the exchange of names, which is one step where the system can do it."""
@@ -239,7 +239,7 @@ def test_what_changes_at_the_last_moment_is_put_back(
     assert visible(tmp_path) == ["a.csv"]
 
 
-def test_of_many_who_make_one_file_one_wins_and_all_are_noted(tmp_path: Path) -> None:
+def test_of_concurrent_writers_one_wins_and_all_files_are_recorded(tmp_path: Path) -> None:
     """Each thread makes a file of its own, and all make one together."""
     failures: list[MediaError] = []
     start = threading.Barrier(8)
@@ -275,7 +275,7 @@ for count in range(60):
 """
 
 
-def test_lines_of_two_processes_stay_whole(tmp_path: Path) -> None:
+def test_lines_of_two_processes_stay_intact(tmp_path: Path) -> None:
     processes = [subprocess.Popen([sys.executable, "-c", _PROCESS, str(tmp_path), str(number)]) for number in (1, 2)]
     assert [process.wait() for process in processes] == [0, 0]
     lines = [json.loads(line) for line in (tmp_path / LIST_FILE).read_text().splitlines() if line]
@@ -283,7 +283,7 @@ def test_lines_of_two_processes_stay_whole(tmp_path: Path) -> None:
     write(tmp_path / "2-59.csv", "again", source="processes")
 
 
-def test_a_list_of_a_stranger_allows_no_more_than_to_replace_what_it_describes(tmp_path: Path) -> None:
+def test_an_untrusted_list_only_allows_replacing_the_files_it_describes(tmp_path: Path) -> None:
     path = tmp_path / "film.mp4"
     path.write_bytes(b"recorded")
     made = {"name": "film.mp4", "source": MINE, "size": 8, "sha256": "0" * 64}
@@ -308,7 +308,7 @@ def test_a_list_of_a_stranger_allows_no_more_than_to_replace_what_it_describes(t
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link", "hard link"])
-def test_a_list_that_is_no_file_is_left_alone(tmp_path: Path, kind: str) -> None:
+def test_a_list_that_is_not_a_regular_file_is_ignored(tmp_path: Path, kind: str) -> None:
     """Then nothing is noted, and nothing replaced."""
     path, victim = tmp_path / LIST_FILE, tmp_path / "theirs"
     victim.write_text("theirs")
@@ -341,7 +341,7 @@ def test_nothing_is_written_into_an_index(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", source=MINE)
 
 
-def test_a_source_is_told_by_paths_sizes_and_dates(tmp_path: Path) -> None:
+def test_a_source_is_described_by_paths_sizes_and_dates(tmp_path: Path) -> None:
     film = tmp_path / "film.mp4"
     film.write_bytes(b"one")
     os.utime(film, (1000, 1000))
@@ -359,7 +359,7 @@ def test_a_source_is_told_by_paths_sizes_and_dates(tmp_path: Path) -> None:
     assert describe_source("features", *many[1:]) != describe_source("features", *many)
 
 
-def test_a_disk_that_is_full_leaves_what_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.csv"
     write(path, "first", source=MINE)
     operations = count_operations(monkeypatch, lambda: write(path, "second", source=MINE))
@@ -377,7 +377,7 @@ def test_a_disk_that_is_full_leaves_what_was(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
-def test_a_power_cut_leaves_the_old_content_or_the_new_and_the_next_run_works(
+def test_a_power_failure_leaves_the_old_or_new_content_and_the_next_run_works(
     tmp_path: Path, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for known in ((), ("first",)):

@@ -43,7 +43,7 @@ def test_a_prefix_must_be_free_and_well_formed(numbers: Registry[float]) -> None
             numbers.register(prefix, 1.0)
 
 
-def test_the_error_lists_what_there_is(numbers: Registry[float]) -> None:
+def test_the_error_lists_the_known_names(numbers: Registry[float]) -> None:
     error = numbers.unknown("two")
     assert isinstance(error, InvalidArgumentError)
     assert str(error) == "'two' is not a number; choose from one, pi[:<digits>]"
@@ -52,7 +52,7 @@ def test_the_error_lists_what_there_is(numbers: Registry[float]) -> None:
     assert str(extractors.unknown("b")) == "'b' is not an extractor; choose from a"
 
 
-def test_entry_points_of_other_packages_come_after_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_built_in_entries_take_precedence_over_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
     plugins = EntryPoints(
         EntryPoint(name, place, "vidkin.numbers") for name, place in [("e", "math:e"), ("one", "math:inf")]
     )

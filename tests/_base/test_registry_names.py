@@ -22,17 +22,17 @@ from vidkin.errors import InvalidArgumentError
         ("", "", "", None, None),
     ],
 )
-def test_the_parts_of_a_name(text: str, path: str, prefix: str, address: str | None, query: str | None) -> None:
+def test_names_are_split_into_parts(text: str, path: str, prefix: str, address: str | None, query: str | None) -> None:
     assert parse_name(text) == Name(text, path, prefix, address, query)
 
 
-def test_settings_are_decoded_and_in_order() -> None:
+def test_settings_are_decoded_in_order() -> None:
     assert parse_name("a?b=1&a=x%26y&c=").settings() == {"b": "1", "a": "x&y", "c": ""}
     assert list(parse_name("a?b=1&a=2").settings()) == ["b", "a"]
     assert parse_name("a").settings() == parse_name("a?").settings() == {}
 
 
-def test_malformed_settings_are_reported_when_they_are_asked_for() -> None:
+def test_malformed_settings_are_reported_when_they_are_read() -> None:
     name = parse_name("a?size")
     with pytest.raises(
         InvalidArgumentError,
@@ -43,7 +43,7 @@ def test_malformed_settings_are_reported_when_they_are_asked_for() -> None:
         parse_name("a?x=1&x=2").settings()
 
 
-def test_settings_by_type() -> None:
+def test_settings_are_converted_to_their_types() -> None:
     types = {"steps": int, "rate": float, "file": str}
     assert parse_name("a?steps=3&file=7&rate=inf").typed_settings(types) == {
         "steps": 3,
@@ -65,12 +65,12 @@ def test_wrong_settings_are_reported(text: str, message: str) -> None:
         parse_name(text).typed_settings({"steps": int, "rate": float})
 
 
-def test_a_name_without_settings_says_so() -> None:
+def test_the_error_for_a_name_without_settings_says_so() -> None:
     with pytest.raises(InvalidArgumentError, match="has no setting 'x'; choose from none"):
         parse_name("a?x=1").typed_settings({})
 
 
-def test_an_attribute_of_a_module() -> None:
+def test_an_attribute_of_a_module_is_loaded() -> None:
     assert load_attribute("math:pi") is math.pi
     with pytest.raises(AttributeError):
         load_attribute("math:tau_and_a_half")

@@ -30,7 +30,7 @@ def test_a_document_is_read_as_it_was_written(document: dict[str, object]) -> No
     assert tomllib.loads(format_toml(document)) == document
 
 
-def test_the_layout_of_a_document() -> None:
+def test_plain_values_come_before_tables() -> None:
     document = {
         "data": {"source": "a b", "options": {"kind": "image"}},
         "name": "first",
@@ -65,13 +65,13 @@ def test_a_comment_cannot_break_out_of_its_line() -> None:
     assert tomllib.loads(format_toml({"a\nb = 1": None, "c": 2})) == {"c": 2}
 
 
-def test_numbers_that_are_not_finite() -> None:
+def test_infinity_and_nan_survive_toml() -> None:
     values = tomllib.loads(format_toml({"nan": math.nan, "up": math.inf, "down": -math.inf}))
     assert math.isnan(values["nan"])
     assert (values["up"], values["down"]) == (math.inf, -math.inf)
 
 
-def test_other_types_are_refused() -> None:
+def test_types_that_toml_cannot_express_are_refused() -> None:
     message = r"^when must be text, a number, a boolean or a list of these to be written as TOML, got \{1\} \(set\)$"
     with pytest.raises(InvalidArgumentError, match=message):
         format_toml({"notes": {"when": {1}}})
@@ -79,13 +79,13 @@ def test_other_types_are_refused() -> None:
         format_toml({"list": [1, None]})
 
 
-def test_deep_nesting_is_an_error_like_any_other() -> None:
+def test_deep_nesting_is_a_decode_error() -> None:
     with pytest.raises(tomllib.TOMLDecodeError, match="nested too deeply"):
         parse_toml("a = " + "[" * 100_000)
     assert parse_toml("a = [[1]]") == {"a": [[1]]}
 
 
-def test_comments_stand_above_their_settings() -> None:
+def test_comments_are_above_their_settings() -> None:
     document = {"name": "a", "size": None, "part": [{"x": 1}, {"x": 2}], "inner": {"deep": {"y": 3}}}
     comments = {
         "name": "Its name.",

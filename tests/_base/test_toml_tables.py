@@ -63,7 +63,7 @@ def test_values_of_every_type_are_read() -> None:
         ([1], r"\[t\] must be a table of settings, got \[1\]"),
     ],
 )
-def test_mistakes_are_reported(table: object, message: str) -> None:
+def test_wrong_tables_are_reported(table: object, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         from_table(Settings, table, "t")
 

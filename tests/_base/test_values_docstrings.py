@@ -32,7 +32,7 @@ class Bare:
     pass
 
 
-def test_each_name_has_its_text_without_markup() -> None:
+def test_each_name_has_its_description_without_markup() -> None:
     assert describe_settings(Pan) == {
         "size": "Diameter in centimeters, see `measure`; `auto` asks.",
         "lid": "What it has besides.",
@@ -41,5 +41,5 @@ def test_each_name_has_its_text_without_markup() -> None:
     assert describe_settings(fry) == {"pan": "A `Pan`.", "heat": "From 1 to 6: high is hot."}
 
 
-def test_without_a_docstring_there_is_nothing() -> None:
+def test_without_a_docstring_the_result_is_empty() -> None:
     assert describe_settings(Bare) == {}

@@ -94,7 +94,7 @@ def test_json_beyond_a_limit_is_refused(case: str) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of one process alone is read from /proc")
 @pytest.mark.process
 @pytest.mark.parametrize("case", [*TOML, *LARGEST_TOML])
-def test_no_toml_takes_200_mb_or_long(case: str, tmp_path: Path) -> None:
+def test_no_toml_takes_200_mb_or_much_time(case: str, tmp_path: Path) -> None:
     text = TOML[case][0] if case in TOML else LARGEST_TOML[case]()
     (tmp_path / "document").write_text(text)
     work = "from vidkin._base.toml import read_toml as read; read(sys.argv[1])"
@@ -108,7 +108,7 @@ def test_no_toml_takes_200_mb_or_long(case: str, tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of one process alone is read from /proc")
 @pytest.mark.process
 @pytest.mark.parametrize("case", [*JSON, *LARGEST_JSON])
-def test_no_json_takes_600_mb_or_long(case: str, tmp_path: Path) -> None:
+def test_no_json_takes_600_mb_or_much_time(case: str, tmp_path: Path) -> None:
     text = JSON[case][0] if case in JSON else LARGEST_JSON[case]()
     (tmp_path / "document").write_text(text, encoding="utf-8")
     work = "from vidkin._base.values import read_json as read; read(sys.argv[1])"
@@ -118,7 +118,7 @@ def test_no_json_takes_600_mb_or_long(case: str, tmp_path: Path) -> None:
     assert peak.seconds < 30
 
 
-def test_a_file_is_read_no_further_than_the_limit(tmp_path: Path) -> None:
+def test_nothing_is_read_of_a_file_beyond_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "endless"
     with path.open("wb") as file:
         file.truncate(10**12)  # takes no room on the disk
@@ -128,7 +128,7 @@ def test_a_file_is_read_no_further_than_the_limit(tmp_path: Path) -> None:
         read_json(path)
 
 
-def test_files_are_read_as_text(tmp_path: Path) -> None:
+def test_documents_are_read_like_text_files(tmp_path: Path) -> None:
     path = tmp_path / "document"
     path.write_bytes('a = "é"\r\nb = """1\r\n2"""\r\n'.encode())
     assert read_toml(path) == {"a": "é", "b": "1\n2"}
@@ -142,7 +142,7 @@ def test_files_are_read_as_text(tmp_path: Path) -> None:
             read(tmp_path / "gone")
 
 
-def test_what_texts_and_comments_hold_does_not_count() -> None:
+def test_the_content_of_strings_and_comments_does_not_count() -> None:
     hidden = "[" * 100 + "1" * 200 + "a." * 30
     document = {"a": hidden, "'": f'"{hidden}"', "b": [f'"""{hidden}', f"'''{hidden}"]}
     assert parse_json(json.dumps(document)) == document
@@ -169,7 +169,7 @@ def depth(value: object) -> int:
 
 @settings(max_examples=50, deadline=None)
 @given(INNER)
-def test_documents_are_refused_by_their_depth_and_nothing_else(value: object) -> None:
+def test_documents_are_refused_only_by_their_depth(value: object) -> None:
     if depth(value) > TINY.depth:
         with pytest.raises(ValueError, match="nested at most 3 deep"):
             check_json_text(json.dumps(value), TINY)
@@ -177,7 +177,7 @@ def test_documents_are_refused_by_their_depth_and_nothing_else(value: object) ->
         check_json_text(json.dumps(value), TINY)
 
 
-def test_toml_at_a_limit_is_read_and_beyond_it_is_not() -> None:
+def test_toml_is_read_up_to_the_limits_and_refused_beyond() -> None:
     check_toml_text("a = [[[1234]]]", TINY)
     with pytest.raises(ValueError, match="nested at most 3 deep"):
         check_toml_text("a = [[[[1234]]]]", TINY)

@@ -66,12 +66,12 @@ class Circle(Result):
         return {**fields_as_json(self), "diameter": float(2 * self.radius)}
 
 
-def test_a_result_gives_the_same_alone_and_inside_another() -> None:
+def test_a_result_has_the_same_values_alone_and_nested() -> None:
     assert Circle(Fraction(1, 2)).to_dict() == {"radius": 0.5, "diameter": 1.0}
     assert as_json({"circles": (Circle(Fraction(1)),)}) == {"circles": [{"radius": 1.0, "diameter": 2.0}]}
 
 
-def test_everything_that_the_package_returns_is_a_result() -> None:
+def test_all_public_results_derive_from_result() -> None:
     """Public dataclasses that hold findings; settings, plans of work and what is passed in are none."""
     found = [
         getattr(vidkin, name)
@@ -82,7 +82,7 @@ def test_everything_that_the_package_returns_is_a_result() -> None:
     assert [cls for cls in found if not issubclass(cls, Result)] == []
 
 
-def test_what_has_no_form_is_refused() -> None:
+def test_values_that_json_cannot_express_are_refused() -> None:
     with pytest.raises(TypeError, match="object cannot be expressed in JSON"):
         as_json(object())
 
@@ -97,7 +97,7 @@ def test_only_control_characters_are_replaced() -> None:
         assert replace_controls(kept) == kept
 
 
-def test_json_of_strangers_raises_nothing_but_a_value_error() -> None:
+def test_malicious_json_raises_only_value_errors() -> None:
     assert parse_json('{"a": [1, 2.5, null]}') == parse_json(b'{"a": [1, 2.5, null]}') == {"a": [1, 2.5, None]}
     for text in ("[" * 100_000, '{"a":' * 100_000, "{", "", "9" * 5000, b"\xff", b"\xff\xfe["):
         with pytest.raises(ValueError, match=r".+"):
@@ -127,7 +127,7 @@ def test_json_of_strangers_raises_nothing_but_a_value_error() -> None:
         ("", ""),
     ],
 )
-def test_no_cell_of_a_table_is_a_formula_and_numbers_stay_numbers(value: object, cell: str) -> None:
+def test_table_cells_are_never_formulas_and_numbers_stay_numbers(value: object, cell: str) -> None:
     assert table_cell(value) == cell
     file = io.StringIO()
     write_csv_rows(file, [[value, 1]])
@@ -143,7 +143,7 @@ def test_a_name_survives_csv(name: str) -> None:
     assert list(csv.reader(io.StringIO(file.getvalue(), newline=""))) == [[name, "\ufffd[2J", "1"]]
 
 
-def test_every_table_is_written_through_the_one_place_that_takes_formulas_out() -> None:
+def test_every_table_is_written_through_the_function_that_defuses_formulas() -> None:
     root = Path(vidkin.__file__).parent
     studies = root.parents[1] / "research" / "src"
     modules = [*root.rglob("*.py"), *studies.rglob("*.py")]

@@ -85,7 +85,7 @@ def test_enlargement_never_has_more_detail_than_its_source(
     assert judge(large, small).verdict != "more"
 
 
-def test_plain_enlargement_is_shown_to_be_one(source: Frames, tmp_path: Path) -> None:
+def test_a_plain_enlargement_is_recognized(source: Frames, tmp_path: Path) -> None:
     small = store(tmp_path / "small.mp4", resize(source, 240, 160), 23)
     large = store(tmp_path / "large.mp4", resize(small, 384, 256), 20)
     assert judge(large, small).verdict == "enlarged"
@@ -105,7 +105,7 @@ def test_frames_may_be_shifted_by_a_pixel(source: Frames, tmp_path: Path) -> Non
     assert judge(moved, small).verdict == "more"
 
 
-def test_gray_frames_are_judged_as_frames_in_color_are(source: Frames, tmp_path: Path) -> None:
+def test_gray_frames_are_judged_like_color_frames(source: Frames, tmp_path: Path) -> None:
     def gray(frames: Frames) -> Frames:
         return [np.asarray(Image.fromarray(frame).convert("L")) for frame in frames]
 
@@ -113,7 +113,7 @@ def test_gray_frames_are_judged_as_frames_in_color_are(source: Frames, tmp_path:
     assert judge(gray(source), gray(small)).beyond == pytest.approx(judge(source, small).beyond, abs=0.1)
 
 
-def test_moments_at_which_the_copies_show_different_frames_say_nothing(source: Frames, tmp_path: Path) -> None:
+def test_moments_with_different_frames_are_ignored(source: Frames, tmp_path: Path) -> None:
     small = store(tmp_path / "small.mp4", resize(source, 192, 128), 23)
     large = store(tmp_path / "large.mp4", sharpen(resize(small, 384, 256), 1.0), 20)
     together = judge(large, small)
@@ -151,7 +151,7 @@ FRAME = np.zeros((64, 96, 3), np.uint8)
         ([FRAME], [FRAME[:16, :40]], "frames must have at least 32 pixels a side, got 40x16"),
     ],
 )
-def test_frames_that_cannot_be_judged_are_named(
+def test_frames_that_cannot_be_judged_are_refused(
     large: Sequence[NDArray[np.uint8]], small: Sequence[NDArray[np.uint8]], message: str
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=message):

@@ -81,12 +81,12 @@ def test_tags_of_a_phone_are_read(tmp_path: Path, plain: FileFacts) -> None:
     ]
 
 
-def test_tags_of_programs_are_nothing_of_the_user(tmp_path: Path, plain: FileFacts) -> None:
+def test_tags_written_by_programs_are_ignored(tmp_path: Path, plain: FileFacts) -> None:
     tags = {"encoder": "HandBrake", "major_brand": "isom", "creation_time": "1904-01-01T00:00:00Z"}
     assert texts(plain, read_facts(write_streams(tmp_path / "tool.mkv", tags=tags))) == []
 
 
-def test_a_second_video_track_is_footage_that_was_not_compared(tmp_path: Path, plain: FileFacts) -> None:
+def test_a_second_video_track_is_reported_as_not_compared(tmp_path: Path, plain: FileFacts) -> None:
     double = read_facts(write_streams(tmp_path / "double.mkv", second_video=True))
     assert double.second_videos == ("96x64 h264",)
     assert kinds(plain, double) == kinds(double, double) == ["picture"]
@@ -111,7 +111,7 @@ def test_sound_tracks_are_read(tmp_path: Path) -> None:
         ("rgba", "png", ".mov", ["resolution", "alpha"]),
     ],
 )
-def test_pixels_with_more_are_found(
+def test_lost_depth_chroma_or_alpha_is_found(
     tmp_path: Path, plain: FileFacts, pixel_format: str, codec: str, suffix: str, expected: list[str]
 ) -> None:
     frames = [np.dstack([image]) for image in pan("coffee", 5, width=96, height=64)]
@@ -144,7 +144,7 @@ def test_high_dynamic_range_is_found_and_counts_more_than_bits(tmp_path: Path, p
         (50, 25, 0.5, False),
     ],
 )
-def test_clearly_more_frames_a_second_are_found(
+def test_a_clearly_higher_frame_rate_is_found(
     plain: FileFacts, kept: float, removed: float, speed: float, is_found: bool
 ) -> None:
     rates = [replace(plain, frame_rate=rate, fast_rate=rate) for rate in (kept, removed)]
@@ -171,7 +171,7 @@ def test_fields_of_interlaced_video_count_as_moments(plain: FileFacts) -> None:
     assert kinds(double, fields) == kinds(fields, double) == kinds(fields, plain) == []
 
 
-def test_more_pixels_are_found_but_not_padding(plain: FileFacts) -> None:
+def test_more_pixels_are_found_but_padding_is_ignored(plain: FileFacts) -> None:
     large, padded = (replace(plain, width=1920, height=height) for height in (1080, 1088))
     assert texts(plain, large) == ["1920x1080 pixels, the kept file has 96x64"]
     assert kinds(large, padded) == kinds(large, plain) == []
@@ -194,7 +194,7 @@ def test_channels_beyond_stereo_are_found_in_each_language(plain: FileFacts) -> 
     assert texts(plain, surround) == []
 
 
-def test_sound_of_a_telephone_is_no_full_sound(plain: FileFacts) -> None:
+def test_a_telephone_sample_rate_is_reported_as_lower_quality(plain: FileFacts) -> None:
     low, full, opus = (
         replace(plain, sounds=(SoundFacts(0, codec, 1, "mono", rate),))
         for codec, rate in (("amr_nb", 8000), ("aac", 44100), ("opus", 48000))
@@ -203,7 +203,7 @@ def test_sound_of_a_telephone_is_no_full_sound(plain: FileFacts) -> None:
     assert texts(full, low) == texts(full, opus) == texts(low, opus) == []
 
 
-def test_subtitles_without_a_language_may_be_in_any(plain: FileFacts) -> None:
+def test_subtitles_without_a_language_match_any_language(plain: FileFacts) -> None:
     def with_subtitles(*languages: str) -> FileFacts:
         return replace(plain, subtitles=tuple(SubtitleFacts(n, "subrip", code) for n, code in enumerate(languages)))
 
@@ -232,11 +232,11 @@ def test_subtitles_without_a_language_may_be_in_any(plain: FileFacts) -> None:
         ("2020", "2019-07-03", True),
     ],
 )
-def test_an_earlier_date_is_nearer_to_the_recording(plain: FileFacts, kept: str, removed: str, is_found: bool) -> None:
+def test_a_clearly_earlier_date_is_found(plain: FileFacts, kept: str, removed: str, is_found: bool) -> None:
     assert kinds(replace(plain, date=kept), replace(plain, date=removed)) == ["metadata"] * is_found
 
 
-def test_another_location_is_found_but_not_a_rounded_one(plain: FileFacts) -> None:
+def test_a_different_location_is_found_but_a_rounded_one_is_not(plain: FileFacts) -> None:
     here, rounded, elsewhere = (
         replace(plain, location=at) for at in ("+48.1000+011.5000", "+48.10+011.50", "+40.7-074.0")
     )
@@ -244,7 +244,7 @@ def test_another_location_is_found_but_not_a_rounded_one(plain: FileFacts) -> No
     assert kinds(elsewhere, here) == ["metadata"]
 
 
-def test_a_cover_and_named_chapters_are_found_and_numbered_ones_are_counted(plain: FileFacts) -> None:
+def test_covers_and_chapter_titles_are_found_and_numbered_chapters_are_counted(plain: FileFacts) -> None:
     numbered, named = (replace(plain, chapters=titles) for titles in (("Chapter 1", "Chapter 2"), ("Start", "Lake")))
     assert kinds(named, numbered) == []
     assert texts(numbered, named) == ["2 chapters, the kept file has chapters with other titles"]

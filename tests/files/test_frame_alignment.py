@@ -35,7 +35,7 @@ SMALL = resized(WHOLE, 96, 54)
 @pytest.mark.parametrize(
     ("box", "scale"), [((0, 0, 192, 108), 1.0), ((20, 10, 180, 100), 160 / 192), ((60, 30, 156, 84), 0.5)]
 )
-def test_a_crop_lies_where_it_was_cut(box: tuple[int, int, int, int], scale: float) -> None:
+def test_a_crop_is_found_at_its_position(box: tuple[int, int, int, int], scale: float) -> None:
     left, top, right, bottom = box
     cut = resized(WHOLE[:, top:bottom, left:right], 96, 54)
     alignment, agreement = align_frames(cut, SMALL)
@@ -49,7 +49,7 @@ def test_a_crop_lies_where_it_was_cut(box: tuple[int, int, int, int], scale: flo
 
 
 @pytest.mark.parametrize(("down", "across"), [(12, 0), (0, 30), (9, 9)])
-def test_borders_are_outside_of_what_both_show(down: int, across: int) -> None:
+def test_borders_are_outside_of_the_common_area(down: int, across: int) -> None:
     boxed = np.pad(SMALL, ((0, 0), (down, down), (across, across)))
     height, width = boxed.shape[1:]
     inner = (across / width, down / height, 1 - across / width, 1 - down / height)
@@ -62,7 +62,7 @@ def test_borders_are_outside_of_what_both_show(down: int, across: int) -> None:
     assert alignment.covered_box == pytest.approx(inner, abs=0.02)
 
 
-def test_a_logo_does_not_move_the_place() -> None:
+def test_a_logo_does_not_change_the_alignment() -> None:
     marked = SMALL.copy()
     marked[:, 4:14, 70:90] = 255
     alignment, agreement = align_frames(marked, SMALL)
@@ -70,13 +70,13 @@ def test_a_logo_does_not_move_the_place() -> None:
     assert (*alignment.scale, *alignment.shift) == pytest.approx((1, 1, 0, 0), abs=0.005)
 
 
-def test_other_footage_and_empty_frames_agree_nowhere() -> None:
+def test_other_footage_and_empty_frames_do_not_agree() -> None:
     other = np.stack([gray(image) for image in pan("astronaut", 6, width=96, height=54)])
     assert align_frames(other, SMALL)[1] < 0.8
     assert np.isnan(align_frames(np.zeros_like(SMALL), np.zeros_like(SMALL))[1])
 
 
-def test_nothing_is_bordered_where_everything_is_flat() -> None:
+def test_flat_frames_have_no_borders() -> None:
     assert find_borders(np.full((3, 20, 30), 16.0, np.float32)) == (0.0, 0.0, 1.0, 1.0)
 
 
@@ -88,7 +88,7 @@ def test_frames_are_turned_clockwise_and_then_mirrored(turned: int) -> None:
     assert np.array_equal(turn(upright, mirrored=True, turned=turned)[0], expected[:, ::-1])
 
 
-def test_the_edge_between_a_frame_and_its_border_is_left_out() -> None:
+def test_pixels_on_the_edge_of_a_border_are_excluded() -> None:
     inside = FrameAlignment((2.0, 1.0), (-0.5, 0.0)).find_inside((4, 16), (4, 8))
     assert inside.all(axis=0).nonzero()[0].tolist() == [5, 6, 7, 8, 9, 10]
     assert FrameAlignment().find_inside((4, 16), (4, 16)).all()

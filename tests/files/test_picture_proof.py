@@ -48,9 +48,7 @@ def number(seconds: float) -> int:
 @pytest.mark.large
 @pytest.mark.parametrize("seconds", [0.5, 1.0, 2.0, 5.0])
 @pytest.mark.parametrize("start", [0.0, 4.3, 9.9])
-def test_footage_that_replaces_a_part_is_named_with_its_time(
-    source: Path, tmp_path: Path, start: float, seconds: float
-) -> None:
+def test_replaced_footage_is_reported_with_its_time(source: Path, tmp_path: Path, start: float, seconds: float) -> None:
     start = min(start, LENGTH - seconds)
     frames = FILM[: number(start)] + OWN[: number(seconds)] + FILM[number(start + seconds) :]
     removed = write(tmp_path / "removed.mp4", frames)
@@ -66,7 +64,7 @@ def test_footage_that_replaces_a_part_is_named_with_its_time(
 @pytest.mark.large
 @pytest.mark.parametrize("seconds", [0.5, 1.0, 2.0, 5.0])
 @pytest.mark.parametrize("edges", ["both lines", "hull", "first line", "second line"])
-def test_footage_put_in_between_is_found_however_coarse_the_match(
+def test_inserted_footage_is_found_even_if_the_match_is_coarse(
     source: Path, tmp_path: Path, seconds: float, edges: str
 ) -> None:
     at = 4.7
@@ -82,7 +80,7 @@ def test_footage_put_in_between_is_found_however_coarse_the_match(
 
 @pytest.mark.large
 @pytest.mark.parametrize("seconds", [0.5, 1.0, 2.0, 5.0, 10.0])
-def test_footage_before_and_after_is_at_the_ends(source: Path, tmp_path: Path, seconds: float) -> None:
+def test_extra_footage_at_the_ends_is_found(source: Path, tmp_path: Path, seconds: float) -> None:
     own = OWN[: number(seconds)]
     before = compare(source, write(tmp_path / "before.mp4", own + FILM), [segment(LENGTH, -seconds, start=seconds)])
     assert [finding.kind for finding in before.findings] == ["ends"], says(before.findings)
@@ -101,14 +99,14 @@ def test_shows_with_one_opening_and_closing_are_different_shows(tmp_path: Path) 
         assert [finding.text for finding in proof.findings] == ["0:09.0-0:14.0 shows something else"]
 
 
-def test_a_cut_that_lacks_a_part_is_in_the_whole_film_but_not_the_other_way_round(source: Path, tmp_path: Path) -> None:
+def test_a_shortened_cut_is_in_the_whole_film_but_not_vice_versa(source: Path, tmp_path: Path) -> None:
     cut = write(tmp_path / "cut.mp4", FILM[:40] + FILM[60:])
     assert not compare(source, cut, [segment(3.5, 0.3), segment(3.5, 2.3, start=4.3)]).findings
     for segments in ([segment(4.0), segment(4.0, -2.0, start=6.0)], [segment(4.0)], [segment(LENGTH, -1.0)]):
         assert compare(cut, source, segments).findings
 
 
-def test_a_film_that_repeats_a_part_or_has_another_order_is_not_in_its_source(source: Path, tmp_path: Path) -> None:
+def test_a_film_with_repeated_or_reordered_parts_is_not_in_its_source(source: Path, tmp_path: Path) -> None:
     loop = write(tmp_path / "loop.mp4", FILM[:20] * 10)
     proof = compare(source, loop, [segment(2.0, -2.0 * turn, start=2.0 * turn) for turn in range(10)])
     assert proof.findings
@@ -121,7 +119,7 @@ def test_without_a_match_nothing_is_proven(source: Path) -> None:
     assert [finding.text for finding in compare(source, source, []).findings] == ["no match between the files is known"]
 
 
-def test_other_footage_does_not_lie_on_the_kept_file(source: Path, tmp_path: Path) -> None:
+def test_other_footage_does_not_align_with_the_kept_file(source: Path, tmp_path: Path) -> None:
     proof = compare(source, write(tmp_path / "other.mp4", OWN), [segment(LENGTH)])
     assert "picture: its frames do not align with the kept file" in says(proof.findings)
 
@@ -169,14 +167,14 @@ MARKS: dict[str, Callable[[Sequence[Image]], list[Image]]] = {
 
 @pytest.mark.large
 @pytest.mark.parametrize("name", MARKS)
-def test_a_mark_in_only_one_of_two_copies_is_found_whichever_stays(source: Path, tmp_path: Path, name: str) -> None:
+def test_an_overlay_on_one_of_two_copies_is_found_whichever_is_kept(source: Path, tmp_path: Path, name: str) -> None:
     marked = write(tmp_path / "marked.mp4", MARKS[name](FILM))
     for kept, removed in ((source, marked), (marked, source)):
         proof = compare(kept, removed, [segment(LENGTH, 0.3)])
         assert any(finding.kind == "picture" for finding in proof.findings)
 
 
-def test_a_mark_in_a_smaller_copy_is_found(source: Path, tmp_path: Path) -> None:
+def test_an_overlay_on_a_smaller_copy_is_found(source: Path, tmp_path: Path) -> None:
     marked = scaled(MARKS["subtitles"](scaled(FILM, 2 * WIDTH, 2 * HEIGHT)), WIDTH // 2, HEIGHT // 2)
     assert compare(source, write(tmp_path / "marked.mp4", marked), [segment(LENGTH, 0.3)]).findings
 
@@ -309,12 +307,12 @@ def test_a_crop_does_not_contain_the_whole_frame(tmp_path: Path, share: float, w
     assert "more of the scene" in says(compare(*pair, [segment(4.0)]).findings)
 
 
-def test_borders_around_the_kept_frame_are_named(source: Path, tmp_path: Path) -> None:
+def test_borders_around_the_kept_frame_are_reported(source: Path, tmp_path: Path) -> None:
     proof = compare(write(tmp_path / "boxed.mp4", bordered(FILM, down=30)), source, [segment(LENGTH)])
     assert says(proof.findings) == "borders: the kept file has borders around the frame"
 
 
-def test_black_at_the_ends_and_frozen_frames_are_nothing_of_their_own(source: Path, tmp_path: Path) -> None:
+def test_black_ends_and_frozen_frames_are_not_extra_footage(source: Path, tmp_path: Path) -> None:
     black = [np.zeros_like(FILM[0])] * 20
     removed = write(tmp_path / "black.mp4", black + FILM + black)
     assert not compare(source, removed, [segment(LENGTH, -2.0, start=2.0)]).findings
@@ -325,7 +323,7 @@ def test_black_at_the_ends_and_frozen_frames_are_nothing_of_their_own(source: Pa
 # Stills and takes
 
 
-def test_every_slide_counts_that_is_stored_as_one_frame(tmp_path: Path) -> None:
+def test_every_slide_stored_as_a_single_frame_is_compared(tmp_path: Path) -> None:
     slides = [next(pan(name, 1, width=WIDTH, height=HEIGHT)) for name in ("coffee", "astronaut", "rocket", "chelsea")]
     moving = list(pan("brick", 60, width=WIDTH, height=HEIGHT))
     times = [*(n / RATE for n in range(60)), 7.0, 12.0, 17.0, 22.0]
@@ -346,7 +344,7 @@ def noisy(image: Image, *, seed: int, level: float, light: float = 1.0, count: i
 
 
 @pytest.mark.parametrize("crf", [20, 28, 35])
-def test_two_takes_of_one_still_camera_are_never_proven(tmp_path: Path, crf: int) -> None:
+def test_two_takes_with_a_static_camera_are_never_proven(tmp_path: Path, crf: int) -> None:
     scene = next(pan("coffee", 1, width=WIDTH, height=HEIGHT))
     kept = write(tmp_path / "kept.mp4", noisy(scene, seed=1, level=5), crf)
     other = write(tmp_path / "other.mp4", noisy(scene, seed=2, level=5), crf)
@@ -369,7 +367,7 @@ def test_a_person_who_moves_differently_is_another_take(tmp_path: Path) -> None:
     assert compare(*takes, [segment(6.0)]).findings
 
 
-def test_a_slide_show_and_a_still_are_proven_by_what_they_show(tmp_path: Path) -> None:
+def test_a_slide_show_and_a_still_are_proven(tmp_path: Path) -> None:
     slides = [next(pan(name, 1, width=WIDTH, height=HEIGHT)) for name in ("coffee", "astronaut", "rocket")]
     show = [slide for slide in slides for _ in range(25)]
     pair = write(tmp_path / "show.mp4", show, 20), write(tmp_path / "copy.mp4", show, 30)
@@ -380,7 +378,7 @@ def test_a_slide_show_and_a_still_are_proven_by_what_they_show(tmp_path: Path) -
     assert not proof.findings
 
 
-def test_a_still_that_is_shown_for_longer_than_the_kept_file_lasts_is_at_the_end(tmp_path: Path) -> None:
+def test_a_still_shown_longer_than_the_kept_file_is_a_missing_end(tmp_path: Path) -> None:
     still = [next(pan("coffee", 1, width=WIDTH, height=HEIGHT))]
     kept, removed = write(tmp_path / "kept.mp4", still * 20), write(tmp_path / "removed.mp4", still * 100)
     assert compare(kept, removed, [segment(2.0)]).findings
@@ -389,13 +387,13 @@ def test_a_still_that_is_shown_for_longer_than_the_kept_file_lasts_is_at_the_end
 # Odd lengths
 
 
-def test_a_clip_of_a_second_is_proven_and_another_one_is_not(tmp_path: Path) -> None:
+def test_a_one_second_clip_is_proven_and_a_different_one_is_not(tmp_path: Path) -> None:
     clip = write(tmp_path / "clip.mp4", FILM[:10], 20)
     assert not compare(clip, write(tmp_path / "copy.mp4", FILM[:10], 30), [segment(1.0)]).findings
     assert compare(clip, write(tmp_path / "other.mp4", FILM[:5] + OWN[:5]), [segment(1.0)]).findings
 
 
-def test_one_frame_is_in_a_film_that_shows_it_and_in_no_other(source: Path, tmp_path: Path) -> None:
+def test_a_single_frame_is_in_the_film_that_shows_it_and_in_no_other_film(source: Path, tmp_path: Path) -> None:
     frame = write(tmp_path / "frame.mp4", FILM[33:34])
     proof = compare(source, frame, [Segment(0.0, 0.0, 3.3, 3.3, 0.9)])
     assert not proof.findings, says(proof.findings)

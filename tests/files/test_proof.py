@@ -76,7 +76,7 @@ def test_animations_and_photographs_are_proven(tmp_path: Path, suffix: str) -> N
     assert not {finding.kind for finding in proof.findings} & {"picture", "ends", "unreadable"}, says(proof.findings)
 
 
-def test_the_only_copy_with_sound_is_not_in_a_silent_one(source: Path, tmp_path: Path) -> None:
+def test_a_copy_with_sound_is_not_in_a_silent_copy(source: Path, tmp_path: Path) -> None:
     kept, removed = tmp_path / "kept.mp4", tmp_path / "removed.mp4"
     write_sounds(removed, [tune(4.0, seed=1)], pictures="coffee")
     encode(kept, pan("coffee", 40), options={"crf": "18"})
@@ -85,7 +85,7 @@ def test_the_only_copy_with_sound_is_not_in_a_silent_one(source: Path, tmp_path:
     assert "picture" not in {finding.kind for finding in proof.findings}, says(proof.findings)
 
 
-def test_a_still_is_proven_by_its_music_and_never_alone(tmp_path: Path) -> None:
+def test_a_still_is_proven_with_its_music_but_never_alone(tmp_path: Path) -> None:
     sounds = {
         "kept": tune(6.0, seed=1),
         "same": tune(6.0, seed=1),
@@ -121,13 +121,13 @@ def test_a_damaged_kept_file_proves_nothing(source: Path, copy: Path, tmp_path: 
     assert not prove(damaged, copy, WHOLE, threads=1).holds
 
 
-def test_a_kept_file_that_breaks_off_lacks_the_end(source: Path, copy: Path, tmp_path: Path) -> None:
+def test_a_truncated_kept_file_lacks_the_end(source: Path, copy: Path, tmp_path: Path) -> None:
     proof = prove(broken_off(source, tmp_path / "broken.mp4"), copy, WHOLE, threads=1)
     assert {finding.kind for finding in proof.findings} & {"ends", "picture", "unreadable"}
 
 
 @pytest.mark.parametrize("which", ["missing", "empty", "text", "sound"])
-def test_a_file_that_is_no_video_is_a_finding(source: Path, tmp_path: Path, which: str) -> None:
+def test_a_file_that_is_not_a_video_is_a_finding(source: Path, tmp_path: Path, which: str) -> None:
     path = tmp_path / "odd.mp4"
     if which == "empty":
         path.touch()
@@ -141,7 +141,7 @@ def test_a_file_that_is_no_video_is_a_finding(source: Path, tmp_path: Path, whic
         assert str(path) in proof.findings[0].text
 
 
-def test_a_file_that_changes_meanwhile_is_a_finding(source: Path, copy: Path, tmp_path: Path) -> None:
+def test_a_file_that_changes_during_the_proof_is_a_finding(source: Path, copy: Path, tmp_path: Path) -> None:
     removed = Path(shutil.copy(copy, tmp_path / "changing.mp4"))
 
     def change(share: float) -> None:
@@ -155,7 +155,7 @@ def test_a_file_that_changes_meanwhile_is_a_finding(source: Path, copy: Path, tm
 # More than one pair
 
 
-def test_files_that_are_asked_for_again_are_not_decoded_again(source: Path, copy: Path, tmp_path: Path) -> None:
+def test_a_prover_decodes_each_file_once(source: Path, copy: Path, tmp_path: Path) -> None:
     other = write(tmp_path / "other.mp4", FILM, 30)
     prover = Prover(threads=1)
     first = prover.prove(source, copy, WHOLE)
@@ -170,7 +170,7 @@ def test_files_that_are_asked_for_again_are_not_decoded_again(source: Path, copy
 
 
 @pytest.mark.large
-def test_a_pair_of_long_films_with_a_second_replaced_is_told(tmp_path: Path) -> None:
+def test_one_replaced_second_is_found_in_a_long_film(tmp_path: Path) -> None:
     frames = film(60.0, width=192, height=108)
     own = film(1.0, seed=9, width=192, height=108)
     kept = write(tmp_path / "kept.mp4", frames)

@@ -68,14 +68,14 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("codec", "suffix", "bit_rate"),
     [("aac", ".mp4", 48_000), ("libmp3lame", ".mkv", 48_000), ("libopus", ".mkv", 48_000)],
 )
-def test_sound_encoded_again_is_proven_both_ways(
+def test_reencoded_sound_is_proven_in_both_directions(
     tmp_path: Path, original: Path, codec: str, suffix: str, bit_rate: int
 ) -> None:
     copy = write(tmp_path / f"copy{suffix}", MUSIC, codec=codec, bit_rate=bit_rate)
     assert prove_sound(original, copy, WHOLE) == prove_sound(copy, original, WHOLE) == ()
 
 
-def test_volume_delay_and_drift_are_no_loss(tmp_path: Path, original: Path) -> None:
+def test_changes_of_volume_delay_and_drift_are_not_a_loss(tmp_path: Path, original: Path) -> None:
     drifting = np.interp(np.arange(0, len(MUSIC), 1.0002), np.arange(len(MUSIC)), MUSIC).astype(np.float32)
     copies = [
         write(tmp_path / "quiet.mkv", 0.3 * MUSIC),
@@ -85,7 +85,7 @@ def test_volume_delay_and_drift_are_no_loss(tmp_path: Path, original: Path) -> N
     assert [prove_sound(copy, original, WHOLE) for copy in copies] == [(), (), ()]
 
 
-def test_a_delay_that_is_seen_is_a_loss(tmp_path: Path, original: Path) -> None:
+def test_a_visible_delay_is_a_loss(tmp_path: Path, original: Path) -> None:
     late = write(tmp_path / "late.mkv", np.concatenate([np.zeros(RATE, np.float32), MUSIC]))
     assert texts(prove_sound(late, original, WHOLE)) == ["its sound is not in the kept file"]
     assert prove_sound(late, original, [TimeStretch(0.0, SECONDS, 1.0)]) == ()
@@ -93,7 +93,7 @@ def test_a_delay_that_is_seen_is_a_loss(tmp_path: Path, original: Path) -> None:
 
 @pytest.mark.parametrize("length", [0.5, 1.0, 2.0, 5.0])
 @pytest.mark.parametrize("start", [0.0, 4.3])
-def test_a_stretch_of_other_sound_is_found(tmp_path: Path, original: Path, length: float, start: float) -> None:
+def test_replaced_sound_is_found(tmp_path: Path, original: Path, length: float, start: float) -> None:
     kept = write(tmp_path / "kept.mkv", replaced(MUSIC, start, start + length, tune(SECONDS, seed=2)))
     (finding,) = prove_sound(kept, original, WHOLE)
     assert "its sound is different" in finding.text
@@ -150,7 +150,7 @@ def test_a_missing_track_is_named_by_its_language(tmp_path: Path) -> None:
     assert prove_sound(write(tmp_path / "bare.mkv", one), single, WHOLE) == ()
 
 
-def test_sound_is_missing_from_a_silent_film_unless_it_is_silence(tmp_path: Path, original: Path) -> None:
+def test_sound_is_missing_from_a_silent_film_unless_it_is_silent_itself(tmp_path: Path, original: Path) -> None:
     mute = write(tmp_path / "mute.mkv")
     silent = write(tmp_path / "silent.mkv", noise(SECONDS, seed=1, level=1e-4))
     assert texts(prove_sound(mute, original, WHOLE)) == ["its sound, the kept file has no sound"]
@@ -159,7 +159,7 @@ def test_sound_is_missing_from_a_silent_film_unless_it_is_silence(tmp_path: Path
     assert prove_sound(original, silent, WHOLE) == ()
 
 
-def test_left_and_right_that_differ_are_not_in_their_mix(tmp_path: Path) -> None:
+def test_stereo_is_not_in_its_mono_mix(tmp_path: Path) -> None:
     one, other = voice(SECONDS, seed=1), voice(SECONDS, seed=2)
     both = np.stack([one, other], axis=1)
     mono = write(tmp_path / "mono.mkv", (one + other) / 2)
@@ -181,7 +181,7 @@ def test_stretches_in_another_order_are_followed(tmp_path: Path, original: Path)
 
 
 @pytest.mark.parametrize("suffix", [".mkv", ".mp4", ".ts"])
-def test_reading_goes_back_in_any_container(tmp_path: Path, original: Path, suffix: str) -> None:
+def test_reading_can_go_back_in_any_container(tmp_path: Path, original: Path, suffix: str) -> None:
     """The end, then the start: more than the reader holds of what it has read."""
     long = tune(50, seed=3)
     kept = write(tmp_path / f"kept{suffix}", long, delay=0.1)  # times in .ts cannot be negative
@@ -264,6 +264,6 @@ def test_stretches_are_checked(values: tuple[float, ...], message: str) -> None:
         TimeStretch(*values)
 
 
-def test_ranges_are_written_like_clocks() -> None:
+def test_time_ranges_are_formatted_for_reading() -> None:
     assert describe_range(9, 14.04) == "0:09.0-0:14.0"
     assert describe_range(59.96, 3725) == "1:00.0-1:02:05.0"

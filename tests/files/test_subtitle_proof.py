@@ -43,7 +43,7 @@ def test_lines_at_other_times_are_found(tmp_path: Path) -> None:
     assert prove_subtitles(late, removed, [TimeStretch(0.0, 2.0, 5.0)]) == ()
 
 
-def test_languages_that_are_missing_as_a_whole_are_left_to_the_facts(tmp_path: Path) -> None:
+def test_missing_subtitle_languages_are_left_to_the_facts(tmp_path: Path) -> None:
     removed = write(tmp_path / "a.mkv", ("ger", LINES), ("eng", LINES))
     english, bare = write(tmp_path / "b.mkv", ("en", LINES)), write(tmp_path / "c.mkv")
     assert prove_subtitles(english, removed, WHOLE) == prove_subtitles(bare, removed, WHOLE) == ()

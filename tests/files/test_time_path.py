@@ -21,36 +21,36 @@ def follow(segments: list[Segment], shown: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("wrong", [-0.5, 0.0, 0.3, 1.4])
-def test_a_line_that_is_wrong_by_a_second_is_followed_to_where_the_frames_agree(wrong: float) -> None:
+def test_a_match_that_is_off_by_a_second_is_corrected_by_the_frames(wrong: float) -> None:
     assert follow([segment(20.0, 3.0 + wrong)], TIMES + 3.0) == pytest.approx(TIMES + 3.0, abs=0.06)
 
 
-def test_a_cut_from_one_line_to_another_is_where_the_frames_say() -> None:
+def test_a_jump_between_lines_is_placed_by_the_frames() -> None:
     shown = np.where(TIMES < 9.0, TIMES, TIMES + 7.0)
     found = follow([segment(7.0, 0.3), segment(9.0, 6.8, start=11.0)], shown)
     assert found == pytest.approx(shown, abs=0.06)
 
 
-def test_a_moment_that_is_nowhere_does_not_bend_the_path() -> None:
+def test_a_moment_missing_from_the_kept_file_does_not_bend_the_path() -> None:
     shown = TIMES.copy()
     shown[40:44] = 1000.0
     found = follow([segment(20.0)], shown)
     assert found == pytest.approx(TIMES, abs=0.06)
 
 
-def test_moments_that_look_alike_are_the_expected_ones() -> None:
+def test_among_similar_moments_the_expected_one_is_chosen() -> None:
     lines = match_lines([segment(20.0, 2.0)], 20.0)
     path = find_path(np.ones((len(TIMES), 31), np.float32), 1)
     assert candidate_times(lines, TIMES)[np.arange(len(TIMES)), path] == pytest.approx(TIMES + 2.0)
 
 
-def test_lines_are_the_different_ones_and_the_longest_comes_first() -> None:
+def test_lines_are_distinct_with_the_longest_first() -> None:
     pieces = [segment(2.0, 5.0), segment(9.0, 0.0, start=3.0), segment(3.0, 0.1, start=13.0)]
     lines = match_lines(pieces, 20.0)
     assert [(line.offset, line.speed) for line in lines] == [(pytest.approx(0.0), 1.0), (pytest.approx(5.0), 1.0)]
     assert len(match_lines([segment(1.0, -float(n), start=float(n)) for n in range(20)], 20.0)) == 8
 
 
-def test_speeds_are_kept_unless_they_are_rounding() -> None:
+def test_speeds_close_to_normal_are_rounded() -> None:
     assert match_lines([segment(10.0, speed=1.04)], 20.0)[0].speed == 1.04
     assert match_lines([segment(10.0, speed=1.01)], 20.0)[0].speed == 1.0

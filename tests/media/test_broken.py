@@ -185,7 +185,7 @@ CAUSES: dict[Callable[[Path, Path], Path], str] = {
 
 @pytest.mark.large
 @pytest.mark.parametrize("make", CAUSES, ids=lambda make: make.__name__)
-def test_every_reader_says_what_is_wrong(
+def test_every_reader_reports_the_cause(
     make: Callable[[Path, Path], Path], good: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = make(tmp_path, good)
@@ -206,7 +206,7 @@ def test_every_reader_says_what_is_wrong(
     assert capfd.readouterr().err == ""
 
 
-def test_a_file_that_may_not_be_read(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_without_read_permission_is_reported(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> object:
         raise PermissionError(13, "Permission denied")
 
@@ -245,17 +245,17 @@ def test_a_failing_drive_is_reported_as_temporary_and_not_as_damage(
         assert caught.value.temporary
 
 
-def test_memory_that_runs_out_is_not_the_files_fault(good: Path) -> None:
+def test_running_out_of_memory_is_a_temporary_error(good: Path) -> None:
     error = reader_module.media_error(str(good), av.error.MemoryError(errno.ENOMEM, "Cannot allocate memory"))
     assert (error.cause, error.temporary) == ("not enough memory to read the file", True)
 
 
-def test_a_name_that_no_system_allows() -> None:
+def test_a_name_that_no_system_allows_is_reported() -> None:
     with pytest.raises(MediaError, match="the file cannot be reached"):
         probe("a\0b.mp4")
 
 
-def test_the_error_travels_between_processes(tmp_path: Path) -> None:
+def test_the_error_can_be_pickled(tmp_path: Path) -> None:
     with pytest.raises(MediaError) as caught:
         probe(tmp_path / "none.mp4")
     copy = pickle.loads(pickle.dumps(caught.value))
@@ -278,7 +278,7 @@ def test_the_error_travels_between_processes(tmp_path: Path) -> None:
         ("avi", "mpeg4"),
     ],
 )
-def test_damage_in_the_middle_costs_only_what_is_damaged(
+def test_damage_in_the_middle_loses_only_the_damaged_frames(
     tmp_path: Path, ending: str, codec: str, filling: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = encode(tmp_path / f"a.{ending}", pan("coffee", 200), rate=25, codec=codec, options={"g": "25"})
@@ -296,7 +296,7 @@ def test_damage_in_the_middle_costs_only_what_is_damaged(
 
 
 @pytest.mark.parametrize("ending", ["mkv", "ts"])
-def test_a_truncated_file_gives_what_is_there(tmp_path: Path, ending: str) -> None:
+def test_a_truncated_file_yields_its_existing_frames(tmp_path: Path, ending: str) -> None:
     path = encode(tmp_path / f"a.{ending}", pan("coffee", 200), rate=25, options={"g": "25"})
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
@@ -305,7 +305,7 @@ def test_a_truncated_file_gives_what_is_there(tmp_path: Path, ending: str) -> No
     assert probe(path).duration == pytest.approx(frames.timestamps[-1] + 0.5, abs=0.6)
 
 
-def test_a_truncated_photograph(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_truncated_photograph_is_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     picture = np.random.default_rng(0).integers(0, 255, (64, 96, 3), dtype=np.uint8)
     PILImage.fromarray(picture).save(tmp_path / "a.jpg", quality=95)
     data = (tmp_path / "a.jpg").read_bytes()
@@ -313,7 +313,7 @@ def test_a_truncated_photograph(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert read_frames(tmp_path / "a.jpg").images.shape == (1, 64, 96, 3)
 
 
-def test_a_picture_that_only_claims_to_be_huge_does_not_stop_the_others(tmp_path: Path) -> None:
+def test_an_image_with_a_huge_stated_size_does_not_affect_other_files(tmp_path: Path) -> None:
     content = io.BytesIO()
     PILImage.fromarray(quarters()).save(content, "JPEG")
     path = tmp_path / "a.mjpg"
@@ -321,7 +321,7 @@ def test_a_picture_that_only_claims_to_be_huge_does_not_stop_the_others(tmp_path
     assert read_frames(path).images.shape[1:] == (64, 96, 3)
 
 
-def test_ffmpeg_is_silent(tmp_path: Path) -> None:
+def test_ffmpeg_prints_nothing(tmp_path: Path) -> None:
     path = encode_with(tmp_path / "a.mp4", [flat(10 * i) for i in range(20)], options={"g": "5"})
     data = bytearray(path.read_bytes())
     start = data.index(b"mdat") + 200

@@ -36,7 +36,7 @@ def films(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_a_whole_file_decodes_without_an_error(films: Path, name: str) -> None:
+def test_an_intact_file_decodes_without_an_error(films: Path, name: str) -> None:
     check = check_file(films / name)
     assert check.errors == ()
     assert check.is_whole
@@ -65,7 +65,7 @@ def test_overwritten_bytes_are_reported_with_their_time(
 
 
 @pytest.mark.parametrize("name", ["a.mp4", "a.mkv", "a.avi", "a.webm", "a.wmv"])
-def test_a_file_that_breaks_off_is_shorter_than_its_header_states(films: Path, tmp_path: Path, name: str) -> None:
+def test_a_truncated_file_is_reported_as_cut_off(films: Path, tmp_path: Path, name: str) -> None:
     if name == "a.mp4":
         broken_off(films / name, tmp_path / name)
     else:
@@ -103,7 +103,7 @@ def test_a_file_without_video_is_damaged_and_a_missing_file_is_an_error(tmp_path
         check_file(tmp_path / "nothing.mp4")
 
 
-def test_the_log_of_ffmpeg_is_as_before(films: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_level_of_ffmpeg_is_restored(films: Path, caplog: pytest.LogCaptureFixture) -> None:
     before = av.logging.get_level(), av.logging.get_skip_repeated()
     with caplog.at_level(logging.DEBUG):
         check_file(films / "a.mp4")

@@ -33,7 +33,7 @@ R, G, B, W = (list(color) for color in (RED, GREEN, BLUE, WHITE))
         (90, True, False, [W, G, B, R], 270, True),
     ],
 )
-def test_the_display_matrix_is_honoured(
+def test_the_display_matrix_is_applied(
     tmp_path: Path,
     degrees: int,
     hflip: bool,
@@ -83,7 +83,7 @@ def test_scaling_down_averages(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [33, 35])
 @pytest.mark.parametrize("pixel_format", ["yuv444p", "yuv444p10le"])
-def test_odd_sizes(tmp_path: Path, width: int, pixel_format: str) -> None:
+def test_odd_sizes_are_read_exactly(tmp_path: Path, width: int, pixel_format: str) -> None:
     path = encode_with(tmp_path / "odd.mp4", [quarters(width, 21)] * 2, pixel_format=pixel_format)
     image = read_frames(path).images[0]
     assert image.shape == (21, width, 3)
@@ -108,9 +108,7 @@ def test_deep_samples_become_eight_bits(tmp_path: Path, codec: str, pixel_format
 
 @pytest.mark.parametrize("limits", [ColorRange.MPEG, ColorRange.JPEG])
 @pytest.mark.parametrize(("space", "code"), [(Colorspace.ITU601, 5), (Colorspace.ITU709, 1), (Colorspace.BT2020, 9)])
-def test_matrix_and_range_of_the_colors_are_respected(
-    tmp_path: Path, space: Colorspace, code: int, limits: ColorRange
-) -> None:
+def test_color_matrix_and_range_are_respected(tmp_path: Path, space: Colorspace, code: int, limits: ColorRange) -> None:
     scaler = VideoReformatter()
 
     def tag(stream: VideoStream) -> None:
@@ -159,7 +157,7 @@ def test_untagged_colors_are_guessed_from_the_size(tmp_path: Path, size: tuple[i
 
 
 @pytest.mark.parametrize(("ending", "codec"), [("mp4", "libx264"), ("mpg", "mpeg2video")])
-def test_of_interlaced_video_one_field_is_taken(tmp_path: Path, ending: str, codec: str) -> None:
+def test_interlaced_video_is_reduced_to_one_field(tmp_path: Path, ending: str, codec: str) -> None:
     combed = flat(40, 96, 64)
     combed[::2] = 200
     options = {"flags": "+ildct+ilme"}
@@ -173,9 +171,7 @@ def test_of_interlaced_video_one_field_is_taken(tmp_path: Path, ending: str, cod
 
 @pytest.mark.parametrize("code", [2, 5, 1, 9])
 @pytest.mark.parametrize(("pixel_format", "limits"), [("yuv420p", 1), ("yuv444p", 2), ("yuv420p10le", 1)])
-def test_gray_levels_are_the_brightness_of_the_colors(
-    tmp_path: Path, pixel_format: str, limits: int, code: int
-) -> None:
+def test_gray_levels_are_the_luminance_of_the_colors(tmp_path: Path, pixel_format: str, limits: int, code: int) -> None:
     def tag(stream: VideoStream) -> None:
         stream.codec_context.colorspace = code
         stream.codec_context.color_range = limits
@@ -191,7 +187,7 @@ def test_gray_levels_are_the_brightness_of_the_colors(
 
 
 @pytest.mark.parametrize(("pixel_format", "size"), [("yuv444p", 64), ("yuv420p10le", 720), ("gray", 64)])
-def test_coded_colors_are_those_of_the_file_even_beyond_rgb(tmp_path: Path, pixel_format: str, size: int) -> None:
+def test_coded_colors_are_as_stored_even_outside_of_rgb(tmp_path: Path, pixel_format: str, size: int) -> None:
     deep = 4 if pixel_format.endswith("10le") else 1
     with av.open(str(tmp_path / "a.mkv"), "w") as container:
         stream = container.add_stream("ffv1", rate=10)
@@ -210,13 +206,13 @@ def test_coded_colors_are_those_of_the_file_even_beyond_rgb(tmp_path: Path, pixe
     np.testing.assert_allclose(images.reshape(-1, 3), np.tile(expected, (32 * 32, 1)), atol=1.5)
 
 
-def test_coded_colors_of_rgb_are_by_bt601(tmp_path: Path) -> None:
+def test_coded_colors_of_rgb_use_bt601(tmp_path: Path) -> None:
     PILImage.new("RGB", (30, 20), (200, 0, 100)).save(tmp_path / "a.png")
     images = next(iter_frames(tmp_path / "a.png", coded=True)).images
     assert images[0, 5, 5].tolist() == [71, 144, 220]
 
 
-def test_gray_levels_of_transparent_pictures_lie_on_white(tmp_path: Path) -> None:
+def test_gray_levels_of_transparent_images_have_a_white_background(tmp_path: Path) -> None:
     picture = np.zeros((20, 30, 4), dtype=np.uint8)
     picture[:, 15:] = (200, 0, 0, 255)
     PILImage.fromarray(picture).save(tmp_path / "a.png")
@@ -224,7 +220,7 @@ def test_gray_levels_of_transparent_pictures_lie_on_white(tmp_path: Path) -> Non
     assert levels[0, 5, [5, 25]].tolist() == [255, 60]
 
 
-def test_transparent_pictures_lie_on_white(tmp_path: Path) -> None:
+def test_transparent_images_have_a_white_background(tmp_path: Path) -> None:
     picture = np.zeros((20, 30, 4), dtype=np.uint8)
     picture[:, 10:] = (200, 0, 0, 128)
     picture[:, 20:] = (0, 0, 200, 255)
@@ -235,7 +231,7 @@ def test_transparent_pictures_lie_on_white(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tag", range(1, 9))
 @pytest.mark.parametrize("ending", ["jpg", "png"])
-def test_the_orientation_of_photographs(tmp_path: Path, tag: int, ending: str) -> None:
+def test_photographs_are_oriented_by_exif(tmp_path: Path, tag: int, ending: str) -> None:
     exif = PILImage.Exif()
     exif[0x0112] = tag
     path = tmp_path / f"a.{ending}"
@@ -249,7 +245,7 @@ def test_the_orientation_of_photographs(tmp_path: Path, tag: int, ending: str) -
 
 @pytest.mark.large
 @pytest.mark.parametrize("ending", ["jpg", "png", "tiff"])
-def test_pictures_with_a_color_profile(tmp_path: Path, ending: str) -> None:
+def test_images_with_a_color_profile_do_not_crash(tmp_path: Path, ending: str) -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     PILImage.fromarray(quarters(96, 64)).save(tmp_path / f"a.{ending}", icc_profile=profile)
     for _ in range(4):  # the objects of PyAV for such profiles crash when they are collected
@@ -285,7 +281,7 @@ def test_hdr_and_wide_gamut_keep_their_hues(tmp_path: Path, transfer: int, short
     assert white.min() > 240
 
 
-def test_pq_at_diffuse_white_and_below() -> None:
+def test_pq_is_mapped_as_computed_from_the_standard() -> None:
     """SMPTE ST 2084: code 0.5807 is 203 cd/m2, 0.4284 is 203 / 4.94... computed here from the inverse formula."""
 
     def code(light: float) -> int:
@@ -315,7 +311,7 @@ def test_wide_gamut_keeps_gray_and_raises_saturation() -> None:
     assert reddish[1] < 20000 / 257
 
 
-def test_sizes() -> None:
+def test_sizes_are_scaled_and_rotated() -> None:
     assert clean_aspect(None) == clean_aspect(Fraction(0)) == clean_aspect(Fraction(100)) == 1
     assert display_size(720, 576, Fraction(64, 45)) == (1024, 576)
     assert display_size(720, 576, Fraction(64, 45), turns=3) == (576, 1024)

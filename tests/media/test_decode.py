@@ -58,7 +58,7 @@ def test_each_sample_is_the_frame_on_screen(ten_fps: Path, arguments: dict[str, 
     np.testing.assert_allclose(frames.timestamps, np.array(indices) / 10)
 
 
-def test_batches_are_of_the_length_asked_for(ten_fps: Path) -> None:
+def test_batches_have_the_requested_length(ten_fps: Path) -> None:
     assert [len(frames) for frames in iter_frames(ten_fps, rate=10, batch=40)] == [40, 40, 15]
 
 
@@ -83,7 +83,7 @@ def test_variable_frame_rate_follows_the_time_stamps(tmp_path: Path) -> None:
     np.testing.assert_allclose(read_frames(path, rate=2).timestamps, [0.0, 0.2, 1.75])
 
 
-def test_time_counts_from_the_first_frame_wherever_the_file_starts(tmp_path: Path) -> None:
+def test_times_count_from_the_first_frame_for_any_start_time(tmp_path: Path) -> None:
     path = encode_with(tmp_path / "late.ts", (flat(10 * i) for i in range(20)), first=123)
     frames = read_frames(path, rate=2)
     np.testing.assert_allclose(frames.timestamps, [0, 0.5, 1, 1.5])
@@ -97,7 +97,7 @@ def test_a_single_frame_is_a_video(tmp_path: Path, rate: float | None) -> None:
     assert frames.timestamps.tolist() == [0.0]
 
 
-def test_a_third_of_a_second_gives_one_frame(tmp_path: Path) -> None:
+def test_a_video_of_a_third_of_a_second_yields_one_frame(tmp_path: Path) -> None:
     write_video(tmp_path / "short.mp4", pan("coffee", 9), rate=30)
     assert read_frames(tmp_path / "short.mp4").timestamps.tolist() == [0.0]
 
@@ -110,7 +110,7 @@ def test_still_images_are_videos_of_one_frame(tmp_path: Path, name: str) -> None
     np.testing.assert_allclose(frames.images[0][8, 8], [255, 0, 0], atol=4)
 
 
-def test_animated_gif(tmp_path: Path) -> None:
+def test_an_animated_gif_is_a_video(tmp_path: Path) -> None:
     pictures = [PILImage.fromarray(flat(40 * i)) for i in range(5)]
     pictures[0].save(tmp_path / "a.gif", save_all=True, append_images=pictures[1:], duration=400)
     frames = read_frames(tmp_path / "a.gif")
@@ -118,13 +118,13 @@ def test_animated_gif(tmp_path: Path) -> None:
     np.testing.assert_allclose(frames.images.mean(axis=(1, 2, 3)), [0, 80], atol=2)
 
 
-def test_names_with_spaces_and_other_alphabets(tmp_path: Path) -> None:
+def test_names_with_spaces_and_other_alphabets_are_read(tmp_path: Path) -> None:
     path = tmp_path / "Мой отпуск – día 1 🎬 #%?.mp4"
     write_video(path, pan("coffee", 5), rate=5)
     assert len(read_frames(path)) == 1
 
 
-def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+def test_a_name_that_is_not_utf8_is_read(tmp_path: Path) -> None:
     plain = tmp_path / "plain.mp4"
     write_video(plain, pan("coffee", 5), rate=5)
     odd = bytes(tmp_path) + b"/na\xefve.mp4"
@@ -139,7 +139,7 @@ def test_a_stream_without_time_stamps_counts_frames(tmp_path: Path) -> None:
     np.testing.assert_allclose(frames.images.mean(axis=(1, 2, 3)), [0, 40, 80, 120, 160, 200], atol=3)
 
 
-def test_recordings_glued_together_go_on_in_time(tmp_path: Path) -> None:
+def test_concatenated_recordings_have_continuous_times(tmp_path: Path) -> None:
     parts = []
     for part in range(2):
         path = encode_with(tmp_path / f"{part}.ts", (flat(100 * part + 5 * i) for i in range(20)), options={"bf": "0"})
@@ -150,7 +150,7 @@ def test_recordings_glued_together_go_on_in_time(tmp_path: Path) -> None:
     np.testing.assert_allclose(frames.images.mean(axis=(1, 2, 3)), [0, 50, 100, 150], atol=8)
 
 
-def test_frames_whose_size_changes_follow_the_first(tmp_path: Path) -> None:
+def test_frames_of_changing_size_get_the_size_of_the_first(tmp_path: Path) -> None:
     parts = []
     for part, (width, height) in enumerate([(96, 64), (64, 96)]):
         path = encode_with(
@@ -197,7 +197,7 @@ def test_arguments_are_checked_at_the_call(ten_fps: Path, arguments: dict[str, f
 
 
 @pytest.mark.parametrize("rate", [1.0, None])
-def test_a_start_beyond_the_end_says_so(ten_fps: Path, rate: float | None) -> None:
+def test_a_start_beyond_the_end_is_reported(ten_fps: Path, rate: float | None) -> None:
     with pytest.raises(MediaError, match=r"digits\.mp4: start 30\.0 s is beyond the end \(9\.5 s\)$"):
         read_frames(ten_fps, rate=rate, start=30.0)
 
@@ -215,7 +215,7 @@ def open_files() -> list[str]:
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi"])
-def test_frames_at_chosen_times(tmp_path: Path, suffix: str) -> None:
+def test_frames_at_chosen_times_are_the_ones_on_screen(tmp_path: Path, suffix: str) -> None:
     """10 frames a second: at 0.05 s frame 0 is on screen, twice at 2.0 and 2.05 s frame 20, none after the end."""
     codec = "mpeg4" if suffix == ".avi" else "libx264"
     source = encode(tmp_path / f"clip{suffix}", pan("coffee", 40, width=96, height=64), codec=codec)
@@ -227,12 +227,12 @@ def test_frames_at_chosen_times(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("times", [[], [-1.0], [1.0, 1.0], [2.0, 1.0]])
-def test_chosen_times_increase(tmp_path: Path, times: list[float]) -> None:
+def test_chosen_times_must_increase(tmp_path: Path, times: list[float]) -> None:
     with pytest.raises(InvalidArgumentError, match="times must have at least one value, be at least 0 s, and increase"):
         iter_frames_at(tmp_path / "clip.mp4", times)
 
 
-def test_chosen_times_after_the_end(tmp_path: Path) -> None:
+def test_chosen_times_after_the_end_yield_nothing(tmp_path: Path) -> None:
     source = encode(tmp_path / "clip.mp4", pan("coffee", 10, width=96, height=64))
     with pytest.raises(MediaError, match=r"start 60.0 s is beyond the end \(1.0 s\)"):
         list(iter_frames_at(source, [60.0]))

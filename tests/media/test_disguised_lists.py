@@ -85,7 +85,7 @@ def test_a_list_of_files_opens_none_of_them(
         assert names == []
 
 
-def test_lists_of_lists_end_at_the_first(elsewhere: Path, tmp_path: Path) -> None:
+def test_nested_lists_are_refused_at_the_first(elsewhere: Path, tmp_path: Path) -> None:
     """Ten times eight nested lists would be decoded as a hundred million videos."""
     shutil.copy(elsewhere / "private.mp4", tmp_path / "0.mp4")
     for level in range(1, 9):
@@ -96,7 +96,7 @@ def test_lists_of_lists_end_at_the_first(elsewhere: Path, tmp_path: Path) -> Non
     assert set(names) == {"8.mp4"}
 
 
-def test_percent_signs_in_picture_names_are_read_literally(tmp_path: Path) -> None:
+def test_percent_signs_in_image_names_are_literal(tmp_path: Path) -> None:
     from PIL import Image
 
     for name in ("a0.png", "a1.png", "a%d.png"):
@@ -106,7 +106,7 @@ def test_percent_signs_in_picture_names_are_read_literally(tmp_path: Path) -> No
     assert set(names) == {"a%d.png"}
 
 
-def test_a_plane_of_a_picture_does_not_open_the_others(tmp_path: Path) -> None:
+def test_a_plane_of_an_image_does_not_open_the_other_planes(tmp_path: Path) -> None:
     for name in ("a.Y", "a.U", "a.V"):
         (tmp_path / name).write_bytes(np.random.default_rng(0).bytes(352 * 288))
     with opened_files(tmp_path) as names, pytest.raises(MediaError, match=REFUSALS):
@@ -114,7 +114,7 @@ def test_a_plane_of_a_picture_does_not_open_the_others(tmp_path: Path) -> None:
     assert set(names) == {"a.Y"}
 
 
-def test_a_video_opens_itself_alone(elsewhere: Path) -> None:
+def test_a_video_opens_no_other_file(elsewhere: Path) -> None:
     with opened_files(elsewhere) as names:
         assert len(read_frames(elsewhere / "private.mp4", rate=None)) == 20
     assert set(names) == {"private.mp4"}

@@ -34,7 +34,7 @@ def distance(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> float:
         ("mkv", "libsvtav1"),
     ],
 )
-def test_what_is_written_is_read(tmp_path: Path, ending: str, codec: str) -> None:
+def test_written_frames_read_back_the_same(tmp_path: Path, ending: str, codec: str) -> None:
     images = list(pan("coffee", 12, width=128, height=96))
     options = {"libx265": {"x265-params": "log-level=none"}, "libvpx-vp9": {"cpu-used": "8"}}.get(codec, {})
     path = tmp_path / f"a.{ending}"
@@ -48,7 +48,7 @@ def test_what_is_written_is_read(tmp_path: Path, ending: str, codec: str) -> Non
     assert distance(frames.images, np.stack(images)) < 9
 
 
-def test_a_lower_crf_is_a_larger_and_better_file(tmp_path: Path) -> None:
+def test_a_lower_crf_gives_a_larger_and_better_file(tmp_path: Path) -> None:
     images = list(pan("coffee", 12))
     sizes, distances = [], []
     for crf in (10, 25, 40):
@@ -139,7 +139,7 @@ def test_a_clip_keeps_uneven_times_and_scales(tmp_path: Path) -> None:
     assert clip.images.shape[1:3] == (24, 32)
 
 
-def test_a_clip_from_the_screen_shows_what_the_video_shows(tmp_path: Path) -> None:
+def test_a_clip_from_screen_shows_the_frame_on_screen_at_every_time(tmp_path: Path) -> None:
     source = tmp_path / "a.mp4"
     times = [0, 0.1, 0.4, 1.0, 1.05, 1.9, 2.0, 2.6]
     write_video(source, (flat(30 * i) for i in range(8)), rate=30, times=times)
@@ -153,7 +153,7 @@ def test_a_clip_from_the_screen_shows_what_the_video_shows(tmp_path: Path) -> No
     np.testing.assert_allclose(clip.timestamps, [0, 0.05, 0.9], atol=1e-4)
 
 
-def test_a_clip_is_not_written_over_its_video(tmp_path: Path) -> None:
+def test_a_clip_does_not_overwrite_its_video(tmp_path: Path) -> None:
     source = tmp_path / "a.mp4"
     write_video(source, (flat(10 * i) for i in range(20)), rate=10)
     before = source.read_bytes()
@@ -164,7 +164,7 @@ def test_a_clip_is_not_written_over_its_video(tmp_path: Path) -> None:
     assert source.read_bytes() == before
 
 
-def test_a_video_of_the_same_frames_may_be_made_again(tmp_path: Path) -> None:
+def test_a_video_can_be_rewritten_from_the_same_source(tmp_path: Path) -> None:
     for _ in range(2):
         write_video(tmp_path / "a.mp4", [flat(1)] * 3, rate=10, made_of="flat frames")
     with pytest.raises(MediaError, match="vidkin made it from another source"):
@@ -173,7 +173,7 @@ def test_a_video_of_the_same_frames_may_be_made_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["jpg", "png", "webp"])
-def test_thumbnails_are_pictures(tmp_path: Path, ending: str) -> None:
+def test_thumbnails_are_images(tmp_path: Path, ending: str) -> None:
     write_video(tmp_path / "a.mp4", [quarters(96, 64)] * 5, rate=5)
     write_thumbnail(tmp_path / "a.mp4", tmp_path / f"t.{ending}", 0.5, short_side=32)
     with PILImage.open(tmp_path / f"t.{ending}") as picture:
@@ -182,7 +182,7 @@ def test_thumbnails_are_pictures(tmp_path: Path, ending: str) -> None:
     assert probe(tmp_path / f"t.{ending}").still
 
 
-def test_a_thumbnail_of_no_known_kind(tmp_path: Path) -> None:
+def test_a_thumbnail_with_an_unknown_extension_is_refused(tmp_path: Path) -> None:
     write_video(tmp_path / "a.mp4", [quarters()], rate=5)
     with pytest.raises(MediaError, match=r"t\.zzz: '\.zzz' is not the extension of an image format"):
         write_thumbnail(tmp_path / "a.mp4", tmp_path / "t.zzz")

@@ -13,7 +13,7 @@ def make(count: int) -> Frames:
     return Frames(np.zeros((count, 4, 6, 3), dtype=np.uint8), np.arange(count) / 2)
 
 
-def test_length_slices_and_what_is_printed() -> None:
+def test_frames_have_length_slices_and_repr() -> None:
     frames = make(5)
     assert len(frames) == 5
     assert frames[1:3].timestamps.tolist() == [0.5, 1.0]
@@ -35,6 +35,6 @@ def test_length_slices_and_what_is_printed() -> None:
         (np.zeros((2, 4, 6, 3), dtype=np.uint8), [1, 1], "timestamps must be strictly increasing"),
     ],
 )
-def test_what_does_not_fit_is_refused(images: object, timestamps: list[float], message: str) -> None:
+def test_inconsistent_frames_are_refused(images: object, timestamps: list[float], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         Frames(images, np.array(timestamps, dtype=np.float64))  # type: ignore[arg-type]

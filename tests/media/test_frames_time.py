@@ -30,7 +30,7 @@ RATES = st.sampled_from([Fraction(24), Fraction(25), Fraction(30000, 1001), Frac
         ("100:00:00", Fraction(360_000)),
     ],
 )
-def test_written_times_are_read_without_rounding(text: str | float, seconds: Fraction) -> None:
+def test_time_texts_are_parsed_without_rounding(text: str | float, seconds: Fraction) -> None:
     assert Time.parse(text).seconds == seconds
 
 
@@ -64,23 +64,23 @@ def test_a_frame_number_without_a_rate_is_refused() -> None:
         "9" * 40,
     ],
 )
-def test_anything_else_is_refused_with_the_accepted_forms(text: str) -> None:
+def test_other_text_is_refused_with_the_accepted_forms(text: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"invalid time .* frame number \(250f\)"):
         Time.parse(text, rate=25)
 
 
 @given(number=st.integers(0, 10**7), rate=RATES)
-def test_a_frame_number_survives_the_way_to_seconds_and_back(number: int, rate: Fraction) -> None:
+def test_a_frame_number_survives_conversion_to_seconds_and_back(number: int, rate: Fraction) -> None:
     assert Time.of_frame(number, rate).frame(rate) == number
     assert Time(Fraction(float(Time.of_frame(number, rate)))).frame(rate) == number
 
 
 @given(number=st.integers(0, 10**7), rate=RATES)
-def test_the_rate_as_files_state_it_gives_the_same_frame(number: int, rate: Fraction) -> None:
+def test_a_rounded_rate_gives_the_same_frame(number: int, rate: Fraction) -> None:
     assert Time.of_frame(number, rate).frame(round(float(rate), 3)) == number
 
 
-def test_a_rate_that_no_standard_knows_is_taken_as_it_is() -> None:
+def test_a_nonstandard_rate_is_used_unchanged() -> None:
     assert Time.of_frame(25, 12.5).seconds == 2
     assert Time.of_frame(1, 0.25).seconds == 4
 
@@ -110,12 +110,12 @@ def test_a_time_before_the_first_frame_is_refused() -> None:
         (Fraction(360_000), "100:00:00.000"),
     ],
 )
-def test_times_are_written_as_hours_minutes_and_milliseconds(seconds: Fraction, written: str) -> None:
+def test_times_are_formatted_as_hours_minutes_and_milliseconds(seconds: Fraction, written: str) -> None:
     assert str(Time(seconds)) == written
 
 
 @given(milliseconds=st.integers(0, 10**10))
-def test_a_written_time_reads_back_as_itself(milliseconds: int) -> None:
+def test_a_formatted_time_parses_back_to_itself(milliseconds: int) -> None:
     time = Time(Fraction(milliseconds, 1000))
     assert Time.parse(str(time)) == time
 
@@ -137,7 +137,7 @@ def test_a_time_earlier_by_more_than_rounding_is_before() -> None:
     assert not is_same_time(1.0, 1.0 + 2 * SAME_TIME)
 
 
-def test_times_of_many_frames_are_compared_at_once() -> None:
+def test_arrays_of_times_are_compared() -> None:
     times = np.array([0.1 + 0.2, 0.3, 0.3 + 2 * SAME_TIME, 0.5])
     assert is_before(times, 0.3 + 2 * SAME_TIME).tolist() == [True, True, False, False]
     assert is_same_time(times, np.full(4, 0.3)).tolist() == [True, True, False, False]
@@ -153,7 +153,7 @@ def test_rounding_moves_a_frame_neither_before_a_time_nor_after_it() -> None:
     assert not is_before(1.0, latest(1.0))
 
 
-def test_ticks_of_a_stream_are_seconds_from_its_first_frame_and_back() -> None:
+def test_ticks_convert_to_seconds_from_the_first_frame_and_back() -> None:
     ticks = Ticks(0.001, first=1_000)
     assert [ticks.seconds(stamp) for stamp in (1_000, 1_250, 999)] == pytest.approx([0.0, 0.25, -0.001])
     assert [ticks.latest(time) for time in (0.0, 0.25, 0.2499, 0.25 - 1e-9)] == [1_000, 1_250, 1_249, 1_250]

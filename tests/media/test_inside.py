@@ -52,7 +52,7 @@ def test_the_video_in_a_motion_photo_is_read(tmp_path: Path, frames: list[np.nda
     assert np.abs(read.astype(int) - np.stack(frames)).mean() < 12
 
 
-def test_a_photograph_stays_one_unless_a_whole_video_follows(tmp_path: Path, frames: list[np.ndarray]) -> None:
+def test_a_photograph_is_a_video_only_if_a_complete_video_follows(tmp_path: Path, frames: list[np.ndarray]) -> None:
     path = motion_photo(tmp_path / "a.jpg", frames, still(frames[0]))
     whole = path.read_bytes()
     for end in (whole[:-400], whole[: whole.index(b"ftyp") + 40], still(frames[0]) + b"ftyp" * 9):
@@ -61,7 +61,7 @@ def test_a_photograph_stays_one_unless_a_whole_video_follows(tmp_path: Path, fra
 
 
 @pytest.mark.parametrize("name", ["a.webp", "a.png", "a.apng"])
-def test_animated_pictures_are_videos_with_their_times(tmp_path: Path, frames: list[np.ndarray], name: str) -> None:
+def test_animated_images_are_videos_with_their_times(tmp_path: Path, frames: list[np.ndarray], name: str) -> None:
     pictures = [Image.fromarray(frame) for frame in frames]
     times = [50] * 10 + [200] * 10
     form = "WEBP" if name == "a.webp" else "PNG"
@@ -76,7 +76,7 @@ def test_animated_pictures_are_videos_with_their_times(tmp_path: Path, frames: l
     assert probe(tmp_path / name).duration == pytest.approx(2.5, abs=0.21)
 
 
-def test_a_damaged_animation_is_an_outcome(tmp_path: Path, frames: list[np.ndarray]) -> None:
+def test_a_damaged_animation_is_reported(tmp_path: Path, frames: list[np.ndarray]) -> None:
     path = tmp_path / "a.webp"
     pictures = [Image.fromarray(frame) for frame in frames]
     pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=100)
@@ -85,7 +85,7 @@ def test_a_damaged_animation_is_an_outcome(tmp_path: Path, frames: list[np.ndarr
         read_frames(path, rate=None)
 
 
-def test_names_of_phones_and_recorders_are_those_of_videos(tmp_path: Path, frames: list[np.ndarray]) -> None:
+def test_file_names_of_phones_and_recorders_are_recognized_as_videos(tmp_path: Path, frames: list[np.ndarray]) -> None:
     for name in ("PXL_20240101.MP", "ch01_2024.dav"):
         shutil.move(encode(tmp_path / "m.mp4", frames, rate=10), tmp_path / name)
     assert len(scan([tmp_path]).files) == 2

@@ -73,7 +73,7 @@ def pitch(wave: NDArray[np.float32], start: float, end: float) -> float:
     return float(np.abs(np.fft.rfft(part * np.hanning(len(part)))).argmax() * RATE / len(part))
 
 
-def test_a_preview_has_the_sound_of_its_stretch_and_none_beyond_its_pictures(tmp_path: Path) -> None:
+def test_a_preview_has_the_sound_of_its_part_and_none_beyond_its_frames(tmp_path: Path) -> None:
     source, made = tones(tmp_path / "film.mp4"), tmp_path / "piece.mp4"
     assert write_preview(source, made, start=2, end=4, crf=30, short_side=48) is True
     info = probe(made)
@@ -90,7 +90,7 @@ def test_a_preview_has_the_sound_of_its_stretch_and_none_beyond_its_pictures(tmp
     assert not probe(tmp_path / "none.mp4").has_audio
 
 
-def test_each_stretch_keeps_its_frames_and_its_sound(tmp_path: Path) -> None:
+def test_each_part_keeps_its_frames_and_sound(tmp_path: Path) -> None:
     source = tones(tmp_path / "film.mp4")
     steps: list[tuple[int, int]] = []
     spans = [stretch(4, 5), stretch(5, 6), stretch(1, 2)]
@@ -111,7 +111,7 @@ def test_each_stretch_keeps_its_frames_and_its_sound(tmp_path: Path) -> None:
     assert np.abs(wave[round(0.99 * RATE) : round(1.01 * RATE)]).max() == pytest.approx(0.25, abs=0.05)
 
 
-def test_there_is_silence_where_the_sound_has_ended_and_no_sound_where_there_is_none(tmp_path: Path) -> None:
+def test_missing_sound_is_silence_and_a_silent_video_stays_silent(tmp_path: Path) -> None:
     source = tones(tmp_path / "film.mkv", heard=2)
     made = tmp_path / "clip.mp4"
     assert join_spans(source, made, [stretch(3, 4), stretch(1, 2)], rate=10)

@@ -9,7 +9,7 @@ import torch
 from vidkin.media.layouts import Rectangle, Size, center_box, homographies, split_parts
 
 
-def test_a_homography_takes_each_corner_where_it_belongs_in_numpy_and_in_torch() -> None:
+def test_homographies_map_each_corner_in_numpy_and_torch() -> None:
     corners = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
     moved = corners + np.random.default_rng(0).uniform(-0.2, 0.2, (5, 4, 2))
     source = np.broadcast_to(corners, moved.shape)
@@ -35,5 +35,5 @@ def test_parts_of_a_split_screen_reach_the_edges_of_the_canvas(
     assert split_parts(part, canvas, columns, rows) == places
 
 
-def test_what_is_centered_has_the_same_room_on_both_sides() -> None:
+def test_a_centered_box_has_equal_margins() -> None:
     assert center_box((4, 6), (10, 6)) == (3, 0, 7, 6)

@@ -50,7 +50,7 @@ def frames_and_peak(path: Path, rate: float) -> tuple[int, int]:
 
 
 @pytest.mark.process
-def test_ten_times_as_long_takes_no_more(tmp_path: Path) -> None:
+def test_a_video_ten_times_as_long_takes_no_more_memory(tmp_path: Path) -> None:
     write_video(tmp_path / "short.mp4", (flat(i % 250, 480, 270) for i in range(150)), rate=25, preset="ultrafast")
     write_video(tmp_path / "long.mp4", (flat(i % 250, 480, 270) for i in range(1500)), rate=25, preset="ultrafast")
     count, short = frames_and_peak(tmp_path / "short.mp4", 0)
@@ -63,7 +63,7 @@ def test_ten_times_as_long_takes_no_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_strip_of_a_video_is_scaled_at_both_sides(tmp_path: Path) -> None:
+def test_an_extremely_wide_video_is_scaled_on_both_sides(tmp_path: Path) -> None:
     """60,000 x 100 pixels: 18 MB a frame, with a short side that needs no scaling."""
     path = encode_with(
         tmp_path / "strip.mov",
@@ -95,7 +95,7 @@ def test_large_frames_are_decoded_by_fewer_threads(
 
 
 @pytest.mark.thorough
-def test_on_a_machine_of_many_cores_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_limited_on_machines_with_many_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     Image.new("L", (8900, 8900)).save(tmp_path / "large.png")
     Image.new("L", (100, 80)).save(tmp_path / "small.png")
@@ -130,7 +130,7 @@ def test_a_few_bytes_do_not_keep_a_reader_busy_for_hours(tmp_path: Path, monkeyp
 
 
 @pytest.mark.hostile
-def test_a_film_of_nothing_but_black_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_black_film_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.media.reader._MAX_TOTAL_PIXELS", 0)
     path = tmp_path / "black.mp4"
     with av.open(str(path), "w") as container:

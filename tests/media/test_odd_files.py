@@ -63,7 +63,7 @@ def test_every_file_is_expected(odd: Path) -> None:
 
 @pytest.mark.large
 @pytest.mark.parametrize("name", READABLE)
-def test_a_readable_file(odd: Path, name: str) -> None:
+def test_readable_files_give_the_expected_frames(odd: Path, name: str) -> None:
     count, width, height, last, duration = READABLE[name]
     short_side = 240 if height * width > 500_000 else None
     frames = read_frames(odd / name, rate=None, short_side=short_side)
@@ -79,7 +79,7 @@ def test_a_readable_file(odd: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_file(odd: Path, name: str) -> None:
+def test_broken_files_give_the_expected_errors(odd: Path, name: str) -> None:
     for read in (probe, read_frames):
         with pytest.raises(MediaError, match=f"{name}: {BROKEN[name]}"):
             read(odd / name)  # type: ignore[operator]
@@ -87,7 +87,7 @@ def test_a_broken_file(odd: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", READABLE)
 @pytest.mark.parametrize("rate", [1.0, 4.0])
-def test_sampling_is_that_of_decoding_everything(odd: Path, name: str, rate: float) -> None:
+def test_sampling_equals_decoding_everything(odd: Path, name: str, rate: float) -> None:
     """The plain reader and the sampler behind it, without any skipping, as a twin."""
     with open_video(odd / name, threads=1) as (container, stream):
         reader = PictureReader(str(odd / name), container, stream)
@@ -118,7 +118,7 @@ def color(image: np.ndarray, y: float, x: float) -> list[int]:
     "name",
     [name for name in READABLE if name.startswith("testsrc2_odd") or name.endswith(("bits.mp4", "_hevc.mp4"))],
 )
-def test_bars_of_the_test_picture_have_their_colors(odd: Path, name: str) -> None:
+def test_bars_of_the_test_image_have_their_colors(odd: Path, name: str) -> None:
     """Red, green, yellow, blue, magenta, cyan from left to right, below the clock."""
     image = read_frames(odd / name).images[0]
     bars = [color(image, 0.95, (index + 0.5) / 6) for index in range(6)]
@@ -133,7 +133,7 @@ def test_hdr_is_mapped_and_keeps_its_hues(odd: Path) -> None:
         assert pixel[channels].min() > pixel[others].max() + 80
 
 
-def test_the_phone_held_upright(odd: Path) -> None:
+def test_a_video_of_a_phone_held_upright_is_upright(odd: Path) -> None:
     """A face left of the middle, dark hair above it, a dark jacket at both lower corners."""
     image = read_frames(odd / "sideways movie.mov").images[0].mean(axis=2)
     face, hair = image[320:480, 80:240].mean(), image[0:160, 80:240].mean()
@@ -143,7 +143,7 @@ def test_the_phone_held_upright(odd: Path) -> None:
     assert max(corners) < 40
 
 
-def test_the_rotated_file_is_the_upright_one_turned(odd: Path) -> None:
+def test_the_rotated_file_shows_the_upright_video_rotated(odd: Path) -> None:
     turned = read_frames(odd / "nasa_13013_rotated.mp4").images[0]
     upright = read_frames(odd / "nasa_13013_mkv_duration_tag.mkv").images[0]
     difference = np.abs(turned.astype(int) - np.rot90(upright).astype(int)).mean()

@@ -26,13 +26,13 @@ def test_a_curve_is_applied_to_every_sample_and_clipped() -> None:
     assert edited(brighter, image)[0].tolist() == [[[0, 0, 0], [190, 254, 255]]]
 
 
-def test_unchanged_is_the_same_iterator() -> None:
+def test_keep_frames_returns_the_same_iterator() -> None:
     frames = iter([picture()])
     assert picture_edits.keep_frames(frames, SEED) is frames
 
 
 @given(st.floats(min_value=0, max_value=5000))
-def test_even_sizes(value: float) -> None:
+def test_sizes_are_rounded_to_even_numbers(value: float) -> None:
     size = picture_edits.round_to_even(value)
     assert size % 2 == 0
     assert size >= 2
@@ -43,7 +43,7 @@ def test_even_sizes(value: float) -> None:
     ("size", "smaller"),
     [((720, 1280), (360, 640)), ((1280, 720), (640, 360)), ((360, 640), (180, 320)), ((100, 50), (50, 26))],
 )
-def test_smaller(size: tuple[int, int], smaller: tuple[int, int]) -> None:
+def test_shrink_scales_to_360_or_to_half_the_size(size: tuple[int, int], smaller: tuple[int, int]) -> None:
     height, width = picture_edits.shrink(np.zeros((*size, 3), np.uint8)).shape[:2]
     assert abs(height - smaller[0]) <= 2
     assert abs(width - smaller[1]) <= 2
@@ -54,11 +54,11 @@ def test_smaller(size: tuple[int, int], smaller: tuple[int, int]) -> None:
     ("size", "squeezed"),
     [((90, 160), (90, 120)), ((160, 90), (120, 90)), ((90, 120), (90, 160)), ((100, 100), (100, 134))],
 )
-def test_squeezed_to_four_by_three_or_from_it(size: tuple[int, int], squeezed: tuple[int, int]) -> None:
+def test_squeeze_changes_to_or_from_four_by_three(size: tuple[int, int], squeezed: tuple[int, int]) -> None:
     assert picture_edits.squeeze(np.zeros((*size, 3), np.uint8)).shape[:2] == squeezed
 
 
-def test_bars_are_black_and_the_picture_between_them_is_whole() -> None:
+def test_bars_are_black_and_the_image_between_them_is_unchanged() -> None:
     image = picture(38, 20)
     image[image == 0] = 1
     boxed = picture_edits.add_bars(image, across=True)
@@ -70,7 +70,7 @@ def test_bars_are_black_and_the_picture_between_them_is_whole() -> None:
     assert picture_edits.add_bars(image.swapaxes(0, 1), across=False).shape == (20, 50, 3)
 
 
-def test_gray_sepia_and_mirror() -> None:
+def test_gray_sepia_and_mirror_have_the_expected_values() -> None:
     image = picture()
     gray = picture_edits.to_gray(image)
     assert np.array_equal(gray[..., 0], gray[..., 2])
@@ -83,14 +83,14 @@ def test_gray_sepia_and_mirror() -> None:
     assert np.array_equal(picture_edits.mirror(image)[:, 0], image[:, -1])
 
 
-def test_a_blur_keeps_the_mean_and_takes_detail() -> None:
+def test_a_blur_keeps_the_mean_and_removes_detail() -> None:
     image = picture(60, 80)
     soft = picture_edits.blur(image)
     assert abs(float(soft.mean()) - float(image.mean())) < 2
     assert float(soft.std()) < 0.6 * float(image.std())
 
 
-def test_noise_follows_from_the_seed_and_differs_from_frame_to_frame() -> None:
+def test_noise_depends_on_the_seed_and_differs_between_frames() -> None:
     middle = np.full((60, 60, 3), 128, np.uint8)
     first, second = edited(picture_edits.add_noise, middle, middle)
     assert not np.array_equal(first, second)
@@ -98,7 +98,7 @@ def test_noise_follows_from_the_seed_and_differs_from_frame_to_frame() -> None:
     assert float(first.std()) == pytest.approx(20, abs=1)
 
 
-def test_a_rotation_turns_by_five_degrees_and_leaves_no_corner_empty() -> None:
+def test_a_rotation_is_by_five_degrees_without_empty_corners() -> None:
     (turned,) = edited(picture_edits.rotate, np.full((60, 90, 3), 77, np.uint8))
     assert set(turned.flatten().tolist()) == {77}
     ways = set()
@@ -123,7 +123,7 @@ def test_a_caption_covers_the_lower_22_percent() -> None:
     assert int(captioned[78:].max()) > 150
 
 
-def test_a_logo_lies_in_a_corner_of_the_seed() -> None:
+def test_the_seed_chooses_the_corner_of_a_logo() -> None:
     corners = set()
     for seed in range(20):
         black = np.zeros((100, 140, 3), np.uint8)
@@ -134,6 +134,6 @@ def test_a_logo_lies_in_a_corner_of_the_seed() -> None:
     assert len(corners) == 4
 
 
-def test_an_overlay_follows_a_change_of_size() -> None:
+def test_an_overlay_adapts_to_a_change_of_size() -> None:
     first, second = edited(picture_edits.add_caption, picture(40, 60), picture(80, 100))
     assert (first.shape, second.shape) == ((40, 60, 3), (80, 100, 3))

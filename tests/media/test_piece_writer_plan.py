@@ -36,11 +36,11 @@ def stored(*, is_mixable: bool = True, barriers: tuple[int, ...] = ()) -> Stored
         (7, 15, [(7, 8, False), (8, 13, True), (13, 15, False)]),
     ],
 )
-def test_stretches(start: int, end: int, stretches: list[tuple[int, int, bool]]) -> None:
+def test_pieces_are_divided_into_stretches(start: int, end: int, stretches: list[tuple[int, int, bool]]) -> None:
     assert plan_piece(stored(), start, end) == [PieceStretch(*stretch) for stretch in stretches]
 
 
-def test_where_nothing_can_be_mixed_or_copied() -> None:
+def test_everything_is_encoded_if_frames_cannot_be_mixed_or_copied() -> None:
     assert plan_piece(stored(is_mixable=False), 3, 13) == [PieceStretch(3, 13, False)]
     assert plan_piece(stored(is_mixable=False), 8, 13) == [PieceStretch(8, 13, True)]
     assert plan_piece(None, 8, 13) == [PieceStretch(8, 13, False)]
@@ -55,7 +55,7 @@ def test_packets_that_are_not_shown_are_not_copied() -> None:
     ]
 
 
-def test_times_of_decoding_increase_and_are_never_late() -> None:
+def test_decoding_times_increase_and_are_never_late() -> None:
     shown = [0, 40, 10, 20, 30, 70, 50, 60]
     times = decoding_times(shown)
     assert times == [-10, 0, 10, 20, 30, 40, 50, 60]

@@ -58,7 +58,7 @@ def noise(count: int, height: int, width: int) -> NDArray[np.uint8]:
         ("yuv444p16le", 8),
     ],
 )
-def test_the_middle_pixel_of_every_cell(tmp_path: Path, pixel_format: str, shift: int) -> None:
+def test_samples_are_the_center_pixels_of_the_cells(tmp_path: Path, pixel_format: str, shift: int) -> None:
     # 70 is no multiple of what FFmpeg pads lines to.
     stored = lossless(tmp_path / "noise.mkv", noise(3, 38, 70), pixel_format)
     (found,) = iter_planes(tmp_path / "noise.mkv", height=8, width=12)
@@ -88,7 +88,7 @@ def test_other_formats_are_converted(tmp_path: Path, pixel_format: str) -> None:
     assert np.abs(found.chroma[1].astype(int) - 128).max() <= 1
 
 
-def test_times_of_a_variable_rate(tmp_path: Path) -> None:
+def test_times_of_a_variable_rate_are_kept(tmp_path: Path) -> None:
     steps = np.random.default_rng(1).uniform(0.02, 0.2, 40)
     times = np.concatenate([[0.0], np.cumsum(steps)[:-1]])
     path = encode(tmp_path / "variable.mkv", pan("rocket", 40), rate=1000, times=times.tolist())
@@ -98,14 +98,14 @@ def test_times_of_a_variable_rate(tmp_path: Path) -> None:
     assert planes.timestamps == pytest.approx(frames, abs=1e-9)
 
 
-def test_times_start_at_zero_wherever_the_file_starts(tmp_path: Path) -> None:
+def test_times_start_at_zero_for_any_start_time(tmp_path: Path) -> None:
     path = encode(tmp_path / "late.mkv", pan("rocket", 5), times=[7.0, 7.1, 7.2, 7.3, 7.4])
     (planes,) = iter_planes(path)
     assert planes.timestamps == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4], abs=0.002)
     assert planes.end == pytest.approx(0.5, abs=0.002)
 
 
-def test_every_block_says_when_its_last_frame_ends(tmp_path: Path) -> None:
+def test_every_block_states_the_end_of_its_last_frame(tmp_path: Path) -> None:
     path = encode(tmp_path / "pan.mp4", pan("rocket", 25), rate=10)
     blocks = list(iter_planes(path, block=10))
     assert [len(block) for block in blocks] == [10, 10, 5]

@@ -27,7 +27,7 @@ def whole(path: Path, **arguments: int) -> FramePlanes:
     )
 
 
-def test_every_frame_once_with_its_time_whatever_the_block(tmp_path: Path) -> None:
+def test_every_frame_is_sampled_once_for_any_block_length(tmp_path: Path) -> None:
     path = encode(tmp_path / "pan.mp4", pan("coffee", 23), rate=10)
     found = whole(path, block=5)
     assert found.timestamps == pytest.approx(np.arange(23) / 10)
@@ -36,7 +36,7 @@ def test_every_frame_once_with_its_time_whatever_the_block(tmp_path: Path) -> No
     assert np.array_equal(found.luma, whole(path, block=128).luma)
 
 
-def test_avi_with_b_frames_loses_no_picture(tmp_path: Path) -> None:
+def test_avi_with_b_frames_loses_no_frame(tmp_path: Path) -> None:
     """The format holds no times of presentation, and those that FFmpeg makes up step back."""
     path = encode(tmp_path / "pan.avi", pan("coffee", 40), rate=10, options={"bf": "3"})
     found = whole(path)
@@ -46,7 +46,7 @@ def test_avi_with_b_frames_loses_no_picture(tmp_path: Path) -> None:
     assert read_frames(path, rate=None).timestamps == pytest.approx(np.arange(40) / 10)
 
 
-def test_samples_are_pixels_of_the_picture(tmp_path: Path) -> None:
+def test_samples_are_pixels_of_the_frame(tmp_path: Path) -> None:
     path = encode(tmp_path / "pan.mp4", pan("chelsea", 4), rate=10, options={"crf": "10"})
     found = whole(path, height=64, width=96)
     # The same places of the converted pictures: limited range luma from RGB.
@@ -67,7 +67,7 @@ def test_samples_are_pixels_of_the_picture(tmp_path: Path) -> None:
         ("libx264", "nv12"),
     ],
 )
-def test_formats_agree(tmp_path: Path, codec: str, pixel_format: str) -> None:
+def test_pixel_formats_give_the_same_samples(tmp_path: Path, codec: str, pixel_format: str) -> None:
     # Orange: Y 151 in full range, 146 in limited range; Cb below, Cr above the middle.
     path = encode(tmp_path / "plain.mkv", plain((255, 128, 0), 3), codec=codec, pixel_format=pixel_format)
     found = whole(path)
@@ -81,14 +81,14 @@ def test_formats_agree(tmp_path: Path, codec: str, pixel_format: str) -> None:
         assert red > 190
 
 
-def test_times_of_a_variable_rate_are_those_of_the_file(tmp_path: Path) -> None:
+def test_times_of_a_variable_rate_equal_the_ones_in_the_file(tmp_path: Path) -> None:
     times = [0.0, 0.04, 0.30, 0.31, 1.0]
     path = tmp_path / "variable.mp4"
     write_video(path, plain((10, 200, 10), 5), rate=25, times=times)
     assert whole(path).timestamps == pytest.approx(times, abs=0.002)
 
 
-def test_a_grid_larger_than_the_picture_repeats_pixels(tmp_path: Path) -> None:
+def test_a_grid_larger_than_the_frame_repeats_pixels(tmp_path: Path) -> None:
     path = encode(tmp_path / "small.mkv", plain((0, 0, 255), 2, height=16, width=16))
     assert whole(path, height=72, width=128).luma.shape == (2, 72, 128)
 
@@ -99,7 +99,7 @@ def test_odd_grids_are_refused(tmp_path: Path, height: int, width: int) -> None:
         next(iter_planes(tmp_path / "any.mp4", height=height, width=width))
 
 
-def test_no_frames_at_a_time_is_refused(tmp_path: Path) -> None:
+def test_blocks_without_frames_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="block must be at least 1, got 0"):
         next(iter_planes(tmp_path / "any.mp4", block=0))
 
@@ -119,7 +119,7 @@ def test_planes_check_their_shapes() -> None:
     assert repr(planes) == "FramePlanes(luma=[2, 4, 8])"
 
 
-def test_a_cut_between_two_fields_is_one_between_two_frames(tmp_path: Path) -> None:
+def test_a_cut_between_two_fields_becomes_a_cut_between_frames(tmp_path: Path) -> None:
     """Half of the lines of the frame in between show the old shot, and half the new one."""
     old, new = pan("coffee", 1, width=200, height=180), pan("chelsea", 1, width=200, height=180)
     one, other = next(iter(old)), next(iter(new))

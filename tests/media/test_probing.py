@@ -19,7 +19,7 @@ from vidkin.errors import MediaError
 from vidkin.media import Frames, iter_frames, open_probed, probe, read_frames, reader, time_in, write_video
 
 
-def test_everything_of_a_plain_file(tmp_path: Path) -> None:
+def test_all_properties_of_a_plain_file_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     write_video(path, pan("coffee", 50, width=192, height=128), rate=Fraction(30000, 1001))
     info = probe(path)
@@ -61,12 +61,12 @@ def test_the_duration_is_measured_in_every_container(tmp_path: Path, ending: str
     assert probe(path).duration == pytest.approx(3.0, abs=0.041)
 
 
-def test_the_last_frame_counts_as_long_as_it_lasts(tmp_path: Path) -> None:
+def test_the_duration_includes_the_last_frame(tmp_path: Path) -> None:
     write_video(tmp_path / "a.mp4", [flat(i) for i in range(4)], rate=10, times=[0.0, 0.5, 3.0, 3.25])
     assert 3.25 < probe(tmp_path / "a.mp4").duration <= 3.6
 
 
-def test_a_stream_without_time_stamps_is_counted(tmp_path: Path) -> None:
+def test_the_frames_of_a_stream_without_timestamps_are_counted(tmp_path: Path) -> None:
     path = encode_with(tmp_path / "a.h264", (flat(i) for i in range(30)), rate=25)
     assert probe(path).duration == pytest.approx(30 / 25, abs=0.05)
 
@@ -78,7 +78,7 @@ def test_a_late_start_is_recorded_and_does_not_count_toward_the_duration(tmp_pat
     assert info.duration == pytest.approx(4.0, abs=0.01)
 
 
-def test_sound_is_noticed(tmp_path: Path) -> None:
+def test_sound_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     with av.open(str(path), "w") as container:
         video = container.add_stream("libx264", rate=10)
@@ -96,13 +96,13 @@ def test_sound_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ending", "codec"), [("jpg", "mjpeg"), ("png", "png"), ("webp", "webp")])
-def test_still_images(tmp_path: Path, ending: str, codec: str) -> None:
+def test_still_images_are_recognized(tmp_path: Path, ending: str, codec: str) -> None:
     PILImage.fromarray(flat(9, 40, 30)).save(tmp_path / f"a.{ending}")
     info = probe(tmp_path / f"a.{ending}")
     assert (info.still, info.codec, info.width, info.height) == (True, codec, 40, 30)
 
 
-def test_it_agrees_with_reading_everything(tmp_path: Path) -> None:
+def test_the_duration_agrees_with_reading_everything(tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     write_video(path, pan("coffee", 33, width=50, height=30), rate=12)
     info, frames = probe(path), read_frames(path, rate=None)
@@ -189,7 +189,7 @@ def with_a_tone(
 
 @pytest.mark.parametrize("codec", ["mpeg4", "libx264"])
 @pytest.mark.parametrize("first", [-48, -10, -3, 5])
-def test_times_below_zero_count(tmp_path: Path, first: int, codec: str) -> None:
+def test_negative_times_count(tmp_path: Path, first: int, codec: str) -> None:
     """Matroska can hold them; of H.264 they are read as no times at all."""
     path = tmp_path / "a.mkv"
     with av.open(str(path), "w", options={"avoid_negative_ts": "disabled"}) as container:
@@ -209,13 +209,13 @@ def test_times_below_zero_count(tmp_path: Path, first: int, codec: str) -> None:
 
 
 @pytest.mark.parametrize("ending", ["mkv", "ts", "avi", "mpg", "webm"])
-def test_whole_files_are_not_taken_for_cut_off(tmp_path: Path, ending: str) -> None:
+def test_intact_files_are_not_reported_as_cut_off(tmp_path: Path, ending: str) -> None:
     codec = {"webm": "libvpx-vp9", "mpg": "mpeg2video"}.get(ending, "libx264")
     assert not probe(encode_with(tmp_path / f"a.{ending}", pan("coffee", 50), rate=25, codec=codec)).cut_off
 
 
 @pytest.mark.parametrize("ending", ["mkv", "mp4", "ts"])
-def test_a_late_start_is_not_taken_for_a_missing_end(tmp_path: Path, ending: str) -> None:
+def test_a_late_start_is_not_reported_as_a_missing_end(tmp_path: Path, ending: str) -> None:
     info = probe(encode_with(tmp_path / f"late.{ending}", pan("coffee", 50), first=200))
     assert info.duration == pytest.approx(5.0, abs=0.05)
     assert not info.cut_off
@@ -239,7 +239,7 @@ def test_addresses_are_refused_with_advice_to_download() -> None:
         ("avi", "mpeg4", 2),
     ],
 )
-def test_a_probed_file_is_read_on_with(
+def test_reading_continues_with_a_probed_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, codec: str, openings: int
 ) -> None:
     """Where there is no sure way back to the first packet, the file is opened again; the frames are the same."""
@@ -317,7 +317,7 @@ def test_a_frame_number_becomes_a_time_just_before_the_frame(tmp_path: Path) -> 
     assert [int(np.searchsorted(times, time_in(path, f"{number}f"))) for number in range(50)] == list(range(50))
 
 
-def test_other_moments_need_no_file() -> None:
+def test_other_times_need_no_file() -> None:
     assert [time_in("gone.mp4", moment) for moment in (1.5, "1.5", "0:01.5")] == [1.5, 1.5, 1.5]
     with pytest.raises(MediaError, match=r"gone\.mp4: there is no such file"):
         time_in("gone.mp4", "250f")
@@ -343,7 +343,7 @@ def with_two_videos(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("ending", ["mp4", "mkv", "ts", "mov"])
-def test_of_two_videos_in_a_file_the_first_is_read_or_the_one_of_a_number(tmp_path: Path, ending: str) -> None:
+def test_the_first_video_in_a_file_is_read_or_a_chosen_one(tmp_path: Path, ending: str) -> None:
     path = with_two_videos(tmp_path / f"front_and_rear.{ending}")
     assert (probe(path).stream, probe(path).width) == (0, 96)
     assert (probe(path, stream=1).stream, probe(path, stream=1).width) == (1, 192)
@@ -355,7 +355,7 @@ def test_of_two_videos_in_a_file_the_first_is_read_or_the_one_of_a_number(tmp_pa
         probe(path, stream=2)
 
 
-def test_a_still_before_the_video_is_not_the_video(tmp_path: Path) -> None:
+def test_a_still_before_the_video_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "still_first.mp4"
     with av.open(str(path), "w") as container:
         still, film = container.add_stream("mjpeg", rate=10), container.add_stream("libx264", rate=10)
@@ -374,7 +374,7 @@ def test_a_still_before_the_video_is_not_the_video(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ending", "codec"), [("mkv", "libx264"), ("mp4", "libx264"), ("ts", "libx264"), ("flv", "libx264")]
 )
-def test_a_picture_that_starts_after_the_sound_is_not_cut_off(tmp_path: Path, ending: str, codec: str) -> None:
+def test_video_that_starts_after_the_sound_is_not_cut_off(tmp_path: Path, ending: str, codec: str) -> None:
     path = with_a_tone(tmp_path / f"late.{ending}", codec, "aac", first=30)
     info = probe(path)
     assert info.duration == pytest.approx(7.0, abs=0.11)
@@ -395,7 +395,7 @@ def test_a_start_that_cannot_be_decoded_is_not_a_missing_end(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("ending", "codec"), [("ts", "libx264"), ("mpg", "mpeg2video")])
 @pytest.mark.parametrize("order", [(40, 75), (75, 40), (50, 50)])
-def test_recordings_appended_byte_by_byte_have_their_whole_length(
+def test_concatenated_recordings_have_their_total_duration(
     tmp_path: Path, ending: str, codec: str, order: tuple[int, int]
 ) -> None:
     parts = [

@@ -31,7 +31,7 @@ print(take_complaints())
 """
 
 
-def test_errors_of_a_decoder_are_counted_with_the_time_of_the_first(tmp_path: Path) -> None:
+def test_decoder_errors_are_counted_with_the_time_of_the_first(tmp_path: Path) -> None:
     """Two threads decode, which stood still with a callback of Python."""
     whole = encode(
         tmp_path / "whole.avi", pan("coffee", 100, width=96, height=64), rate=25, codec="mpeg4", options={"g": "10"}
@@ -56,5 +56,5 @@ def test_errors_of_a_decoder_are_counted_with_the_time_of_the_first(tmp_path: Pa
     assert lines[2:] == ["1 0", "True 0", "1"]
 
 
-def test_other_processes_hear_nothing() -> None:
+def test_other_processes_count_no_complaints() -> None:
     assert take_complaints() == 0

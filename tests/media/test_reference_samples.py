@@ -84,7 +84,7 @@ def _check(path: Path, times: list[Fraction]) -> None:
 
 
 @pytest.mark.parametrize(("container", "codec"), _PAIRS, ids=[" ".join(pair) for pair in _PAIRS])
-def test_every_frame_is_there_at_its_time(container: str, codec: str, tmp_path: Path) -> None:
+def test_every_frame_is_read_at_its_time(container: str, codec: str, tmp_path: Path) -> None:
     name, *options = codec.split(",")
     times = [Fraction(number, 25) for number in range(_FRAMES)]
     path = tmp_path / f"sample.{container}"

@@ -36,32 +36,32 @@ def at_rate(rate: float | None, start: float = 0.0, end: float | None = None, ba
         (at_rate(None, start=0.7, end=0.8), [6]),  # none begins there: the one on screen
     ],
 )
-def test_samples_of_a_steady_video(sampler: Sampler, expected: list[int]) -> None:
+def test_samples_of_a_constant_rate_are_the_frames_on_screen(sampler: Sampler, expected: list[int]) -> None:
     assert sampled(sampler, [0, 3, 6, 9, 12, 15, 18], 21) == expected
 
 
-def test_times_count_from_the_first_picture() -> None:
+def test_times_count_from_the_first_frame() -> None:
     assert sampled(at_rate(1.0, base=50), [50, 53, 56, 59, 62], 65) == [50, 59]
 
 
-def test_a_picture_that_stands_for_long_is_one_sample() -> None:
+def test_a_long_frame_is_a_single_sample() -> None:
     # At 0, 1, ... 9 s; the second picture is on screen from .5 to 8.5 s.
     assert sampled(at_rate(1.0), [0, 5, 85], 100) == [0, 5, 85]
 
 
-def test_the_video_may_end_before_the_last_sample() -> None:
+def test_samples_after_the_end_are_skipped() -> None:
     assert sampled(at_rate(1.0), [0, 3, 6], 9) == [0]
     assert sampled(at_rate(1.0), [0, 3, 6], 11) == [0, 6]
 
 
-def test_a_far_picture_is_found_at_once() -> None:
+def test_a_distant_frame_is_found_in_constant_time() -> None:
     sampler = at_rate(10.0)
     year = 10 * 60 * 60 * 24 * 365
     assert sampler.index_after(0, year) == year  # one sample a tick
     assert (sampler.limit_of(7), at_rate(10.0, end=0.5).limit_of(7)) == (7, None)
 
 
-def test_chosen_times_have_the_picture_on_screen() -> None:
+def test_chosen_times_give_the_frame_on_screen() -> None:
     sampler = ChosenSampler([0.0, 0.29, 0.3, 1.0, 1.1], tick=0.1, base=0)
     # 0 and .29 s show the same picture, 1 and 1.1 s too.
     assert sampled(sampler, [0, 3, 6, 9, 12], 15) == [0, 3, 9]

@@ -65,7 +65,7 @@ def layout(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     [(1.0, 0.0, None, 1), (1.0, 0.0, None, 3), (0.4, 0.0, None, 1), (3.0, 0.3, None, 2), (1.0, 6.4, None, 1),
      (7.0, 5.5, 6.5, 1), (60.0, 2.0, 2.5, 1)],
 )  # fmt: skip
-def test_samples_are_those_of_decoding_everything(
+def test_samples_equal_the_ones_of_decoding_everything(
     layout: Path, rate: float, start: float, end: float | None, threads: int
 ) -> None:
     times, images = naive_sample(layout, rate, start, end)
@@ -88,7 +88,7 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, str]]:
     return packets
 
 
-def test_with_a_key_frame_a_second_only_key_frames_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_key_frames_are_decoded_if_they_suffice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = encode(tmp_path / "a.mp4", pan("coffee", 240), rate=24, options={**X264, "g": "24", "sc_threshold": "0"})
     packets = fed(monkeypatch)
     assert len(read_frames(path, rate=1, threads=1)) == 10
@@ -97,7 +97,7 @@ def test_with_a_key_frame_a_second_only_key_frames_are_decoded(tmp_path: Path, m
     assert sum(key for key, _ in packets) == 10
 
 
-def test_pictures_that_none_refers_to_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreferenced_frames_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = encode(tmp_path / "a.mp4", pan("coffee", 120), rate=24, options={**X264, "g": "250", "bf": "3"})
     packets = fed(monkeypatch)
     read_frames(path, rate=1, threads=1)
@@ -106,7 +106,7 @@ def test_pictures_that_none_refers_to_are_passed_over(tmp_path: Path, monkeypatc
     assert decoded.count("NONREF") > 80
 
 
-def test_a_late_start_reads_only_from_the_key_frame_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_start_reads_from_the_previous_key_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = encode(tmp_path / "a.mp4", pan("coffee", 480), rate=24, options={**X264, "g": "48"})
     packets = fed(monkeypatch)
     demuxed = []
@@ -124,7 +124,7 @@ def test_a_late_start_reads_only_from_the_key_frame_before(tmp_path: Path, monke
     assert len(demuxed) < 120
 
 
-def test_packets_that_wait_are_bounded_however_low_the_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_packets_are_bounded_at_any_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_skipping, "MAX_WAITING_PACKETS", 32)
     path = encode(tmp_path / "a.mp4", pan("coffee", 240), rate=24, options={**X264, "g": "250", "bf": "3"})
     longest = 0
@@ -145,7 +145,7 @@ def test_packets_that_wait_are_bounded_however_low_the_rate(tmp_path: Path, monk
 
 @pytest.mark.parametrize("rate", [1.0, 5.0, 1000.0])
 @pytest.mark.parametrize("ending", ["mkv", "nut"])
-def test_a_jump_of_months_in_the_times_costs_nothing(tmp_path: Path, ending: str, rate: float) -> None:
+def test_a_jump_of_months_in_the_times_takes_no_time(tmp_path: Path, ending: str, rate: float) -> None:
     """Ten million seconds are not visited one by one."""
     times = [index / 5 + (0 if index < 30 else 10_000_000) for index in range(60)]
     path = encode(tmp_path / f"a.{ending}", pan("coffee", 60, width=96, height=64), rate=5, times=times)

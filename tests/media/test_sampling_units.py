@@ -62,7 +62,7 @@ def is_whole(codec: str, record: bytes, packet: bytes) -> bool:
         ("vp9", b"", VP9_KEY + b"\0\0" + bytes([0xC1, 5, 2, 0xC1]), False),
     ],
 )
-def test_packets(codec: str, record: bytes, packet: bytes, whole: bool) -> None:
+def test_complete_and_damaged_packets_are_distinguished(codec: str, record: bytes, packet: bytes, whole: bool) -> None:
     assert is_whole(codec, record, packet) is whole
 
 

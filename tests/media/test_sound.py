@@ -41,19 +41,19 @@ def click(seconds: float, at: float) -> Samples:
 
 
 @pytest.mark.parametrize(("name", "codec"), [("a.wav", "pcm_s16le"), ("a.m4a", "aac"), ("a.mkv", "aac")])
-def test_a_click_is_heard_when_it_was_made(tmp_path: Path, name: str, codec: str) -> None:
+def test_a_click_is_decoded_at_its_time(tmp_path: Path, name: str, codec: str) -> None:
     (samples,) = heard(write_sounds(tmp_path / name, [click(3, 1.25)], codec=codec))
     assert np.abs(samples).argmax() / SOUND_RATE == pytest.approx(1.25, abs=0.003)
 
 
-def test_times_count_from_the_first_picture(tmp_path: Path) -> None:
+def test_times_count_from_the_first_frame(tmp_path: Path) -> None:
     path = write_sounds(tmp_path / "late.mkv", [click(3, 1.0)], pictures="rocket", delay=0.7)
     (samples,) = heard(path)
     assert np.abs(samples).argmax() / SOUND_RATE == pytest.approx(1.7, abs=0.003)
 
 
 @pytest.mark.parametrize("name", ["clip.mp4", "clip.mkv", "clip.ts"])
-def test_sound_beside_the_pictures_is_the_sound_read_alone(tmp_path: Path, name: str) -> None:
+def test_sound_read_with_the_frames_equals_sound_read_alone(tmp_path: Path, name: str) -> None:
     path = write_sounds(tmp_path / name, [tune(6, seed=1)], pictures="rocket")
     with open_probed(path) as video:
         hearing = Hearing(video)
@@ -76,13 +76,13 @@ def test_each_track_is_read_and_the_default_one_is_named(tmp_path: Path) -> None
     assert not np.array_equal(tracks[0].times, tracks[1].times)
 
 
-def test_a_file_without_sound_says_so(tmp_path: Path) -> None:
+def test_a_file_without_sound_is_refused(tmp_path: Path) -> None:
     path = write_sounds(tmp_path / "silent.mp4", [], pictures="rocket")
     with pytest.raises(MediaError, match="the file has no sound"):
         describe_sound(path)
 
 
-def test_damaged_packets_of_sound_leave_the_pictures_alone(tmp_path: Path) -> None:
+def test_damaged_sound_does_not_affect_the_frames(tmp_path: Path) -> None:
     path = write_sounds(tmp_path / "clip.mkv", [tune(6, seed=1)], pictures="rocket", codec="libmp3lame")
     whole = path.read_bytes()
     with open_probed(path) as video:

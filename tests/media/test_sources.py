@@ -19,7 +19,7 @@ from vidkin.media import Frames, open_source, probe, read_frames, source_name
 IMAGES = np.stack([photograph("coffee")[:61, :83], photograph("chelsea")[:61, :83]])
 
 
-def test_what_is_in_memory_loses_nothing(tmp_path: Path) -> None:
+def test_frames_in_memory_lose_nothing(tmp_path: Path) -> None:
     with open_source(IMAGES, 5) as path:
         frames = read_frames(path, rate=None)
     assert np.array_equal(frames.images, IMAGES)
@@ -31,7 +31,7 @@ def test_what_is_in_memory_loses_nothing(tmp_path: Path) -> None:
         assert path == tmp_path / "a.mp4"
 
 
-def test_a_picture_is_turned_upright() -> None:
+def test_an_image_is_rotated_upright() -> None:
     picture = Image.fromarray(photograph("coffee")[:40, :80])
     picture.getexif()[0x0112] = 6  # turned a quarter clockwise
     with open_source(picture) as path:
@@ -53,14 +53,14 @@ MOVING: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("kind", MOVING)
-def test_frames_from_anywhere_are_one_video(kind: str) -> None:
+def test_frames_of_any_kind_become_one_video(kind: str) -> None:
     with open_source(MOVING[kind](), 5) as path:
         frames = read_frames(path, rate=None)
     assert np.array_equal(frames.images, IMAGES)
     assert frames.timestamps.tolist() == pytest.approx([0.0, 0.2], abs=1e-3)
 
 
-def test_bytes_and_open_files_are_read_as_the_file(tmp_path: Path) -> None:
+def test_bytes_and_open_files_are_read_like_the_file(tmp_path: Path) -> None:
     file = encode(tmp_path / "clip.mp4", pan("coffee", 20, width=96, height=64))
     expected = read_frames(file, rate=None)
     content = file.read_bytes()
@@ -77,7 +77,7 @@ def test_bytes_and_open_files_are_read_as_the_file(tmp_path: Path) -> None:
             assert source_name(source) in ("", str(file))
 
 
-def test_an_error_about_what_is_in_memory_names_no_temporary_file() -> None:
+def test_an_error_about_data_in_memory_does_not_name_the_temporary_file() -> None:
     with pytest.raises(MediaError, match=r"^bytes: ") as caught, open_source(b"no video") as path:
         probe(path)
     assert caught.value.path == "bytes"
@@ -108,12 +108,12 @@ def zeros(*shape: int, kind: type[np.generic] = np.uint8) -> NDArray[Any]:
         ([zeros(4, 4, 3), Frames(zeros(1, 4, 4, 3), np.ones(1))], "frame_rate|times for all of its frames"),
     ],
 )
-def test_what_is_no_source_is_refused_and_told_what_is_accepted(source: Any, message: str) -> None:
+def test_other_types_are_refused_with_a_list_of_the_accepted_types(source: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message), open_source(source, name="query"):
         pass
 
 
-def test_times_are_those_of_all_frames_or_of_none() -> None:
+def test_either_all_frames_have_times_or_none() -> None:
     mixed: list[Any] = [IMAGES[0], Frames(IMAGES[1:], np.array([1.0]))]
     with pytest.raises(InvalidArgumentError, match="times for all of its frames, or for none"), open_source(mixed, 5):
         pass

@@ -25,7 +25,7 @@ def payloads(path: str | Path) -> Counter[bytes]:
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".mov"])
-def test_pieces_begin_at_key_frames_and_hold_every_packet(tmp_path: Path, suffix: str) -> None:
+def test_pieces_begin_at_key_frames_and_have_every_packet(tmp_path: Path, suffix: str) -> None:
     source = encode_with_sound(tmp_path / f"día 山 [2]{suffix}", 40, KEYS_EVERY_10)
     report = split_video(source, tmp_path / "out", [0.0, 1.0, 2.5])
     assert [Path(piece.path).name for piece in report.pieces] == [
@@ -44,7 +44,7 @@ def test_pieces_begin_at_key_frames_and_hold_every_packet(tmp_path: Path, suffix
     assert sorted(path.name for path in made_in(tmp_path / "out")) == [Path(piece.path).name for piece in report.pieces]
 
 
-def test_every_piece_shows_the_pictures_of_the_source(tmp_path: Path) -> None:
+def test_every_piece_shows_the_frames_of_the_source(tmp_path: Path) -> None:
     source = encode_with_sound(tmp_path / "clip.mp4", 40, KEYS_EVERY_10)
     report = split_video(source, tmp_path, [0.0, 1.0, 2.0])
     original = read_frames(source, rate=None)
@@ -57,7 +57,7 @@ def test_every_piece_shows_the_pictures_of_the_source(tmp_path: Path) -> None:
     assert start == len(original)
 
 
-def test_sound_goes_with_the_pictures(tmp_path: Path) -> None:
+def test_sound_stays_with_the_frames(tmp_path: Path) -> None:
     """One packet of sound lasts 1024 / 16000 = 0.064 s: pieces of sound begin that near to the pictures'."""
     source = encode_with_sound(tmp_path / "clip.mkv", 40, KEYS_EVERY_10)
     for piece in split_video(source, tmp_path, [1.0, 3.0]).pieces[1:]:
@@ -80,7 +80,7 @@ def test_parts_without_a_key_frame_between_them_share_a_piece(tmp_path: Path) ->
     ]
 
 
-def test_a_time_read_as_a_float_finds_its_own_key_frame(tmp_path: Path) -> None:
+def test_a_time_rounded_to_a_float_finds_its_key_frame(tmp_path: Path) -> None:
     """At 29.97 a second the 30th frame is at 1.001 s, which no float holds exactly."""
     options = {"x264-params": "keyint=30:min-keyint=30:scenecut=0"}
     rate = Fraction(30000, 1001)
@@ -90,7 +90,7 @@ def test_a_time_read_as_a_float_finds_its_own_key_frame(tmp_path: Path) -> None:
     assert [piece.start for piece in report.pieces] == pytest.approx([0.0, 1.001, 2.002])
 
 
-def test_variable_frame_rate(tmp_path: Path) -> None:
+def test_a_variable_frame_rate_is_kept(tmp_path: Path) -> None:
     times = [0.0, 0.1, 0.5, 0.6, 1.4, 1.5, 1.6, 2.9, 3.0, 3.7]
     options = {"x264-params": "keyint=3:min-keyint=3:scenecut=0:bframes=0"}
     source = encode(tmp_path / "clip.mp4", pan("rocket", 10), times=times, options=options)
@@ -100,7 +100,7 @@ def test_variable_frame_rate(tmp_path: Path) -> None:
     assert [len(read_frames(piece.path, rate=None)) for piece in report.pieces] == [3, 3, 4]
 
 
-def test_open_groups_of_pictures_are_not_torn(tmp_path: Path) -> None:
+def test_open_groups_of_pictures_are_not_split(tmp_path: Path) -> None:
     """In open groups pictures shown before a key frame are stored after it and need it: no cut there."""
     options = {"x264-params": "keyint=10:min-keyint=5:scenecut=0:open-gop=1:bframes=3:b-adapt=0"}
     source = encode(tmp_path / "clip.mkv", pan("rocket", 60), options=options)
@@ -146,14 +146,14 @@ def test_times_must_increase(tmp_path: Path, starts: list[float]) -> None:
         split_video(source, tmp_path, starts)
 
 
-def test_pictures_without_times_cannot_be_split(tmp_path: Path) -> None:
+def test_frames_without_times_cannot_be_split(tmp_path: Path) -> None:
     source = encode(tmp_path / "clip.h264", pan("rocket", 20))
     with pytest.raises(MediaError, match=r"clip.h264: its frames have no times, .* container first"):
         split_video(source, tmp_path / "out", [0.0, 1.0])
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     source = encode(tmp_path / "clip.mp4", pan("rocket", 4))
     with pytest.raises(MediaError, match=r"clip.mp4: the folder cannot be created"):
         split_video(source, source, [0.0])
@@ -169,7 +169,7 @@ def test_real_files_lose_nothing(shared_data: Path, tmp_path: Path, name: str) -
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".ts", ".flv"])
-def test_the_last_picture_has_its_length(tmp_path: Path, suffix: str) -> None:
+def test_the_last_frame_has_its_duration(tmp_path: Path, suffix: str) -> None:
     """Transport streams and Flash video tell no duration of it."""
     images = pan("coffee", 30, width=96, height=64)
     path = encode(tmp_path / f"film{suffix}", images, options=KEYS_EVERY_10)
@@ -177,7 +177,7 @@ def test_the_last_picture_has_its_length(tmp_path: Path, suffix: str) -> None:
     assert [piece.end for piece in report.pieces] == pytest.approx([1.0, 2.0, 3.0], abs=2e-3)
 
 
-def test_what_lies_beside_the_source_is_not_replaced(tmp_path: Path) -> None:
+def test_files_next_to_the_source_are_not_replaced(tmp_path: Path) -> None:
     path = encode(tmp_path / "film.mp4", pan("coffee", 30, width=96, height=64), options=KEYS_EVERY_10)
     (tmp_path / "film-002.mp4").write_bytes(b"another recording")
     with pytest.raises(MediaError, match=r"film-002\.mp4: would be overwritten"):
@@ -188,7 +188,7 @@ def test_what_lies_beside_the_source_is_not_replaced(tmp_path: Path) -> None:
         assert len(split_video(path, tmp_path / "pieces", [0.0, 1.0]).pieces) == 2
 
 
-def test_parts_that_are_not_wanted_take_no_frames_of_their_neighbors(tmp_path: Path) -> None:
+def test_unwanted_parts_take_no_frames_from_their_neighbors(tmp_path: Path) -> None:
     """Key frames each second: the part from 1.5 to 2.5 s is in the piece from 1 to 3 s."""
     path = encode(tmp_path / "film.mp4", pan("coffee", 50, width=96, height=64), options=KEYS_EVERY_10)
     (piece,) = split_video(path, tmp_path / "out", [0.0, 1.5, 2.5], names=[None, "the one", None]).pieces

@@ -68,11 +68,11 @@ def test_parts_in_one_group_share_a_piece() -> None:
     assert made.owners == [0, 0, 1]
 
 
-def test_reordered_pictures_within_a_group_are_fine() -> None:
+def test_reordered_frames_within_a_group_are_allowed() -> None:
     assert plan(pictures("03124", "03124"), 0.0, 0.6).starts() == [0.0, 0.5]
 
 
-def test_an_open_group_cannot_be_split_at() -> None:
+def test_a_video_is_not_split_at_an_open_group() -> None:
     # The second key frame (time 5) is followed by a picture of time 4, which is shown before it.
     packets = pictures("0123")
     packets += [Packet(5, is_keyframe=True), Packet(4), Packet(6), *pictures("012", first=7)]
@@ -84,19 +84,19 @@ def test_times_are_counted_from_the_first_picture() -> None:
     assert (made.base, made.starts()) == (40, [0.0, 0.3])
 
 
-def test_a_start_that_was_rounded_finds_its_key_frame() -> None:
+def test_a_rounded_start_finds_its_key_frame() -> None:
     assert plan(pictures("012", "012"), 0.0, 0.3 - 1e-9).starts() == [0.0, 0.3]
     assert plan(pictures("012", "012"), 0.0, 0.2).starts() == [0.0]
 
 
-def test_sound_goes_by_time_and_keeps_its_piece_where_it_has_none() -> None:
+def test_sound_is_assigned_by_time_and_untimed_packets_follow_the_previous_one() -> None:
     packets = pictures("012", "012")
     packets.insert(1, Packet(0, SOUND))
     packets += [Packet(2, SOUND), Packet(3, SOUND), Packet(None, SOUND)]
     assert plan(packets, 0.0, 0.3).pieces == [0, 0, 0, 0, 1, 1, 1, 0, 1, 1]
 
 
-def test_a_part_that_is_not_wanted_leaves_its_neighbors_whole() -> None:
+def test_an_unwanted_part_leaves_its_neighbors_complete() -> None:
     groups = pictures("01234", "01234", "01234")
     # The middle part begins at 0.7: its first frames belong to the part before, to the next key frame.
     made = plan(groups, 0.0, 0.7, 1.3, unwanted=(1,))
@@ -104,19 +104,19 @@ def test_a_part_that_is_not_wanted_leaves_its_neighbors_whole() -> None:
     assert made.pieces.count(0) == 10
 
 
-def test_the_last_picture_without_a_length_stays_for_the_usual_time() -> None:
+def test_the_last_frame_without_a_duration_gets_the_usual_one() -> None:
     packets = [Packet(0, is_keyframe=True), Packet(2), Packet(4, duration=None)]
     assert plan(packets, 0.0).end == 6
     assert plan([Packet(7, is_keyframe=True, duration=None)], 0.0).end == 7
 
 
-def test_pictures_that_are_not_shown_do_not_count() -> None:
+def test_frames_that_are_not_shown_do_not_count() -> None:
     packets = pictures("012")
     packets.insert(0, Packet(-1, is_keyframe=True, is_discard=True))
     assert plan(packets, 0.0).base == 0
 
 
-def test_what_cannot_be_planned() -> None:
+def test_videos_without_times_or_frames_are_refused() -> None:
     with pytest.raises(MediaError, match="its frames have no times, so it cannot be split"):
         plan([Packet(None, is_keyframe=True)], 0.0)
     with pytest.raises(MediaError, match="it has no frames"):

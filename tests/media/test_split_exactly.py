@@ -78,7 +78,7 @@ def assert_exact(source: Path, report: SplitReport, frames: Sequence[tuple[int, 
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".mov", ".ts", ".flv"])
-def test_frames_are_copied_where_that_is_possible(tmp_path: Path, suffix: str) -> None:
+def test_frames_are_copied_if_possible(tmp_path: Path, suffix: str) -> None:
     """Key frames at 0, 20 and 40, then every fourth frame refers back only: 0 4 1 2 3, 8 5 6 7, ..."""
     source = clip(tmp_path / f"día 山 [2]{suffix}")
     frames = [(0, 10), (10, 33), (33, 40), (40, 60)]
@@ -92,7 +92,7 @@ def test_frames_are_copied_where_that_is_possible(tmp_path: Path, suffix: str) -
     assert len(made_in(tmp_path / "out put 山")) == 4
 
 
-def test_copied_frames_are_those_of_the_source_bit_by_bit(tmp_path: Path) -> None:
+def test_copied_frames_equal_the_source_bit_by_bit(tmp_path: Path) -> None:
     source = clip(tmp_path / "clip.mp4")
     (piece,) = split(source, tmp_path / "out", [(15, 50)]).pieces
     shown, whole = read_frames(piece.path, rate=None).images, read_frames(source, rate=None).images
@@ -135,14 +135,14 @@ def test_other_codecs(tmp_path: Path, codec: str, suffix: str, options: dict[str
     assert sum(piece.encoded for piece in report.pieces) <= encoded
 
 
-def test_a_variable_frame_rate(tmp_path: Path) -> None:
+def test_a_variable_frame_rate_is_split_exactly(tmp_path: Path) -> None:
     times = np.cumsum([0.0, *([0.1, 0.4, 0.2] * 20)])[:FRAMES].tolist()
     source = clip(tmp_path / "clip.mkv", times=times)
     frames = [(0, 7), (7, 31), (31, 60)]
     assert_exact(source, split(source, tmp_path / "out", frames), frames)
 
 
-def test_open_groups_of_pictures(tmp_path: Path) -> None:
+def test_open_groups_of_pictures_are_encoded(tmp_path: Path) -> None:
     """Pictures before a key frame need it and those before: nothing is copied from there on."""
     options = {"x264-params": "keyint=10:min-keyint=5:scenecut=0:open-gop=1:bframes=3:b-adapt=0"}
     source = clip(tmp_path / "clip.mkv", options=options)
@@ -158,7 +158,7 @@ def test_interlaced_videos_are_split_between_frames(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
-def test_sound_goes_with_the_pictures(tmp_path: Path, suffix: str) -> None:
+def test_sound_stays_with_the_frames(tmp_path: Path, suffix: str) -> None:
     """A packet lasts 1024 / 16000 = 0.064 s: sound begins and ends that near to the pictures, none is lost."""
     source = encode_with_sound(tmp_path / f"clip{suffix}", FRAMES, GROUPS)
     frames = [(0, 13), (13, 37), (37, 60)]
@@ -194,14 +194,14 @@ def test_a_rotated_recording_stays_upright(tmp_path: Path) -> None:
     assert {probe(piece.path).rotation for piece in report.pieces} == {90}
 
 
-def test_a_raw_stream_has_no_times_and_is_split_all_the_same(tmp_path: Path) -> None:
+def test_a_raw_stream_without_times_is_split(tmp_path: Path) -> None:
     source = clip(tmp_path / "clip.h264", frames=20)
     report = split(source, tmp_path / "out", [(0, 8), (8, 20)])
     assert [len(read_frames(piece.path, rate=None)) for piece in report.pieces] == [8, 12]
     assert [piece.encoded for piece in report.pieces] == [8, 12]
 
 
-def test_quality_decides_how_large_encoded_frames_are(tmp_path: Path) -> None:
+def test_lower_quality_gives_smaller_encoded_frames(tmp_path: Path) -> None:
     source = clip(tmp_path / "clip.mp4", frames=20)
     fine, coarse = (
         split(source, tmp_path / str(quality), [(3, 17)], quality=quality).pieces[0].path for quality in (10, 40)
@@ -219,7 +219,7 @@ def test_progress_counts_up_to_all_frames(tmp_path: Path) -> None:
     assert {total for _, total in told} == {60}
 
 
-def test_a_name_that_is_taken_is_told_before_any_piece_is_written(tmp_path: Path) -> None:
+def test_an_existing_name_is_reported_before_any_piece_is_written(tmp_path: Path) -> None:
     source = clip(tmp_path / "clip.mp4")
     target = tmp_path / "out"
     (target / "clip-003.mp4").mkdir(parents=True)
@@ -236,7 +236,9 @@ def test_a_name_that_is_taken_is_told_before_any_piece_is_written(tmp_path: Path
         ([(0, 10)], {"quality": 0}, r"quality must be from 1 \(best\) to 51, got 0"),
     ],
 )
-def test_wrong_arguments(tmp_path: Path, frames: list[tuple[int, int]], more: dict[str, int], message: str) -> None:
+def test_wrong_arguments_fail(
+    tmp_path: Path, frames: list[tuple[int, int]], more: dict[str, int], message: str
+) -> None:
     source = clip(tmp_path / "clip.mp4", frames=20)
     with pytest.raises(InvalidArgumentError, match=message):
         split(source, tmp_path / "out", frames, **more)
@@ -245,7 +247,7 @@ def test_wrong_arguments(tmp_path: Path, frames: list[tuple[int, int]], more: di
 @pytest.mark.large
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["shots/bikes.mp4", "odd/nasa_13013_vfr.mp4", "odd/nasa_13013_mkv_duration_tag.mkv"])
-def test_real_files(shared_data: Path, tmp_path: Path, name: str) -> None:
+def test_real_files_are_split_exactly(shared_data: Path, tmp_path: Path, name: str) -> None:
     source = shared_data / name
     count = min(len(read_frames(source, rate=None, short_side=16)), 50)
     frames = [(0, 11), (11, count - 7), (count - 7, count)]

@@ -64,7 +64,7 @@ def frames(folder: Path) -> dict[str, int]:
 
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
 @pytest.mark.parametrize("split", SPLITS, ids=lambda split: split.__name__)
-def test_a_video_is_split_after_a_power_cut_at_any_operation(
+def test_a_video_is_split_after_a_power_failure_at_any_operation(
     film: Path, tmp_path: Path, split: Split, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = dict(zip("abc", SPLITS[split], strict=True))
@@ -87,7 +87,7 @@ def test_a_video_is_split_after_a_power_cut_at_any_operation(
 
 
 @pytest.mark.parametrize("split", SPLITS, ids=lambda split: split.__name__)
-def test_a_disk_that_refuses_any_operation_leaves_whole_pieces_and_says_so(
+def test_a_failing_disk_leaves_complete_pieces_and_is_reported(
     film: Path, tmp_path: Path, split: Split, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = dict(zip("abc", SPLITS[split], strict=True))

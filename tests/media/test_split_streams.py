@@ -38,7 +38,7 @@ def codes_of(report: SplitReport) -> list[str]:
 
 @pytest.mark.parametrize("copy", [False, True], ids=["exact", "copied"])
 @pytest.mark.parametrize("ending", ["mp4", "mkv", "mov"])
-def test_pieces_go_on_with_the_time_code_of_the_file(tmp_path: Path, ending: str, copy: bool) -> None:
+def test_pieces_continue_the_time_code_of_the_file(tmp_path: Path, ending: str, copy: bool) -> None:
     """Ten frames a second, of which time code counts ten."""
     plain = encode_with_sound(tmp_path / f"plain.{ending}", 40, {"g": "10", "sc_threshold": "0"})
     film = tmp_path / f"film.{ending}"
@@ -59,7 +59,7 @@ def test_pieces_go_on_with_the_time_code_of_the_file(tmp_path: Path, ending: str
 
 @pytest.mark.parametrize("copy", [False, True], ids=["exact", "copied"])
 @pytest.mark.parametrize("ending", ["mp4", "mkv"])
-def test_a_second_video_is_in_no_piece_and_has_pieces_of_its_own(tmp_path: Path, ending: str, copy: bool) -> None:
+def test_a_second_video_is_left_out_and_can_be_split_separately(tmp_path: Path, ending: str, copy: bool) -> None:
     film = write_streams(tmp_path / f"film.{ending}", second_video=True)
     for stream, other in ((None, 1), (1, 0)):
         report = split_at(film, tmp_path / f"pieces {other}", [0, 7, 20], copy=copy, stream=stream)
@@ -85,7 +85,7 @@ def test_a_subtitle_ends_with_its_piece(tmp_path: Path, ending: str, codec: str,
             assert container.duration / av.time_base == pytest.approx(piece.end - piece.start, abs=0.02)
 
 
-def test_the_sound_of_appended_recordings_stays_with_their_pictures(tmp_path: Path) -> None:
+def test_the_sound_of_concatenated_recordings_stays_in_sync(tmp_path: Path) -> None:
     """Of 24 and 36 frames, each with a tone of its own length; pieces cut within both."""
     parts = []
     for count in (24, 36):

@@ -44,7 +44,7 @@ def video(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize(("start", "step", "count"), [(0.0, 0.1, 9), (0.0, 0.25, 4), (0.3, 0.05, 8), (0.2, 0.3, 2)])
-def test_each_moment_shows_what_is_on_screen(
+def test_each_time_gives_the_frame_on_screen(
     start: float, step: float, count: int, video: tuple[Path, list[float]]
 ) -> None:
     path, times = video
@@ -53,7 +53,7 @@ def test_each_moment_shows_what_is_on_screen(
     assert levels_of(images) == on_screen(times, [start + k * step for k in range(count)])
 
 
-def test_what_was_shown_last_is_repeated_beyond_the_end(video: tuple[Path, list[float]]) -> None:
+def test_the_last_frame_is_repeated_beyond_the_end(video: tuple[Path, list[float]]) -> None:
     """The videos last about a second: whether its end still shows at 1 s depends on how long its last frame lasts."""
     path, times = video
     levels = levels_of(list(steady_frames(path, 0.0, 0.5, 6, None, 1)))

@@ -23,7 +23,7 @@ KEY, OTHER = bytes([0x65, 1, 2, 3]), bytes([0x41, 4])
 RECORD = bytes([1, 100, 0, 20, 0xFF, 0xE1, 0, 6]) + SEQUENCE_0 + bytes([1, 0, 2]) + PICTURE_0 + b"tail"
 
 
-def test_a_record_is_read_and_written() -> None:
+def test_an_avcc_record_is_parsed_and_serialized() -> None:
     sets = ParameterSets.parse(RECORD)
     assert sets is not None
     assert (sets.profile, sets.length_size, sets.sequences, sets.pictures, sets.tail) == (
@@ -36,7 +36,7 @@ def test_a_record_is_read_and_written() -> None:
     assert sets.to_bytes() == RECORD
 
 
-def test_sets_are_joined_and_the_higher_level_counts() -> None:
+def test_parameter_sets_are_joined_with_the_higher_level() -> None:
     sets = ParameterSets.parse(RECORD)
     assert sets is not None
     joined = ParameterSets.parse(sets.join([SEQUENCE_2, b"\x06sei", PICTURE_31]).to_bytes())
@@ -60,7 +60,7 @@ def test_units_are_found_by_start_codes_and_by_lengths() -> None:
     assert list(split_units(b"\2ab\0\1c", 1)) == [b"ab", b"c"]
 
 
-def test_where_decoding_can_begin() -> None:
+def test_decoding_can_begin_at_instant_refreshes() -> None:
     assert is_instant_refresh([KEY], with_sets=False)
     assert not is_instant_refresh([OTHER], with_sets=False)
     assert not is_instant_refresh([KEY, OTHER], with_sets=False)
@@ -68,12 +68,12 @@ def test_where_decoding_can_begin() -> None:
     assert is_instant_refresh([SEQUENCE_0, PICTURE_0, KEY], with_sets=True)
 
 
-def test_a_number_that_is_free() -> None:
+def test_a_free_number_of_parameter_sets_is_found() -> None:
     assert free_number([SEQUENCE_0, PICTURE_0]) == 31
     assert free_number([SEQUENCE_2, bytes([0x68, 0b00000100, 0b00000000])]) == 30
 
 
-def test_the_sets_of_a_real_file(tmp_path: Path) -> None:
+def test_parameter_sets_of_a_real_file_are_parsed(tmp_path: Path) -> None:
     path = encode(tmp_path / "clip.mp4", pan("coffee", 4, width=96, height=64))
     with av.open(str(path)) as container:
         extra = container.streams.video[0].codec_context.extradata

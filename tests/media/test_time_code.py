@@ -54,7 +54,7 @@ def test_drop_frame_time_code_follows_the_clock(frame: int, rate: Fraction, expe
 
 
 @pytest.mark.parametrize(("rate", "exact"), [(25, 25), (25.0, 25), (23.976, Fraction(24000, 1001)), (12.5, 12.5)])
-def test_a_rate_as_a_plain_number_is_the_standard_rate_that_it_stands_for(rate: float, exact: Fraction | float) -> None:
+def test_a_rounded_rate_means_its_standard_rate(rate: float, exact: Fraction | float) -> None:
     assert timecode(100_000, rate) == timecode(100_000, Fraction(exact))
 
 
@@ -71,7 +71,7 @@ def test_29_97_has_drop_frame_time_code() -> None:
         (1, 0, "rate must be above 0, got 0"),
     ],
 )
-def test_what_is_no_frame_or_rate_is_refused(frame: int, rate: float, message: str) -> None:
+def test_invalid_frames_and_rates_are_refused(frame: int, rate: float, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"^{message}"):
         timecode(frame, rate)
 
@@ -114,13 +114,13 @@ def test_other_rates_are_rounded() -> None:
     assert timeline_rate(np.array([0.0])) == 24
 
 
-def test_the_nearest_frame_of_a_time() -> None:
+def test_a_time_is_rounded_to_the_nearest_frame() -> None:
     assert [frame_at(time, Fraction(24)) for time in (0.0, 0.02, 0.03, 14.0)] == [0, 0, 1, 336]
 
 
 @pytest.mark.parametrize("rate", [Fraction(24), Fraction(25), NTSC, DOUBLE_NTSC, Fraction(120)])
 @pytest.mark.parametrize("drop_frame", [False, True])
-def test_a_written_time_code_is_read_as_the_same_frame(rate: Fraction, drop_frame: bool) -> None:
+def test_formatted_time_code_parses_back_to_the_same_frame(rate: Fraction, drop_frame: bool) -> None:
     if drop_frame and rate.denominator == 1:
         return
     for frame in (0, 1, 1798, 1799, 1800, 17_981, 17_982, 17_983, 107_892, 1_000_000):
@@ -128,17 +128,17 @@ def test_a_written_time_code_is_read_as_the_same_frame(rate: Fraction, drop_fram
 
 
 @pytest.mark.parametrize("text", ["", "10:00:00", "10:00:00:25", "24:00:00:00", "10:60:00:00", "ten", "1:2:3:4"])
-def test_other_text_is_no_time_code(text: str) -> None:
+def test_other_text_is_not_time_code(text: str) -> None:
     assert count_frames(text, Fraction(25)) is None
 
 
-def test_time_code_counts_a_multiple_of_rates_that_it_does_not_have() -> None:
+def test_time_code_uses_a_multiple_of_nonstandard_rates() -> None:
     rates = {10: 30, 12: 24, 15: 30, 24: 24, 50: 50, 100: 60, 120: 60, 7: 24, 240: 60}
     assert {rate: smpte_rate(Fraction(rate)) for rate in rates} == rates
     assert smpte_rate(Fraction(15_000, 1001)) == NTSC
 
 
-def test_a_clock_counts_from_the_time_code_or_from_the_start_of_the_file() -> None:
+def test_a_clock_counts_from_the_time_code_or_the_start_of_the_file() -> None:
     coded = SourceClock.of(Fraction(25), time_code="10:00:00:05", offset=3.0)
     assert (coded.code(coded.frame(1.0)), coded.begin) == ("10:00:01:05", coded.first)
     late = SourceClock.of(Fraction(25), offset=3.0)
