@@ -1,4 +1,4 @@
-"""The largest numbers of rows are those that sorting finds."""
+"""The largest values of rows equal the result of sorting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin._base.blas import largest_columns, median
 @pytest.mark.parametrize("length", [1, 5, 40, 1629])
 @pytest.mark.parametrize("count", [1, 3, 18])
 def test_largest_columns_are_those_of_a_stable_sort(length: int, count: int) -> None:
-    # Few different numbers, so that many are equal.
+    # Few distinct values, so that there are many ties.
     values = np.random.default_rng(length).integers(-9, 9, (7, length)).astype(np.float32)
     expected = np.argsort(-values, axis=1, kind="stable")[:, :count]
     assert np.array_equal(largest_columns(values, count), expected)

@@ -1,4 +1,4 @@
-"""Single operations on files: none replaces what it should not, and each can be watched."""
+"""Operations on files: none replaces an existing file by accident, and tests can observe each one."""
 
 from __future__ import annotations
 

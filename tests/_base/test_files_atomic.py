@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files are written atomically."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_permissions_are_the_usual_ones_independent_of_the_writer(tmp_path: Path
     (tmp_path / "usual").write_text("")
     usual = (tmp_path / "usual").stat().st_mode
     with replace_file(tmp_path / "a") as temporary:
-        # As libraries do that write to a private file of their own and move it.
+        # Like libraries that write to a private temporary file and move it.
         temporary.unlink()
         os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY, 0o600))
     assert (tmp_path / "a").stat().st_mode == usual

@@ -1,4 +1,4 @@
-"""Names that every system takes, and paths that it takes for the same."""
+"""Names that are valid on every system, and different paths to the same file."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_path_is_within_a_folder_under_any_of_its_names(tmp_path: Path) -> Non
 
 
 def test_folders_are_the_same_if_the_system_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where a file system ignores case, and `realpath` keeps the letters as they were given (macOS)."""
+    """As on file systems that ignore case, where `realpath` keeps the given letters (macOS)."""
     (tmp_path / "Keep").mkdir()
     film = tmp_path / "Keep" / "a.mp4"
     film.touch()
@@ -142,7 +142,7 @@ def test_threads_that_share_a_file_read_their_own_parts(
 def test_the_error_for_a_path_too_long_for_windows_states_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     long = os.path.abspath(os.sep + "a" * 259)
     monkeypatch.setattr("vidkin._base.files._MAX_PATH", sys.maxsize)
-    assert describe_missing(long) == "there is no such file"  # systems that find it
+    assert describe_missing(long) == "there is no such file"  # on systems without the limit
     monkeypatch.setattr("vidkin._base.files._MAX_PATH", 259)
     assert describe_missing(long[:-1]) == "there is no such file"
     assert describe_missing(long) == (

@@ -1,4 +1,4 @@
-"""Pipes, devices, links, files with holes and folders in the place of a file."""
+"""Pipes, devices, links, sparse files and folders instead of a file."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_file_that_is_larger_than_allowed_is_not_read(tmp_path: Path) -> None:
     assert read_regular_file(tmp_path / "a", 8) == b"12345678"
     with pytest.raises(ValueError, match="size must be at most 7 bytes, got more"):
         read_regular_file(tmp_path / "a", 7)
-    # One of the system that says that it has none.
+    # A system file that states a size of 0.
     with pytest.raises(ValueError, match="size must be at most 3 bytes, got more"):
         read_regular_file("/proc/self/status", 3)
 

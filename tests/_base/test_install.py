@@ -1,4 +1,4 @@
-"""Hints name a command that works: there is no vidkin on a package index."""
+"""Install hints name a command that works without a package index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are first used."""
+"""Names of a package are imported on first use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_public_name_of_a_package_can_be_imported(package: str) -> None:
 @pytest.mark.large
 @pytest.mark.parametrize("package", ["vidkin.features", "vidkin.datasets", "vidkin.shots"])
 def test_a_public_name_is_never_hidden_by_a_module_of_the_same_name(package: str) -> None:
-    """Importing a module sets its name in the package, where a name that is loaded later would not be looked up."""
+    """Importing a module sets its name in the package, which would hide a lazy name."""
     code = (
         f"import importlib, pkgutil, types, {package} as package\n"
         "for found in pkgutil.iter_modules(package.__path__, package.__name__ + '.'):\n"

@@ -1,4 +1,4 @@
-"""Files that a person asked for: written whole, and never over something else."""
+"""Output files are written atomically and never overwrite other files."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_file_of_unknown_origin_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_is_replaced(tmp_path: Path) -> None:
-    """As ``mktemp`` makes one."""
+    """For example from ``mktemp``."""
     (tmp_path / "a.csv").touch()
     write(tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_text() == "content"
@@ -106,7 +106,7 @@ def test_a_second_run_of_the_same_source_replaces_the_first(tmp_path: Path) -> N
         check_outputs({"--csv": (path, MINE)})
         write(path, text, source=MINE)
         assert path.read_text() == text
-    # The same content is noted once.
+    # The same content is recorded once.
     lines = (tmp_path / LIST_FILE).read_text().split()
     assert len([json.loads(line)["name"] for line in (tmp_path / LIST_FILE).read_text().splitlines() if line]) == 3
     assert lines
@@ -140,7 +140,7 @@ def test_a_changed_file_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_restored_backup_can_be_replaced(tmp_path: Path) -> None:
-    """The hash counts, not the date: a program for backups may bring the file back."""
+    """The hash counts, not the date, because a backup may restore the file."""
     path = tmp_path / "a.csv"
     write(path, source=MINE)
     os.utime(path, (1, 1))
@@ -165,7 +165,7 @@ def test_a_media_file_as_output_is_explained_as_a_shell_pattern(tmp_path: Path) 
 
 def test_an_input_cannot_be_an_output(tmp_path: Path) -> None:
     source, hard, film = tmp_path / "source.bin", tmp_path / "link", tmp_path / "film.mp4"
-    source.touch()  # nothing to lose, and an input all the same
+    source.touch()  # an empty file is still an input
     film.touch()
     os.link(source, hard)
     for path in (source, hard, tmp_path / "." / "source.bin"):
@@ -214,7 +214,7 @@ def test_a_file_that_changes_during_the_work_is_not_replaced(tmp_path: Path, cha
 def test_a_file_that_changes_at_the_last_moment_is_restored(
     tmp_path: Path, can_exchange: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the last look and the exchange of names, which is one step where the system can do it."""
+    """Between the last check and the exchange of names, which is a single step if the system supports it."""
     path = tmp_path / "a.csv"
     write(path, "first", source=MINE)
     done = []
@@ -240,7 +240,7 @@ def test_a_file_that_changes_at_the_last_moment_is_restored(
 
 
 def test_of_concurrent_writers_one_wins_and_all_files_are_recorded(tmp_path: Path) -> None:
-    """Each thread makes a file of its own, and all make one together."""
+    """Each thread writes its own file and a common one."""
     failures: list[MediaError] = []
     start = threading.Barrier(8)
 
@@ -301,7 +301,7 @@ def test_an_untrusted_list_only_allows_replacing_the_files_it_describes(tmp_path
     with pytest.raises(MediaError, match="and it changed since vidkin made it"):
         write(path, source=MINE)
     assert path.read_bytes() == b"recorded"
-    # What is noted after the line that was broken off is read.
+    # Records after the truncated line are read.
     write(tmp_path / "a.csv", source=MINE)
     write(tmp_path / "a.csv", "again", source=MINE)
     assert (tmp_path / LIST_FILE).read_bytes().startswith(content)
@@ -309,7 +309,7 @@ def test_an_untrusted_list_only_allows_replacing_the_files_it_describes(tmp_path
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link", "hard link"])
 def test_a_list_that_is_not_a_regular_file_is_ignored(tmp_path: Path, kind: str) -> None:
-    """Then nothing is noted, and nothing replaced."""
+    """Nothing is recorded or replaced."""
     path, victim = tmp_path / LIST_FILE, tmp_path / "theirs"
     victim.write_text("theirs")
     match kind:
@@ -336,7 +336,7 @@ def test_nothing_is_written_into_an_index(tmp_path: Path) -> None:
     for path in (index / "collection.json", index / "deep" / "new.csv", tmp_path / "link" / "new.csv"):
         with pytest.raises(MediaError, match=r"is in the folder of the index .*c\.vidkin; choose a file elsewhere"):
             write(path, source=MINE)
-    # A folder that only has a file of this name is none.
+    # A folder with just a file of this name is not an index.
     (tmp_path / "collection.json").write_text("[]")
     write(tmp_path / "a.csv", source=MINE)
 
@@ -349,7 +349,7 @@ def test_a_source_is_described_by_paths_sizes_and_dates(tmp_path: Path) -> None:
     assert made_of == f"pieces of {film} (3 bytes, 1970-01-01T00:16:40+00:00)"
     (tmp_path / "link.mp4").symlink_to(film)
     assert describe_source("pieces", tmp_path / "link.mp4") == made_of
-    # The next card of the camera.
+    # Another memory card of the camera.
     film.write_bytes(b"another")
     assert describe_source("pieces", film) != made_of
     assert describe_source("table", "s3://bucket/c", tmp_path) == f"table of {tmp_path}, s3://bucket/c"
@@ -367,12 +367,12 @@ def test_a_full_disk_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.
         write(path, f"before {turn}", source=MINE)
         with monkeypatch.context() as patch:
             patch.setattr(disk, "before", RefusingDisk(turn))
-            if operations[turn] == "unlink":  # of the earlier file, after all is done
+            if operations[turn] == "unlink":  # removal of the earlier file, after everything else
                 write(path, f"after {turn}", source=MINE)
             else:
                 with pytest.raises(MediaError, match="No space left on device"):
                     write(path, f"after {turn}", source=MINE)
-        # The folder is synchronized when the file has its name.
+        # The folder is synced after the file was renamed.
         assert path.read_text() == (f"before {turn}" if turn < operations.index("rename") + 1 else f"after {turn}")
 
 

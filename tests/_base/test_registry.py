@@ -1,4 +1,4 @@
-"""Registries with entries of our own, of callers, and of other packages."""
+"""Registries with built-in entries, entries of callers, and entries of other packages."""
 
 from __future__ import annotations
 

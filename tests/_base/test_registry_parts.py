@@ -1,4 +1,4 @@
-"""Packages of extras."""
+"""Missing packages of extras are reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_module_is_imported_and_a_missing_package_names_its_extra(
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingPartError, match=r"scikit-learn is not installed; .* pip install .*\[train\]\""):
         import_part("sklearn", extra="train")
-    # What a package of an extra misses itself is another error.
+    # A missing dependency of an installed package is a different error.
     (tmp_path / "half_installed.py").write_text("import surely_not_there\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="surely_not_there"):

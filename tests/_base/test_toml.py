@@ -1,4 +1,4 @@
-"""Writing TOML, read back by the standard library."""
+"""TOML is written so that the standard library reads it back."""
 
 from __future__ import annotations
 
@@ -104,6 +104,6 @@ def test_comments_are_above_their_settings() -> None:
     ):
         assert expected in text
     assert "Of nothing" not in text
-    # A long one has several lines, all of them comments.
+    # A long comment is wrapped to several comment lines.
     assert max(map(len, text.splitlines())) <= 100
     assert text.count("# word") == 2

@@ -1,4 +1,4 @@
-"""Tables of TOML as dataclasses."""
+"""TOML tables are read as dataclasses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin.errors import InvalidArgumentError
 
 @dataclass(frozen=True)
 class Settings:
-    """One of every kind."""
+    """A field of every type."""
 
     steps: int = 3
     rate: float = 0.5

@@ -1,4 +1,4 @@
-"""Checks of single arguments."""
+"""Arguments are checked by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Meanings of settings are read from docstrings."""
+"""Descriptions of settings are read from docstrings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents of strangers: what exceeds a limit is refused before it takes memory or time, the rest is read."""
+"""Untrusted documents beyond a limit are refused before they take memory or time; others are read."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ JSON = {
     "size": ('"' + "a" * JSON_LIMITS.size + '"', "size must be at most 64,000,000 bytes"),
 }
 
-# Made where a test needs them: all at once they take longer than most rooms take to import.
+# Built on demand, because building all of them slows down the import.
 LARGEST_TOML = {
     "values": lambda: "a = [" + "1," * (BIG // 2 - 5) + "]",
     "keys": lambda: "".join(f"a{i}=1\n" for i in range(200_000)),
@@ -101,7 +101,7 @@ def test_no_toml_takes_200_mb_or_much_time(case: str, tmp_path: Path) -> None:
     peak = measure_peak("import vidkin._base.toml", work, tmp_path / "document")
     assert peak.said == "done" if case in LARGEST_TOML else peak.said.startswith("TOMLDecodeError")
     assert peak.memory < 200e6
-    # A second on a quiet machine.
+    # This takes a second on an idle machine.
     assert peak.seconds < 15
 
 
@@ -121,7 +121,7 @@ def test_no_json_takes_600_mb_or_much_time(case: str, tmp_path: Path) -> None:
 def test_nothing_is_read_of_a_file_beyond_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "endless"
     with path.open("wb") as file:
-        file.truncate(10**12)  # takes no room on the disk
+        file.truncate(10**12)  # a sparse file takes no space on the disk
     with pytest.raises(tomllib.TOMLDecodeError, match="size must be at most"):
         read_toml(path)
     with pytest.raises(ValueError, match="size must be at most"):

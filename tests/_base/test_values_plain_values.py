@@ -1,4 +1,4 @@
-"""Results as plain values."""
+"""Results are converted to plain values."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_result_has_the_same_values_alone_and_nested() -> None:
 
 
 def test_all_public_results_derive_from_result() -> None:
-    """Public dataclasses that hold findings; settings, plans of work and what is passed in are none."""
+    """Public dataclasses with results; settings, plans and inputs are exempt."""
     found = [
         getattr(vidkin, name)
         for name in vidkin.__all__

@@ -1,4 +1,4 @@
-"""Verdicts on the detail of two copies, on encoded footage cut out of photographs."""
+"""Verdicts on the detail of two copies, tested on encoded footage made of photographs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def resize(frames: Frames, width: int, height: int, kernel: Image.Resampling = I
 
 
 def sharpen(frames: Frames, amount: float) -> Frames:
-    """Frames with an unsharp mask."""
+    """Sharpen frames with an unsharp mask."""
     sharpened = []
     for frame in frames:
         soft = Image.fromarray(frame).resize((frame.shape[1] // 2, frame.shape[0] // 2), Image.Resampling.BOX)
@@ -41,7 +41,7 @@ def add_noise(frames: Frames, strength: float) -> Frames:
 
 
 def store(path: Path, frames: Frames, quality: int) -> Frames:
-    """Frames as they are decoded from a file of this quality (CRF)."""
+    """Encode frames at this quality (CRF) and decode them."""
     encode(path, frames, options={"crf": str(quality)})
     with av.open(str(path)) as container:
         return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
@@ -49,7 +49,7 @@ def store(path: Path, frames: Frames, quality: int) -> Frames:
 
 @pytest.fixture(scope="module", params=PHOTOGRAPHS)
 def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Frames:
-    """A camera that moves over a photograph, one pixel of which is one pixel of a frame."""
+    """A camera that moves over a photograph at its original resolution."""
     photo = photograph(str(request.param))
     frames = [np.ascontiguousarray(photo[step : step + 256, 2 * step : 2 * step + 384]) for step in range(18)]
     return store(tmp_path_factory.mktemp("source") / "source.mp4", frames, 20)
@@ -117,7 +117,7 @@ def test_moments_with_different_frames_are_ignored(source: Frames, tmp_path: Pat
     small = store(tmp_path / "small.mp4", resize(source, 192, 128), 23)
     large = store(tmp_path / "large.mp4", sharpen(resize(small, 384, 256), 1.0), 20)
     together = judge(large, small)
-    # As by a camera that stands still, where nothing but what moves tells the time: two of five moments are others.
+    # With a static camera, frames of other times differ little: two of the five moments are mismatched.
     apart = judge_detail(large[::4], [*small[:12:4], *small[2:10:6]])
     assert apart.verdict == together.verdict != "more"
     assert apart.gain == pytest.approx(together.gain, abs=0.05)

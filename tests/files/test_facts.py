@@ -1,4 +1,4 @@
-"""What files state about themselves, and which of it another file lacks."""
+"""Facts of files, and the ones that another file lacks."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_clearly_higher_frame_rate_is_found(
 
 
 def test_bursts_of_a_variable_frame_rate_are_found(tmp_path: Path) -> None:
-    """A recording of a screen: three seconds at 5 frames a second, one second at 50."""
+    """A screen recording: three seconds at 5 frames per second, one second at 50."""
     times = [*np.arange(0, 3, 0.2), *np.arange(3, 4, 0.02)]
     frames = list(pan("coffee", len(times), width=96, height=64))
     screen = read_facts(encode(tmp_path / "screen.mp4", frames, rate=Fraction(1000), times=times, options={"bf": "0"}))
@@ -189,7 +189,7 @@ def test_channels_beyond_stereo_are_found_in_each_language(plain: FileFacts) -> 
     other_way = with_sounds(("de", 6, "5.1"), ("en", 2, "stereo"))
     assert texts(other_way, surround) == ["5.1 sound in English, the kept file has stereo"]
     assert texts(surround, surround) == texts(with_sounds(("", 6, "5.1")), surround) == []
-    # Whether the sides of stereo differ is heard, and whether a track is missing, too.
+    # Stereo and missing tracks are left to the comparison of the sound itself.
     assert texts(with_sounds(("eng", 1, "mono")), with_sounds(("eng", 2, "stereo"))) == []
     assert texts(plain, surround) == []
 

@@ -1,4 +1,4 @@
-"""Where frames lie in others: crops, borders and other aspect ratios are found, and how far both agree there."""
+"""Alignment of frames: crops, borders and changed aspect ratios are found, with their agreement."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_crop_is_found_at_its_position(box: tuple[int, int, int, int], scale: 
     assert agreement > 0.95
     assert alignment.scale == pytest.approx((scale, (bottom - top) / 108), abs=0.015)
     assert alignment.shift == pytest.approx((left / 192, top / 108), abs=0.015)
-    # And the whole one lies around the crop.
+    # In the other direction, the whole frame surrounds the crop.
     around, agreement = align_frames(SMALL, cut)
     assert agreement > 0.95
     assert around.inside_box == pytest.approx((left / 192, top / 108, right / 192, bottom / 108), abs=0.02)

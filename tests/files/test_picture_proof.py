@@ -1,4 +1,4 @@
-"""Whether footage that only one file has is found wherever it lies, and copies that lose none are proven."""
+"""Footage that only one file has is found anywhere, and copies that lose nothing are proven."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_replaced_footage_is_reported_with_its_time(source: Path, tmp_path: Path
     start = min(start, LENGTH - seconds)
     frames = FILM[: number(start)] + OWN[: number(seconds)] + FILM[number(start + seconds) :]
     removed = write(tmp_path / "removed.mp4", frames)
-    for shift in (0.0, 0.5, -0.5):  # as wrong as a match of one frame a second
+    for shift in (0.0, 0.5, -0.5):  # errors of a match at one frame per second
         proof = compare(source, removed, [segment(LENGTH, shift)])
         found = [finding for finding in proof.findings if finding.start is not None]
         assert len(found) == 1, says(proof.findings)
@@ -136,7 +136,7 @@ def with_logo(frames: Sequence[Image]) -> list[Image]:
 
 
 def with_face(frames: Sequence[Image]) -> list[Image]:
-    """17 % of each frame replaced by other moving footage."""
+    """Replace 17 % of each frame by other moving footage."""
     side = round((0.17 * WIDTH * HEIGHT) ** 0.5)
     result = [frame.copy() for frame in frames]
     for frame, other in zip(result, pan("astronaut", len(frames), width=side, height=side, seed=5), strict=True):
@@ -152,7 +152,7 @@ def with_cover(frames: Sequence[Image]) -> list[Image]:
 
 
 def subtitled(text: str, frames: Sequence[Image]) -> list[Image]:
-    """A line from 3 to 5 s, 4 % of the frame high."""
+    """Add a line of subtitles from 3 to 5 s, 4 % of the height of the frame."""
     return [*frames[:30], *written(frames[30:50], text, size=0.04), *frames[50:]]
 
 
@@ -250,7 +250,7 @@ def test_a_copy_that_loses_nothing_is_proven(source: Path, tmp_path: Path, name:
 
 
 def by_matrix_of_709(frames: Sequence[Image]) -> list[Image]:
-    """Frames whose luma and colors, written by the matrix of BT.601, are those of these frames by BT.709."""
+    """Convert frames so that encoding them with BT.601 stores the values that BT.709 would give for the originals."""
     rows = []
     for red, blue in ((0.2126, 0.0722), (0.299, 0.114)):
         luma = np.array([red, 1 - red - blue, blue])
@@ -264,7 +264,7 @@ def by_matrix_of_709(frames: Sequence[Image]) -> list[Image]:
 
 
 def tinted(frames: Sequence[Image]) -> list[Image]:
-    """With a red and a green part, equally bright: no change of all levels makes up for another matrix."""
+    """Tint parts red and green with equal brightness, so that no change of levels can replace a conversion."""
     copies = [frame.copy() for frame in frames]
     for frame in copies:
         frame[:, : WIDTH // 8] = frame[:, : WIDTH // 8] * (0.3, 0.05, 0.05) + (150, 10, 10)

@@ -1,4 +1,4 @@
-"""Proofs of two files: what they say of odd files, of all kinds of findings, and how they are stored."""
+"""Proofs of pairs of files: odd files, all kinds of findings, and storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether all sound of a removed file is proven to be in the kept one, and what is missing otherwise."""
+"""Sound of a removed file is proven to be in the kept file, or reported as missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MUSIC = tune(SECONDS, seed=1)
 
 
 def voice(seconds: float, *, seed: int, rate: int = RATE) -> Samples:
-    """Syllables with a pitch that glides and resonances that change, with pauses."""
+    """Synthesize syllables with gliding pitch, changing resonances and pauses."""
     random = np.random.default_rng(seed)
     samples = np.zeros(round(seconds * rate) + rate, np.float32)
     at = 0.0
@@ -47,7 +47,7 @@ def write(path: Path, *tracks: Samples, codec: str = "aac", bit_rate: int = 64_0
 
 
 def replaced(samples: Samples, start: float, end: float, other: Samples | float) -> Samples:
-    """A copy with other sound between two times."""
+    """Copy samples with other sound between two times."""
     changed = samples.copy()
     part = slice(round(start * RATE), round(end * RATE))
     changed[part] = other[part] if isinstance(other, np.ndarray) else other
@@ -182,7 +182,7 @@ def test_stretches_in_another_order_are_followed(tmp_path: Path, original: Path)
 
 @pytest.mark.parametrize("suffix", [".mkv", ".mp4", ".ts"])
 def test_reading_can_go_back_in_any_container(tmp_path: Path, original: Path, suffix: str) -> None:
-    """The end, then the start: more than the reader holds of what it has read."""
+    """Read the end, then the start, which the reader no longer has in memory."""
     long = tune(50, seed=3)
     kept = write(tmp_path / f"kept{suffix}", long, delay=0.1)  # times in .ts cannot be negative
     removed = write(tmp_path / "removed.mkv", np.concatenate([long[45 * RATE :], long[: 5 * RATE]]))
@@ -197,7 +197,7 @@ def test_sound_played_faster_with_its_pitch_is_proven(tmp_path: Path, original: 
 
 
 def test_sound_that_begins_before_the_frames_counts(tmp_path: Path) -> None:
-    """Where the frames begin 2 s late in both, the sound before them is compared as well."""
+    """If the frames begin 2 s late in both files, the sound before them is compared as well."""
     early = [
         late_frames(tmp_path / f"{n}.mkv", samples) for n, samples in enumerate((MUSIC, replaced(MUSIC, 0, 1.5, 0.0)))
     ]

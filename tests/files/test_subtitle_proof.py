@@ -1,4 +1,4 @@
-"""Whether all lines of the subtitles of a removed file are proven to be in the kept one."""
+"""Subtitle lines of a removed file are proven to be in the kept file, or reported as missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which moment of a kept file each moment of a removed one shows, by the lines of a match and what the frames say."""
+"""Each moment of a removed file is mapped to the kept file by the lines of a match and the similarity of frames."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TIMES = np.arange(0, 20, 0.2)
 
 
 def follow(segments: list[Segment], shown: np.ndarray) -> np.ndarray:
-    """The path where each candidate costs by its distance from the time that is really shown."""
+    """Find the path if each candidate costs its distance from the true time."""
     lines = match_lines(segments, 20.0)
     candidates = candidate_times(lines, TIMES)
     costs = 1 + np.minimum(5.0, 5.0 * np.abs(candidates - shown[:, None])).astype(np.float32)

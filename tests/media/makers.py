@@ -1,4 +1,4 @@
-"""Small real files for the tests of this room, and a slow and obvious twin of the sampling reader."""
+"""Small real files for tests, and a slow but obvious reference implementation of the sampling reader."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def quarters(width: int = 96, height: int = 64) -> Image:
 
 
 def corners(image: Image) -> list[list[int]]:
-    """Colors at the middles of the four quarters, rounded to multiples of 51: 0, 51, ..., 255."""
+    """Colors at the centers of the four quarters, rounded to multiples of 51: 0, 51, ..., 255."""
     h, w = image.shape[:2]
     places = [(h // 4, w // 4), (h // 4, 3 * w // 4), (3 * h // 4, w // 4), (3 * h // 4, 3 * w // 4)]
     return [(np.rint(image[y, x] / 51) * 51).astype(int).tolist() for y, x in places]
@@ -50,7 +50,7 @@ def encode_with(
     frame_setup: Callable[[av.VideoFrame], av.VideoFrame] = lambda frame: frame,
     first: int = 0,
 ) -> Path:
-    """As tests.support.videos.encode, with a hand on the stream and on every frame, and a first time stamp."""
+    """Encode like tests.support.videos.encode, with hooks for the stream and every frame, and a first timestamp."""
     with av.open(str(path), "w") as container:
         stream: VideoStream | None = None
         for index, image in enumerate(images):
@@ -71,7 +71,7 @@ def encode_with(
 
 
 def decode_all(path: Path) -> tuple[list[float], list[av.VideoFrame], Fraction]:
-    """Every frame with its time from the first one, decoded in one thread without skipping; the pixel's aspect."""
+    """Decode every frame with its time from the first one, in one thread without skipping; also the pixel aspect."""
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
         stream.codec_context.thread_count = 1
@@ -83,7 +83,7 @@ def decode_all(path: Path) -> tuple[list[float], list[av.VideoFrame], Fraction]:
 
 
 def naive_sample(path: Path, rate: float, start: float, end: float | None) -> tuple[list[float], list[Image]]:
-    """The twin of `read_frames`: everything is decoded, then each sample looks for its frame."""
+    """Reference for `read_frames`: decode everything, then find the frame of each sample."""
     times, frames, aspect = decode_all(path)
     video_end = times[-1] + (times[-1] - times[-2] if len(times) > 1 else 1.0)
     chosen: list[int] = []

@@ -1,4 +1,4 @@
-"""Whatever is wrong with a file, it is one `MediaError` with file and cause; damage is told, not hidden."""
+"""Every broken file raises a `MediaError` with file and cause, and damage is reported."""
 
 from __future__ import annotations
 
@@ -118,13 +118,13 @@ def too_large(folder: Path, good: Path) -> Path:
 
 
 def bomb(folder: Path, good: Path) -> Path:
-    """A picture of 144 million pixels in 20 kB."""
+    """An image of 144 million pixels in 20 kB."""
     PILImage.new("L", (12_000, 12_000)).save(folder / "a.png")
     return folder / "a.png"
 
 
 def large_video(folder: Path, good: Path) -> Path:
-    """A square of 9,000 pixels in a few kB."""
+    """A video with frames of 9,000 x 9,000 pixels in a few kB."""
     frame = av.VideoFrame(9000, 9000, "gray")
     frame.planes[0].update(bytes(frame.planes[0].buffer_size))
     with av.open(str(folder / "a.mkv"), "w") as container:
@@ -136,13 +136,13 @@ def large_video(folder: Path, good: Path) -> Path:
 
 
 def claimed_too_large(folder: Path, good: Path) -> Path:
-    """A photograph whose header says 65,000 x 65,000."""
+    """A photograph whose header states 65,000 x 65,000 pixels."""
     (folder / "a.mjpg").write_bytes(photograph_of_size(65_000))
     return folder / "a.mjpg"
 
 
 def photograph_of_size(side: int) -> bytes:
-    """A small JPEG that claims to be a square with these sides."""
+    """A small JPEG whose header states a square with this side."""
     content = io.BytesIO()
     PILImage.fromarray(quarters()).save(content, "JPEG")
     data = bytearray(content.getvalue())
@@ -152,7 +152,7 @@ def photograph_of_size(side: int) -> bytes:
 
 
 def playlist(folder: Path, good: Path) -> Path:
-    """A list of addresses must not make us call them; tests/media/test_disguised_lists.py has lists of files."""
+    """A list of addresses, which must not be opened; tests/media/test_disguised_lists.py tests lists of files."""
     (folder / "list.m3u8").write_text(
         "#EXTM3U\n#EXT-X-TARGETDURATION:5\n#EXTINF:5,\nhttp://127.0.0.1:9/a.ts\n#EXT-X-ENDLIST\n",
         encoding="utf-8",
@@ -219,7 +219,7 @@ def test_a_file_without_read_permission_is_reported(good: Path, monkeypatch: pyt
 def test_a_failing_drive_is_reported_as_temporary_and_not_as_damage(
     good: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """FFmpeg says the same of a file that ends early; only the system knows."""
+    """FFmpeg reports the same error for a file that ends early; only the system can distinguish them."""
     failure = av.error.OSError(errno.EIO, "Input/output error", str(good))
 
     class FailingContainer:
@@ -290,7 +290,7 @@ def test_damage_in_the_middle_loses_only_the_damaged_frames(
         frames = read_frames(path, rate=None)
     assert 150 <= len(frames) <= 200
     assert frames.timestamps[-1] > 6.5
-    if ending not in ("webm", "mkv"):  # in Matroska a lost stretch looks like a pause
+    if ending not in ("webm", "mkv"):  # in Matroska, lost data looks like a pause
         assert re.search(rf"a.{ending}: the file is damaged: \d+ (packets? skipped|frames? with errors)", caplog.text)
     assert 7 <= len(read_frames(path, rate=1)) <= 8
 
@@ -330,5 +330,5 @@ def test_ffmpeg_prints_nothing(tmp_path: Path) -> None:
     code = f"from vidkin.media import read_frames; print(len(read_frames({str(path)!r}, rate=None)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 5
-    # Without a handler Python itself prints our warning, one line; FFmpeg adds nothing.
+    # Without a handler, Python prints the warning in one line; FFmpeg adds nothing.
     assert all("the file is damaged" in line for line in done.stderr.splitlines())

@@ -1,4 +1,4 @@
-"""Pictures come out upright, with square pixels, in the right colors, without combs."""
+"""Frames are converted to upright images with square pixels and correct colors, without combing."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def test_photographs_are_oriented_by_exif(tmp_path: Path, tag: int, ending: str)
 def test_images_with_a_color_profile_do_not_crash(tmp_path: Path, ending: str) -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     PILImage.fromarray(quarters(96, 64)).save(tmp_path / f"a.{ending}", icc_profile=profile)
-    for _ in range(4):  # the objects of PyAV for such profiles crash when they are collected
+    for _ in range(4):  # collecting PyAV's objects for such profiles crashes
         assert corners(read_frames(tmp_path / f"a.{ending}").images[0]) == [R, G, B, W]
         probe(tmp_path / f"a.{ending}")
         gc.collect()

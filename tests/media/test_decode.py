@@ -1,4 +1,4 @@
-"""Which frames are read, and at which times."""
+"""The right frames are read at the right times."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from vidkin.media import decode as decode_module
 
 @pytest.fixture(scope="module")
 def ten_fps(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """95 frames at 10 a second; the left half of frame i is as bright as its first digit, the right as its second."""
+    """95 frames at 10 per second; the brightness of the two halves of frame i encodes its two digits."""
     path = tmp_path_factory.mktemp("decode") / "digits.mp4"
     write_video(path, (np.hstack([flat(25 * (i // 10)), flat(25 * (i % 10))]) for i in range(95)), rate=10, crf=10)
     return path
 
 
 def digits(frames: Frames) -> list[int]:
-    """The index of each frame of `ten_fps`, read off its halves."""
+    """Read the number of each frame of `ten_fps` from its halves."""
     middle = frames.images.shape[2] // 2
     tens, ones = (half.mean(axis=(1, 2, 3)) for half in (frames.images[:, :, :middle], frames.images[:, :, middle:]))
     return (10 * np.rint(tens / 25) + np.rint(ones / 25)).astype(int).tolist()

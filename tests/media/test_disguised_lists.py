@@ -1,4 +1,4 @@
-"""A media file never opens another file: playlists in disguise are refused by what they are, before they are read."""
+"""A media file never opens another file: disguised playlists are refused before they are read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Disguise = tuple[str, bytes]
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of videos that nobody named."""
+    """A folder of videos that the user did not name."""
     folder = tmp_path_factory.mktemp("elsewhere")
     encode(folder / "private.mp4", pan("coffee", 20))
     encode(folder / "private.ts", pan("coffee", 20))
@@ -39,7 +39,7 @@ def hls(target: Path) -> bytes:
 
 
 def endless(target: Path) -> bytes:
-    """A live list has no end, and players ask for it again and again."""
+    """A live playlist without an end, which players request again and again."""
     return f"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n{target}\n".encode()
 
 

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and read back as what was given."""
+"""Files are written atomically and read back unchanged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_written_frames_read_back_the_same(tmp_path: Path, ending: str, codec: s
     pixel_format = "yuvj420p" if codec == "mjpeg" else "yuv420p"
     scheduler = os.sched_getscheduler(0)
     count = write_video(path, iter(images), rate=12, codec=codec, pixel_format=pixel_format, options=options)
-    assert os.sched_getscheduler(0) == scheduler  # SVT-AV1 alone would leave a real-time thread behind
+    assert os.sched_getscheduler(0) == scheduler  # SVT-AV1 by itself would leave a real-time thread behind
     frames = read_frames(path, rate=None)
     assert count == len(frames) == 12
     np.testing.assert_allclose(frames.timestamps, np.arange(12) / 12, atol=1e-3)
@@ -123,7 +123,7 @@ def test_a_clip_is_exact_to_the_frame(tmp_path: Path) -> None:
     )
     np.testing.assert_allclose(clip.timestamps, part.timestamps - 1.5, atol=1e-4)
     assert distance(clip.images, part.images) < 3
-    # and it is not the neighbors that it shows
+    # and it does not show the neighboring frames
     later = read_frames(source, rate=None, start=1.55, end=2.35)
     assert distance(clip.images, part.images) < distance(clip.images, later.images)
 
@@ -147,7 +147,7 @@ def test_a_clip_from_screen_shows_the_frame_on_screen_at_every_time(tmp_path: Pa
     clip = read_frames(tmp_path / "clip.mp4", rate=None)
     np.testing.assert_allclose(clip.timestamps, [0, 0.1, 0.7, 0.75, 1.6], atol=1e-4)
     np.testing.assert_allclose(clip.images.mean(axis=(1, 2, 3)), [30, 60, 90, 120, 150], atol=3)
-    # A frame that begins exactly there is the first, and the one before is not shown.
+    # A frame that begins exactly there is the first one.
     assert write_clip(source, tmp_path / "clip.mp4", start=1.0, end=2.0, from_screen=True) == 3
     clip = read_frames(tmp_path / "clip.mp4", rate=None)
     np.testing.assert_allclose(clip.timestamps, [0, 0.05, 0.9], atol=1e-4)

@@ -1,4 +1,4 @@
-"""Frames check themselves."""
+"""Frames check their fields."""
 
 from __future__ import annotations
 

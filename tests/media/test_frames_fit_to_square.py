@@ -1,4 +1,4 @@
-"""Squares of images of any shape."""
+"""Images of any shape are fitted to squares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moments of a video: written, counted in frames or ticks, and compared."""
+"""Times are parsed, formatted, converted to frames and ticks, and compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places in a larger picture, and the perspective between four points and four others."""
+"""Boxes in a larger canvas, and perspective transforms between sets of four points."""
 
 from __future__ import annotations
 

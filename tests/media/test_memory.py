@@ -1,4 +1,4 @@
-"""Memory does not grow with the length of a video."""
+"""Memory use does not grow with the length of a video."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ print(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
 
 
 def frames_and_peak(path: Path, rate: float) -> tuple[int, int]:
-    """Frames read in a process of their own, and the peak of its memory in MiB."""
+    """Read frames in a separate process; return their number and its peak memory in MiB."""
     command = [sys.executable, "-c", MEASURE, str(path), str(rate)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     count, peak = done.stdout.split()
@@ -64,7 +64,7 @@ def test_a_video_ten_times_as_long_takes_no_more_memory(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_an_extremely_wide_video_is_scaled_on_both_sides(tmp_path: Path) -> None:
-    """60,000 x 100 pixels: 18 MB a frame, with a short side that needs no scaling."""
+    """60,000 x 100 pixels: 18 MB per frame, with a short side that needs no scaling."""
     path = encode_with(
         tmp_path / "strip.mov",
         [flat(i * 8, 60_000, 100) for i in range(30)],
@@ -88,7 +88,7 @@ def test_an_extremely_wide_video_is_scaled_on_both_sides(tmp_path: Path) -> None
 def test_large_frames_are_decoded_by_fewer_threads(
     size: tuple[int, int], wanted: int, threads: int, tmp_path: Path
 ) -> None:
-    """Every thread holds frames of its own: of 80 million pixels with 16 bits a color 480 MB each."""
+    """Every thread holds its own frames: 480 MB per frame of 80 million pixels with 16 bits per color."""
     Image.new("L", size).save(tmp_path / "flat.png")
     with open_video(tmp_path / "flat.png", threads=wanted) as (_, stream):
         assert stream.codec_context.thread_count == threads
@@ -99,7 +99,7 @@ def test_memory_is_limited_on_machines_with_many_cores(tmp_path: Path, monkeypat
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     Image.new("L", (8900, 8900)).save(tmp_path / "large.png")
     Image.new("L", (100, 80)).save(tmp_path / "small.png")
-    for name, threads in (("large.png", 1), ("small.png", 0)):  # 0: as many as FFmpeg likes
+    for name, threads in (("large.png", 1), ("small.png", 0)):  # 0 lets FFmpeg choose
         with open_video(tmp_path / name) as (_, stream):
             assert stream.codec_context.thread_count == threads
 
@@ -116,7 +116,7 @@ def test_two_hours_stay_below_a_gibibyte(tmp_path: Path) -> None:
 
 @pytest.mark.hostile
 def test_a_few_bytes_do_not_keep_a_reader_busy_for_hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GIF whose every frame changes one pixel: 23 bytes for a million of them."""
+    """A GIF that changes one pixel per frame: 23 bytes per million pixels."""
     monkeypatch.setattr("vidkin.media.reader._MAX_TOTAL_PIXELS", 50_000_000)
     monkeypatch.setattr("vidkin.media.reader._PIXELS_PER_BYTE", 10_000)
     path = tmp_path / "long.gif"

@@ -1,4 +1,4 @@
-"""Media that break naive code: what each gives, looked at by eye once and written down."""
+"""Media files that break naive code, with expected results that were checked by eye."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_readable_files_give_the_expected_frames(odd: Path, name: str) -> None:
         assert frames.images.shape[1:3] == (height, width)
     assert frames.timestamps[0] == 0.0
     assert frames.timestamps[-1] == pytest.approx(last, abs=1e-3)
-    # The last frame's own length is not certain where frames are not evenly spaced.
+    # The duration of the last frame is uncertain if frames are not evenly spaced.
     assert info.duration == pytest.approx(duration, abs=0.045)
 
 
@@ -88,7 +88,7 @@ def test_broken_files_give_the_expected_errors(odd: Path, name: str) -> None:
 @pytest.mark.parametrize("name", READABLE)
 @pytest.mark.parametrize("rate", [1.0, 4.0])
 def test_sampling_equals_decoding_everything(odd: Path, name: str, rate: float) -> None:
-    """The plain reader and the sampler behind it, without any skipping, as a twin."""
+    """The plain reader and the sampler, without any skipping, are the reference."""
     with open_video(odd / name, threads=1) as (container, stream):
         reader = PictureReader(str(odd / name), container, stream)
         convert = Converter(Orienter(str(odd / name), ""), clean_aspect(stream.sample_aspect_ratio), 64)
@@ -109,7 +109,7 @@ def test_sampling_equals_decoding_everything(odd: Path, name: str, rate: float) 
 
 
 def color(image: np.ndarray, y: float, x: float) -> list[int]:
-    """Color at these parts of height and width, to multiples of 51."""
+    """Color at these shares of height and width, rounded to multiples of 51."""
     pixel = image[int(y * image.shape[0]), int(x * image.shape[1])]
     return [int(value) for value in np.rint(pixel / 51) * 51]
 
@@ -134,7 +134,7 @@ def test_hdr_is_mapped_and_keeps_its_hues(odd: Path) -> None:
 
 
 def test_a_video_of_a_phone_held_upright_is_upright(odd: Path) -> None:
-    """A face left of the middle, dark hair above it, a dark jacket at both lower corners."""
+    """A face left of the center, dark hair above it, a dark jacket in both lower corners."""
     image = read_frames(odd / "sideways movie.mov").images[0].mean(axis=2)
     face, hair = image[320:480, 80:240].mean(), image[0:160, 80:240].mean()
     corners = (image[560:, :80].mean(), image[560:, 400:].mean())

@@ -1,4 +1,4 @@
-"""What is copied and what is encoded, on packets written by hand."""
+"""Plans of copied and encoded frames, on handwritten packets."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_everything_is_encoded_if_frames_cannot_be_mixed_or_copied() -> None:
 
 
 def test_packets_that_are_not_shown_are_not_copied() -> None:
-    """One is stored before frame 5: the copy ends there, and begins anew with the next group."""
+    """A hidden packet before frame 5 ends the copy, which resumes at the next group."""
     assert plan_piece(stored(barriers=(5,)), 0, 16) == [
         PieceStretch(0, 5, True),
         PieceStretch(5, 8, False),

@@ -1,4 +1,4 @@
-"""Samples of decoded planes are the very pixels that a lossless file holds, and keep the file's times."""
+"""Samples of decoded planes are exact pixels of a lossless file, with the file's times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin.media import iter_frames, iter_planes
 
 
 def lossless(path: Path, images: NDArray[np.uint8], pixel_format: str) -> list[list[NDArray[np.generic]]]:
-    """Write RGB frames with FFV1; what went into the planes of each."""
+    """Write RGB frames with FFV1; return the planes of each frame."""
     stored = []
     with av.open(str(path), "w") as container:
         stream = container.add_stream("ffv1", rate=10)
@@ -35,7 +35,7 @@ def values_of(plane: av.VideoPlane, kind: type[np.generic]) -> NDArray[np.generi
 
 
 def grid(plane: NDArray[np.generic], height: int, width: int) -> NDArray[np.generic]:
-    """The pixels in the middle of the cells of a grid."""
+    """Pixels at the centers of the cells of a grid."""
     rows = [int((row + 0.5) * plane.shape[0] / height) for row in range(height)]
     columns = [int((column + 0.5) * plane.shape[1] / width) for column in range(width)]
     return plane[np.ix_(rows, columns)]
@@ -59,7 +59,7 @@ def noise(count: int, height: int, width: int) -> NDArray[np.uint8]:
     ],
 )
 def test_samples_are_the_center_pixels_of_the_cells(tmp_path: Path, pixel_format: str, shift: int) -> None:
-    # 70 is no multiple of what FFmpeg pads lines to.
+    # 70 is not a multiple of FFmpeg's line alignment.
     stored = lossless(tmp_path / "noise.mkv", noise(3, 38, 70), pixel_format)
     (found,) = iter_planes(tmp_path / "noise.mkv", height=8, width=12)
     for number, planes in enumerate(stored):
@@ -113,7 +113,7 @@ def test_every_block_states_the_end_of_its_last_frame(tmp_path: Path) -> None:
 
 
 def test_a_change_of_size_within_a_file_moves_the_grid(tmp_path: Path) -> None:
-    # A raw stream carries its size with its key frames: two files, one after the other, are one.
+    # Raw streams state their size at key frames, so two concatenated files are one valid file.
     paths = [tmp_path / "wide.264", tmp_path / "tall.264"]
     for path, images in zip(paths, (noise(2, 36, 100), noise(2, 80, 48)), strict=True):
         encode(path, images, rate=25)

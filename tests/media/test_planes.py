@@ -1,4 +1,4 @@
-"""Samples of decoded planes: every frame once, values as stored, whatever the pixel format."""
+"""Samples of decoded planes: every frame once, with stored values, in any pixel format."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_frame_is_sampled_once_for_any_block_length(tmp_path: Path) -> Non
 
 
 def test_avi_with_b_frames_loses_no_frame(tmp_path: Path) -> None:
-    """The format holds no times of presentation, and those that FFmpeg makes up step back."""
+    """The format stores no presentation times, and the ones that FFmpeg derives step back."""
     path = encode(tmp_path / "pan.avi", pan("coffee", 40), rate=10, options={"bf": "3"})
     found = whole(path)
     assert found.timestamps == pytest.approx(np.arange(40) / 10)
@@ -49,7 +49,7 @@ def test_avi_with_b_frames_loses_no_frame(tmp_path: Path) -> None:
 def test_samples_are_pixels_of_the_frame(tmp_path: Path) -> None:
     path = encode(tmp_path / "pan.mp4", pan("chelsea", 4), rate=10, options={"crf": "10"})
     found = whole(path, height=64, width=96)
-    # The same places of the converted pictures: limited range luma from RGB.
+    # The same pixels of the converted frames: limited range luma from RGB.
     images = read_frames(path, rate=None).images[:, 1::2, 1::2].astype(float)
     expected = 16 + (images @ Y_OF_RGB) * 219 / 255
     assert np.abs(found.luma - expected).mean() < 1.5
@@ -120,7 +120,7 @@ def test_planes_check_their_shapes() -> None:
 
 
 def test_a_cut_between_two_fields_becomes_a_cut_between_frames(tmp_path: Path) -> None:
-    """Half of the lines of the frame in between show the old shot, and half the new one."""
+    """Half of the lines of the frame in between show the old shot, and half the new shot."""
     old, new = pan("coffee", 1, width=200, height=180), pan("chelsea", 1, width=200, height=180)
     one, other = next(iter(old)), next(iter(new))
     mixed = one.copy()

@@ -1,4 +1,4 @@
-"""What is said of a file before it is read."""
+"""Properties of files are read without reading the whole file."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_duration_agrees_with_reading_everything(tmp_path: Path) -> None:
 
 
 def test_a_partial_download_is_marked_as_cut_off(tmp_path: Path) -> None:
-    """A download that broke off: the list of frames comes first and names more than there are."""
+    """The index comes first and lists more frames than a partial download has."""
     whole = encode_with(tmp_path / "whole.mp4", pan("coffee", 60), options={"g": "10"})
     assert not probe(whole).cut_off
     cut = broken_off(whole, tmp_path / "cut.mp4")
@@ -119,7 +119,7 @@ def test_a_partial_download_is_marked_as_cut_off(tmp_path: Path) -> None:
     assert info.stated_duration == pytest.approx(6.0, abs=0.05)
     assert 1 < info.duration < 4.5
     assert info.cut_off
-    # Of the frames that are there, some refer to ones that are not.
+    # Some of the existing frames refer to missing frames.
     assert info.duration * 10 - 6 <= len(read_frames(cut, rate=10)) <= info.duration * 10 + 1
 
 
@@ -163,7 +163,7 @@ def test_sound_longer_than_the_video_does_not_mark_it_as_cut_off(tmp_path: Path)
 def with_a_tone(
     path: Path, codec: str, sound: str | None, *, frames: int = 100, seconds: float = 10.0, first: int = 0
 ) -> Path:
-    """Ten frames a second from the first one on, and a tone of 48 kHz."""
+    """Ten frames per second from a first time on, and a tone at 48 kHz."""
     with av.open(str(path), "w") as container:
         video = container.add_stream(codec, rate=10, options={**QUICK.get(codec, {}), "g": "10"})
         video.width, video.height = 96, 64
@@ -190,7 +190,7 @@ def with_a_tone(
 @pytest.mark.parametrize("codec", ["mpeg4", "libx264"])
 @pytest.mark.parametrize("first", [-48, -10, -3, 5])
 def test_negative_times_count(tmp_path: Path, first: int, codec: str) -> None:
-    """Matroska can hold them; of H.264 they are read as no times at all."""
+    """Matroska can store negative times; for H.264, they are read as missing."""
     path = tmp_path / "a.mkv"
     with av.open(str(path), "w", options={"avoid_negative_ts": "disabled"}) as container:
         stream = container.add_stream(codec, rate=10)
@@ -242,7 +242,7 @@ def test_addresses_are_refused_with_advice_to_download() -> None:
 def test_reading_continues_with_a_probed_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, codec: str, openings: int
 ) -> None:
-    """Where there is no sure way back to the first packet, the file is opened again; the frames are the same."""
+    """If seeking back to the first packet is unreliable, the file is opened again; the frames are the same."""
     path = encode_with(tmp_path / f"a.{ending}", pan("coffee", 60, width=96, height=64), rate=20, codec=codec)
     expected = read_frames(path, rate=7)
     opened: list[str] = []
@@ -258,7 +258,7 @@ def test_reading_continues_with_a_probed_file(
         opened.remove(str(path))  # by probe
         assert_same(list(iter_frames(video, rate=7)), expected)
         assert len(opened) == openings
-        # Who asks again opens it again.
+        # A second reader opens the file again.
         assert_same(list(iter_frames(video, rate=7)), expected)
         assert len(opened) == openings + 1
 
@@ -274,13 +274,13 @@ def test_a_probed_file_that_starts_late_or_is_damaged_reads_the_same(tmp_path: P
 
 
 def test_the_start_of_a_probed_file_is_decoded_once(tmp_path: Path) -> None:
-    """What probing decoded is read on with: packets with the pictures that the decoder made of them, then new ones."""
+    """Reading continues with the packets and frames that probing decoded, then with new ones."""
     path = encode_with(tmp_path / "a.mp4", pan("coffee", 30, width=96, height=64), rate=10, codec="libx264")
     expected = read_frames(path, rate=None, threads=1)
     with open_probed(path, threads=1) as video:
         begun = video._begun
         assert begun is not None
-        # B-frames: the decoder needs several packets before it shows a picture.
+        # With B-frames, the decoder needs several packets before it returns a frame.
         assert [len(pictures) for _, pictures in begun.packets[:-1]] == [0] * (len(begun.packets) - 1)
         assert len(begun.packets) > 1
         assert len(begun.packets[-1][1]) == 1
@@ -288,7 +288,7 @@ def test_the_start_of_a_probed_file_is_decoded_once(tmp_path: Path) -> None:
         assert following.dts == begun.packets[-1][0].dts + begun.packets[-1][0].duration
     with open_probed(path, threads=1) as video:
         assert_same(list(iter_frames(video, rate=None)), expected)
-    # A file of one frame shows it only when the decoder is drained.
+    # The frame of a single-frame file is returned only when the decoder is drained.
     single = encode_with(tmp_path / "b.mp4", pan("coffee", 1, width=96, height=64), rate=10, codec="libx264")
     with open_probed(single, threads=1) as video:
         assert video._begun is not None
@@ -324,7 +324,7 @@ def test_other_times_need_no_file() -> None:
 
 
 def with_two_videos(path: Path) -> Path:
-    """The view from the front of a car, and a larger one from its rear."""
+    """Like a dashcam: the front view, and a larger rear view."""
     with av.open(str(path), "w") as container:
         streams = []
         for width, height in ((96, 64), (192, 128)):

@@ -1,4 +1,4 @@
-"""Errors that decoders only write to FFmpeg's log are counted, in processes that have a log of their own."""
+"""Errors that decoders only write to FFmpeg's log are counted in processes with their own log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ print(take_complaints())
 
 
 def test_decoder_errors_are_counted_with_the_time_of_the_first(tmp_path: Path) -> None:
-    """Two threads decode, which stood still with a callback of Python."""
+    """Two decoder threads would deadlock with a Python callback."""
     whole = encode(
         tmp_path / "whole.avi", pan("coffee", 100, width=96, height=64), rate=25, codec="mpeg4", options={"g": "10"}
     )
@@ -52,7 +52,7 @@ def test_decoder_errors_are_counted_with_the_time_of_the_first(tmp_path: Path) -
     lines = done.stdout.splitlines()
     assert lines[0] == ""
     assert lines[1].startswith("the file is damaged: ")
-    # Said once, not of a whole file, and no more is kept than is needed.
+    # Errors are counted once and only for damaged files, and the log is truncated.
     assert lines[2:] == ["1 0", "True 0", "1"]
 
 

@@ -1,8 +1,8 @@
-"""Every frame of small files of every codec and container at hand is there, at its time: silent loss cannot pass, and
-whole files are not said to be damaged.
+"""Every frame of small files of every available codec and container is read at its time, without false reports of
+damage.
 
-The frames are flat, each eight gray levels brighter than the one before, so that a frame that is missing, repeated or
-out of order is seen in the brightness of all that follow.
+The frames are flat, each eight gray levels brighter than the previous one, so that a missing, repeated or misplaced
+frame changes the brightness of all later frames.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which pictures are on screen at which samples, with times of 1/10 second by hand."""
+"""Frames on screen at each sample, with handwritten times in tenths of a second."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vidkin.media.sampling import ChosenSampler, Sampler
 
 
 def sampled(sampler: Any, times: list[int], video_end: int) -> list[int]:
-    """Times of the pictures that are sampled from those that begin at ``times``, in tenths of a second."""
+    """Times of the frames that are sampled among frames at ``times``, in tenths of a second."""
     found = []
     for time in times:
         if not sampler.done:
@@ -25,15 +25,15 @@ def at_rate(rate: float | None, start: float = 0.0, end: float | None = None, ba
 @pytest.mark.parametrize(
     ("sampler", "expected"),
     [
-        # Pictures at 0, .3, .6 ... 1.8 s until 2.1 s.
+        # Frames at 0, .3, .6 ... 1.8 s until 2.1 s.
         (at_rate(None), [0, 3, 6, 9, 12, 15, 18]),
-        (at_rate(1.0), [0, 9, 18]),  # at 0, 1 and 2 s those of 0, .9 and 1.8 s are on screen
+        (at_rate(1.0), [0, 9, 18]),  # at 0, 1 and 2 s, the frames of 0, .9 and 1.8 s are on screen
         (at_rate(2.0), [0, 3, 9, 15, 18]),  # at 0, .5, 1, 1.5 and 2 s
-        (at_rate(10.0), [0, 3, 6, 9, 12, 15, 18]),  # no picture twice
+        (at_rate(10.0), [0, 3, 6, 9, 12, 15, 18]),  # no frame twice
         (at_rate(1.0, start=0.5), [3, 15]),
         (at_rate(1.0, start=0.5, end=1.5), [3]),  # no sample at the end itself
         (at_rate(None, start=0.6, end=1.2), [6, 9]),
-        (at_rate(None, start=0.7, end=0.8), [6]),  # none begins there: the one on screen
+        (at_rate(None, start=0.7, end=0.8), [6]),  # no frame begins there: the one on screen
     ],
 )
 def test_samples_of_a_constant_rate_are_the_frames_on_screen(sampler: Sampler, expected: list[int]) -> None:
@@ -45,7 +45,7 @@ def test_times_count_from_the_first_frame() -> None:
 
 
 def test_a_long_frame_is_a_single_sample() -> None:
-    # At 0, 1, ... 9 s; the second picture is on screen from .5 to 8.5 s.
+    # Samples at 0, 1, ... 9 s; the second frame is on screen from .5 to 8.5 s.
     assert sampled(at_rate(1.0), [0, 5, 85], 100) == [0, 5, 85]
 
 
@@ -57,13 +57,13 @@ def test_samples_after_the_end_are_skipped() -> None:
 def test_a_distant_frame_is_found_in_constant_time() -> None:
     sampler = at_rate(10.0)
     year = 10 * 60 * 60 * 24 * 365
-    assert sampler.index_after(0, year) == year  # one sample a tick
+    assert sampler.index_after(0, year) == year  # one sample per tick
     assert (sampler.limit_of(7), at_rate(10.0, end=0.5).limit_of(7)) == (7, None)
 
 
 def test_chosen_times_give_the_frame_on_screen() -> None:
     sampler = ChosenSampler([0.0, 0.29, 0.3, 1.0, 1.1], tick=0.1, base=0)
-    # 0 and .29 s show the same picture, 1 and 1.1 s too.
+    # 0 and .29 s show the same frame, and so do 1 and 1.1 s.
     assert sampled(sampler, [0, 3, 6, 9, 12], 15) == [0, 3, 9]
     late = ChosenSampler([1.3, 1.6], tick=0.1, base=0)
     assert sampled(late, [0, 3, 6, 9, 12], 15) == [12]

@@ -1,4 +1,4 @@
-"""Reading at a low rate decodes a part of the frames, and must give what decoding all of them gives."""
+"""Reading at a low rate decodes only some frames, with the same result as decoding all of them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ X264 = {"preset": "veryfast"}
 X265 = {"preset": "ultrafast"}
 QUICK_VP9 = {"cpu-used": "8", "deadline": "realtime"}
 
-# name: (codec, ending, options). Groups of pictures short and long, closed and open, without and with B-frames that
-# others refer to, with pictures that are never shown (VP8), and without any picture that stands by itself.
+# name: (codec, extension, options). Short and long, closed and open groups of pictures, with and without B-frames that
+# other frames reference, with frames that are never shown (VP8), and without any key frames but the first.
 LAYOUTS = {
     "h264 ip short": ("libx264", "mp4", {**X264, "g": "5", "bf": "0"}),
     "h264 b short": ("libx264", "mp4", {**X264, "g": "12", "bf": "3"}),
@@ -75,7 +75,7 @@ def test_samples_equal_the_ones_of_decoding_everything(
 
 
 def fed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, str]]:
-    """(key frame, what the decoder may skip) of every packet that goes to the decoder from now on."""
+    """Record (is key frame, skip mode of the decoder) for every packet fed to the decoder."""
     packets: list[tuple[bool, str]] = []
     feed = PictureReader.feed
 
@@ -92,7 +92,7 @@ def test_only_key_frames_are_decoded_if_they_suffice(tmp_path: Path, monkeypatch
     path = encode(tmp_path / "a.mp4", pan("coffee", 240), rate=24, options={**X264, "g": "24", "sc_threshold": "0"})
     packets = fed(monkeypatch)
     assert len(read_frames(path, rate=1, threads=1)) == 10
-    # The first picture comes out after a few packets more, by the order of the B-frames.
+    # The decoder returns the first frame a few packets later, because of B-frames.
     assert len(packets) <= 10 + 8
     assert sum(key for key, _ in packets) == 10
 
@@ -146,13 +146,13 @@ def test_waiting_packets_are_bounded_at_any_rate(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("rate", [1.0, 5.0, 1000.0])
 @pytest.mark.parametrize("ending", ["mkv", "nut"])
 def test_a_jump_of_months_in_the_times_takes_no_time(tmp_path: Path, ending: str, rate: float) -> None:
-    """Ten million seconds are not visited one by one."""
+    """Samples during the gap of ten million seconds are not visited one by one."""
     times = [index / 5 + (0 if index < 30 else 10_000_000) for index in range(60)]
     path = encode(tmp_path / f"a.{ending}", pan("coffee", 60, width=96, height=64), rate=5, times=times)
     began = time.perf_counter()
     frames = read_frames(path, rate=rate)
     assert time.perf_counter() - began < 5
-    # The last picture before the jump is on screen at the next sample.
+    # The last frame before the jump is on screen at the next sample.
     expected = [*times[:30:5], times[29], *times[30::5]] if rate == 1 else times
     np.testing.assert_allclose(frames.timestamps, expected, atol=2e-3)
 
@@ -170,7 +170,7 @@ def test_a_jump_of_months_in_the_times_takes_no_time(tmp_path: Path, ending: str
 def test_damage_to_skipped_packets_is_reported(
     tmp_path: Path, ending: str, codec: str, options: dict[str, str]
 ) -> None:
-    """Two of frames 6 to 8 of 72 at 24 a second: once a second, what is between two key frames is not decoded."""
+    """Damage two of the frames 6 to 8, which are not decoded at one sample per second."""
     path = encode(
         tmp_path / f"a.{ending}",
         pan("coffee", 72, width=96, height=64),
@@ -188,7 +188,7 @@ def test_damage_to_skipped_packets_is_reported(
     with av.open(path) as container:
         contents = [bytes(packet) for packet in container.demux(video=0) if packet.size]
     data = path.read_bytes()
-    # AV1 shows a frame that was decoded before by a packet of three bytes.
+    # In AV1, a packet of three bytes shows a frame that was decoded before.
     for content in [content for content in contents[6:9] if len(content) > 4][:2]:
         assert data.count(content) == 1
         data = data.replace(content, b"\xff" * 4 + content[4:])
@@ -200,7 +200,7 @@ def test_damage_to_skipped_packets_is_reported(
 def test_a_read_far_into_a_file_with_many_key_frames_decodes_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A seek goes a second too far back; the key frames that it passes are none that decoding must begin at."""
+    """A seek goes back a second too far; decoding must not start at the key frames on the way."""
     options = {"preset": "ultrafast", "g": "10", "bf": "0", "sc_threshold": "0"}
     path = encode(tmp_path / "video.mp4", pan("coffee", 200, width=96, height=64), rate=10, options=options)
     fed = []
@@ -213,5 +213,5 @@ def test_a_read_far_into_a_file_with_many_key_frames_decodes_little(
     monkeypatch.setattr(PictureReader, "feed", count)
     frames = read_frames(path, rate=None, start=15.5, end=16.5, threads=1)
     assert frames.timestamps == pytest.approx(np.arange(15.5, 16.45, 0.1))
-    # The first picture, those from the key frame at 15 s on, a few beyond the end; not the 155 before.
+    # The first frame, the ones from the key frame at 15 s on, and a few beyond the end, but not the 155 before.
     assert len(fed) < 60

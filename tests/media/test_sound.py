@@ -1,4 +1,4 @@
-"""Sound is decoded at its exact times, from the packets of whoever reads the file."""
+"""Sound is decoded with exact times, from packets of any reader of the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin.media.sound import SOUND_RATE, Listener, SoundTrack
 
 
 def heard(path: Path) -> list[Samples]:
-    """All samples of each track of a file, from time 0."""
+    """Read all samples of each track of a file, from time 0."""
     tracks: list[list[tuple[int, Samples]]] = []
 
     def open_listener(_: SoundTrack) -> Listener:
@@ -63,7 +63,7 @@ def test_sound_read_with_the_frames_equals_sound_read_alone(tmp_path: Path, name
     assert damage == ""
     assert count == sum(len(frames) for frames in iter_frames(path, rate=2))
     assert len(alone) > 60
-    # The container says when the pictures begin to a tick of its own.
+    # The container rounds the start of the frames to its own ticks.
     assert np.isin(alone.codes, np.concatenate([beside.codes + shift for shift in (-128, 0, 128)])).mean() > 0.9
 
 

@@ -1,4 +1,4 @@
-"""Whatever holds a video is a file for who reads it, and what holds none is refused in words."""
+"""Every kind of source is read like a file, and other values are refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_frames_in_memory_lose_nothing(tmp_path: Path) -> None:
 
 def test_an_image_is_rotated_upright() -> None:
     picture = Image.fromarray(photograph("coffee")[:40, :80])
-    picture.getexif()[0x0112] = 6  # turned a quarter clockwise
+    picture.getexif()[0x0112] = 6  # rotated 90 degrees clockwise
     with open_source(picture) as path:
         assert read_frames(path).images.shape == (1, 80, 40, 3)
 

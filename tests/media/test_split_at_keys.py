@@ -1,4 +1,4 @@
-"""Splitting without encoding anew: packets are counted and compared, pictures decoded."""
+"""Splitting without reencoding: packets are counted and compared, frames decoded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEYS_EVERY_10 = {"x264-params": "keyint=10:min-keyint=10:scenecut=0"}
 
 
 def payloads(path: str | Path) -> Counter[bytes]:
-    """Bytes of every packet of a file, of all streams."""
+    """Count the contents of all packets of all streams of a file."""
     with av.open(str(path)) as container:
         return Counter(bytes(packet) for packet in container.demux() if packet.size)
 
@@ -58,7 +58,7 @@ def test_every_piece_shows_the_frames_of_the_source(tmp_path: Path) -> None:
 
 
 def test_sound_stays_with_the_frames(tmp_path: Path) -> None:
-    """One packet of sound lasts 1024 / 16000 = 0.064 s: pieces of sound begin that near to the pictures'."""
+    """A packet of sound lasts 1024 / 16000 = 0.064 s, so sound starts within that of the frames."""
     source = encode_with_sound(tmp_path / "clip.mkv", 40, KEYS_EVERY_10)
     for piece in split_video(source, tmp_path, [1.0, 3.0]).pieces[1:]:
         with av.open(piece.path) as container:
@@ -81,7 +81,7 @@ def test_parts_without_a_key_frame_between_them_share_a_piece(tmp_path: Path) ->
 
 
 def test_a_time_rounded_to_a_float_finds_its_key_frame(tmp_path: Path) -> None:
-    """At 29.97 a second the 30th frame is at 1.001 s, which no float holds exactly."""
+    """At 29.97 frames per second, the 30th frame is at 1.001 s, which no float represents exactly."""
     options = {"x264-params": "keyint=30:min-keyint=30:scenecut=0"}
     rate = Fraction(30000, 1001)
     source = encode(tmp_path / "clip.mp4", pan("rocket", 90), rate=rate, options=options)
@@ -101,7 +101,7 @@ def test_a_variable_frame_rate_is_kept(tmp_path: Path) -> None:
 
 
 def test_open_groups_of_pictures_are_not_split(tmp_path: Path) -> None:
-    """In open groups pictures shown before a key frame are stored after it and need it: no cut there."""
+    """In open groups, frames shown before a key frame are stored after it and need it, so it cannot be split there."""
     options = {"x264-params": "keyint=10:min-keyint=5:scenecut=0:open-gop=1:bframes=3:b-adapt=0"}
     source = encode(tmp_path / "clip.mkv", pan("rocket", 60), options=options)
     with av.open(str(source)) as container:
@@ -121,7 +121,7 @@ def test_a_format_that_cannot_be_written_becomes_matroska(tmp_path: Path) -> Non
 
 
 def test_streams_that_are_left_out_are_reported(tmp_path: Path) -> None:
-    """A QuickTime file with a stream of data beside the video."""
+    """A QuickTime file with a data stream."""
     source = tmp_path / "clip.ts"
     with av.open(str(source), "w") as container:
         video = container.add_stream("mpeg2video", rate=10)
@@ -170,7 +170,7 @@ def test_real_files_lose_nothing(shared_data: Path, tmp_path: Path, name: str) -
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".ts", ".flv"])
 def test_the_last_frame_has_its_duration(tmp_path: Path, suffix: str) -> None:
-    """Transport streams and Flash video tell no duration of it."""
+    """Transport streams and Flash video state no duration for it."""
     images = pan("coffee", 30, width=96, height=64)
     path = encode(tmp_path / f"film{suffix}", images, options=KEYS_EVERY_10)
     report = split_video(path, tmp_path / "pieces", [0.0, 1.0, 2.0])
@@ -184,12 +184,12 @@ def test_files_next_to_the_source_are_not_replaced(tmp_path: Path) -> None:
         split_video(path, tmp_path, [0.0, 1.0])
     assert (tmp_path / "film-002.mp4").read_bytes() == b"another recording"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["film-002.mp4", "film.mp4"]
-    for _ in range(2):  # in a folder of their own, pieces are made anew
+    for _ in range(2):  # in a separate folder, pieces are rewritten
         assert len(split_video(path, tmp_path / "pieces", [0.0, 1.0]).pieces) == 2
 
 
 def test_unwanted_parts_take_no_frames_from_their_neighbors(tmp_path: Path) -> None:
-    """Key frames each second: the part from 1.5 to 2.5 s is in the piece from 1 to 3 s."""
+    """With a key frame every second, the part from 1.5 to 2.5 s is in the piece from 1 to 3 s."""
     path = encode(tmp_path / "film.mp4", pan("coffee", 50, width=96, height=64), options=KEYS_EVERY_10)
     (piece,) = split_video(path, tmp_path / "out", [0.0, 1.5, 2.5], names=[None, "the one", None]).pieces
     assert (Path(piece.path).name, piece.parts) == ("the one.mp4", (1,))

@@ -1,4 +1,4 @@
-"""Which key frames a file can be split at, and the piece of every packet, on packets made by hand."""
+"""Key frames at which a file can be split, and the piece of every packet, on handwritten packets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Packet:
 
 @dataclass
 class Container:
-    """As much of an open file as planning asks for."""
+    """The parts of an open file that planning needs."""
 
     packets: list[Packet]
     streams: list[SimpleNamespace] = field(
@@ -40,8 +40,8 @@ class Container:
         return [packet for packet in self.packets if packet.stream_index in indices]
 
 
-def pictures(*groups: str, first: int = 0) -> list[Packet]:
-    """Groups of pictures in the order of the file: digits are times after the group's key frame, the first is 0."""
+def groups_of(*groups: str, first: int = 0) -> list[Packet]:
+    """Groups of pictures in file order; digits are times relative to the key frame of the group, which has 0."""
     packets, start = [], first
     for group in groups:
         packets += [Packet(start + int(time), is_keyframe=place == 0) for place, time in enumerate(group)]
@@ -55,7 +55,7 @@ def plan(packets: list[Packet], *starts: float, unwanted: tuple[int, ...] = ()) 
 
 
 def test_a_piece_begins_at_the_key_frame_at_or_before_its_start() -> None:
-    made = plan(pictures("01234", "01234", "01234"), 0.0, 0.5, 1.3)
+    made = plan(groups_of("01234", "01234", "01234"), 0.0, 0.5, 1.3)
     assert made.starts() == [0.0, 0.5, 1.0]
     assert made.owners == [0, 1, 2]
     assert made.pieces == [0] * 5 + [1] * 5 + [2] * 5
@@ -63,42 +63,42 @@ def test_a_piece_begins_at_the_key_frame_at_or_before_its_start() -> None:
 
 
 def test_parts_in_one_group_share_a_piece() -> None:
-    made = plan(pictures("01234", "01234"), 0.0, 0.2, 0.7)
+    made = plan(groups_of("01234", "01234"), 0.0, 0.2, 0.7)
     assert made.starts() == [0.0, 0.5]
     assert made.owners == [0, 0, 1]
 
 
 def test_reordered_frames_within_a_group_are_allowed() -> None:
-    assert plan(pictures("03124", "03124"), 0.0, 0.6).starts() == [0.0, 0.5]
+    assert plan(groups_of("03124", "03124"), 0.0, 0.6).starts() == [0.0, 0.5]
 
 
 def test_a_video_is_not_split_at_an_open_group() -> None:
-    # The second key frame (time 5) is followed by a picture of time 4, which is shown before it.
-    packets = pictures("0123")
-    packets += [Packet(5, is_keyframe=True), Packet(4), Packet(6), *pictures("012", first=7)]
+    # The second key frame (time 5) is followed by a frame of time 4, which is shown before it.
+    packets = groups_of("0123")
+    packets += [Packet(5, is_keyframe=True), Packet(4), Packet(6), *groups_of("012", first=7)]
     assert plan(packets, 0.0, 0.5, 0.7).starts() == [0.0, 0.7]
 
 
-def test_times_are_counted_from_the_first_picture() -> None:
-    made = plan(pictures("012", "012", first=40), 0.0, 0.3)
+def test_times_are_counted_from_the_first_frame() -> None:
+    made = plan(groups_of("012", "012", first=40), 0.0, 0.3)
     assert (made.base, made.starts()) == (40, [0.0, 0.3])
 
 
 def test_a_rounded_start_finds_its_key_frame() -> None:
-    assert plan(pictures("012", "012"), 0.0, 0.3 - 1e-9).starts() == [0.0, 0.3]
-    assert plan(pictures("012", "012"), 0.0, 0.2).starts() == [0.0]
+    assert plan(groups_of("012", "012"), 0.0, 0.3 - 1e-9).starts() == [0.0, 0.3]
+    assert plan(groups_of("012", "012"), 0.0, 0.2).starts() == [0.0]
 
 
 def test_sound_is_assigned_by_time_and_untimed_packets_follow_the_previous_one() -> None:
-    packets = pictures("012", "012")
+    packets = groups_of("012", "012")
     packets.insert(1, Packet(0, SOUND))
     packets += [Packet(2, SOUND), Packet(3, SOUND), Packet(None, SOUND)]
     assert plan(packets, 0.0, 0.3).pieces == [0, 0, 0, 0, 1, 1, 1, 0, 1, 1]
 
 
 def test_an_unwanted_part_leaves_its_neighbors_complete() -> None:
-    groups = pictures("01234", "01234", "01234")
-    # The middle part begins at 0.7: its first frames belong to the part before, to the next key frame.
+    groups = groups_of("01234", "01234", "01234")
+    # The middle part begins at 0.7; its frames up to the next key frame stay with the previous part.
     made = plan(groups, 0.0, 0.7, 1.3, unwanted=(1,))
     assert made.owners[0] == 0
     assert made.pieces.count(0) == 10
@@ -111,7 +111,7 @@ def test_the_last_frame_without_a_duration_gets_the_usual_one() -> None:
 
 
 def test_frames_that_are_not_shown_do_not_count() -> None:
-    packets = pictures("012")
+    packets = groups_of("012")
     packets.insert(0, Packet(-1, is_keyframe=True, is_discard=True))
     assert plan(packets, 0.0).base == 0
 

@@ -1,4 +1,4 @@
-"""Exact splitting: every piece is decoded and compared, frame by frame, with its source."""
+"""Exact splitting: every piece is decoded and compared with its source frame by frame."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import SplitReport, probe, read_frames, split_exactly
 
 FRAMES = 60
-# Groups of 20 frames with frames between that refer back and ahead.
+# Groups of 20 frames with B-frames.
 GROUPS = {"x264-params": "keyint=20:min-keyint=20:scenecut=0:bframes=3:b-adapt=0"}
 
 
@@ -58,7 +58,7 @@ def split(source: Path, folder: Path, frames: Sequence[tuple[int, int]], **more:
 
 
 def assert_exact(source: Path, report: SplitReport, frames: Sequence[tuple[int, int]]) -> None:
-    """The right frames at the right times, none lost, none twice; times of decoding increase."""
+    """Check that each piece has exactly its frames at the right times, with increasing decoding times."""
     whole = read_frames(source, rate=None, short_side=64)
     assert len(report.pieces) == len(frames)
     for piece, (first, last) in zip(report.pieces, frames, strict=True):
@@ -69,7 +69,7 @@ def assert_exact(source: Path, report: SplitReport, frames: Sequence[tuple[int, 
         for place, image in enumerate(shown.images, start=first):
             near = whole.images[max(0, place - 2) : place + 3].astype(np.int16)
             differences = np.abs(near - image).mean((1, 2, 3))
-            assert differences[min(place, 2)] <= differences.min() + 0.3  # some neighbors are nearly the same
+            assert differences[min(place, 2)] <= differences.min() + 0.3  # some neighboring frames are nearly the same
             assert differences.min() < 5
         with av.open(piece.path) as container:
             stamps = [packet.dts for packet in container.demux(video=0) if packet.dts is not None]
@@ -143,7 +143,7 @@ def test_a_variable_frame_rate_is_split_exactly(tmp_path: Path) -> None:
 
 
 def test_open_groups_of_pictures_are_encoded(tmp_path: Path) -> None:
-    """Pictures before a key frame need it and those before: nothing is copied from there on."""
+    """Frames before a key frame need it and earlier frames, so nothing is copied from there on."""
     options = {"x264-params": "keyint=10:min-keyint=5:scenecut=0:open-gop=1:bframes=3:b-adapt=0"}
     source = clip(tmp_path / "clip.mkv", options=options)
     frames = [(0, 20), (20, 45), (45, 60)]
@@ -159,7 +159,7 @@ def test_interlaced_videos_are_split_between_frames(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
 def test_sound_stays_with_the_frames(tmp_path: Path, suffix: str) -> None:
-    """A packet lasts 1024 / 16000 = 0.064 s: sound begins and ends that near to the pictures, none is lost."""
+    """A packet lasts 1024 / 16000 = 0.064 s, so sound starts and ends within that of the frames; none is lost."""
     source = encode_with_sound(tmp_path / f"clip{suffix}", FRAMES, GROUPS)
     frames = [(0, 13), (13, 37), (37, 60)]
     report = split(source, tmp_path / "out", frames)

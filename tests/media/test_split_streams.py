@@ -1,4 +1,4 @@
-"""What pieces have beside their pictures: time code, subtitles, sound of appended recordings, and no second video."""
+"""Time code, subtitles and sound of concatenated recordings in pieces, and second videos."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Part:
 
 
 def split_at(source: Path, folder: Path, frames: list[int], *, copy: bool = False, **more: object) -> SplitReport:
-    """Pieces between these frames of a video of ten frames a second."""
+    """Split a video of ten frames per second between these frames."""
     if copy:
         return split_video(source, folder, [frame / 10 for frame in frames[:-1]], **more)
     parts = [Part(first / 10, last / 10, first, last) for first, last in pairwise(frames)]
@@ -39,7 +39,7 @@ def codes_of(report: SplitReport) -> list[str]:
 @pytest.mark.parametrize("copy", [False, True], ids=["exact", "copied"])
 @pytest.mark.parametrize("ending", ["mp4", "mkv", "mov"])
 def test_pieces_continue_the_time_code_of_the_file(tmp_path: Path, ending: str, copy: bool) -> None:
-    """Ten frames a second, of which time code counts ten."""
+    """Time code counts ten frames per second."""
     plain = encode_with_sound(tmp_path / f"plain.{ending}", 40, {"g": "10", "sc_threshold": "0"})
     film = tmp_path / f"film.{ending}"
     with av.open(str(plain)) as source, av.open(str(film), "w") as target:
@@ -86,7 +86,7 @@ def test_a_subtitle_ends_with_its_piece(tmp_path: Path, ending: str, codec: str,
 
 
 def test_the_sound_of_concatenated_recordings_stays_in_sync(tmp_path: Path) -> None:
-    """Of 24 and 36 frames, each with a tone of its own length; pieces cut within both."""
+    """Recordings of 24 and 36 frames, each with a tone of its length; pieces are cut within both."""
     parts = []
     for count in (24, 36):
         part = tmp_path / f"{count}.ts"

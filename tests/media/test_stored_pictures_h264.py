@@ -1,4 +1,4 @@
-"""Parameter sets and NAL units of H.264, by hand."""
+"""Handwritten parameter sets and NAL units of H.264."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vidkin.media.stored_pictures import (
     to_lengths,
 )
 
-# Types 7 and 8; after profile, constraints and level, the numbers 0 (bit 1) and 2 (bits 011).
+# Types 7 and 8; after profile, constraints and level, there are the numbers 0 (bit 1) and 2 (bits 011).
 SEQUENCE_0, PICTURE_0 = bytes([0x67, 100, 0, 20, 0b10000000, 9]), bytes([0x68, 0b11000000])
 SEQUENCE_2, PICTURE_31 = bytes([0x67, 100, 0, 31, 0b01100000, 9]), bytes([0x68, 0b00000100, 0b00010000])
 KEY, OTHER = bytes([0x65, 1, 2, 3]), bytes([0x41, 4])

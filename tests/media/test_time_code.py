@@ -1,4 +1,4 @@
-"""Time code against values from the SMPTE rules, counted by hand."""
+"""Time code equals values counted by hand from the SMPTE rules."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ def test_drop_frame_exists_for_two_rates() -> None:
 @pytest.mark.parametrize("count", [2, 40, 5000])
 def test_the_rate_is_found_from_exact_times(rate: Fraction, count: int) -> None:
     found = timeline_rate(np.arange(count) / float(rate))
-    # Two frames cannot tell 23.976 from 24, only a longer video can.
+    # Only longer videos can distinguish 23.976 from 24.
     assert found == rate if count > 2 else abs(float(found / rate) - 1) < 0.002
 
 
 @pytest.mark.parametrize("rate", [Fraction(24), Fraction(24000, 1001), NTSC, Fraction(25)])
 def test_the_rate_is_found_from_milliseconds(rate: Fraction) -> None:
-    """As Matroska rounds them."""
+    """Matroska rounds times to milliseconds."""
     assert timeline_rate(np.round(np.arange(3000) / float(rate), 3)) == rate
 
 
