@@ -92,7 +92,7 @@ def failing() -> Iterator[NDArray[np.uint8]]:
         ([flat(1)], {"rate": 0}, InvalidArgumentError, r"rate must be above 0, got 0\.0"),
         ([flat(1)], {"codec": "nope"}, InvalidArgumentError, "codec must be a video encoder .* got 'nope'"),
         ([flat(1)], {"codec": "aac"}, InvalidArgumentError, "codec must be a video encoder .* got 'aac'"),
-        ([flat(1)], {"codec": "libvpx", "name": "a.avif"}, InvalidArgumentError, r"\.avif file can hold, got 'libvpx'"),
+        ([flat(1)], {"codec": "libvpx", "name": "a.avif"}, InvalidArgumentError, r"\.avif files support, got 'libvpx'"),
         ([flat(1)], {"pixel_format": "rgb5"}, InvalidArgumentError, "pixel_format must be one .* got 'rgb5'"),
         ([flat(1)], {"name": "a.nothing"}, MediaError, r"'\.nothing' is not the extension of a video"),
         ([flat(1)], {"options": {"crf": "best"}}, MediaError, r"a\.mp4: cannot be written: Invalid argument"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.media.piece_writer import PieceStretch, decoding_times, plan_piece
+from vidkin.media.piece_writer import PieceStretch, compute_decoding_times, plan_piece
 from vidkin.media.stored_pictures import StoredPictures
 
 # Two groups of 8: a key frame, then 4 before 1, 2 and 3, and 7 before 5 and 6.
@@ -57,8 +57,8 @@ def test_packets_that_are_not_shown_are_not_copied() -> None:
 
 def test_decoding_times_increase_and_are_never_late() -> None:
     shown = [0, 40, 10, 20, 30, 70, 50, 60]
-    times = decoding_times(shown)
+    times = compute_decoding_times(shown)
     assert times == [-10, 0, 10, 20, 30, 40, 50, 60]
     assert all(time <= stamp for time, stamp in zip(times, shown, strict=True))
-    assert decoding_times([0, 10, 25]) == [0, 10, 25]
-    assert decoding_times([7]) == [7]
+    assert compute_decoding_times([0, 10, 25]) == [0, 10, 25]
+    assert compute_decoding_times([7]) == [7]

@@ -38,7 +38,7 @@ def one_blas_thread() -> Iterator[None]:
     if _is_on_one_thread():
         yield
         return
-    with _controller().limit(limits=1, user_api="blas"):
+    with _load_controller().limit(limits=1, user_api="blas"):
         yield
 
 
@@ -53,7 +53,7 @@ def _is_on_one_thread() -> bool:
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _load_controller() -> ThreadpoolController:
     # This finds only libraries that are already loaded, such as NumPy's.
     from threadpoolctl import ThreadpoolController
 

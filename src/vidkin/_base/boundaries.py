@@ -49,20 +49,20 @@ class DetectionScores:
     @property
     def precision(self) -> float:
         """Share of the detections that are correct."""
-        return self._quotient(self.true_positives, self.true_positives + self.false_positives)
+        return self._divide(self.true_positives, self.true_positives + self.false_positives)
 
     @property
     def recall(self) -> float:
         """Share of the true boundaries that were detected."""
-        return self._quotient(self.true_positives, self.true_positives + self.false_negatives)
+        return self._divide(self.true_positives, self.true_positives + self.false_negatives)
 
     @property
     def f1(self) -> float:
         """Harmonic mean of precision and recall."""
         twice = 2 * self.true_positives
-        return self._quotient(twice, twice + self.false_positives + self.false_negatives)
+        return self._divide(twice, twice + self.false_positives + self.false_negatives)
 
-    def _quotient(self, numerator: int, denominator: int) -> float:
+    def _divide(self, numerator: int, denominator: int) -> float:
         if denominator:
             return numerator / denominator
         return 1.0 if self == DetectionScores(0, 0, 0) else 0.0
@@ -100,8 +100,8 @@ def boundary_scores(
     """
     check_not_negative(tolerance=tolerance)
     check_choice("rule", rule, ("nearest", "overlap"))
-    intervals = sorted(_interval(boundary) for boundary in predicted)
-    true_intervals = sorted(_interval(boundary) for boundary in truth)
+    intervals = sorted(_to_interval(boundary) for boundary in predicted)
+    true_intervals = sorted(_to_interval(boundary) for boundary in truth)
     if rule == "nearest":
         matched = _match_nearest(intervals, true_intervals, tolerance)
     else:
@@ -151,7 +151,7 @@ def clip_scores(predicted: Sequence[bool], truth: Sequence[bool]) -> DetectionSc
     return DetectionScores(pairs.count((True, True)), pairs.count((True, False)), pairs.count((False, True)))
 
 
-def _interval(boundary: Boundary) -> tuple[float, float]:
+def _to_interval(boundary: Boundary) -> tuple[float, float]:
     start, end = boundary if isinstance(boundary, tuple) else (boundary, boundary)
     if not start <= end:
         raise InvalidArgumentError(f"a transition must not end before it starts, got ({start}, {end})")
@@ -193,7 +193,7 @@ def _widened(boundaries: Sequence[Boundary], tolerance: float) -> list[tuple[flo
     widened = []
     for boundary in boundaries:
         if isinstance(boundary, tuple):
-            start, end = _interval(boundary)
+            start, end = _to_interval(boundary)
             widened.append((start - 1 - shift, end + 1 + shift))
         else:
             widened.append((boundary - 1 - shift, boundary + shift))

@@ -55,7 +55,7 @@ def read_fields(kind: type[_Result], values: object) -> _Result:
             name = f"{kind.__name__}.{field.name}"
             read[field.name] = read_value(name, types_of_fields[field.name], given[field.name])
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise InvalidArgumentError(f"{kind.__name__} must have the key {field.name!r}, got {_short(list(given))}")
+            raise InvalidArgumentError(f"{kind.__name__} must have the key {field.name!r}, got {_shorten(list(given))}")
     return kind(**read)
 
 
@@ -66,7 +66,7 @@ def as_object(kind: type, values: object) -> Mapping[str, Any]:
         InvalidArgumentError: They are not an object.
     """
     if not isinstance(values, Mapping):
-        raise InvalidArgumentError(f"{kind.__name__} must be an object with its fields, got {_short(values)}")
+        raise InvalidArgumentError(f"{kind.__name__} must be an object with its fields, got {_shorten(values)}")
     return values
 
 
@@ -86,7 +86,7 @@ def read_value(name: str, kind: Any, value: Any) -> Any:
     if origin is not None and issubclass(origin, Mapping):
         key, item = arguments
         _require(name, value, isinstance(value, Mapping), "an object")
-        return {_key(name, key, each): read_value(f"{name}.{each}", item, given) for each, given in value.items()}
+        return {_read_key(name, key, each): read_value(f"{name}.{each}", item, given) for each, given in value.items()}
     if origin is tuple:
         _require(name, value, isinstance(value, list | tuple), "a list")
         items = [arguments[0]] * len(value) if arguments[1:] == (...,) else list(arguments)
@@ -119,11 +119,11 @@ def _read_array(name: str, arguments: tuple[Any, ...], value: Any) -> Any:
         raise InvalidArgumentError(f"{name} must be a list of numbers, or of number lists of equal length") from error
 
 
-def _key(name: str, kind: type, text: object) -> Any:
+def _read_key(name: str, kind: type, text: object) -> Any:
     try:
         return kind(text)
     except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"a key of {name} must be {_JSON_TYPES[kind]}, got {_short(text)}") from error
+        raise InvalidArgumentError(f"a key of {name} must be {_JSON_TYPES[kind]}, got {_shorten(text)}") from error
 
 
 def _is_number(value: object) -> bool:
@@ -132,11 +132,11 @@ def _is_number(value: object) -> bool:
 
 def _require(name: str, value: Any, is_valid: bool, accepted: str) -> Any:
     if not is_valid:
-        raise InvalidArgumentError(f"{name} must be {accepted}, got {_short(value)}")
+        raise InvalidArgumentError(f"{name} must be {accepted}, got {_shorten(value)}")
     return value
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -112,7 +112,7 @@ def lazy_names(package: str, *targets: str) -> Callable[[str], object]:
     setattr(module, "__dir__", lambda: sorted(module.__all__))  # noqa: B010 - type checkers know no __dir__ of modules
 
     def get(name: str) -> object:
-        sources = explicit or _typed_imports(package)
+        sources = explicit or _find_typed_imports(package)
         if name not in sources:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = load_attribute(sources[name])
@@ -123,7 +123,7 @@ def lazy_names(package: str, *targets: str) -> Callable[[str], object]:
 
 
 @cache
-def _typed_imports(package: str) -> Mapping[str, str]:
+def _find_typed_imports(package: str) -> Mapping[str, str]:
     """Map each name that a package imports only for type checkers to its ``"package.module:name"``."""
     tree = ast.parse(pkgutil.get_data(package, "__init__.py") or b"")
     found = (line for block in tree.body if isinstance(block, ast.If) for line in block.body)
@@ -209,7 +209,7 @@ class Registry(Generic[T]):
         entry = self._entries.get(prefix)
         adds_addresses = addressed and self._usages.get(prefix, prefix) == prefix
         if entry is None or adds_addresses:
-            for plugin in self._plugins():
+            for plugin in self._iter_plugins():
                 own, colon, _ = plugin.name.partition(":")
                 if own == prefix and (entry is None or colon):
                     return cast("T", plugin.load())
@@ -219,9 +219,9 @@ class Registry(Generic[T]):
 
     def usages(self) -> tuple[str, ...]:
         """List the syntax of all names, including entry points, sorted."""
-        prefixes = {*self._entries, *(plugin.name for plugin in self._plugins() if ":" not in plugin.name)}
+        prefixes = {*self._entries, *(plugin.name for plugin in self._iter_plugins() if ":" not in plugin.name)}
         usages = {self._usages.get(p, self._usage.format(prefix=p)) for p in prefixes}
-        return tuple(sorted(usages | {plugin.name for plugin in self._plugins() if ":" in plugin.name}))
+        return tuple(sorted(usages | {plugin.name for plugin in self._iter_plugins() if ":" in plugin.name}))
 
     def unknown(self, name: str) -> VidkinError:
         """Build the error for an unknown name; it lists the known ones."""
@@ -232,7 +232,7 @@ class Registry(Generic[T]):
             + (f"; {hint}" if hint else "")
         )
 
-    def _plugins(self) -> Iterator[EntryPoint]:
+    def _iter_plugins(self) -> Iterator[EntryPoint]:
         # This imports an email parser, which `vidkin --help` and built-in entries do not need.
         from importlib.metadata import entry_points
 
@@ -268,7 +268,7 @@ def import_part(module: str, *, extra: str, purpose: str = "") -> Any:
         top = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != top:
             raise
-        raise _missing(top, extra, purpose) from error
+        raise _missing_error(top, extra, purpose) from error
 
 
 @contextmanager
@@ -300,10 +300,10 @@ def missing_part(error: ModuleNotFoundError, purpose: str = "") -> MissingPartEr
         purpose: Feature that needs the package, which starts the message: ``"training"``.
     """
     top = (error.name or "").partition(".")[0]
-    return _missing(top, _EXTRAS[top], purpose) if top in _EXTRAS else None
+    return _missing_error(top, _EXTRAS[top], purpose) if top in _EXTRAS else None
 
 
-def _missing(module: str, extra: str, purpose: str) -> MissingPartError:
+def _missing_error(module: str, extra: str, purpose: str) -> MissingPartError:
     package = _PACKAGES.get(module, module)
     subject = f"{purpose} needs {package}, which" if purpose else package
     return MissingPartError(f"{subject} is not installed; install it with: {install_command(extra)}")
@@ -315,7 +315,7 @@ def missing_scale(subject: str) -> MissingPartError | None:
     Args:
         subject: Feature that needs it, which starts the message: ``"an index at an address"``.
     """
-    return _missing_package("vidkin-scale", subject)
+    return _package_error("vidkin-scale", subject)
 
 
 def missing_research(subject: str) -> MissingPartError | None:
@@ -324,10 +324,10 @@ def missing_research(subject: str) -> MissingPartError | None:
     Args:
         subject: Feature that needs it, which starts the message: ``"vidkin benchmark"``.
     """
-    return _missing_package("vidkin-research", subject)
+    return _package_error("vidkin-research", subject)
 
 
-def _missing_package(package: Literal["vidkin-research", "vidkin-scale"], subject: str) -> MissingPartError | None:
+def _package_error(package: Literal["vidkin-research", "vidkin-scale"], subject: str) -> MissingPartError | None:
     if importlib.util.find_spec(package.replace("-", "_")) is not None:
         return None
     return MissingPartError(

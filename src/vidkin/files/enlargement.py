@@ -133,8 +133,8 @@ def judge_detail(large: Sequence[NDArray[np.uint8]], small: Sequence[NDArray[np.
     ratio = float(np.sqrt(height * width / (low * narrow)))
     moments = np.unique(np.linspace(0, len(large) - 1, min(len(large), _MAX_MOMENTS)).round().astype(int))
     window = _CenterWindow.of_center((low, narrow), (height, width))
-    pairs = [(_gray(large[moment]), window.cut(_gray(small[moment]))) for moment in moments]
-    common = [_common_share(_sum_up(_measure_blocks(one, other, window), ratio)) for one, other in pairs]
+    pairs = [(_to_gray(large[moment]), window.cut(_to_gray(small[moment]))) for moment in moments]
+    common = [_measure_common(_sum_up(_measure_blocks(one, other, window), ratio)) for one, other in pairs]
     pairs = [pair for pair, share in zip(pairs, common, strict=True) if share >= _MIN_SHARE_OF_BEST * max(common)]
     window = window.register(pairs)
     blocks = np.concatenate([_measure_blocks(one, other, window) for one, other in pairs], axis=1)
@@ -150,7 +150,7 @@ def _weigh(measured: tuple[float, float, float, float], ratio: float) -> DetailV
         + _SHARPENED_WEIGHT * min(max(gain, 0.0), _MAX_SHARPENED)
         + _CONSTANT
     )
-    common = _common_share(measured)
+    common = _measure_common(measured)
     verdict: EnlargementVerdict = "unsure"
     if ratio >= MIN_RATIO and detail >= _MIN_DETAIL:
         if score >= _MIN_SCORE and common >= _MIN_COMMON:
@@ -161,7 +161,7 @@ def _weigh(measured: tuple[float, float, float, float], ratio: float) -> DetailV
     return DetailVerdict(verdict, certainty, ratio, beyond, kept, gain, detail)
 
 
-def _common_share(measured: tuple[float, float, float, float]) -> float:
+def _measure_common(measured: tuple[float, float, float, float]) -> float:
     """Share of fine detail that both copies have in common, 0 to 1: the square of its correlation."""
     _, kept, gain, _ = measured
     return float(np.exp(kept + gain))
@@ -257,10 +257,10 @@ def _measure_blocks(
         min((right - window.box[0]) * across, float(small.shape[1])),
         min((bottom - window.box[1]) * down, float(small.shape[0])),
     )
-    beyond = _residual_above(part, small.shape)
+    beyond = _find_residual(part, small.shape)
     enlargements = []
     for kernel in (Image.Resampling.BILINEAR, Image.Resampling.BICUBIC, Image.Resampling.LANCZOS):
-        image = _residual_above(_resize(small, part.shape, kernel, box), small.shape)
+        image = _find_residual(_resize(small, part.shape, kernel, box), small.shape)
         # A weighted sum of an image and its fine part can represent the kernel with any amount of sharpening.
         enlargements += [image, image - _blur(image)]
     by_row, by_column = np.gradient(part - beyond)
@@ -303,13 +303,13 @@ def _sum_up(blocks: NDArray[np.float64], ratio: float) -> tuple[float, float, fl
     )
 
 
-def _residual_above(image: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.float32]:
+def _find_residual(image: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.float32]:
     """Return the detail that an image loses when it is reduced to this height and width."""
     lanczos = Image.Resampling.LANCZOS
     return image - _resize(_resize(image, shape, lanczos), image.shape, lanczos)
 
 
-def _gray(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _to_gray(image: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Convert to luminance [H, W]."""
     if image.ndim == 2:
         return image.astype(np.float32)

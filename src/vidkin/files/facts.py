@@ -223,24 +223,24 @@ def _build_facts(info: VideoInfo, container: InputContainer, main: VideoStream, 
         codec=info.codec,
         pixel_format=info.pixel_format,
         bit_depth=info.bit_depth,
-        chroma=1.0 if pixels.is_rgb or has_palette else _chroma(pixels, bool(color)),
+        chroma=1.0 if pixels.is_rgb or has_palette else _read_chroma(pixels, bool(color)),
         transfer="PQ" if transfer == PQ else "HLG" if transfer == HLG else "SDR",
-        dynamic_metadata=_dynamic_metadata(main, first),
+        dynamic_metadata=_list_dynamic_metadata(main, first),
         has_alpha=_has_alpha(pixels, main, first, has_palette=has_palette),
-        has_captions=SideData.A53_CC in _side_data(first),
+        has_captions=SideData.A53_CC in _list_side_data(first),
         sounds=tuple(_read_sound(number, stream) for number, stream in enumerate(container.streams.audio)),
         subtitles=tuple(
             SubtitleFacts(
                 number,
-                _codec(stream),
-                _language(stream),
+                _read_codec(stream),
+                _read_language(stream),
                 _clean_text(stream.metadata.get("title", "")),
                 stream.frames or None,
             )
             for number, stream in enumerate(container.streams.subtitles)
         ),
         second_videos=tuple(
-            f"{stream.codec_context.width}x{stream.codec_context.height} {_codec(stream)}".strip()
+            f"{stream.codec_context.width}x{stream.codec_context.height} {_read_codec(stream)}".strip()
             if getattr(stream, "codec_context", None) is not None
             else "unknown"
             for stream in container.streams.video
@@ -252,14 +252,14 @@ def _build_facts(info: VideoInfo, container: InputContainer, main: VideoStream, 
             Attachment(_clean_text(stream.name or ""), hashlib.blake2b(stream.data or b"", digest_size=16).hexdigest())
             for stream in container.streams.attachments
         ),
-        data=_data(container, len(chapters)),
+        data=_list_data(container, len(chapters)),
         time_code=tags.get("timecode", ""),
-        date=_date(tags),
-        location=_first_tag(tags, _LOCATIONS).rstrip("/"),
-        camera=_camera(tags),
-        title=_first_tag(tags, _TITLES),
-        artist=_first_tag(tags, _ARTISTS),
-        comment=_first_tag(tags, _COMMENTS),
+        date=_find_date(tags),
+        location=_find_tag(tags, _LOCATIONS).rstrip("/"),
+        camera=_find_camera(tags),
+        title=_find_tag(tags, _TITLES),
+        artist=_find_tag(tags, _ARTISTS),
+        comment=_find_tag(tags, _COMMENTS),
     )
 
 
@@ -287,15 +287,15 @@ def _measure_fast_rate(stream: VideoStream, average: float) -> tuple[float, bool
     return (max(average, float(1 / fast)) if is_variable else average), is_variable
 
 
-def _chroma(pixels: av.VideoFormat, has_color: bool) -> float:
+def _read_chroma(pixels: av.VideoFormat, has_color: bool) -> float:
     if not has_color:
         return 0.0
     side = 1 << 10
     return pixels.chroma_width(side) * pixels.chroma_height(side) / side**2
 
 
-def _dynamic_metadata(main: VideoStream, first: VideoFrame | None) -> tuple[str, ...]:
-    kinds = _side_data(first)
+def _list_dynamic_metadata(main: VideoStream, first: VideoFrame | None) -> tuple[str, ...]:
+    kinds = _list_side_data(first)
     found = []
     tag = str(getattr(main.codec_context, "codec_tag", ""))
     if tag in ("dvh1", "dvhe", "dva1", "dvav", "dav1") or kinds & {SideData.DOVI_RPU_BUFFER, SideData.DOVI_METADATA}:
@@ -305,7 +305,7 @@ def _dynamic_metadata(main: VideoStream, first: VideoFrame | None) -> tuple[str,
     return tuple(found)
 
 
-def _side_data(frame: VideoFrame | None) -> set[SideData]:
+def _list_side_data(frame: VideoFrame | None) -> set[SideData]:
     found: Any = () if frame is None else frame.side_data
     return {found[row].type for row in range(len(found))}
 
@@ -324,36 +324,36 @@ def _has_alpha(pixels: av.VideoFormat, main: VideoStream, first: VideoFrame | No
 def _read_sound(number: int, stream: Any) -> SoundFacts:
     context = getattr(stream, "codec_context", None)
     if context is None:
-        return SoundFacts(number, "", 0, "", 0, _language(stream), _clean_text(stream.metadata.get("title", "")))
+        return SoundFacts(number, "", 0, "", 0, _read_language(stream), _clean_text(stream.metadata.get("title", "")))
     return SoundFacts(
         number,
         context.codec.canonical_name,
         context.layout.nb_channels,
         context.layout.name,
         context.sample_rate,
-        _language(stream),
+        _read_language(stream),
         _clean_text(stream.metadata.get("title", "")),
     )
 
 
-def _codec(stream: Any) -> str:
+def _read_codec(stream: Any) -> str:
     context = getattr(stream, "codec_context", None)
     return "" if context is None else str(context.codec.canonical_name)
 
 
-def _language(stream: Any) -> str:
+def _read_language(stream: Any) -> str:
     language = _clean_text(stream.metadata.get("language", ""))
     return language if language_name(language) else ""
 
 
-def _data(container: InputContainer, chapters: int) -> tuple[str, ...]:
+def _list_data(container: InputContainer, chapters: int) -> tuple[str, ...]:
     names = []
     for stream in container.streams.data:
         codec = str(stream.name or "")
         handler = _clean_text(stream.metadata.get("handler_name", ""))
         # QuickTime stores chapter titles as a text track; time codes are read as tags.
         is_chapters = bool(chapters) and codec == "bin_data" and stream.frames == chapters
-        if codec in _TECHNICAL_DATA or is_chapters or "timecode" in _lower_keys(stream.metadata):
+        if codec in _TECHNICAL_DATA or is_chapters or "timecode" in _lowercase_keys(stream.metadata):
             continue
         names_text = f"{codec} {handler}".lower()
         plain = next((name for word, name in _DATA_NAMES if word in names_text), "")
@@ -361,15 +361,15 @@ def _data(container: InputContainer, chapters: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _lower_keys(tags: Mapping[str, str]) -> dict[str, str]:
+def _lowercase_keys(tags: Mapping[str, str]) -> dict[str, str]:
     return {key.lower(): value for key, value in tags.items()}
 
 
 def _merge_tags(container: InputContainer, main: VideoStream) -> dict[str, str]:
     """Merge all tags by lowercase name; tags of the file take precedence over tags of a stream."""
-    of_data = [_lower_keys(stream.metadata) for stream in container.streams.data]
+    of_data = [_lowercase_keys(stream.metadata) for stream in container.streams.data]
     merged = {key: value for tags in reversed(of_data) for key, value in tags.items() if key == "timecode"}
-    merged |= _lower_keys(main.metadata) | _lower_keys(container.metadata)
+    merged |= _lowercase_keys(main.metadata) | _lowercase_keys(container.metadata)
     return {key: _clean_text(value) for key, value in merged.items()}
 
 
@@ -377,11 +377,11 @@ def _clean_text(text: str) -> str:
     return replace_controls(" ".join(text.split()))
 
 
-def _first_tag(tags: Mapping[str, str], names: Sequence[str]) -> str:
+def _find_tag(tags: Mapping[str, str], names: Sequence[str]) -> str:
     return next((tags[name] for name in names if tags.get(name)), "")
 
 
-def _date(tags: Mapping[str, str]) -> str:
+def _find_date(tags: Mapping[str, str]) -> str:
     for name in _DATES:
         found = _DATE.match(tags.get(name, ""))
         if found is None:
@@ -393,8 +393,8 @@ def _date(tags: Mapping[str, str]) -> str:
     return ""
 
 
-def _camera(tags: Mapping[str, str]) -> str:
-    maker, model = _first_tag(tags, _MAKERS), _first_tag(tags, _MODELS)
+def _find_camera(tags: Mapping[str, str]) -> str:
+    maker, model = _find_tag(tags, _MAKERS), _find_tag(tags, _MODELS)
     # Many models begin with the name of their maker.
     return model if model.lower().startswith(maker.lower()) and model else f"{maker} {model}".strip()
 
@@ -426,14 +426,14 @@ def compare_facts(kept: FileFacts, removed: FileFacts, *, speed: float = 1.0) ->
         A finding for each property, stream or tag that is missing.
     """
     return (
-        *_compare_pictures(kept, removed, speed),
+        *_compare_frames(kept, removed, speed),
         *_compare_sounds(kept, removed),
         *_compare_streams(kept, removed),
         *_compare_tags(kept, removed),
     )
 
 
-def _compare_pictures(kept: FileFacts, removed: FileFacts, speed: float) -> list[Finding]:
+def _compare_frames(kept: FileFacts, removed: FileFacts, speed: float) -> list[Finding]:
     found = []
     if removed.pixels > _SAME_PIXELS * kept.pixels:
         text = f"{removed.width}x{removed.height} pixels, the kept file has {kept.width}x{kept.height}"
@@ -505,7 +505,7 @@ def _compare_streams(kept: FileFacts, removed: FileFacts) -> list[Finding]:
         text = f"a second video track ({', '.join(removed.second_videos)})"
         text += ", which was not compared" if kept.second_videos else ", the kept file has one track"
         found.append(Finding("picture", text, certainty=0.5 if kept.second_videos else 1.0))
-    if missing := _missing_subtitles(kept, removed):
+    if missing := _describe_missing_subtitles(kept, removed):
         stated = "the kept file has none" if not kept.subtitles else f"the kept file has {len(kept.subtitles)}"
         found.append(Finding("subtitles", f"{missing}, {stated}"))
     if removed.has_captions and not kept.has_captions and not kept.subtitles:
@@ -530,7 +530,7 @@ def _compare_streams(kept: FileFacts, removed: FileFacts) -> list[Finding]:
     return found
 
 
-def _missing_subtitles(kept: FileFacts, removed: FileFacts) -> str:
+def _describe_missing_subtitles(kept: FileFacts, removed: FileFacts) -> str:
     """Describe subtitle languages in which the removed file has more tracks; empty if there are none.
 
     Kept tracks without a language count for any language.

@@ -237,7 +237,7 @@ def _refine(ones: Images, others: Images, alignment: FrameAlignment, box: Box) -
         inside = alignment.find_inside(size, others.shape[1:], box).astype(np.float32)
         if inside.sum() < 16:
             return alignment
-        residual, weights, gain = _residual(ones, aligned, inside)
+        residual, weights, gain = _fit_gains(ones, aligned, inside)
         slope_down, slope_across = np.gradient(gain[:, None, None] * aligned, axis=(1, 2))
         slope_across = slope_across * size[1]
         slope_down = slope_down * size[0]
@@ -265,7 +265,7 @@ def _refine(ones: Images, others: Images, alignment: FrameAlignment, box: Box) -
     return alignment
 
 
-def _residual(ones: Images, aligned: Images, inside: Images) -> tuple[Images, Images, NDArray[np.float32]]:
+def _fit_gains(ones: Images, aligned: Images, inside: Images) -> tuple[Images, Images, NDArray[np.float32]]:
     """Fit a gain per frame; return residuals [N, H, W], weights of the pixels and gains [N]."""
     weights = np.broadcast_to(inside, ones.shape)
     gain = np.ones(len(ones), np.float32)

@@ -180,18 +180,18 @@ class _Comparison:
         if not findings and (np.diff(self.kept_times) < -_MAX_BACK).any():
             text = "it repeats or reorders parts of the kept file"
             findings.append(Finding("picture", text, certainty=0.7))
-        if not findings and (doubt := self._doubt_moments(changes)):
+        if not findings and (doubt := self._check_motion(changes)):
             findings.append(doubt)
         return self._result(tuple(findings))
 
     def _align(self) -> tuple[FrameAlignment, float]:
         """Align the moments that agree best; return the position of their frames and the agreement there."""
-        moments = self._agreeing_moments()
+        moments = self._find_agreeing()
         picked = moments[np.unique(np.linspace(0, len(moments) - 1, _MOMENTS).astype(np.intp))]
         own = self._turn(self.removed.read(self.rows[picked]).luma)
         return align_frames(own, self._read_kept(self._kept_rows(self.kept_times[picked])).luma)
 
-    def _agreeing_moments(self) -> NDArray[np.intp]:
+    def _find_agreeing(self) -> NDArray[np.intp]:
         """Moments that agree best, to ignore footage that only one of the files has."""
         return np.flatnonzero(self.differences <= np.quantile(self.differences, _AGREEING_SHARE))
 
@@ -199,7 +199,7 @@ class _Comparison:
         """Set the size of the comparison, and exclude borders of the kept frames from it."""
         rows = self._kept_rows(self.kept_times[np.linspace(0, len(self.kept_times) - 1, _MOMENTS).astype(np.intp)])
         box = find_borders(self._read_kept(rows).luma)
-        self._set_size(self._common_size(), box)
+        self._set_size(self._choose_size(), box)
         left, top, right, bottom = self.alignment.covered_box
         around = left, top, 1 - right, 1 - bottom
         bars = box[0], box[1], 1 - box[2], 1 - box[3]
@@ -211,32 +211,32 @@ class _Comparison:
 
     def _set_matrix(self) -> None:
         """Convert the kept file's colors if one of the files was made with another color matrix."""
-        found = [self._mean_difference()]
+        found = [self._measure_difference()]
         for self.matrix in MATRICES:
-            found.append(self._mean_difference())
+            found.append(self._measure_difference())
         best = int(np.argmin(found))
         self.matrix = MATRICES[best - 1] if best and found[best] < _CONVERTED * found[0] else None
 
-    def _mean_difference(self) -> float:
+    def _measure_difference(self) -> float:
         """Mean difference in levels and colors of some moments that agree well, in gray levels."""
-        alike = self._agreeing_moments()
+        alike = self._find_agreeing()
         picked = alike[np.linspace(0, len(alike) - 1, _MOMENTS).astype(np.intp)]
-        covered = self._covered_blocks()
+        covered = self._find_covered()
         rows = self._kept_rows(self.kept_times[picked])
         own = self._measure_means(self.removed, self.rows[picked], IDENTITY, covered).astype(np.float32)
         other = self._measure_means(self.kept, rows, self.alignment, covered).astype(np.float32)
         if not own.size:
             return 0.0
         gain, lift = _fit_line(other.ravel(), own.ravel())
-        ones, others = self._colors()
+        ones, others = self._read_colors()
         # A gray copy has only the levels of its source; its missing colors say nothing about the matrix.
         apart = np.abs(ones - others).mean() if self._has_color() and not self._is_gray() else 0.0
         return float(np.abs(own - gain * other - lift).mean() + apart)
 
     def _result(self, findings: tuple[Finding, ...]) -> PictureProof:
-        return PictureProof(findings, self._stretches(), self.alignment, self.mirrored, self.turned, self.is_still)
+        return PictureProof(findings, self._list_stretches(), self.alignment, self.mirrored, self.turned, self.is_still)
 
-    def _common_size(self) -> tuple[int, int]:
+    def _choose_size(self) -> tuple[int, int]:
         """H, W for the comparison: the size of the removed frames if the kept frames have the same pixels.
 
         Otherwise both are resampled to fewer pixels than either has, or the sharper one would differ at every edge.
@@ -263,10 +263,6 @@ class _Comparison:
     def _turn(self, images: Values) -> Values:
         return turn(images, mirrored=self.mirrored, turned=self.turned)
 
-    def _own(self, rows: NDArray[np.intp]) -> Values:
-        """Removed frames, turned, at the size at which both are compared."""
-        return IDENTITY.resample(self._turn(self.removed.read(rows).luma), self.size)
-
     def _kept_rows(self, times: NDArray[np.float64]) -> NDArray[np.intp]:
         """Rows of the kept frames that are on screen at these times."""
         # Containers round times differently.
@@ -275,13 +271,13 @@ class _Comparison:
 
     def _find_times(self, lines: Sequence[MatchLine]) -> None:
         """Find the kept time of each compared moment, and the gain and offset between the brightness of the files."""
-        covered = self._covered_blocks()
+        covered = self._find_covered()
         if not covered.any():
             return
         own = self._measure_means(self.removed, self.rows, IDENTITY, covered)
         other = self._measure_means(self.kept, np.arange(len(self.kept)), self.alignment, covered)
         if self.differences.any():
-            alike = self._agreeing_moments()
+            alike = self._find_agreeing()
             pairs = _subsample(other[self._kept_rows(self.kept_times[alike])], own[alike])
             self.gain, self.lift = _fit_line(*(part.astype(np.float32).ravel() for part in pairs))
         else:
@@ -299,7 +295,7 @@ class _Comparison:
         path = find_path(costs, len(lines))
         self.kept_times = candidates[np.arange(len(path)), path]
 
-    def _covered_blocks(self) -> NDArray[np.bool_]:
+    def _find_covered(self) -> NDArray[np.bool_]:
         """[rows, columns] whether enough of each block lies inside the kept frames."""
         return np.asarray(self.down @ self.inside.astype(np.float32) @ self.across.T > _MIN_COVERED)
 
@@ -333,7 +329,7 @@ class _Comparison:
         """End of the kept file in seconds."""
         return float(self.kept.times[-1]) + self.kept.period
 
-    def _stretches(self) -> tuple[TimeStretch, ...]:
+    def _list_stretches(self) -> tuple[TimeStretch, ...]:
         """Runs of moments at one lag; each moment extends to the next."""
         speeds = np.diff(self.kept_times) / np.maximum(np.diff(self.times), 1e-6)
         speed = float(np.median(speeds)) if len(speeds) else 1.0
@@ -356,10 +352,10 @@ class _Comparison:
         # Half precision, so that hours of video fit into memory.
         levels, slopes, colors = (np.empty((len(self.rows), count), np.float16) for _ in range(3))
         plain = np.empty(len(self.rows), np.bool_)
-        covered = self._covered_blocks().ravel()
+        covered = self._find_covered().ravel()
         colored = self.colored.ravel() & covered
         energy, before, moving = np.zeros(2), None, 0
-        for part in self._slices():
+        for part in self._iter_slices():
             found = self._compare_kept(self.rows[part], self.kept_times[part], has_color)
             levels[part], slopes[part], colors[part], plain[part] = (*found[:3], found[4])
             # Fades from and to black are not motion.
@@ -383,8 +379,8 @@ class _Comparison:
             luma = (levels[part] > np.maximum(_FACTOR * expected, _LEVELS)) & covered
             return np.asarray(luma | ((colors[part] > other_color) & colored))
 
-        differ = np.concatenate([find_differing(part) for part in self._slices()])
-        for first, last in self._runs_to_recheck(differ):
+        differ = np.concatenate([find_differing(part) for part in self._iter_slices()])
+        for first, last in self._find_runs_to_recheck(differ):
             part = slice(first, last)
             found = self._compare_every(self.rows[part], self.kept_times[part], has_color)
             levels[part], colors[part] = np.minimum(levels[part], found[0]), np.minimum(colors[part], found[2])
@@ -393,16 +389,16 @@ class _Comparison:
         differ[beyond & ~plain] = True
         return differ, (float(energy[0]), float(energy[1])), plain
 
-    def _slices(self) -> Iterator[slice]:
+    def _iter_slices(self) -> Iterator[slice]:
         for first in range(0, len(self.rows), _BATCH):
             yield slice(first, min(first + _BATCH, len(self.rows)))
 
-    def _runs_to_recheck(self, differ: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    def _find_runs_to_recheck(self, differ: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
         """Runs of moments with partly differing frames, which fast motion between the sampled frames can cause.
 
         Runs in which the whole frame differs, and runs too long to decode again, are skipped."""
         left = _MAX_RECHECK
-        for first, last in _runs(np.asarray(_keep_lasting(differ).any(axis=1))):
+        for first, last in _find_runs(np.asarray(_keep_lasting(differ).any(axis=1))):
             seconds = float(self.times[min(last, len(self.times) - 1)] - self.times[first])
             if differ[first:last].mean(axis=1).max() <= _WHOLE_FRAME and seconds <= left:
                 left -= seconds
@@ -453,7 +449,7 @@ class _Comparison:
         luma = IDENTITY.resample(self._turn(own.luma), self.size)
         aligned = self.gain * self.alignment.resample(stills.luma, self.size) + self.lift
         # The time may be between two frames or off by one frame: take the nearest mix of any two neighbors.
-        nearest = [self._distance_between(luma, aligned[one], aligned[two], inside) for one, two in pairwise(near)]
+        nearest = [self._measure_distance(luma, aligned[one], aligned[two], inside) for one, two in pairwise(near)]
         levels = np.stack([level for level, _ in nearest])
         best = np.argmin(levels, axis=0)[None]
         level = np.take_along_axis(levels, best, axis=0)[0]
@@ -478,7 +474,7 @@ class _Comparison:
     def _pool(self, images: Values) -> Values:
         return np.asarray(self.down @ images @ self.across.T, np.float32)
 
-    def _distance_between(self, own: Values, one: Values, two: Values, inside: Values) -> tuple[Values, Values]:
+    def _measure_distance(self, own: Values, one: Values, two: Values, inside: Values) -> tuple[Values, Values]:
         """Squared distance of each block from the line between two frames, and mean residual, [T, rows, columns]."""
         step, apart = (two - one) * inside, (own - one) * inside
         shared, length = self._pool(step * apart), self._pool(step * step)
@@ -488,14 +484,14 @@ class _Comparison:
 
     def _has_color(self) -> bool:
         """Whether the removed file has color."""
-        return float(np.abs(self._colors()[0]).mean()) > _NO_COLOR
+        return float(np.abs(self._read_colors()[0]).mean()) > _NO_COLOR
 
     def _is_gray(self) -> bool:
         """Whether the kept file has hardly any color compared with the removed file."""
-        own, other = self._colors()
+        own, other = self._read_colors()
         return bool(np.abs(other).mean() < _MAX_FADED * np.abs(own).mean())
 
-    def _colors(self) -> tuple[Values, Values]:
+    def _read_colors(self) -> tuple[Values, Values]:
         """Colors of some moments of the removed file, and of the same moments of the kept file."""
         picked = np.linspace(0, len(self.rows) - 1, 32).astype(np.intp)
         own = IDENTITY.resample(self._turn(self.removed.read(self.rows[picked]).color), self.blocks)
@@ -542,7 +538,7 @@ class _Comparison:
         lasting[plain & (differ.mean(axis=1) > _WHOLE_FRAME)] = False
         end = self._end()
         edges = [*self.times.tolist(), self.length]
-        for first, last in _runs(np.asarray(lasting.any(axis=1))):
+        for first, last in _find_runs(np.asarray(lasting.any(axis=1))):
             blocks = np.asarray(lasting[first:last].any(axis=0)).reshape(self.blocks)
             share = float(lasting[first:last].mean(axis=1).max())
             start, stop = edges[first] if first else 0.0, edges[last]
@@ -559,7 +555,7 @@ class _Comparison:
             else:
                 yield Finding("picture", f"{when} shows something else", start, stop, certainty)
 
-    def _doubt_moments(self, changes: tuple[float, float]) -> Finding | None:
+    def _check_motion(self, changes: tuple[float, float]) -> Finding | None:
         """Report files that change so little that they may be different recordings of one scene."""
         energy, unexplained = changes
         if len(self.rows) < 2:
@@ -607,7 +603,7 @@ def _keep_lasting(differ: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return lasting
 
 
-def _runs(flags: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+def _find_runs(flags: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """Yield the start and end (exclusive) of each run of true values."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
     yield from zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)

@@ -102,7 +102,7 @@ class Prover:
     def _hash(self, path: str) -> str:
         return _read_cached(self._hashes, path, lambda: hash_file(path))
 
-    def _small_frames(self, path: str, rate: float, on_progress: Callable[[float], None]) -> SmallFrames:
+    def _open_small_frames(self, path: str, rate: float, on_progress: Callable[[float], None]) -> SmallFrames:
         length = max(self.facts(path).duration, 1e-3)
 
         def read() -> SmallFrames:
@@ -125,8 +125,8 @@ class Prover:
         total = sum(one.duration for one in facts) or 1.0
         shares = [_DECODED * one.duration / total for one in facts]
         frames = (
-            self._small_frames(kept, RATE, lambda share: on_progress(shares[0] * min(share, 1.0))),
-            self._small_frames(
+            self._open_small_frames(kept, RATE, lambda share: on_progress(shares[0] * min(share, 1.0))),
+            self._open_small_frames(
                 removed, REMOVED_RATE, lambda share: on_progress(shares[0] + shares[1] * min(share, 1.0))
             ),
         )
@@ -167,7 +167,7 @@ class Prover:
             text = f"{own[0]}x{own[1]} pixels, the kept file has {round(under[0])}x{round(under[1])} for them"
             return [Finding("resolution", text)]
         if ratio >= 1 / _MIN_PIXEL_RATIO:
-            rates = [_video_bytes(path) / max(one.duration, 1e-3) for path, one in ((removed, here), (kept, there))]
+            rates = [_video_size(path) / max(one.duration, 1e-3) for path, one in ((removed, here), (kept, there))]
             left, top, right, bottom = picture.alignment.inside_box
             more = (right - left) * (bottom - top) * rates[0] / max(rates[1], 1e-9)
             if here.codec == there.codec and more > _MIN_BIT_RATIO:
@@ -175,7 +175,7 @@ class Prover:
             return []
         if picture.findings:
             return []
-        large, small = self._full_frames(kept, removed, picture)
+        large, small = self._read_full_frames(kept, removed, picture)
         verdict = judge_detail(large, small)
         if verdict.verdict == "more":
             return []
@@ -183,7 +183,7 @@ class Prover:
         text = f"the kept file {words} an enlargement: it has more pixels than this one but no more detail"
         return [Finding("enlargement", text, certainty=verdict.certainty)]
 
-    def _full_frames(
+    def _read_full_frames(
         self, kept: str, removed: str, picture: PictureProof
     ) -> tuple[list[NDArray[np.uint8]], list[NDArray[np.uint8]]]:
         """Read full-size frames of the kept and the removed file at a few moments, cropped to their common area."""
@@ -243,7 +243,7 @@ def _read_at(
     return [batches[row].images[0] for row in rows.tolist()], begins[rows]
 
 
-def _video_bytes(path: str) -> int:
+def _video_size(path: str) -> int:
     """Sum up the bytes of the video track."""
     with open_video(path, threads=1) as (container, stream):
         return sum(packet.size for packet in demux(container, stream))

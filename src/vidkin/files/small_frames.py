@@ -132,7 +132,7 @@ class SmallFrames:
         luma: list[NDArray[np.float32]] = []
         color: list[NDArray[np.float32]] = []
         for row, block in zip(rows.tolist(), blocks.tolist(), strict=True):
-            held = self._block(block)
+            held = self._load_block(block)
             luma.append(held.luma[row - self._firsts[block]])
             color.append(held.color[row - self._firsts[block]])
         return Stills(np.stack(luma), np.stack(color))
@@ -172,7 +172,7 @@ class SmallFrames:
         self._file.write(data)
         self._starts.append((start, len(data)))
 
-    def _block(self, number: int) -> Stills:
+    def _load_block(self, number: int) -> Stills:
         if number in self._blocks_in_memory:
             self._blocks_in_memory.move_to_end(number)
             return self._blocks_in_memory[number]
@@ -215,7 +215,7 @@ def stretch(source: int, target: int, scale: float, shift: float) -> NDArray[np.
     return np.asarray(inner / np.maximum(inner.sum(axis=1, keepdims=True), 1e-9), np.float32)
 
 
-def _to_other_matrix(red: float, blue: float, other_red: float, other_blue: float) -> NDArray[np.float32]:
+def _make_conversion(red: float, blue: float, other_red: float, other_blue: float) -> NDArray[np.float32]:
     """[3, 3] conversion of luma, blue and red, as in `Stills`, from one color matrix to another."""
     green = 1 - red - blue
     # Blue, red and green minus luma by the first matrix, per stored level.
@@ -231,5 +231,5 @@ def _to_other_matrix(red: float, blue: float, other_red: float, other_blue: floa
     return np.array(stored, np.float32)
 
 
-MATRICES = (_to_other_matrix(*_BT709, *_BT601), _to_other_matrix(*_BT601, *_BT709))
+MATRICES = (_make_conversion(*_BT709, *_BT601), _make_conversion(*_BT601, *_BT709))
 """Conversions that resizing may have applied: high definition uses another color matrix than standard definition."""

@@ -64,7 +64,7 @@ def measure_residuals(removed: Waveform, kept: Waveform) -> NDArray[np.float32]:
 
 
 @cache
-def _hann() -> NDArray[np.float32]:
+def _make_window() -> NDArray[np.float32]:
     window: NDArray[np.float32] = np.hanning(WINDOW + 1)[:-1].astype(np.float32)
     return window
 
@@ -73,7 +73,7 @@ def _compute_spectra(samples: Waveform) -> NDArray[np.complex64]:
     """Compute spectra [T, F] of windows."""
     count = (len(samples) - WINDOW) // HOP + 1
     windows = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[: count * HOP : HOP]
-    return np.fft.rfft(windows * _hann(), axis=1).astype(np.complex64)
+    return np.fft.rfft(windows * _make_window(), axis=1).astype(np.complex64)
 
 
 def _compute_energies(spectra: NDArray[np.complex64]) -> NDArray[np.float32]:

@@ -140,7 +140,7 @@ def is_audible(path: PathLike) -> bool:
         while reader.has_more(first):
             samples, _ = reader.read(first, _CHUNK_SAMPLES)
             for number, (middle, side) in enumerate(map(_mix, samples)):
-                level = np.maximum(_levels(middle), _levels(side))[:_CHUNK_BLOCKS]
+                level = np.maximum(_measure_decibels(middle), _measure_decibels(side))[:_CHUNK_BLOCKS]
                 seconds[number] += (level > _SILENCE).sum() * STEP_SECONDS
             if seconds.max() >= _MIN_SECONDS:
                 return True
@@ -178,10 +178,10 @@ def _prove_by_waveform(
         kept_samples = [] if kept_reader is None else _read_kept(kept_reader, first, stretch)
         for number, track in tracks.items():
             middle, side = _mix(samples[number])
-            level = _levels(middle)
+            level = _measure_decibels(middle)
             is_silent = bool((level < _SILENCE).all())
             track.level.append(level[:blocks])
-            track.side.append(_levels(side)[:blocks])
+            track.side.append(_measure_decibels(side)[:blocks])
             for other in kept_numbers:
                 _compare(pairs[number, other], middle, kept_samples[other], blocks, is_silent=is_silent)
         report(min(1.0, first / SOUND_RATE / max(removed_reader.duration, 1.0)))
@@ -229,7 +229,7 @@ def _mix(samples: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.
     return half * (samples[:, 0] + samples[:, 1]), half * (samples[:, 0] - samples[:, 1])
 
 
-def _levels(samples: NDArray[np.float32]) -> Levels:
+def _measure_decibels(samples: NDArray[np.float32]) -> Levels:
     levels: Levels = (10 * np.log10(measure_levels(samples) + 1e-12)).astype(np.float16)
     return levels
 
@@ -250,8 +250,8 @@ def _compare(
         pair.delay = delays[best]
     # The delay can change within the chunk, so the better one is chosen for each block.
     pair.residual.append(residuals.min(axis=0)[:blocks].astype(np.float16))
-    pair.kept_level.append(_levels(kept_middle[aligned[best]])[:blocks])
-    pair.kept_side.append(_levels(kept_side[aligned[best]])[:blocks])
+    pair.kept_level.append(_measure_decibels(kept_middle[aligned[best]])[:blocks])
+    pair.kept_side.append(_measure_decibels(kept_side[aligned[best]])[:blocks])
 
 
 def _judge(
@@ -269,7 +269,7 @@ def _judge(
     if sounding.sum() * STEP_SECONDS < _MIN_SECONDS:
         return []
     loud = sounding & (level > np.quantile(level[sounding], 0.9) - _INAUDIBLE)
-    name = _track_name(track, removed_reader.tracks)
+    name = _name_track(track, removed_reader.tracks)
     if not candidates:
         return [Finding("sound", f"{name}, the kept file has no sound")]
     if not loud.any():
@@ -284,7 +284,7 @@ def _judge(
     pair = candidates[best]
     first = removed_reader.first / SOUND_RATE
     is_muted = _find_muted(pair, level, loud & ~differs) | (_join(pair.kept_level) < _SILENCE)
-    runs = list(_runs(differs, _find_joints(pieces, first)))
+    runs = list(_find_runs(differs, _find_joints(pieces, first)))
     findings = _describe(runs, is_muted, int(np.flatnonzero(loud)[-1]), name, (first, removed_reader.end(number)))
     kept_width = _join(pair.kept_side) - _join(pair.kept_level)
     if _has_lost_sides(side - level, kept_width, loud & ~differs & (side > _SILENCE)):
@@ -334,7 +334,7 @@ def _describe(
         has_muted = bool(is_muted[start + 1 : end].mean() > 0.5)
         if end >= last - 1 and has_muted:
             finish = max(times[1], begin)
-            text = f"{name} goes on {finish - begin:.1f} s longer"
+            text = f"{name} is {finish - begin:.1f} s longer"
         elif has_muted:
             text = f"{describe_range(begin, finish)}: {name} is silent in the kept file"
         else:
@@ -347,7 +347,7 @@ def _describe(
     return findings
 
 
-def _runs(differs: NDArray[np.bool_], joints: Sequence[float]) -> Iterator[tuple[int, int]]:
+def _find_runs(differs: NDArray[np.bool_], joints: Sequence[float]) -> Iterator[tuple[int, int]]:
     """Yield first and last block of each run, merging close runs; `joints` are blocks at which the kept time jumps."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], differs.astype(np.int8), [0]])))
     runs: list[list[int]] = []
@@ -373,7 +373,7 @@ def _find_joints(pieces: Sequence[tuple[float, float, TimeStretch]], first: floa
     ]
 
 
-def _track_name(track: SoundTrack, tracks: Sequence[SoundTrack]) -> str:
+def _name_track(track: SoundTrack, tracks: Sequence[SoundTrack]) -> str:
     if len(tracks) == 1:
         return "its sound"
     language = language_name(track.language)

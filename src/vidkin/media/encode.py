@@ -92,7 +92,7 @@ def write_video(
         av.VideoFormat(pixel_format, 2, 2)
     except ValueError:
         raise InvalidArgumentError(
-            f"pixel_format must be one of FFmpeg, for example 'yuv420p', got {pixel_format!r}"
+            f"pixel_format must be a format of FFmpeg, for example 'yuv420p', got {pixel_format!r}"
         ) from None
     settings = dict(options or {})
     if crf is not None and codec in _CRF_ENCODERS:
@@ -110,7 +110,7 @@ def write_video(
             stream = cast("VideoStream", container.add_stream(codec, rate=frame_rate, options=settings))
         except ValueError as error:  # from PyAV, if the format does not support the codec
             raise InvalidArgumentError(
-                f"codec must be one that a {partial.suffix} file can hold, got {codec!r}"
+                f"codec must be one that {partial.suffix} files support, got {codec!r}"
             ) from error
         stream.pix_fmt = pixel_format
         stream.codec_context.thread_count = threads
@@ -257,7 +257,7 @@ def _encode(
                 shape[0] + shape[0] % 2 * (chroma.height != 64),
                 shape[1] + shape[1] % 2 * (chroma.width != 64),
             )
-            convert = _color_converter(stream)
+            convert = _make_color_converter(stream)
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
             raise InvalidArgumentError(f"frames must be [H, W, 3] uint8, got {list(image.shape)} {image.dtype}")
         if image.shape != shape:
@@ -284,7 +284,7 @@ def _encode(
     return count
 
 
-def _color_converter(stream: VideoStream) -> Callable[[av.VideoFrame], av.VideoFrame]:
+def _make_color_converter(stream: VideoStream) -> Callable[[av.VideoFrame], av.VideoFrame]:
     """Return a function that converts to the stored format with the usual matrix for the size, which is set in the
     stream."""
     context, name = stream.codec_context, str(stream.pix_fmt)

@@ -282,7 +282,7 @@ class Time:
         Raises:
             InvalidArgumentError: The number is negative, or the rate is not above 0.
         """
-        return cls(number / _exact_rate(rate))
+        return cls(number / _to_exact_rate(rate))
 
     @classmethod
     def of_ticks(cls, ticks: int, time_base: Fraction) -> Time:
@@ -318,7 +318,7 @@ class Time:
 
     def frame(self, rate: float | Fraction) -> int:
         """Return the number of the frame nearest to this time at a constant rate."""
-        return round(self.seconds * _exact_rate(rate))
+        return round(self.seconds * _to_exact_rate(rate))
 
     def __float__(self) -> float:
         """Convert to seconds, so that every function that takes seconds accepts a `Time`."""
@@ -332,7 +332,7 @@ class Time:
         return f"{hours:02d}:{minutes:02d}:{rest // 1000:02d}.{rest % 1000:03d}"
 
 
-def _exact_rate(rate: float | Fraction) -> Fraction:
+def _to_exact_rate(rate: float | Fraction) -> Fraction:
     """Convert a rate to a fraction; 29.97 becomes 30000/1001, which is what files mean by it."""
     check_positive(rate=float(rate))
     if isinstance(rate, float):

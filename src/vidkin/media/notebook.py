@@ -154,7 +154,7 @@ def shown_name(path: str) -> str:
 @check_arguments
 def picture_html(path: str, time: float | None, *, side: int = _THUMBNAIL_SIDE) -> str:
     """Return an ``img`` element with an embedded frame of a video, or text if the video cannot be read."""
-    address = _poster(path, None if time is None else round(time, 2), side, _version(path)) if path else ""
+    address = _poster(path, None if time is None else round(time, 2), side, _file_version(path)) if path else ""
     if not address:
         return '<span style="opacity:.7">no image</span>'
     return f'<img src="{address}" alt="" style="display:block;height:{side}px;width:auto;border-radius:4px">'
@@ -168,7 +168,7 @@ def _card_html(card: Card) -> str:
     )
 
 
-def _version(path: str) -> int:
+def _file_version(path: str) -> int:
     """Return a number that changes with the file, so that frames of an older file are not shown."""
     try:
         return os.stat(path).st_mtime_ns

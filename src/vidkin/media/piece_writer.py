@@ -80,7 +80,7 @@ class PieceWriter:
         ]
         start = plan[0].start
         shown = [int(timeline[frame - start] - timeline[0]) for frame in self._order]
-        self._shown, self._decoded = shown, decoding_times(shown)
+        self._shown, self._decoded = shown, compute_decoding_times(shown)
         self._durations = np.diff(timeline)
         self._is_mixed = len({stretch.is_copied for stretch in plan}) > 1
         self._written = 0
@@ -229,7 +229,7 @@ def encoder_of(main: VideoStream) -> tuple[str, str | None]:
     """Return FFmpeg's name of the encoder for a video, and the name of its codec if it differs from the video's."""
     codec = main.codec_context.codec.canonical_name
     name = _ENCODERS.get(codec)
-    if name is not None and main.codec_context.pix_fmt in _pixel_formats(name):
+    if name is not None and main.codec_context.pix_fmt in _list_pixel_formats(name):
         return name, None
     return _DEFAULT_ENCODER, None if codec == "h264" else "h264"
 
@@ -266,7 +266,7 @@ class PictureEncoder:
         is_odd = given.width % 2 or given.height % 2
         context.pix_fmt = "yuv444p" if is_odd else "yuv420p"  # accepted by nearly every player
         is_refused = is_odd and name == "libx264" and "444" not in str(given.pix_fmt)
-        if given.pix_fmt in _pixel_formats(name) and not is_refused:
+        if given.pix_fmt in _list_pixel_formats(name) and not is_refused:
             context.pix_fmt = str(given.pix_fmt)
         context.time_base = tick
         context.framerate = Fraction(frame_rate(main)).limit_denominator(60_060)
@@ -275,7 +275,7 @@ class PictureEncoder:
         context.color_range, context.colorspace = given.color_range, given.colorspace
         context.color_primaries, context.color_trc = given.color_primaries, given.color_trc
         context.max_b_frames = 3 if depth > 1 else depth
-        context.options = _encoder_options(name, quality, profile, number, depth)
+        context.options = _build_options(name, quality, profile, number, depth)
         if has_global_sets:
             context.flags |= Flags.global_header
         if given.field_order > _PROGRESSIVE and name == "libx264":
@@ -315,7 +315,7 @@ class PictureEncoder:
         return self._context.encode(frame)
 
 
-def _encoder_options(name: str, quality: int, profile: str | None, number: int | None, depth: int) -> dict[str, str]:
+def _build_options(name: str, quality: int, profile: str | None, number: int | None, depth: int) -> dict[str, str]:
     other = str(round(quality * _VPX_WORST / _WORST))
     match name:
         case "libx264":
@@ -337,7 +337,7 @@ def _encoder_options(name: str, quality: int, profile: str | None, number: int |
             return {"crf": other, "b": "0" if name == "libvpx-vp9" else _MAX_BIT_RATE, **speed}
 
 
-def _pixel_formats(name: str) -> set[str]:
+def _list_pixel_formats(name: str) -> set[str]:
     return {form.name for form in av.Codec(name, "w").video_formats or ()}
 
 
@@ -482,7 +482,7 @@ def plan_piece(stored: StoredPictures | None, start: int, end: int) -> list[Piec
     return stretches
 
 
-def decoding_times(shown: Sequence[int]) -> list[int]:
+def compute_decoding_times(shown: Sequence[int]) -> list[int]:
     """Compute decoding times that increase and are never after the presentation times.
 
     Args:

@@ -43,7 +43,7 @@ DEFAULT_RATE = 25.0
 _DECODING_TIMES_ONLY = ("avi",)
 
 # Negative times, which Matroska can store, are read as missing for some codecs.
-_WITH_NEGATIVE_TIMES = "matroska"
+_NEGATIVE_TIMES_FORMAT = "matroska"
 # The earliest time is among this many packets, because no codec reorders more.
 _OVERTAKERS = 17
 # Number of packets without times after which no later time is expected.
@@ -225,7 +225,7 @@ class PictureReader:
     def close(self) -> None:
         """Report damage, or raise `MediaError` if there was no frame."""
         if self.base is None:
-            if is_too_large(self.name, MAX_PIXELS) or stated_pixels(self.name) > MAX_PIXELS:
+            if is_too_large(self.name, MAX_PIXELS) or read_stated_pixels(self.name) > MAX_PIXELS:
                 raise too_large(self.name)
             raise MediaError(self.name, "no frame can be decoded; the file is damaged or incomplete")
         self._read_complaints()
@@ -302,7 +302,7 @@ class PictureReader:
             if self._last is not None:
                 usual = self._last + self.nominal
             else:
-                usual = self._untimed_start() if stamp is None else 0
+                usual = self._find_untimed_start() if stamp is None else 0
             time = usual if stamp is None else stamp + self._shift
             if self._last is not None and time <= self._last:
                 if self._is_repeating or (self._last - time) * self.tick <= GLUED:
@@ -344,9 +344,9 @@ class PictureReader:
                 self.on_read()
                 self._sound.push(packet)
 
-    def _untimed_start(self) -> int:
+    def _find_untimed_start(self) -> int:
         """Time of the first frame if the first packets have no times: the first time minus their duration."""
-        if not self.container.format.name.startswith(_WITH_NEGATIVE_TIMES):
+        if not self.container.format.name.startswith(_NEGATIVE_TIMES_FORMAT):
             return 0
         untimed, times = 0, list[int]()
         with open_video(self.name, threads=1, stream=self.stream.index) as (container, stream):
@@ -428,7 +428,7 @@ def open_video(
                 if container.streams.audio:
                     raise MediaError(name, "the file has no video, only sound")
                 raise MediaError(name, "the file has no video")
-            chosen = _first_video(moving) if stream is None else next((s for s in moving if s.index == stream), None)
+            chosen = _choose_video(moving) if stream is None else next((s for s in moving if s.index == stream), None)
             if chosen is None:
                 numbers = ", ".join(str(one.index) for one in moving)
                 raise MediaError(name, f"there is no video in stream {stream}; choose from {numbers}")
@@ -447,7 +447,7 @@ def open_video(
         raise media_error(name, error) from error
 
 
-def _first_video(streams: Sequence[VideoStream]) -> VideoStream:
+def _choose_video(streams: Sequence[VideoStream]) -> VideoStream:
     """Choose the video that players show: the first one marked as default, or else the first one. Streams without a
     decoder or a size, and stills next to a video, come last."""
 
@@ -491,7 +491,7 @@ def too_large(name: str) -> MediaError:
     return MediaError(name, f"its frames must have at most {millions} million pixels")
 
 
-def stated_pixels(name: str) -> int:
+def read_stated_pixels(name: str) -> int:
     """Read the pixels per frame from the header of the file, 0 if unknown; it needs no decoding."""
     with _open(name, codec_whitelist="none") as container:
         contexts = [stream.codec_context for stream in container.streams.video]

@@ -68,7 +68,7 @@ def open_source(
     """
     if frame_rate is not None and not 0 < frame_rate < math.inf:
         raise InvalidArgumentError(f"frame_rate must be above 0 frames per second, got {frame_rate}")
-    path = _own_path(source)
+    path = _find_path(source)
     if path is not None:
         yield path
         return
@@ -84,11 +84,11 @@ def open_source(
 
 def source_name(source: Source) -> str:
     """Return the path of a source; empty if it has none, such as frames in memory."""
-    path = _own_path(source)
+    path = _find_path(source)
     return "" if path is None else os.fspath(path)
 
 
-def _own_path(source: Source) -> str | os.PathLike[str] | None:
+def _find_path(source: Source) -> str | os.PathLike[str] | None:
     """Return the path of a source, also for a file object that was opened by path and not read yet."""
     if isinstance(source, str | os.PathLike):
         return source
@@ -169,19 +169,19 @@ def _iter_frames(source: Any, name: str) -> Iterator[tuple[NDArray[np.uint8], fl
             raise MediaError("picture", f"the image cannot be decoded ({error})") from error
     elif isinstance(source, np.ndarray):
         if source.dtype != np.uint8 or source.ndim not in (3, 4) or source.shape[-1] != 3 or 0 in source.shape[1:]:
-            raise _refusal(name, f"an array {list(source.shape)} {source.dtype}")
+            raise _refused_error(name, f"an array {list(source.shape)} {source.dtype}")
         yield from ((image, None) for image in (source[None] if source.ndim == 3 else source))
     elif isinstance(source, Iterable) and not isinstance(source, dict | set | frozenset):
         for part in source:
             check_wanted()
             if not isinstance(part, Frames | Image.Image | np.ndarray):
-                raise _refusal(f"each frame of {name}", type(part).__name__)
+                raise _refused_error(f"each frame of {name}", type(part).__name__)
             yield from _iter_frames(part, name)
     else:
-        raise _refusal(name, type(source).__name__)
+        raise _refused_error(name, type(source).__name__)
 
 
-def _refusal(name: str, given: str) -> InvalidArgumentError:
+def _refused_error(name: str, given: str) -> InvalidArgumentError:
     return InvalidArgumentError(f"{name} must be {ACCEPTED}, got {given}")
 
 
