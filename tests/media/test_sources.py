@@ -115,7 +115,7 @@ def test_other_types_are_refused_with_a_list_of_the_accepted_types(source: Any, 
 
 def test_either_all_frames_have_times_or_none() -> None:
     mixed: list[Any] = [IMAGES[0], Frames(IMAGES[1:], np.array([1.0]))]
-    with pytest.raises(InvalidArgumentError, match="times for all of its frames, or for none"), open_source(mixed, 5):
+    with pytest.raises(InvalidArgumentError, match="times for all of its frames or for none"), open_source(mixed, 5):
         pass
     with pytest.raises(InvalidArgumentError, match="frame_rate must be above 0"), open_source(IMAGES, 0):
         pass
