@@ -93,7 +93,7 @@ def failing() -> Iterator[NDArray[np.uint8]]:
         ([flat(1)], {"codec": "nope"}, InvalidArgumentError, "codec must be a video encoder .* got 'nope'"),
         ([flat(1)], {"codec": "aac"}, InvalidArgumentError, "codec must be a video encoder .* got 'aac'"),
         ([flat(1)], {"codec": "libvpx", "name": "a.avif"}, InvalidArgumentError, r"\.avif files support, got 'libvpx'"),
-        ([flat(1)], {"pixel_format": "rgb5"}, InvalidArgumentError, "pixel_format must be one .* got 'rgb5'"),
+        ([flat(1)], {"pixel_format": "rgb5"}, InvalidArgumentError, "pixel_format must be a format .* got 'rgb5'"),
         ([flat(1)], {"name": "a.nothing"}, MediaError, r"'\.nothing' is not the extension of a video"),
         ([flat(1)], {"options": {"crf": "best"}}, MediaError, r"a\.mp4: cannot be written: Invalid argument"),
         ([flat(1)] * 2, {"times": [0.0]}, InvalidArgumentError, "times must be one per frame, .* got -1 for frame 1"),
