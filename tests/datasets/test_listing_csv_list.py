@@ -82,5 +82,7 @@ def test_files_that_are_not_csv_are_rejected_with_the_cause(tmp_path: Path) -> N
 def test_events_with_invalid_times_are_rejected(start: str, end: str, tmp_path: Path) -> None:
     (tmp_path / "a.mp4").touch()
     path = write(tmp_path / "events.csv", f"session,start,end,event\na,0,3,goal\na,{start},{end},goal\n")
-    with pytest.raises(DatasetError, match=r"events.csv, line 3: (start|end) (of .*a.mp4 )?must be (at least 0 s|a number)"):
+    with pytest.raises(
+        DatasetError, match=r"events.csv, line 3: (start|end) (of .*a.mp4 )?must be (at least 0 s|a number)"
+    ):
         read_events(path)

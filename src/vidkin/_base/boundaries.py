@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import check_choice, check_not_negative
 from vidkin.errors import InvalidArgumentError
 
@@ -18,6 +18,7 @@ Boundary = float | tuple[float, float]
 BoundaryRule = Literal["nearest", "overlap"]
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class DetectionScores:
     """Counts of correct, false and missed detections; add the scores of several videos to pool them.

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import PathLike
 from vidkin.media.probing import ProbedVideo
 from vidkin.media.sound import Listener, SoundTrack, iter_sound
@@ -37,6 +37,7 @@ def fingerprint_of_landmarks() -> str:
     return repr((LANDMARKS_REVISION, scale, _NEAR_TIME, _NEAR_PITCH, _AROUND, _MOST, _STRONG, _LEAST_PROMINENCE))
 
 
+@check_constructor
 class Hearing:
     """Describes the sound tracks of a file while its pictures are read.
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
 
@@ -35,6 +36,7 @@ NEVER_ACCEPTED: frozenset[FindingKind] = frozenset({"picture", "ends", "enlargem
 """Kinds that can only be accepted pair by pair, not for all files at once."""
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class Finding(Result):
     """Content of a removed file that the kept file lacks or may lack.

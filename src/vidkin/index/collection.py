@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_all_arguments
+from vidkin._base.arguments import check_all_arguments, check_constructor
 from vidkin._base.blas import one_blas_thread
 from vidkin._base.stopping import check_wanted, report_to
 from vidkin._base.values import check_choice, check_share
@@ -81,6 +81,7 @@ _logger = logging.getLogger(__name__)
 
 
 @check_all_arguments
+@check_constructor
 class Index:
     """A searchable collection of videos. Open it with :meth:`open`; a context manager.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.registry import import_part
 from vidkin._base.values import Result, check_choice
 from vidkin.errors import InvalidArgumentError
@@ -35,6 +35,7 @@ _SEED = 0
 _LANDMARKS, _NEAREST_LANDMARKS = 800, 3
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, eq=False)
 class CollectionMap(Result):
     """Videos, or shots of them, as points in a square.

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import check_at_least, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.match.compare import compare
@@ -125,6 +125,7 @@ def sequence(
     return Sequenced(exact, np.asarray(times, np.float64), own, ones if information is None else information)
 
 
+@check_constructor
 class Engine:
     """Finds matches.
 

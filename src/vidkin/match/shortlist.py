@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin.errors import InvalidArgumentError
 from vidkin.match.compare import MIN_SIMILARITY, MapWindow
 from vidkin.match.lines import SPEED_LIMITS
@@ -54,6 +54,7 @@ class VotedVideo:
     windows: tuple[MapWindow, ...] | None
 
 
+@check_constructor
 class Gallery:
     """The frames of a collection.
 

@@ -15,6 +15,7 @@ import numpy as np
 from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoReformatter
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin.media.frames import LUMINANCE
 
 if TYPE_CHECKING:
@@ -288,6 +289,7 @@ _EXIF_ORIENTATIONS: tuple[Orientation, ...] = (
 _IMAGE_CODECS = frozenset({"mjpeg", "png", "apng", "tiff", "webp", "gif", "bmp", "jpegxl", "jpeg2000", "ppm"})
 
 
+@check_constructor
 class Orienter:
     """The orientation of the frames of one video.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import check_not_negative, check_positive
 from vidkin.errors import InvalidArgumentError
 
@@ -255,6 +256,7 @@ class Ticks:
         return self.first + math.floor(latest(seconds) / self.length)
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, order=True)
 class Time:
     """Exact time in a video: thirds of a second and ticks of a file have no rounding error.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import PathLike
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
@@ -31,6 +31,7 @@ _BLOCK_LENGTH = 128
 _DECODER = {"skip_loop_filter": "noref"}
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class FramePlanes:
     """Samples of consecutive frames, which cover the whole frame in its stored orientation and any shape.

@@ -20,6 +20,7 @@ import av
 import av.error
 import av.logging
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.files import PathLike, describe_missing, open_regular_file
 from vidkin._base.stopping import check_wanted
 from vidkin.errors import MediaError
@@ -141,6 +142,7 @@ class PacketListener(Protocol):
         """Expect all packets again, because the file is read again from its start."""
 
 
+@check_constructor
 class PictureReader:
     """Reads the frames of a video with strictly increasing times.
 

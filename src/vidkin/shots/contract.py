@@ -253,6 +253,7 @@ class Cut(Result):
         return self.kind not in SUDDEN
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shot(Result):
     """Frames between two transitions.
@@ -329,6 +330,7 @@ class Shot(Result):
         return cards_html(self.cards())
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlackStretch(Result):
     """Consecutive black frames, of a shot, between two shots, or at an end of the video.

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
 
@@ -222,6 +223,7 @@ WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 """The box of the whole picture."""
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class Segment(Result):
     """One stretch of the query that appears in the target.

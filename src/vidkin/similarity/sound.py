@@ -18,6 +18,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.contracts import Segment
 from vidkin.similarity.scale import SURE, UNRELATED
@@ -42,6 +43,7 @@ _TIMES_OF_PAIRS = (_FARTHEST + 2) // 2
 _KEYS = PITCHES * (2 * _WIDEST + 1) * _TIMES_OF_PAIRS
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class SoundFeatures:
     """The landmarks of one sound track.

@@ -140,6 +140,11 @@ class FrameNeighbors:
     positions: Tensor
 
     def __post_init__(self) -> None:
+        if self.squares.ndim != 4 or self.positions.ndim != 1:
+            raise InvalidArgumentError(
+                "squares must be [M, 3, side, side] and positions [N], got "
+                f"{tuple(self.squares.shape)} and {tuple(self.positions.shape)}"
+            )
         if bool((self.positions >= len(self.squares)).any() or (self.positions < -1).any()):
             raise InvalidArgumentError(
                 f"positions must be -1 or below {len(self.squares)}, the number of neighbors, "

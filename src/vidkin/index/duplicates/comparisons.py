@@ -12,6 +12,7 @@ from dataclasses import astuple, dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import LONG_JSON_LIMITS, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.files.proof_record import PROOF_REVISION, Proof
@@ -33,6 +34,7 @@ _SHARE_OF_SAVING = 0.02
 _REVISION = 2
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class PairResult:
     """Result of comparing two videos.

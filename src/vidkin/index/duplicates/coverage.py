@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.files import is_within
 from vidkin._base.values import Result, check_share
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
@@ -43,6 +44,7 @@ _AGREES = 0.6
 _SHORTEST, _GAP = 0.4, 0.3
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class SharedStretch(Result):
     """A stretch of a video that another file shows, too.
@@ -108,6 +110,7 @@ class CoverStep(Result):
     share: float
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class Coverage(Result):
     """Which stretches of a video exist in other files.

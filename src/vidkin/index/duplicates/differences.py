@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
@@ -71,6 +72,7 @@ _EARLIER = 0.5
 _TRIMMED, _TRIMMED_SHARE = 1.0, 0.05
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class Difference(Result):
     """One way in which a file differs from the one that it is compared with.

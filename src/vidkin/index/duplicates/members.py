@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.plain import as_object, field_types, read_fields
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
@@ -105,6 +106,7 @@ class DuplicateMember(Result):
         return self.kept_by is not None and self.is_spare
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup(Result):
     """Files that hold the same material, the best copy first.

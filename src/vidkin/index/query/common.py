@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin.errors import CollectionError
 from vidkin.features import DISTINCT_VIEWS, FrameExtractor, background_frames
 from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, VectorStore
@@ -36,6 +37,7 @@ _NEIGHBORS = 128
 _COPY_SHARE = 0.5
 
 
+@check_constructor
 class CommonFrames:
     """Vectors of frames that do not distinguish videos.
 
@@ -294,6 +296,7 @@ _PICTURES_AT_ONCE = 1024
 _SHARE_OF_VIEWS = 0.99
 
 
+@check_constructor
 class Calibration:
     """Baselines of frames against a fixed background set, so that scores are comparable between indexes.
 

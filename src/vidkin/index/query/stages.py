@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
 from vidkin.index.query.candidates import (
@@ -251,6 +251,7 @@ def _match(record: VideoRecord, query: Query, pair: PairScore) -> Match:
     return Match(record.path, pair.score, segments, record.id)
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class Match(Result):
     """One video of the index that matches the query.
@@ -331,6 +332,7 @@ class Match(Result):
         return cards_html(self.cards())
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison(Result):
     """Two videos side by side.

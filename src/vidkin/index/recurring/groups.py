@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, check_choice, check_not_negative, check_positive, check_share
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.recurring.ends import FittedStretch
@@ -40,6 +41,7 @@ _LACKING = 0.25  # seconds: less is the accuracy of fades
 _KNOWN_SPEEDS = (24 / 25, 1.0, 25 / 24)
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class Occurrence(Result):
     """Where a group occurs in a file.
@@ -85,6 +87,7 @@ class Occurrence(Result):
         return self.end - self.start
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class RecurringGroup(Result):
     """A stretch that several files share, or that one file shows again.

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.storage.contract import VectorStore
@@ -38,6 +39,7 @@ class Decision(Result):
     verdict: DuplicateVerdict
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class DecidedStretch:
     """Where something recurs in a file, as a person said.

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index.storage.contract import VectorStore
@@ -19,6 +20,7 @@ FAVORITES = "favorites"
 _MOST_LISTS, _MOST_LETTERS, _MOST_VIDEOS = 1000, 100, 500_000
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class SavedList(Result):
     """A list of videos of an index, by name.

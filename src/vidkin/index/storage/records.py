@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import is_before
@@ -81,9 +81,9 @@ class VideoRecord(Result):
     id: int = -1
 
     def __post_init__(self) -> None:
-        if self.status not in get_args(VideoStatus):
+        if not isinstance(self.status, str) or self.status not in get_args(VideoStatus):
             raise InvalidArgumentError(f"status must be 'ok', 'broken' or 'stale', got {self.status!r}")
-        if (self.status == "ok") == bool(self.cause):
+        if not isinstance(self.cause, str) or (self.status == "ok") == bool(self.cause):
             raise InvalidArgumentError(
                 f"cause must say why a video is broken or stale and be empty for an ok one, got "
                 f"status={self.status!r}, cause={self.cause!r}"
@@ -109,6 +109,7 @@ class VideoRecord(Result):
         return replace(self, status="stale", cause=cause, mtime_ns=0, frames=0, windows=0, damage="")
 
 
+@check_constructor
 @dataclass(frozen=True, slots=True)
 class WindowVectors:
     """Vectors for the first stage of search: one for each stretch of similar frames.

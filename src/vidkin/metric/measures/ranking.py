@@ -16,6 +16,7 @@ Rules of this package:
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -46,9 +47,13 @@ class CountedMean(float):
     skipped: int
 
     def __new__(cls, value: float, count: int, skipped: int = 0) -> CountedMean:
-        self = super().__new__(cls, value)
-        self.count = count
-        self.skipped = skipped
+        try:
+            self = super().__new__(cls, value)
+            self.count, self.skipped = operator.index(count), operator.index(skipped)
+        except (TypeError, ValueError):
+            raise InvalidArgumentError(
+                f"value must be a number, and count and skipped whole numbers, got {value!r}, {count!r} and {skipped!r}"
+            ) from None
         return self
 
     def __getnewargs__(self) -> tuple[float, int, int]:  # type: ignore[override]
