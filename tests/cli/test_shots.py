@@ -486,7 +486,7 @@ def test_options_that_mean_nothing(film: Path) -> None:
     assert "--merge-short needs --min-length SECONDS" in run(film, "--merge-short", status=2).err
     assert "template has no field 'foo'; choose from name" in run(film, "--template", "{foo}", status=2).err
     wrong = run(film, "--image-format", "tiff", status=2)
-    assert "image format must be one of 'jpg', 'png', 'webp', got 'tiff'" in wrong.err
+    assert "image_format must be one of 'jpg', 'png', 'webp', got 'tiff'" in wrong.err
     assert "got --start 0:03 and --end 0:02" in run(film, "--start", "0:03", "--end", "0:02", status=2).err
     assert "got 0:03 and 10f" in run(film, "--start", "0:03", "--end", "10f", status=2).err
     assert "invalid time 'x'" in run(film, "--start", "x", status=2).err

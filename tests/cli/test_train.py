@@ -33,7 +33,7 @@ class TestTrain:
     def test_without_a_recipe_those_of_the_package_are_listed(self) -> None:
         out = run("train").out
         assert "photographs" in out
-        assert "labeled clips that vidkin makes itself" in out
+        assert "labeled clips built by vidkin" in out
         assert "photographs" in run("train", "-f", "json").json["recipes"]
 
     def test_show_prints_every_default_and_what_is_set(self) -> None:

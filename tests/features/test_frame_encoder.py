@@ -71,7 +71,7 @@ def test_settings_survive_json() -> None:
         ({"side": 2}, "side must be"),
         ({"normalization": "none"}, "normalization must be"),
         ({"depth": 3, "grid": 4, "heads": 2}, r"settings must be among dimension, .*, got depth, heads$"),
-        ({"grid": "4"}, "settings of a frame encoder: "),
+        ({"grid": "4"}, "grid must be a whole number, got '4'"),
     ],
 )
 def test_wrong_settings_are_named(table: dict[str, object], message: str) -> None:

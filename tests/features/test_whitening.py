@@ -227,7 +227,7 @@ def test_checks_its_fields() -> None:
         Whitening(floats(0, 0), floats([0, 0], [0, 0], [0, 0]), floats(0, 0))
     with pytest.raises(InvalidArgumentError, match=r"mean must be finite float32, got float64"):
         Whitening(np.zeros(2), floats([0, 0], [0, 0]), floats(0, 0))  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match=r"kind must be 'pca' or 'pairs', got 'x'"):
+    with pytest.raises(InvalidArgumentError, match=r"kind must be one of 'pca', 'pairs', got 'x'"):
         Whitening(floats(0, 0), floats([0, 0], [0, 0]), floats(0, 0), "x")  # type: ignore[arg-type]
 
 

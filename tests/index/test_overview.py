@@ -94,8 +94,9 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
         CollectionMap(
             "pca", np.arange(1), np.zeros((1, 2), np.float32), np.zeros(1, np.int64), (), spans=np.zeros((2, 2))
         )
-    with pytest.raises(InvalidArgumentError, match="a shot must start at 0 or later and end later, got 3 to 3"):
-        map_shots(None, {1: [(3, 3)]})  # type: ignore[arg-type]
+    message = "a shot must start at 0 or later and end later, got 3 to 3"
+    with Index.open(tmp_path / "i") as empty, pytest.raises(InvalidArgumentError, match=message):
+        map_shots(empty, {1: [(3, 3)]})
 
 
 def test_a_shot_is_the_mean_of_its_frames_and_a_short_one_the_frame_next_to_its_middle() -> None:

@@ -142,7 +142,7 @@ def test_random_weights_must_be_requested_explicitly() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"weighting": "most"}, "weighting must be one of none, attention, direction, signs, got 'most'"),
+        ({"weighting": "most"}, "weighting must be one of 'none', 'attention', 'direction', 'signs', got 'most'"),
         ({"spatial_share": 1.5}, "spatial_share must be None"),
         ({"temporal_span": -1}, "temporal_span must be at least 0, got -1"),
         ({"dimension": 0}, "dimension must be at least 1, got 0"),

@@ -20,7 +20,7 @@ def test_a_detected_cut_checks_itself() -> None:
     assert DetectedCut(5, "wipe").is_gradual
     with pytest.raises(InvalidArgumentError, match="frame must be at least 1, got 0"):
         DetectedCut(0)
-    with pytest.raises(InvalidArgumentError, match=r"kind of a cut must be one of 'hard', .*, got 'zoom'"):
+    with pytest.raises(InvalidArgumentError, match=r"kind must be one of 'hard', .*, got 'zoom'"):
         DetectedCut(5, "zoom")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"confidence must be in \[0, 1\], got -1"):
         DetectedCut(5, confidence=-1)

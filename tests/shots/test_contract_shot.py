@@ -37,7 +37,7 @@ SHOT: dict[str, Any] = {
     [
         (
             {"kind": "zoom"},
-            "kind of a cut must be one of 'hard', 'jump', 'gradual', 'dissolve', 'fade', 'wipe', got 'zoom'",
+            "kind must be one of 'hard', 'jump', 'gradual', 'dissolve', 'fade', 'wipe', got 'zoom'",
         ),
         ({"confidence": 1.5}, r"confidence must be in \[0, 1\], got 1.5"),
         ({"start_frame": 11}, "0 <= start_frame <= frame <= end_frame, got 11, 10, 10"),
@@ -60,7 +60,7 @@ def test_every_transition_but_a_hard_cut_and_a_jump_is_gradual() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kind": "end"}, "kind of a shot must be one of 'start', 'hard', .*, got 'end'"),
+        ({"kind": "end"}, "kind must be one of 'start', 'hard', .*, got 'end'"),
         ({"end_frame": 0}, "frames of a shot must be 0 <= start_frame < end_frame, got 0 and 0"),
         ({"end": 0.0}, "times of a shot must be 0 <= start < end, got 0.0 and 0.0 s"),
         ({"critical": -0.1}, r"critical must be in \[0, 1\], got -0.1"),

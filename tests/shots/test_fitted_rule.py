@@ -62,7 +62,7 @@ def test_invalid_arguments_are_refused_with_the_accepted_values() -> None:
         FittedRule({"a": 1.0}, 0.0).probability({"b": 1.0})
     with pytest.raises(InvalidArgumentError, match=r"threshold must be above 0 and at most 1, got 0\.0"):
         FittedRule({"a": 1.0}, 0.0, 0.0)
-    with pytest.raises(InvalidArgumentError, match="weights, bias and threshold must be finite"):
+    with pytest.raises(InvalidArgumentError, match="weights must be a dictionary, got"):
         FittedRule({"a": float("nan")}, 0.0)
     with pytest.raises(InvalidArgumentError, match="a rule must have 'weights'"):
         FittedRule.from_dict({"bias": 1})

@@ -103,7 +103,7 @@ def test_a_measure_comes_back_from_its_file(tmp_path: Path) -> None:
     [
         ({"weights": (1.0, -1.0)}, "must be finite, and its weights at least 0"),
         ({"coefficients": (1.0, -0.1, 0.0)}, "must be finite, and its weights at least 0"),
-        ({"center": (float("nan"), 0.0)}, "must be finite, and its weights at least 0"),
+        ({"center": (float("nan"), 0.0)}, "center must be a list of numbers, got"),
         ({"center": (0.0,)}, "center and weights must be of one length, coefficients of 3, got 1, 2 and 3"),
         ({"kind": 3.0}, "threshold of the kind must be at most that of the same, got 3.0 and 2.0"),
     ],

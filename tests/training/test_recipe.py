@@ -131,7 +131,7 @@ def test_values_of_all_kinds_are_restored_from_toml(tmp_path: Path) -> None:
         ),
         (content(schedule={"batch": [2]}), r"schedule.batch must be 3 numbers .*, got \[2\]"),
         (content(schedule={"batch": 2}), r"schedule.batch must be a list, got 2"),
-        (content(schedule={"clip": float("inf")}), r"schedule.clip must be at least 0, got inf"),
+        (content(schedule={"clip": float("inf")}), r"clip must be a number, got inf"),
         (
             content(data={"source": "a", "augmentation": ["spin"]}),
             r"data.augmentation must consist of flip, crop, color, got 'spin'",
@@ -151,11 +151,11 @@ def test_values_of_all_kinds_are_restored_from_toml(tmp_path: Path) -> None:
         ),
         (
             content(schedule={"seed": 2**70}),
-            r"schedule.seed must be a whole number from 0 to 4294967295, got \d+",
+            r"seed must be a whole number, got \d+",
         ),
         (content(model={"mean": 5}), r"model.mean must be a list, got 5"),
         (content(model={"mean": ["a", "b", "c"]}), r"model.mean must be a number, got 'a'"),
-        (content(model={"std": [1.0, float("nan"), 1.0]}), r"std must be three numbers above 0, got"),
+        (content(model={"std": [1.0, float("nan"), 1.0]}), r"std must be three numbers or None, got"),
         ({"data": {"source": "a"}}, r"a recipe needs \[data\] with a source and \[\[objective\]\]"),
         (content(objective=[]), r"needs at least one \[\[objective\]\]"),
         (content(objective={"weight": 1}), r"must be a table with a name"),

@@ -102,7 +102,7 @@ def frame_similarity(
 @check_arguments
 def frame_similarity_many(
     query: AnyArray,
-    targets: AnyArray,
+    targets: AnyArray | Sequence[AnyArray],
     *,
     lengths: Sequence[int] | None = None,
     spatial_share: float | None = None,
