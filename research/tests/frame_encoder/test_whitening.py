@@ -25,21 +25,23 @@ def recall(plain: NDArray[np.float64], view: NDArray[np.float64]) -> float:
 
 @pytest.mark.parametrize("dimension", [4, 12])
 def test_edits_matter_less_after_whitening(dimension: int) -> None:
-    projection = fit_whitening(*draw(1), dimension=dimension, ridge=1e-3)
+    projection, shift = fit_whitening(*draw(1), dimension=dimension, ridge=1e-3)
     assert projection.shape == (dimension, 12)
     plain, (view, _) = draw(2)
-    assert recall(plain @ projection.T, view @ projection.T) > recall(plain, view) + 0.5
+    assert recall(plain @ projection.T + shift, view @ projection.T + shift) > recall(plain, view) + 0.5
 
 
-def test_no_power_keeps_all_angles() -> None:
+def test_no_power_keeps_all_angles_around_the_mean() -> None:
     plain, edited = draw(1)
-    projection = fit_whitening(plain, edited, dimension=12, ridge=1e-3, power=0.0)
+    plain, edited = plain + 2.0, edited + 2.0
+    projection, shift = fit_whitening(plain, edited, dimension=12, ridge=1e-3, power=0.0)
     assert np.allclose(projection @ projection.T, np.eye(12), atol=1e-9)
+    assert np.allclose((plain @ projection.T + shift).mean(axis=0), 0.0, atol=1e-9)
 
 
 def test_whitened_differences_have_the_same_variance_in_all_directions() -> None:
     plain, edited = draw(1)
-    projection = fit_whitening(plain, edited, dimension=12, ridge=1e-9)
+    projection, _ = fit_whitening(plain, edited, dimension=12, ridge=1e-9)
     differences = ((edited - plain) @ projection.T).reshape(-1, 12)
     assert np.allclose(differences.T @ differences / len(differences), np.eye(12), atol=1e-6)
 

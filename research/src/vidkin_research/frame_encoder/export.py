@@ -87,7 +87,7 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
             activation_type=quantization.QuantType.QUInt8,
         )
         _take_bytes(target)
-    _append_whitening(target, _fit_head(target, run, material))
+    _append_whitening(target, *_fit_head(target, run, material))
     target.with_suffix(".json").write_text(json.dumps(provenance(run, teacher), indent=1) + "\n")
     return target
 
@@ -118,7 +118,7 @@ def _take_bytes(file: Path) -> None:
     onnx.save(model, str(file))
 
 
-def _fit_head(file: Path, run: Run, material: Material) -> NDArray[np.float64]:
+def _fit_head(file: Path, run: Run, material: Material) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Fit a whitening to the pooled maps of the network in a file, with two edited views of each image."""
     settings, encode = run.settings, open_pixel_encoder(f"onnx:{file}")
     random = np.random.default_rng([settings.seed, 9])
@@ -147,17 +147,20 @@ def _fit_head(file: Path, run: Run, material: Material) -> NDArray[np.float64]:
     )
 
 
-def _append_whitening(file: Path, projection: NDArray[np.float64]) -> None:
+def _append_whitening(file: Path, projection: NDArray[np.float64], shift: NDArray[np.float64]) -> None:
     """Project the output of a network and normalize it again; the projection is stored in 16 bits."""
     onnx = import_part("onnx", extra="export")
     model = onnx.load(str(file))
     graph = model.graph
-    stored = (projection.T / np.abs(projection).max()).astype(np.float16)
+    scale = 1 / np.abs(projection).max()  # unit vectors do not depend on it
+    stored = (scale * projection.T).astype(np.float16)
     graph.initializer.append(onnx.numpy_helper.from_array(stored, "whitening16"))
+    graph.initializer.append(onnx.numpy_helper.from_array((scale * shift).astype(np.float32), "shift"))
     graph.node.extend(
         [
             onnx.helper.make_node("Cast", ["whitening16"], ["whitening"], to=onnx.TensorProto.FLOAT),
-            onnx.helper.make_node("MatMul", ["pooled", "whitening"], ["whitened"]),
+            onnx.helper.make_node("MatMul", ["pooled", "whitening"], ["projected"]),
+            onnx.helper.make_node("Add", ["projected", "shift"], ["whitened"]),
             onnx.helper.make_node("LpNormalization", ["whitened"], ["embedding"], axis=1, p=2),
         ]
     )

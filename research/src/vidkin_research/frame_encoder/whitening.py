@@ -16,11 +16,14 @@ __all__ = ["fit_whitening"]
 Features = NDArray[np.float64]
 
 
-def fit_whitening(plain: Features, edited: Features, *, dimension: int, ridge: float, power: float = 0.5) -> Features:
+def fit_whitening(
+    plain: Features, edited: Features, *, dimension: int, ridge: float, power: float = 0.5
+) -> tuple[Features, Features]:
     """Compute the projection of features from images and edited views of the same images.
 
-    With the covariance W of differences between an image and its edited views, the features are multiplied by
-    (W + ridge * mean(eigenvalues of W))^-power, and projected to the principal axes of the images after that.
+    With the covariance W of differences between an image and its edited views, the features less the mean of the images
+    are multiplied by (W + ridge * mean(eigenvalues of W))^-power, and projected to the principal axes of the images
+    after that. Without the mean, all images would have something in common, unrelated ones too.
 
     Args:
         plain: Features of the images, [N, D].
@@ -30,7 +33,7 @@ def fit_whitening(plain: Features, edited: Features, *, dimension: int, ridge: f
         power: 0.5 is whitening, 0 none.
 
     Returns:
-        The projection, [dimension, D].
+        The projection [dimension, D] and the shift [dimension] that is added to it.
 
     Raises:
         InvalidArgumentError: The shapes do not fit, or `dimension` is larger than D.
@@ -47,7 +50,8 @@ def fit_whitening(plain: Features, edited: Features, *, dimension: int, ridge: f
     values, axes = np.linalg.eigh(differences.T @ differences / len(differences))
     values = values.clip(min=0.0)
     whitening = (axes * (values + ridge * values.mean()) ** -power) @ axes.T
-    centered = (plain - plain.mean(axis=0)) @ whitening
+    mean = plain.mean(axis=0)
+    centered = (plain - mean) @ whitening
     _, directions = np.linalg.eigh(centered.T @ centered)
     projection: Features = directions[:, ::-1][:, :dimension].T @ whitening
-    return projection
+    return projection, -(projection @ mean)
