@@ -37,8 +37,6 @@ WRONG: dict[str, Any] = {
 }
 # Names of required arguments -> what stands for them while another one is wrong.
 VIDEO = ("path", "query", "target", "first", "second", "source")
-# Their own tests have wrong labels and recipes; here a right call would train.
-TRAINING = {"train", "train_shots"}
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +52,12 @@ def index(clip: Path) -> Iterator[vidkin.Index]:
 
 
 FUNCTIONS = sorted(
-    name
-    for name in vidkin.__all__
-    if callable(getattr(vidkin, name)) and not inspect.isclass(getattr(vidkin, name)) and name not in TRAINING
+    name for name in vidkin.__all__ if callable(getattr(vidkin, name)) and not inspect.isclass(getattr(vidkin, name))
 )
 METHODS = sorted(
     name
     for name, member in vars(vidkin.Index).items()
-    if inspect.isfunction(member) and not name.startswith("_") and name not in ("close", "on_cluster")
+    if inspect.isfunction(member) and not name.startswith("_") and name != "close"
 )
 
 

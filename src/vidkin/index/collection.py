@@ -791,6 +791,8 @@ class Index:
 
         if isinstance(cluster, str):
             cluster = self._cluster = open_cluster(cluster).search(self.place)
+        elif not hasattr(cluster, "attach"):
+            raise InvalidArgumentError(f"cluster must be the name of a cluster or a connection to one, got {cluster!r}")
         cluster.attach(self.store)
         self._ranker = self._mapper = cluster
         return self

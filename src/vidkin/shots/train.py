@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
 from vidkin._base.registry import missing_research, name_missing_parts
 from vidkin.errors import MissingPartError
@@ -13,6 +14,7 @@ from vidkin.errors import MissingPartError
 _GROUP = "vidkin.shot_training"
 
 
+@check_arguments
 def train_shots(
     labels: PathLike | Sequence[Any],
     recipe: PathLike | Mapping[str, Any] | None = None,
