@@ -68,9 +68,9 @@ def test_the_data_of_the_training_are_divided_as_in_training_wherever_they_are_n
     shutil.copytree(pictures, moved)
     outcome = run("evaluate", model, moved, "-f", "json")
     assert outcome.json == expected
-    assert "divided as in" in outcome.err
+    assert "using the split in" in outcome.err
     (moved / "red" / "dark" / "0.png").unlink()
-    assert "it is divided by group" in run("evaluate", model, moved, "-f", "json").err
+    assert "dividing it by group" in run("evaluate", model, moved, "-f", "json").err
 
 
 def test_a_list_of_files_is_read_as_in_training(pictures: Path, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_model_without_a_recipe_needs_data(model: Path, pictures: Path, tmp_pa
         shutil.copy(model / name, tmp_path)
     outcome = run("evaluate", tmp_path, status=2)
     assert "has no recipe.toml that names labeled data; specify the data" in outcome.err
-    assert "it is divided by group" in run("evaluate", tmp_path, pictures, "--option", "kind=image").err
+    assert "dividing it by group" in run("evaluate", tmp_path, pictures, "--option", "kind=image").err
 
 
 def test_options_without_data_are_refused(model: Path) -> None:
