@@ -153,7 +153,7 @@ async def undo_removal(site: CurrentSite, undoing: Undoing) -> ResultResponse:
             site.groups.regroup()
         return _result(actions, undoing.name)
 
-    return accepted(site.jobs.start("removal", "Bring files back", work))
+    return accepted(site.jobs.start("removal", "Restore files", work))
 
 
 @router.get("/api/duplicates/removals", response_model=list[RemovalModel])

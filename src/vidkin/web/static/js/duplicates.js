@@ -119,7 +119,7 @@ function settle(section) {
 // Searching.
 
 async function find() {
-  if (running?.title === "Find duplicates") return say("A search is at work; stop it to search with other settings.");
+  if (running?.title === "Find duplicates") return say("A search is running; stop it to search with other settings.");
   if (isNext) return;
   isNext = true; // behind what is being put together or moved now
   await jobs.idle();
@@ -260,7 +260,7 @@ async function selectByRule({ rule, folder, below }) {
   if (rule.value === "folder") wanted.set("folder", folder.value);
   if (rule.value === "below") wanted.set("below", Math.round(Number(below.value) * 1e6));
   store(new Map(Object.entries(await api(`/api/duplicates/spare?${wanted}`))));
-  if (selected().size === 0) say("No copy fits that may be removable: the others are the best of their group, in doubt, or show more.");
+  if (selected().size === 0) say("No copy selected: none may be removable. The others are the best of their group, doubtful, or have content of their own.");
 }
 
 async function remove(folder) {
@@ -298,7 +298,7 @@ async function followRemoval(job) {
     } else if (result) {
       const moved = count(result.done, "file");
       for (const { path, cause } of result.skipped) say(`${path} stayed: ${cause}`, { seconds: 20 });
-      if (job.title === "Bring files back") say(`${moved} restored.`);
+      if (job.title === "Restore files") say(`${moved} restored.`);
       else if (result.done) {
         const back = () => undo(result.name);
         done.push(back);

@@ -53,7 +53,7 @@ function place() {
 // Searching.
 
 async function find() {
-  if (jobs.isBusy) return say("A search is at work; stop it to search with other settings.");
+  if (jobs.isBusy) return say("A search is running; stop it to search with other settings.");
   const { least, shortest, inside, by } = form.elements;
   const body = { least: Number(least.value), shortest: Number(shortest.value), inside: inside.value === "yes", by: by?.disabled === false ? by.value : "picture" };
   await jobs.begin(() => api("/api/recurring", { method: "POST", body }));

@@ -191,7 +191,7 @@ function follow(job) {
   return followJob(job, byId("progress"), {
     quiet: true,
     onEnd: ({ state, error }) => {
-      tell(state === "done" ? "Trained. What changed stands below, under Trainings." : error || "Stopped.");
+      tell(state === "done" ? "Training finished; see Trainings below for what changed." : error || "Stopped.");
       return refresh();
     },
   });
