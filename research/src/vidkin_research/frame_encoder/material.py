@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.frame_encoder.edits import edit_picture
 from vidkin_research.frame_encoder.pictures import Picture, read_pictures, read_sources, squared
-from vidkin_research.frame_encoder.teacher import vectors_file
+from vidkin_research.frame_encoder.teacher import PixelEncoder, vectors_file
 
-__all__ = ["Batch", "Material", "open_material", "to_input"]
+__all__ = ["Batch", "Material", "Witness", "open_material", "to_input"]
 
 # One group in so many is left for validation, by the checksum of its name.
 _VALIDATION = 50
@@ -38,12 +38,31 @@ class Batch:
         moments: [N] number of the moment of each view.
         groups: [N] number of the scene.
         plain: [N, D] the teacher's vectors of the moments as they are.
+        shown: [K] numbers of the edited views that the teacher saw, too; K is 0 without a teacher.
+        seen: [K, D] its vectors of them.
     """
 
     images: NDArray[np.uint8]
     moments: torch.Tensor
     groups: torch.Tensor
     plain: torch.Tensor
+    shown: torch.Tensor
+    seen: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A teacher that sees some of the edited views of each batch, exactly as the student sees them.
+
+    Attributes:
+        encode: The teacher.
+        side: Side of the squares that it gets, pixels.
+        count: Views of a batch that it sees.
+    """
+
+    encode: PixelEncoder
+    side: int
+    count: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,8 +87,11 @@ class Material:
     validation: NDArray[np.int64]
     pairs: dict[int, NDArray[np.int64]]
 
-    def draw(self, random: np.random.Generator, *, moments: int, paired: float, side: int) -> Batch:
-        """A batch of two views of each of ``moments`` moments, a share ``paired`` of which are pairs of one scene."""
+    def draw(
+        self, random: np.random.Generator, *, moments: int, paired: float, side: int, witness: Witness | None = None
+    ) -> Batch:
+        """A batch of two views of each of ``moments`` moments, a share ``paired`` of which are pairs of one scene; a
+        witness sees some of the edited ones."""
         chosen: list[int] = []
         leaders = list(self.pairs)
         for _ in range(round(paired * moments / 2) if leaders else 0):
@@ -78,22 +100,30 @@ class Material:
         chosen += random.choice(self.training, size=moments - len(chosen)).tolist()
         views = [number for number in chosen for _ in (0, 1)]
         images = [
-            self.view(number, random, side=side, edited=bool(place % 2) or random.random() >= _PLAIN)
+            self._image(number, random, edited=bool(place % 2) or random.random() >= _PLAIN)
             for place, number in enumerate(views)
         ]
+        # Every second view is edited, so these are.
+        shown = list(range(1, len(views), 2))[: witness.count if witness else 0]
+        seen = [witness.encode(squared(images[place], witness.side)[None]) for place in shown] if witness else []
         return Batch(
-            images=np.stack(images),
+            images=np.stack([squared(image, side) for image in images]),
             moments=torch.tensor(views),
             groups=torch.from_numpy(self.groups[views]),
             plain=torch.from_numpy(self.vectors[views].astype(np.float32)),
+            shown=torch.tensor(shown, dtype=torch.int64),
+            seen=torch.from_numpy(np.concatenate([np.zeros((0, self.vectors.shape[1]), np.float32), *seen])),
         )
 
     def view(self, number: int, random: np.random.Generator, *, side: int, edited: bool) -> NDArray[np.uint8]:
         """A picture [side, side, 3], as it is or edited anew."""
+        return squared(self._image(number, random, edited=edited), side)
+
+    def _image(self, number: int, random: np.random.Generator, *, edited: bool) -> NDArray[np.uint8]:
         image = self.pictures[number].read(self.work)
         if edited:
             image, _ = edit_picture(image, random, lambda: self._other(number, random))
-        return squared(image, side)
+        return image
 
     def draw_bank(self, random: np.random.Generator, count: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The teacher's vectors of pictures to train on, [count, D], and their groups."""

@@ -32,6 +32,7 @@ class ObjectiveSettings:
     Attributes:
         order: Which order-preserving loss keeps the three levels apart.
         plain: Weight of the cosine to the teacher's vector of the picture as it is.
+        same: Weight of the cosine to the teacher's vector of the same edited view, where it saw the view.
         contrast: Weight of InfoNCE against the teacher's vectors of other pictures.
         entropy: Weight of the term that spreads the vectors.
         ordered: Weight of the order-preserving loss.
@@ -40,6 +41,7 @@ class ObjectiveSettings:
 
     order: Order = "quad_linear"
     plain: float = 1.0
+    same: float = 1.0
     contrast: float = 0.25
     entropy: float = 0.05
     ordered: float = 0.5
@@ -70,6 +72,8 @@ def objective_terms(
         "contrast": settings.contrast * _contrast(vectors, batch, bank, bank_groups, settings.temperature),
         "entropy": settings.entropy * spread(vectors, batch.moments),
     }
+    if len(batch.shown):
+        terms["same"] = settings.same * (1.0 - (vectors[batch.shown] * batch.seen).sum(dim=1).mean())
     if settings.order != "none":
         order = order_by_average_precision if settings.order == "quad_linear" else order_by_radius
         terms["ordered"] = settings.ordered * order(vectors, batch.moments, batch.groups)

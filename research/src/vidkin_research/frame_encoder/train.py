@@ -22,7 +22,7 @@ from torch import nn
 from vidkin._base.toml import from_table, read_toml
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.frame_encoder.fold import Normal, fold_teacher
-from vidkin_research.frame_encoder.material import Batch, Material, to_input
+from vidkin_research.frame_encoder.material import Batch, Material, Witness, to_input
 from vidkin_research.frame_encoder.network import Student, StudentSettings, load_student, load_teacher
 from vidkin_research.frame_encoder.objective import ObjectiveSettings, objective_terms
 
@@ -51,6 +51,7 @@ class TrainSettings:
         moments: Moments in a batch, with two views each.
         paired: Share of them that are pairs of moments of one scene.
         bank: Vectors of other pictures for InfoNCE.
+        shown: Edited views of a batch that the teacher sees, too, if there is a file of it.
         learning_rate: Of the tensors of the backbone at its highest, as a share of the root mean square of their
             values at the start; it rises for ``warm_up`` steps and falls as a cosine.
         head_rate: The same for the last layer.
@@ -74,6 +75,7 @@ class TrainSettings:
     moments: int = 24
     paired: float = 0.34
     bank: int = 2048
+    shown: int = 0
     learning_rate: float = 2e-4
     head_rate: float = 6e-4
     warm_up: int = 200
@@ -183,6 +185,7 @@ def train(
     folder: Path,
     material: Material,
     *,
+    witness: Witness | None = None,
     until: int | None = None,
     save_every: float = 180.0,
     on_step: Callable[[int, dict[str, float]], None] | None = None,
@@ -193,6 +196,7 @@ def train(
         run: The run.
         folder: Its folder.
         material: What it trains on.
+        witness: Teacher that sees some of the views as well; the recipe says how many.
         until: Step at which to stop; None is the end of the schedule.
         save_every: Seconds between two checkpoints.
         on_step: Callback that receives each step and its terms.
@@ -204,7 +208,7 @@ def train(
         logger.info("first: %s", validate(run.averaged, material, settings))
     last = min(settings.steps, settings.steps if until is None else until)
     saved = begun = time.monotonic()
-    for batch in _batches(material, settings, run.step, last):
+    for batch in _batches(material, settings, run.step, last, witness):
         random = np.random.default_rng([settings.seed, 5, run.step])
         terms = _take_step(run, batch, *material.draw_bank(random, settings.bank))
         run.step += 1
@@ -276,12 +280,16 @@ def _make_optimizer(network: Student, settings: TrainSettings) -> torch.optim.Op
     return torch.optim.AdamW(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
 
-def _batches(material: Material, settings: TrainSettings, first: int, last: int) -> Iterator[Batch]:
+def _batches(
+    material: Material, settings: TrainSettings, first: int, last: int, witness: Witness | None
+) -> Iterator[Batch]:
     """The batches of these steps; the next one is drawn by another thread meanwhile."""
 
     def draw(step: int) -> Batch:
         random = np.random.default_rng([settings.seed, 4, step])
-        return material.draw(random, moments=settings.moments, paired=settings.paired, side=settings.student.side)
+        return material.draw(
+            random, moments=settings.moments, paired=settings.paired, side=settings.student.side, witness=witness
+        )
 
     with ThreadPoolExecutor(1) as pool:
         drawn = pool.submit(draw, first)
