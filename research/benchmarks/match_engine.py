@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from vidkin.match import Edge, EdgeSegment, Engine, Gallery, MatchQuery, Sequenced, Verifier, read_verifier
+from vidkin.match import Edge, EdgeSegment, Engine, MatchQuery, Sequenced, Verifier, read_verifier
 from vidkin.rendering.machine import describe_machine
 from vidkin_research.copies.figures import CopyFigures, summarize_copies
 from vidkin_research.copies.material import DISTRACTOR, CopyMaterial
@@ -31,6 +31,7 @@ from vidkin_research.frame_encoder.drawn import draw_page
 from vidkin_research.frame_encoder.raw_vectors import VectorStore, mean_of_best, parse_network
 from vidkin_research.verifier.frames import FrameSource, read_cohort
 from vidkin_research.verifier.material import make_material
+from vidkin_research.verifier.pairs import to_gallery
 from vidkin_research.verifier.stills import hold
 
 # Videos of the gallery that are compared, at most.
@@ -92,16 +93,16 @@ def measure_network(
     """The mean of best, and the engine with each verifier."""
     queries = [source(query.path) for query in material.queries]
     videos = [source(video.path) for video in material.gallery]
-    raw = np.array([[mean_of_best(query.vectors, video.vectors) for video in videos] for query in queries])
+    raw = np.array([[mean_of_best(query.vectors, video.vectors) for video, *_ in videos] for query, *_ in queries])
     rows: dict[str, Any] = {"mean of best": describe(summarize_copies("raw", PairScores(raw), material))}
-    gallery = Gallery(videos)
+    gallery = to_gallery(videos)
     drawn = store.encode([draw_page(np.random.default_rng([7, number])) for number in range(_PAGES)])
-    pages = [hold(vector, _PAGE_SECONDS, rate, cohort) for vector in drawn]
+    pages = [(hold(vector, _PAGE_SECONDS, rate, cohort),) for vector in drawn]
     stretches = cut_stretches(source, material)
     for name, verifier in verifiers.items():
         engine = Engine(verifier, candidates=_CANDIDATES)
         started = time.process_time()
-        edges = list(engine.match([MatchQuery(frames) for frames in queries], gallery))
+        edges = list(engine.match([MatchQuery(whole, parts) for whole, *parts in queries], gallery))
         spent = 1000 * (time.process_time() - started) / len(queries)
         found = to_scores(edges, material)
         rows[f"engine, verifier of {name}"] = {
@@ -187,18 +188,18 @@ def describe_speeds(found: PairScores, material: CopyMaterial) -> dict[str, Any]
 
 
 def count_strangers(
-    engine: Engine, source: FrameSource, material: CopyMaterial, pages: Sequence[Sequenced]
+    engine: Engine, source: FrameSource, material: CopyMaterial, pages: Sequence[tuple[Sequenced, ...]]
 ) -> dict[str, int]:
     """Pairs of .2 and more of unrelated videos and pages among all copies, videos and pages."""
     unrelated = [number for number, video in enumerate(material.gallery) if video.edit == DISTRACTOR]
     unrelated = unrelated[:: max(1, len(unrelated) // _SEARCHING)]
     videos = [source(video.path) for video in material.gallery]
-    gallery = Gallery([*videos, *pages])
+    gallery = to_gallery([*videos, *pages])
     queries = [*(videos[number] for number in unrelated), *pages]
     scenes = [*(video.scene for video in material.gallery), *(f"page {number}" for number in range(len(pages)))]
     own = [*unrelated, *range(len(videos), len(videos) + len(pages))]
     of_strangers, of_kind = [], []
-    for edge in engine.match([MatchQuery(frames) for frames in queries], gallery):
+    for edge in engine.match([MatchQuery(whole, parts) for whole, *parts in queries], gallery):
         if own[edge.a] != edge.b:
             (of_kind if scenes[own[edge.a]] == scenes[edge.b] else of_strangers).append(edge.score)
     return {
@@ -214,7 +215,7 @@ def cut_stretches(source: FrameSource, material: CopyMaterial) -> list[tuple[Pat
     """Stretches of the recordings that queries were cut from: recording, start, frames."""
     stretches = []
     for path in sorted({query.recording.path for query in material.queries}):
-        frames = source(path)
+        frames = source(path)[0]
         for start in np.arange(0, min(_LONGEST, frames.times[-1] + frames.period - _STRETCH + 0.01), _STRETCH):
             first, end = np.searchsorted(frames.times, [start - 0.01, start + _STRETCH - 0.01])
             stretches.append((path, float(start), frames.cut(int(first), int(end))))
@@ -222,10 +223,10 @@ def cut_stretches(source: FrameSource, material: CopyMaterial) -> list[tuple[Pat
 
 
 def count_moments(
-    engine: Engine, videos: Sequence[Sequenced], stretches: Sequence[tuple[Path, float, Sequenced]]
+    engine: Engine, videos: Sequence[tuple[Sequenced, ...]], stretches: Sequence[tuple[Path, float, Sequenced]]
 ) -> dict[str, int]:
     """Pairs of stretches of one recording, at least one stretch apart, that are taken for copies."""
-    gallery = Gallery([*videos, *(frames for _, _, frames in stretches)])
+    gallery = to_gallery([*videos, *((frames,) for _, _, frames in stretches)])
     scores = []
     pairs = 0
     for path, start, frames in stretches:

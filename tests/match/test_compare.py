@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -94,7 +96,7 @@ def test_likeness_to_everything_is_no_margin() -> None:
     for videos in (likes, others):
         usual = Gallery(videos).usual(query.vectors)
         assert usual is not None
-        known = Sequenced(query.vectors, query.times, query.levels, query.information, usual)
+        known = replace(query, usual=usual)
         margins.append(numbers_of(compare(known, target))["margin"])
     assert margins[0] < 0.1
     assert margins[1] > 0.3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def collection(count: int = 24) -> list[Sequenced]:
 
 def test_the_video_that_shares_footage_has_the_most_votes() -> None:
     candidates = shortlist(Gallery(collection()), film((1, 33, 8, 1)), 5)
-    assert candidates[0].video == 7
+    assert candidates[0].position == 7
     assert candidates[0].votes > 5 * max([each.votes for each in candidates[1:]], default=0.0)
 
 
@@ -29,7 +30,7 @@ def test_a_large_collection_is_searched_by_faiss_with_the_same_answer() -> None:
     query = film((1, 33, 8, 1))
     videos = collection(60)
     exact, approximate = (shortlist(Gallery(videos, max_product=limit), query, 1)[0] for limit in (10**6, 100))
-    assert approximate.video == exact.video == 7
+    assert approximate.position == exact.position == 7
     assert approximate.votes == pytest.approx(exact.votes, rel=0.01)
 
 
@@ -61,14 +62,27 @@ def test_a_mirrored_copy_is_found_in_its_pose_when_the_file_may_be_read_again() 
 
     def reread() -> Sequence[View]:
         reads.append(1)
-        return [View(Pose(flip=True), (0, 0, 1, 1), film((1, 33, 8, 1)))]
+        return [View(Pose(flip=True), film((1, 33, 8, 1)))]
 
-    query, gallery, engine = MatchQuery(mirrored, reread), Gallery(collection()), Engine(verifier())
+    query, gallery, engine = MatchQuery(mirrored, reread=reread), Gallery(collection()), Engine(verifier())
     assert not [edge for edge in engine.match([query], gallery) if edge.score > 0.2]
     assert reads == []
     (edge,) = [edge for edge in engine.match([query], gallery, effort="reread") if edge.score > 0.2]
     assert (edge.b, edge.pose, edge.segments[0].pose) == (7, Pose(flip=True), Pose(flip=True))
     assert reads == [1]
+
+
+def test_footage_that_is_shown_in_a_part_of_the_frames_is_found_there() -> None:
+    box = (0.5, 0.5, 0.9, 0.9)
+    inset = replace(film((1, 33, 8, 1)), box=box)
+    videos = [*collection(), film((60, 0, 8, 1)), inset]
+    gallery = Gallery(videos, [*range(25), 24])
+    queries = [MatchQuery(film((1, 33, 8, 1))), MatchQuery(film((61, 0, 8, 1)), parts=[inset])]
+    found = [edge for edge in Engine(verifier()).match(queries, gallery) if edge.score > 0.7]
+    boxes = {(edge.a, edge.b): (edge.segments[0].query_box, edge.segments[0].target_box) for edge in found}
+    assert boxes[0, 24] == ((0, 0, 1, 1), box)
+    assert boxes[1, 7] == (box, (0, 0, 1, 1))
+    assert boxes[1, 24] == (box, box)
 
 
 @pytest.mark.parametrize("dimension", [16, 100])
@@ -102,6 +116,8 @@ def test_wrong_arguments_are_refused() -> None:
         Gallery([film((1, 0, 2, 1)), other])
     with pytest.raises(InvalidArgumentError, match="cohort must have at least one vector"):
         sequence(unit(np.ones((4, 16))), np.arange(4) / 2, np.zeros((0, 16), np.float32))
+    with pytest.raises(InvalidArgumentError, match="a number for each of 1 sequences, got 2"):
+        Gallery([film((1, 0, 2, 1))], [0, 1])
     with pytest.raises(InvalidArgumentError, match="candidates must be at least 1"):
         Engine(verifier(), candidates=0)
     with pytest.raises(InvalidArgumentError, match="effort must be one of"):

@@ -5,13 +5,16 @@ from vidkin.match.engine import Edge, EdgeSegment, Effort, Engine, MatchQuery, V
 from vidkin.match.frame_map import frame_map, levels
 from vidkin.match.lines import AlignedLine, find_lines
 from vidkin.match.measure import NUMBERS, Measured, Sequenced
-from vidkin.match.pose import Pose
-from vidkin.match.shortlist import Gallery, VotedVideo, shortlist
+from vidkin.match.pose import WHOLE, Box, Pose
+from vidkin.match.shortlist import Candidate, Gallery, shortlist
 from vidkin.match.verify import Verifier, read_verifier
 
 __all__ = [
     "NUMBERS",
+    "WHOLE",
     "AlignedLine",
+    "Box",
+    "Candidate",
     "Edge",
     "EdgeSegment",
     "Effort",
@@ -24,7 +27,6 @@ __all__ = [
     "Sequenced",
     "Verifier",
     "View",
-    "VotedVideo",
     "compare",
     "compare_candidates",
     "find_lines",

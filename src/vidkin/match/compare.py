@@ -12,7 +12,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.match.frame_map import frame_map
 from vidkin.match.lines import MAX_GAP, AlignedLine, find_lines
 from vidkin.match.measure import Chain, Measured, Part, Sequenced, measure_numbers
-from vidkin.match.pose import PLAIN, WHOLE, Box, Pose
+from vidkin.match.pose import PLAIN, Pose
 
 __all__ = ["MIN_SIMILARITY", "MapWindow", "compare"]
 
@@ -44,8 +44,6 @@ def compare(
     target: Sequenced,
     pose: Pose = PLAIN,
     near: Sequence[MapWindow] | None = None,
-    *,
-    box: Box = WHOLE,
 ) -> Measured:
     """Compare two videos.
 
@@ -55,7 +53,6 @@ def compare(
         pose: The pose of the query's frames.
         near: Where to look, see :func:`shortlist`, so that the cost does not grow with the length of the files; lines
             that continue in the next window are joined. None compares every frame with every frame.
-        box: The part of the query's frames that the vectors describe.
 
     Raises:
         InvalidArgumentError: A video has no frames, or a window is empty or outside of the videos.
@@ -77,9 +74,8 @@ def compare(
     return Measured(
         tuple(chain.line for chain in chains),
         tuple(_mean_similarity(chain) for chain in chains),
-        measure_numbers(parts, chains, query, target, pose=pose, box=box),
+        measure_numbers(parts, chains, query, target, pose=pose),
         pose,
-        box,
         sum(part.similarity.size for part in parts),
     )
 

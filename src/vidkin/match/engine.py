@@ -24,9 +24,6 @@ __all__ = ["Edge", "EdgeSegment", "Effort", "Engine", "MatchQuery", "View", "com
 
 Effort = Literal["stored", "reread"]
 
-# Edges with a lower score say nothing: a tenth of what unrelated videos may have.
-_MIN_SCORE = 0.02
-
 
 @dataclass(frozen=True, slots=True)
 class EdgeSegment:
@@ -77,12 +74,10 @@ class View:
 
     Attributes:
         pose: The pose that the frames were given.
-        box: The part of the frames, in the query's own orientation.
-        frames: The vectors of these frames.
+        frames: The vectors of these frames; their box is in the query's own orientation.
     """
 
     pose: Pose
-    box: Box
     frames: Sequenced
 
 
@@ -92,10 +87,12 @@ class MatchQuery:
 
     Attributes:
         frames: Its vectors, as an index stores them.
+        parts: The vectors of boxes in its frames that may hold a video of their own.
         reread: Function that reads the file again and returns other views of it; None where there is no file.
     """
 
     frames: Sequenced
+    parts: Sequence[Sequenced] = ()
     reread: Callable[[], Sequence[View]] | None = None
 
 
@@ -105,6 +102,8 @@ def sequence(
     times: Sequence[float] | NDArray[np.float64],
     cohort: Vectors,
     information: NDArray[np.float32] | None = None,
+    *,
+    box: Box = WHOLE,
 ) -> Sequenced:
     """Frames for a comparison.
 
@@ -113,6 +112,7 @@ def sequence(
         times: [T] seconds, increasing.
         cohort: [N, D] vectors of unrelated frames by the same extractor.
         information: [T] in [0, 1]; None weighs all frames alike.
+        box: The part of each frame that the vectors describe.
 
     Raises:
         InvalidArgumentError: The cohort is empty.
@@ -122,7 +122,7 @@ def sequence(
     exact = np.asarray(vectors, np.float32)
     ones = np.ones(len(exact), np.float32)
     own = levels(exact, cohort) if len(exact) else ones
-    return Sequenced(exact, np.asarray(times, np.float64), own, ones if information is None else information)
+    return Sequenced(exact, np.asarray(times, np.float64), own, ones if information is None else information, box)
 
 
 @check_constructor
@@ -148,34 +148,30 @@ class Engine:
         """
         check_choice("effort", effort, get_args(Effort))
         for number, query in enumerate(queries):
-            best: dict[int, tuple[float, Measured]] = {}
+            best: dict[int, tuple[float, Measured, Sequenced, Sequenced]] = {}
             for view in _views(query, effort):
-                for video, measured in compare_candidates(view, gallery, self._candidates):
-                    score = self._verifier.score(measured)
-                    if score >= _MIN_SCORE and (video not in best or score > best[video][0]):
-                        best[video] = score, measured
-            for video, (score, measured) in sorted(best.items(), key=lambda item: (-item[1][0], item[0])):
-                yield _edge(number, video, score, measured, query.frames, gallery.videos[video])
+                for position, measured in compare_candidates(view, gallery, self._candidates):
+                    score, video = self._verifier.score(measured), gallery.video_of(position)
+                    if video not in best or score > best[video][0]:
+                        best[video] = score, measured, view.frames, gallery.sequences[position]
+            for video, (score, *compared) in sorted(best.items(), key=lambda item: (-item[1][0], item[0])):
+                yield _edge(number, video, score, *compared)
 
 
 @check_arguments
 def compare_candidates(view: View, gallery: Gallery, k: int) -> Iterator[tuple[int, Measured]]:
-    """Comparisons of a view of a query with at most ``k`` videos: (position in the gallery, comparison).
-
-    Videos in which no line is found are left out.
-    """
+    """Comparisons of a view of a query with at most ``k`` sequences of a gallery: (position, comparison)."""
     if not len(view.frames):
         return
     frames = with_usual(view.frames, gallery)
     for candidate in shortlist(gallery, frames, k):
-        target = gallery.videos[candidate.video]
-        measured = compare(frames, target, view.pose, candidate.windows, box=view.box)
-        if measured.lines:
-            yield candidate.video, measured
+        target = gallery.sequences[candidate.position]
+        yield candidate.position, compare(frames, target, view.pose, candidate.windows)
 
 
 def _views(query: MatchQuery, effort: Effort) -> Iterator[View]:
-    yield View(PLAIN, WHOLE, query.frames)
+    for frames in (query.frames, *query.parts):
+        yield View(PLAIN, frames)
     if effort == "reread" and query.reread is not None:
         yield from query.reread()
 
@@ -203,5 +199,6 @@ def _segment(
         score=float(np.clip(similarity, 0.0, 1.0)),
         speed=line.speed,
         pose=measured.pose,
-        query_box=measured.box,
+        query_box=query.box,
+        target_box=target.box,
     )

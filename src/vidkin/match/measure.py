@@ -54,7 +54,8 @@ NUMBERS = (
     "target frames",
     "second",
     "pose",
-    "area",
+    "query area",
+    "target area",
 )
 """Names of the numbers, in their order."""
 
@@ -68,6 +69,8 @@ class Sequenced:
         times: [T] seconds.
         levels: [T] similarity of unrelated frames, see :func:`levels`.
         information: [T] in [0, 1].
+        box: The part of each frame that the vectors describe: an inset or the picture inside a border has vectors of
+            its own, beside those of the whole frame.
         usual: [T] similarity of the videos of a collection that are nearer than three of four, of a query's frames;
             None where there is no collection, or too small a one.
     """
@@ -76,6 +79,7 @@ class Sequenced:
     times: NDArray[np.float64]
     levels: NDArray[np.float32]
     information: NDArray[np.float32]
+    box: Box = WHOLE
     usual: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
@@ -93,6 +97,7 @@ class Sequenced:
             self.times[first:end],
             self.levels[first:end],
             self.information[first:end],
+            self.box,
             None if self.usual is None else self.usual[first:end],
         )
 
@@ -106,7 +111,6 @@ class Measured:
         similarities: Mean calibrated similarity along each line.
         numbers: [len(NUMBERS)] float32.
         pose: The pose of the query in which they were compared.
-        box: The part of the query's frames that was compared.
         cells: Pairs of frames that were compared.
     """
 
@@ -114,7 +118,6 @@ class Measured:
     similarities: tuple[float, ...]
     numbers: NDArray[np.float32]
     pose: Pose
-    box: Box
     cells: int
 
 
@@ -147,7 +150,6 @@ def measure_numbers(
     target: Sequenced,
     *,
     pose: Pose = PLAIN,
-    box: Box = WHOLE,
 ) -> NDArray[np.float32]:
     """`NUMBERS` of a comparison: of the map, of all lines together, and along the strongest line.
 
@@ -155,17 +157,21 @@ def measure_numbers(
         parts: The map, as far as it was computed; similarity elsewhere counts as that of unrelated frames, 0.
         chains: Lines, strongest first.
         query, target: The videos.
-        pose, box: How the query's frames were brought to be compared.
+        pose: The pose of the query's frames.
     """
     numbers = dict.fromkeys(NUMBERS, 0.0)
     numbers |= _describe_map(parts, query, target)
     numbers["pose"] = float(pose != PLAIN)
-    left, top, right, bottom = box
-    numbers["area"] = float(np.log(max((right - left) * (bottom - top), 1e-3)))
+    numbers["query area"], numbers["target area"] = _log_area(query.box), _log_area(target.box)
     if chains:
         numbers |= _describe_lines(chains, query, target)
         numbers |= _describe_best(chains[0], query, target)
     return np.array([numbers[name] for name in NUMBERS], np.float32)
+
+
+def _log_area(box: Box) -> float:
+    left, top, right, bottom = box
+    return float(np.log(max((right - left) * (bottom - top), 1e-3)))
 
 
 def _describe_map(parts: Sequence[Part], query: Sequenced, target: Sequenced) -> dict[str, float]:

@@ -15,7 +15,7 @@ from vidkin.match.compare import MIN_SIMILARITY, MapWindow
 from vidkin.match.lines import SPEED_LIMITS
 from vidkin.match.measure import Sequenced
 
-__all__ = ["MAX_PRODUCT", "Gallery", "VotedVideo", "shortlist", "with_usual"]
+__all__ = ["MAX_PRODUCT", "Candidate", "Gallery", "shortlist", "with_usual"]
 
 Floats = NDArray[np.float32]
 
@@ -40,16 +40,16 @@ _USUAL = 0.75
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VotedVideo:
-    """A video that may match.
+class Candidate:
+    """A sequence that may match.
 
     Attributes:
-        video: Its position in the gallery.
+        position: Its position in the gallery.
         votes: Frames of the query at the offset with the most votes, each counted by its similarity.
         windows: Where to compare; None for the whole of both.
     """
 
-    video: int
+    position: int
     votes: float
     windows: tuple[MapWindow, ...] | None
 
@@ -59,17 +59,30 @@ class Gallery:
     """The frames of a collection.
 
     Args:
-        videos: Frames of each video, of one extractor; a video may have none.
+        sequences: Frames of each video, of one extractor; one may have none.
+        videos: Number of the video of each sequence, where a video has more than one: of its whole frames and of boxes
+            in them. None numbers the sequences.
         max_product: Frames up to which one matrix product is used, and FAISS above.
     """
 
-    def __init__(self, videos: Sequence[Sequenced], *, max_product: int = MAX_PRODUCT) -> None:
-        self.videos = tuple(videos)
+    def __init__(
+        self,
+        sequences: Sequence[Sequenced],
+        videos: Sequence[int] | None = None,
+        *,
+        max_product: int = MAX_PRODUCT,
+    ) -> None:
+        self.sequences = tuple(sequences)
+        self._videos = tuple(range(len(self.sequences))) if videos is None else tuple(videos)
+        if len(self._videos) != len(self.sequences):
+            raise InvalidArgumentError(
+                f"videos must have a number for each of {len(self.sequences)} sequences, got {len(self._videos)}"
+            )
         self._max_product = max_product
-        self._filled = np.array([number for number, video in enumerate(self.videos) if len(video)], np.intp)
+        self._filled = np.array([number for number, frames in enumerate(self.sequences) if len(frames)], np.intp)
         if not len(self._filled):
             raise InvalidArgumentError("a gallery must have at least one video with frames")
-        shown = [self.videos[number] for number in self._filled]
+        shown = [self.sequences[number] for number in self._filled]
         dimensions = sorted({video.vectors.shape[1] for video in shown})
         if len(dimensions) > 1:
             raise InvalidArgumentError(f"vectors of a gallery must have one dimension, got {dimensions}")
@@ -84,6 +97,10 @@ class Gallery:
         parts = [_spread(shown[number].vectors, _SAMPLE_FRAMES) for number in chosen]
         self._sample = np.concatenate(parts).astype(np.float32)
         self._sample_starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
+
+    def video_of(self, position: int) -> int:
+        """Number of the video of a sequence."""
+        return self._videos[position]
 
     @property
     def frames(self) -> int:
@@ -153,8 +170,8 @@ class Gallery:
 
 
 @check_arguments
-def shortlist(gallery: Gallery, query: Sequenced, k: int) -> list[VotedVideo]:
-    """The videos with the most votes, most first, and the windows in which those votes lie.
+def shortlist(gallery: Gallery, query: Sequenced, k: int) -> list[Candidate]:
+    """The sequences with the most votes, most first, and the windows in which those votes lie.
 
     A frame of the query votes for its most similar frame in each video, as much as that frame is more similar than
     unrelated frames are. Votes are counted by video, by minute of the query, and by rough offset.
@@ -183,11 +200,11 @@ def shortlist(gallery: Gallery, query: Sequenced, k: int) -> list[VotedVideo]:
     result = []
     for owner in chosen:
         is_own = owners == owner
-        target = gallery.videos[owner]
+        target = gallery.sequences[owner]
         windows = None
         if len(query) * len(target) > _MAX_CELLS:
             windows = tuple(_windows(query, target, rows[is_own], gallery.times(frames[is_own]), values[is_own]))
-        result.append(VotedVideo(owner, votes[owner], windows))
+        result.append(Candidate(owner, votes[owner], windows))
     return result
 
 

@@ -23,6 +23,7 @@ Floats = NDArray[np.float32]
 _MAX_UNITS, _MAX_KNOTS = 256, 64
 # Outputs are divided by it before the logistic function, so that those of sure copies do not all become 1.
 SOFTNESS = 4.0
+_MAX_WITHOUT_LINES = 0.19
 # Numbers far outside of what training saw say no more than its edge.
 _MAX_DEVIATIONS = 6.0
 
@@ -72,7 +73,9 @@ class Verifier:
 
     def score(self, measured: Measured) -> float:
         """Score in [0, 1] of a comparison: .7 and more is a copy, below .2 nothing in common."""
-        return float(self.score_numbers(measured.numbers)) if measured.lines else 0.0
+        score = float(self.score_numbers(measured.numbers))
+        # Similar frames that lie on no line are ranked, not reported.
+        return score if measured.lines else min(score, _MAX_WITHOUT_LINES)
 
     def score_numbers(self, numbers: Floats) -> NDArray[np.float64]:
         """[...] scores of the numbers [..., F] of many comparisons, whether they have lines or not."""

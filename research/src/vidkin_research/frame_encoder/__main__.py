@@ -92,9 +92,7 @@ def main() -> None:
         if recipe.shown:
             if given.teacher is None:
                 parser.error(f"the recipe shows views to the teacher (shown = {recipe.shown}): give its --teacher FILE")
-            witness = material.Witness(
-                teacher.open_pixel_encoder(f"onnx:{given.teacher}"), _TEACHER_SIDE, recipe.shown
-            )
+            witness = material.Witness(teacher.open_pixel_encoder(f"onnx:{given.teacher}"), _TEACHER_SIDE, recipe.shown)
         pictures_of = material.open_material(given.work)
         train.train(run, given.run, pictures_of, witness=witness, until=given.until, on_step=_log_step)
     elif given.step == "export":

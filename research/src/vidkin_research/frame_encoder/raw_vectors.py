@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.features import find_content_boxes
 from vidkin.media import read_frames
 from vidkin.media.frames import fit_to_square
 from vidkin_research.copies.edits import EDITS
@@ -142,6 +143,28 @@ class VectorStore:
         np.savez(partial, vectors=vectors, times=np.asarray(frames.timestamps))
         partial.rename(file)
         return vectors, [float(value) for value in frames.timestamps]
+
+    def parts(self, video: Path) -> list[tuple[Box, Vectors]]:
+        """Boxes in the frames of a video that may hold a video of their own, and [T, D] vectors of each."""
+        made_of = f"{video.resolve()} {video.stat().st_size} {self._rate} parts"
+        file = self._folder / f"{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.npz"
+        if not file.exists():
+            frames = read_frames(video, rate=self._rate, short_side=_SHORT_SIDE, threads=1)
+            boxes = find_content_boxes(frames.images)
+            vectors = [
+                self.encode([_crop(image, (left, top, right, bottom)) for image in frames.images])
+                for left, top, right, bottom in boxes.tolist()
+            ]
+            self._folder.mkdir(parents=True, exist_ok=True)
+            partial = file.with_suffix(".partial.npz")
+            np.savez(partial, boxes=boxes, vectors=np.stack(vectors) if vectors else np.zeros((0, 0, 0), np.float32))
+            partial.rename(file)
+        with np.load(file) as stored:
+            boxes, vectors = stored["boxes"], stored["vectors"]
+        return [
+            ((left, top, right, bottom), of)
+            for (left, top, right, bottom), of in zip(boxes.tolist(), vectors, strict=True)
+        ]
 
     def encode(self, images: Sequence[NDArray[np.uint8]]) -> Vectors:
         """[N, D] vectors of images of any size."""

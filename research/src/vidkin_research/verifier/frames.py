@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vidkin.match import Sequenced, sequence
+from vidkin.match import WHOLE, Box, Sequenced, sequence
 from vidkin_research.frame_encoder.material import open_material
 from vidkin_research.frame_encoder.raw_vectors import Vectors, VectorStore
 
@@ -29,13 +29,16 @@ class FrameSource:
 
     def __init__(self, store: VectorStore, cohort: Vectors, *, step: int = 1) -> None:
         self._store, self._cohort, self._step = store, cohort, step
-        self._known: dict[Path, Sequenced] = {}
+        self._known: dict[Path, tuple[Sequenced, ...]] = {}
 
-    def __call__(self, path: Path) -> Sequenced:
-        """The frames of a video."""
+    def __call__(self, path: Path) -> tuple[Sequenced, ...]:
+        """The frames of a video, and those of boxes in it that may hold a video of their own."""
         if path not in self._known:
             vectors, times = self._store.vectors(path)
-            self._known[path] = sequence(vectors[:: self._step], times[:: self._step], self._cohort)
+            parts: list[tuple[Box, Vectors]] = [(WHOLE, vectors), *self._store.parts(path)]
+            self._known[path] = tuple(
+                sequence(each[:: self._step], times[:: self._step], self._cohort, box=box) for box, each in parts
+            )
         return self._known[path]
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "level_of",
     "measure_pairs",
     "rank_copies",
+    "to_gallery",
 ]
 
 COPY, SCENE, STRANGER = 2, 1, 0
@@ -35,6 +36,7 @@ LEFT_OUT = -1
 """Other recordings of what a query shows, which may or may not hold its moments."""
 CANDIDATES = 200
 """Videos that a query is compared with, at most."""
+_EVIDENCE = NUMBERS.index("evidence")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,8 +70,8 @@ class Stills:
         is_copy: [Q, G] which video is a copy of which query; all others are strangers.
     """
 
-    queries: Sequence[Sequenced]
-    videos: Sequence[Sequenced]
+    queries: Sequence[tuple[Sequenced, ...]]
+    videos: Sequence[tuple[Sequenced, ...]]
     is_copy: NDArray[np.bool_]
 
 
@@ -94,7 +96,7 @@ def level_of(query: QueryClip, family: str, scene: str, source: QueryClip | None
 
 
 def measure_pairs(
-    frames_of: Callable[[Path], Sequenced],
+    frames_of: Callable[[Path], tuple[Sequenced, ...]],
     material: CopyMaterial,
     *,
     stills: Stills | None = None,
@@ -104,7 +106,7 @@ def measure_pairs(
     """Compare every query with the videos of its shortlist.
 
     Args:
-        frames_of: Function from a file to its frames.
+        frames_of: Function from a file to its frames, and those of boxes in them.
         material: Queries and gallery.
         stills: More queries and videos, which have nothing in common with the material.
         candidates: Videos that a query is compared with, at most.
@@ -124,16 +126,26 @@ def measure_pairs(
         kinds[: len(queries), : len(videos)] = known
         kinds[len(queries) :, len(videos) :][stills.is_copy] = COPY
         queries, videos = [*queries, *stills.queries], [*videos, *stills.videos]
-    gallery = Gallery(videos)
+    gallery = to_gallery(videos)
     numbers = np.zeros((*kinds.shape, len(NUMBERS)), np.float32)
     compared, means = np.zeros(kinds.shape, np.bool_), np.zeros(kinds.shape, np.float32)
-    for row, frames in enumerate(queries):
-        for column, measured in compare_candidates(View(Pose(), (0, 0, 1, 1), frames), gallery, candidates):
-            numbers[row, column], compared[row, column] = measured.numbers, True
-        means[row] = [mean_of_best(frames.vectors, video.vectors) for video in videos]
+    for row, sequences in enumerate(queries):
+        for frames in sequences:
+            for position, measured in compare_candidates(View(Pose(), frames), gallery, candidates):
+                # Of the comparisons of a video's boxes the one with the most evidence is learned from.
+                column = gallery.video_of(position)
+                if not compared[row, column] or measured.numbers[_EVIDENCE] > numbers[row, column, _EVIDENCE]:
+                    numbers[row, column], compared[row, column] = measured.numbers, True
+        means[row] = [mean_of_best(sequences[0].vectors, whole.vectors) for whole, *_ in videos]
         if on_progress is not None:
             on_progress(row + 1, len(queries))
     return Pairs(numbers, compared, kinds.astype(np.int8), means)
+
+
+def to_gallery(videos: Sequence[tuple[Sequenced, ...]]) -> Gallery:
+    """A gallery of videos with the frames of boxes in them."""
+    numbers = [number for number, sequences in enumerate(videos) for _ in sequences]
+    return Gallery([frames for sequences in videos for frames in sequences], numbers)
 
 
 def rank_copies(scores: NDArray[np.floating], levels: NDArray[np.int8]) -> dict[str, float]:

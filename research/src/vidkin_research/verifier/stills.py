@@ -35,16 +35,17 @@ class StillVectors:
     plain: Vectors
     copies: Vectors
 
-    def queries(self, rate: float, cohort: Vectors) -> list[Sequenced]:
+    def queries(self, rate: float, cohort: Vectors) -> list[tuple[Sequenced]]:
         """The images, each for some seconds."""
         return [
-            hold(vector, seconds, rate, cohort) for vector, seconds in zip(self.plain, self._lengths(0), strict=True)
+            (hold(vector, seconds, rate, cohort),) for vector, seconds in zip(self.plain, self._lengths(0), strict=True)
         ]
 
-    def videos(self, rate: float, cohort: Vectors) -> list[Sequenced]:
+    def videos(self, rate: float, cohort: Vectors) -> list[tuple[Sequenced]]:
         """Their copies, those of one image after the other."""
         vectors = self.copies.reshape(-1, self.copies.shape[-1])
-        return [hold(vector, seconds, rate, cohort) for vector, seconds in zip(vectors, self._lengths(1), strict=True)]
+        lengths = self._lengths(1)
+        return [(hold(vector, seconds, rate, cohort),) for vector, seconds in zip(vectors, lengths, strict=True)]
 
     def is_copy(self) -> NDArray[np.bool_]:
         """[N, N C] which copy was made of which image."""
