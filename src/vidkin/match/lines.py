@@ -30,6 +30,8 @@ MAX_GAP = 1.6
 """Seconds without evidence that end a line: nothing is bridged that does not match."""
 # A fit adds at most so much to the evidence of a line of the grid, whose steps are half a frame.
 _MAX_LIFT = 1.25
+# Frames around a line among which its peak is sought.
+_NEAR = np.arange(-2, 3)
 # Frames that a speed is fitted to, at least.
 _MIN_FREE = 6
 # A fit is repeated until it no longer finds more evidence, at most this many times.
@@ -111,7 +113,8 @@ class _Search:
     def __init__(self, left: Map, query_times: Times, target_times: Times) -> None:
         self._left, self._query_times, self._target_times = left, query_times, target_times
         self._stays = _stays(query_times)
-        self._period = float(np.median(np.diff(target_times))) if len(target_times) > 1 else 1.0
+        self._period = _usual_step(target_times)
+        self._gap = max(MAX_GAP, 2.5 * _usual_step(query_times))
         speeds = SPEEDS if len(query_times) > 2 else SPEEDS[:1]
         offsets = [self._offsets(speed) for speed in speeds]
         self._firsts = np.cumsum([0, *(len(part) for part in offsets)])[:-1]
@@ -136,7 +139,9 @@ class _Search:
             return None
         best: AlignedLine | None = None
         for number in [0, *(1 + np.argsort(-of_speeds[1:])[:_FITTED_SPEEDS]).tolist()]:
-            if of_speeds[number] <= 0 or (best is not None and _MAX_LIFT * of_speeds[number] <= best.evidence):
+            # A speed whose fit cannot exceed the best line so far is not fitted.
+            margin = _OTHER_SPEED if best is not None and best.speed == 1.0 else 1.0
+            if of_speeds[number] <= 0 or (best is not None and _MAX_LIFT * of_speeds[number] <= margin * best.evidence):
                 continue
             last = self._firsts[number + 1] if number + 1 < len(self._firsts) else len(gains)
             at = self._firsts[number] + int(np.argmax(gains[self._firsts[number] : last]))
@@ -178,7 +183,7 @@ class _Search:
         """Position of the target frame nearest to each time; -1 beyond the ends."""
         target = self._target_times
         if len(target) > 1:
-            columns = np.clip(np.searchsorted(target, times), 1, len(target) - 1)
+            columns = np.minimum(np.maximum(np.searchsorted(target, times), 1), len(target) - 1)
             columns -= times - target[columns - 1] < target[columns] - times
         else:
             columns = np.zeros(times.shape, np.intp)
@@ -199,8 +204,8 @@ class _Search:
         positive = first + np.flatnonzero(values[first:last] > 0)
         if len(positive) < 2:
             return first, last, total
-        limit = max(MAX_GAP, 2.5 * float(np.median(np.diff(self._query_times))))
-        wide = np.flatnonzero(np.diff(self._query_times[positive]) > limit)
+        at = self._query_times[positive]
+        wide = np.flatnonzero(at[1:] - at[:-1] > self._gap)
         if not len(wide):
             return first, last, total
         parts = np.split(positive, wide + 1)
@@ -235,6 +240,11 @@ class _Search:
         return best
 
 
+def _usual_step(times: Times) -> float:
+    """Seconds between two frames; 1 for a single frame."""
+    return float(np.median(times[1:] - times[:-1])) if len(times) > 1 else 1.0
+
+
 def _stays(times: Times) -> NDArray[np.float32]:
     """[T] seconds that each frame stays; a frame that stays for long, as in a slide, counts as two."""
     if len(times) < 2:
@@ -256,21 +266,22 @@ def _peaks(
     left: Map, rows: NDArray[np.intp], columns: NDArray[np.intp], target_times: Times
 ) -> tuple[Times, NDArray[np.float64]]:
     """[N] time of the target at which the map is highest near a line in each row, and how distinct the peak is."""
-    near = np.clip(columns[:, None] + np.arange(-2, 3), 0, left.shape[1] - 1)
+    last = left.shape[1] - 1
+    near = np.minimum(np.maximum(columns[:, None] + _NEAR, 0), last)
     values = left[rows[:, None], near].astype(np.float64)
-    highest = np.argmax(values, axis=1)
-    every = np.arange(len(rows))
-    center = np.clip(near[every, highest], 1, max(1, left.shape[1] - 2))
-    times = target_times[np.minimum(near[every, highest], left.shape[1] - 1)].astype(np.float64)
-    if left.shape[1] > 2:
+    every, highest = np.arange(len(rows)), values.argmax(axis=1)
+    at, peaks = near[every, highest], values[every, highest]
+    times = target_times[at].astype(np.float64)
+    if last > 1:
+        center = np.minimum(np.maximum(at, 1), last - 1)
         one, two, three = (left[rows, center + step].astype(np.float64) for step in (-1, 0, 1))
         bend = one - 2 * two + three
-        shift = np.where(bend < -1e-3, np.clip(0.5 * (one - three) / np.minimum(bend, -1e-3), -0.5, 0.5), 0.0)
+        shift = np.minimum(np.maximum(0.5 * (one - three) / np.minimum(bend, -1e-3), -0.5), 0.5)
         step = (target_times[center + 1] - target_times[center - 1]) / 2
-        inner = center == near[every, highest]
-        times = np.where(inner, target_times[center] + shift * step, times)
-    distinct = np.maximum(values.max(axis=1) - values.mean(axis=1), 0.0)
-    return times, np.where(values.max(axis=1) > 0, distinct, 0.0)
+        bends = (center == at) & (bend < -1e-3)
+        times = times + np.where(bends, shift * step, 0.0)
+    distinct = np.maximum(peaks - values.sum(axis=1) / values.shape[1], 0.0)
+    return times, np.where(peaks > 0, distinct, 0.0)
 
 
 def _regress(
@@ -285,5 +296,5 @@ def _regress(
         spread = (weights * (times - middle) ** 2).sum()
         if spread > 1e-6:
             slope = (weights * (times - middle) * (peaks - goal)).sum() / spread
-            speed = float(np.clip(slope, *SPEED_LIMITS))
+            speed = min(max(float(slope), SPEED_LIMITS[0]), SPEED_LIMITS[1])
     return speed, float(goal - speed * middle)
