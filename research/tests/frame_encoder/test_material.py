@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from research.tests.frame_encoder.conftest import means_of_cells
 
 from vidkin.errors import InvalidArgumentError
-from vidkin_research.frame_encoder.material import open_material
+from vidkin_research.frame_encoder.material import Witness, open_material
 from vidkin_research.frame_encoder.pictures import read_pictures, read_sources, squared
 from vidkin_research.frame_encoder.raw_vectors import Network, VectorStore, measure_views
 from vidkin_research.frame_encoder.teacher import open_pixel_encoder, teach, vectors_file
@@ -70,6 +70,27 @@ def test_a_batch_carries_the_teachers_vectors_of_the_pictures_as_they_are(work: 
     bank, groups = material.draw_bank(np.random.default_rng(0), 5)
     assert bank.shape == (5, 512)
     assert groups.shape == (5,)
+
+
+def test_the_teacher_sees_edited_views_as_the_student_sees_them(work: Path) -> None:
+    material = open_material(work)
+    seen: list[NDArray[np.uint8]] = []
+
+    def encode(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        seen.append(images)
+        return means_of_cells(images)
+
+    batch, alone = (
+        material.draw(np.random.default_rng(3), moments=6, paired=0.0, side=64, witness=witness)
+        for witness in (Witness(encode, 64, 4), None)
+    )
+    assert batch.shown.tolist() == [1, 3, 5, 7]
+    np.testing.assert_array_equal(batch.images[batch.shown.numpy()], np.concatenate(seen))
+    assert torch.equal(batch.seen, torch.from_numpy(np.concatenate([means_of_cells(each) for each in seen])))
+    # It changes nothing else.
+    np.testing.assert_array_equal(alone.images, batch.images)
+    assert alone.shown.tolist() == []
+    assert alone.seen.shape == (0, 512)
 
 
 def test_of_the_two_views_of_a_moment_one_is_always_edited_and_the_other_in_half_of_the_cases(work: Path) -> None:

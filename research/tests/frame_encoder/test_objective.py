@@ -30,8 +30,9 @@ def at(*degrees: float) -> torch.Tensor:
     return torch.stack([angles.cos(), angles.sin()], dim=1)
 
 
-def batch(plain: torch.Tensor) -> Batch:
-    return Batch(np.zeros((6, 8, 8, 3), np.uint8), MOMENTS, GROUPS, plain)
+def batch(plain: torch.Tensor, shown: tuple[int, ...] = (), seen: torch.Tensor | None = None) -> Batch:
+    vectors = torch.zeros(0, 2) if seen is None else seen
+    return Batch(np.zeros((6, 8, 8, 3), np.uint8), MOMENTS, GROUPS, plain, torch.tensor(shown).long(), vectors)
 
 
 @pytest.mark.parametrize("order", [order_by_average_precision, order_by_radius])
@@ -76,6 +77,19 @@ def test_the_teachers_vectors_cost_least() -> None:
     assert set(right) == {"plain", "contrast", "entropy", "ordered"}
     assert float(right["plain"]) == pytest.approx(0.0, abs=1e-6)
     assert all(right[name] < wrong[name] for name in ("plain", "contrast"))
+
+
+def test_a_view_that_the_teacher_saw_is_drawn_to_its_vector_of_that_view() -> None:
+    plain = at(0, 0, 40, 40, 180, 180)
+    settings = ObjectiveSettings(same=0.5)
+    bank, groups = at(90, 270), torch.tensor([7, 8])
+    equal, apart = (
+        objective_terms(plain, batch(plain, (1, 3), at(*degrees)), bank, groups, settings)["same"]
+        for degrees in ((0, 40), (60, 40))
+    )
+    assert float(equal) == pytest.approx(0.0, abs=1e-6)
+    assert float(apart) == pytest.approx(0.5 * (1 - 0.5) / 2, abs=1e-6)
+    assert "same" not in objective_terms(plain, batch(plain), bank, groups, settings)
 
 
 def test_vectors_of_the_own_place_in_the_bank_are_no_negatives() -> None:

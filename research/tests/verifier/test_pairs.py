@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,8 +44,8 @@ MATERIAL = CopyMaterial(
 )
 
 
-def frames_of(path: Path) -> Sequenced:
-    return FILMS[path.name]
+def frames_of(path: Path) -> tuple[Sequenced, ...]:
+    return (FILMS[path.name],)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_the_level_of_a_video_follows_from_what_it_was_made_of(
     assert level_of(FIRST, family, scene, source) == level
 
 
-def test_copies_are_compared_and_unrelated_videos_without_a_line_are_not() -> None:
+def test_copies_are_compared_and_videos_without_similar_frames_are_not() -> None:
     pairs = measure_pairs(frames_of, MATERIAL)
     assert pairs.levels[:, :2].tolist() == [[COPY, SCENE], [SCENE, COPY]]
     assert pairs.compared[0, 0]
@@ -73,6 +74,20 @@ def test_copies_are_compared_and_unrelated_videos_without_a_line_are_not() -> No
     excess = pairs.numbers[..., NUMBERS.index("excess")]
     assert excess[0, 0] > 0.5 > excess[0, 2:].max()
     assert (pairs.mean_of_best[0, 0] > pairs.mean_of_best[0, 2:]).all()
+
+
+def test_a_copy_inside_of_the_frames_is_learned_from_where_it_is() -> None:
+    """The whole frames of the copy show something else; a box in them shows the query."""
+    box = (0.5, 0.0, 1.0, 0.5)
+
+    def with_inset(path: Path) -> tuple[Sequenced, ...]:
+        if path.name != "copy of first":
+            return frames_of(path)
+        return film((70, 0, 8, 1)), replace(FILMS[path.name], box=box)
+
+    plain, inset = (measure_pairs(frames, MATERIAL).numbers[0, 0] for frames in (frames_of, with_inset))
+    np.testing.assert_allclose(inset[NUMBERS.index("evidence")], plain[NUMBERS.index("evidence")], rtol=1e-5)
+    assert inset[NUMBERS.index("target area")] == pytest.approx(np.log(0.25))
 
 
 def test_measurements_are_joined_query_by_query() -> None:
