@@ -191,7 +191,12 @@ def count_strangers(
     engine: Engine, source: FrameSource, material: CopyMaterial, pages: Sequence[tuple[Sequenced, ...]]
 ) -> dict[str, int]:
     """Pairs of .2 and more of unrelated videos and pages among all copies, videos and pages."""
-    unrelated = [number for number, video in enumerate(material.gallery) if video.edit == DISTRACTOR]
+    # Copies show the footage of the filler.
+    unrelated = [
+        number
+        for number, video in enumerate(material.gallery)
+        if video.edit == DISTRACTOR and video.path not in material.filler
+    ]
     unrelated = unrelated[:: max(1, len(unrelated) // _SEARCHING)]
     videos = [source(video.path) for video in material.gallery]
     gallery = to_gallery([*videos, *pages])

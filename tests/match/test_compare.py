@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -82,24 +80,6 @@ def test_unrelated_videos_that_both_stand_still_are_told_from_a_copy() -> None:
     assert moving["query still"] < 0.6
     assert moving["sharpness"] > 0.4
     assert moving["changes agree"] > 0.8
-
-
-def test_likeness_to_everything_is_no_margin() -> None:
-    """A collection whose videos all resemble the query, as night cameras do, leaves no margin for one of them."""
-    query = film((1, 0, 10, 1))
-    target = film((1, 0, 10, 1), noise=2.0)
-    likes = [
-        sequence(unit(query.vectors + 0.8 * walk(seed, query.times)), query.times, cohort()) for seed in range(10, 40)
-    ]
-    others = [film((seed, 0, 10, 1)) for seed in range(10, 40)]
-    margins = []
-    for videos in (likes, others):
-        usual = Gallery(videos).usual(query.vectors)
-        assert usual is not None
-        known = replace(query, usual=usual)
-        margins.append(numbers_of(compare(known, target))["margin"])
-    assert margins[0] < 0.1
-    assert margins[1] > 0.3
 
 
 def test_the_cost_does_not_grow_with_the_length_of_the_file() -> None:

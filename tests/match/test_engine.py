@@ -72,6 +72,16 @@ def test_a_mirrored_copy_is_found_in_its_pose_when_the_file_may_be_read_again() 
     assert reads == [1]
 
 
+def test_scores_do_not_depend_on_what_else_is_in_the_collection() -> None:
+    query, copy = MatchQuery(film((1, 33, 8, 1))), film((1, 33, 8, 1), noise=1.0)
+    likes = [film((1, 60 + number, 8, 1), noise=1.0) for number in range(30)]
+    alone, among = (
+        {edge.b: edge.score for edge in Engine(verifier()).match([query], Gallery([copy, *others]))}[0]
+        for others in ([], likes)
+    )
+    assert alone == among
+
+
 def test_footage_that_is_shown_in_a_part_of_the_frames_is_found_there() -> None:
     box = (0.5, 0.5, 0.9, 0.9)
     inset = replace(film((1, 33, 8, 1)), box=box)

@@ -17,7 +17,7 @@ from vidkin.match.frame_map import Vectors, levels
 from vidkin.match.lines import AlignedLine
 from vidkin.match.measure import Measured, Sequenced
 from vidkin.match.pose import PLAIN, WHOLE, Box, Pose
-from vidkin.match.shortlist import Gallery, shortlist, with_usual
+from vidkin.match.shortlist import Gallery, shortlist
 from vidkin.match.verify import Verifier
 
 __all__ = ["Edge", "EdgeSegment", "Effort", "Engine", "MatchQuery", "View", "compare_candidates", "sequence"]
@@ -163,10 +163,9 @@ def compare_candidates(view: View, gallery: Gallery, k: int) -> Iterator[tuple[i
     """Comparisons of a view of a query with at most ``k`` sequences of a gallery: (position, comparison)."""
     if not len(view.frames):
         return
-    frames = with_usual(view.frames, gallery)
-    for candidate in shortlist(gallery, frames, k):
+    for candidate in shortlist(gallery, view.frames, k):
         target = gallery.sequences[candidate.position]
-        yield candidate.position, compare(frames, target, view.pose, candidate.windows)
+        yield candidate.position, compare(view.frames, target, view.pose, candidate.windows)
 
 
 def _views(query: MatchQuery, effort: Effort) -> Iterator[View]:

@@ -38,7 +38,6 @@ NUMBERS = (
     "best high",
     "back mean",
     "highest",
-    "margin",
     "sharpness",
     "elsewhere",
     "query still",
@@ -71,8 +70,6 @@ class Sequenced:
         information: [T] in [0, 1].
         box: The part of each frame that the vectors describe: an inset or the picture inside a border has vectors of
             its own, beside those of the whole frame.
-        usual: [T] similarity of the videos of a collection that are nearer than three of four, of a query's frames;
-            None where there is no collection, or too small a one.
     """
 
     vectors: Vectors
@@ -80,7 +77,6 @@ class Sequenced:
     levels: NDArray[np.float32]
     information: NDArray[np.float32]
     box: Box = WHOLE
-    usual: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -98,7 +94,6 @@ class Sequenced:
             self.levels[first:end],
             self.information[first:end],
             self.box,
-            None if self.usual is None else self.usual[first:end],
         )
 
 
@@ -215,9 +210,6 @@ def _describe_best(chain: Chain, query: Sequenced, target: Sequenced) -> dict[st
     values, elsewhere, has_far, back, peaks = (np.concatenate(each) for each in zip(*pieces, strict=True))
     seconds = float(query.times[rows[-1]] - query.times[rows[0]]) + query.period
     cosines = np.einsum("nd,nd->n", query.vectors[rows], target.vectors[columns], dtype=np.float32)
-    usual = query.levels if query.usual is None else query.usual
-    # Rows that are like nothing else would divide by nothing.
-    margins = (cosines - usual[rows]) / np.maximum(1.0 - usual[rows], 0.05)
     return {
         "evidence": float(np.log1p(line.evidence)),
         "excess": float(values.mean()),
@@ -231,7 +223,6 @@ def _describe_best(chain: Chain, query: Sequenced, target: Sequenced) -> dict[st
         "speed": float(abs(np.log(abs(line.speed)))),
         "backwards": float(line.speed < 0),
         "back mean": float(back.mean()),
-        "margin": float(margins.mean()),
         "sharpness": float((values.mean() - elsewhere[has_far].mean()) if has_far.any() else 0.0),
         "elsewhere": float(elsewhere[has_far].mean() if has_far.any() else 0.0),
         "on line": float(peaks.mean()),

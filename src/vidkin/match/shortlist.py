@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from vidkin.match.compare import MIN_SIMILARITY, MapWindow
 from vidkin.match.lines import SPEED_LIMITS
 from vidkin.match.measure import Sequenced
 
-__all__ = ["MAX_PRODUCT", "Candidate", "Gallery", "shortlist", "with_usual"]
+__all__ = ["MAX_PRODUCT", "Candidate", "Gallery", "shortlist"]
 
 Floats = NDArray[np.float32]
 
@@ -31,12 +31,6 @@ _CHUNK = 128
 _MAX_WINDOWS = 4
 # Pairs of frames up to which the whole map is compared: less work than finding windows.
 _MAX_CELLS = 1 << 16
-# Videos and frames of each that say how similar this collection is to a frame, at most.
-_SAMPLE_VIDEOS, _SAMPLE_FRAMES = 128, 64
-# Fewer videos say nothing about how similar unrelated ones are.
-_MIN_VIDEOS = 16
-# Three of four videos are less similar: copies of one video may be a quarter of a collection.
-_USUAL = 0.75
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,10 +87,6 @@ class Gallery:
         self._levels = np.concatenate([video.levels for video in shown])
         self._owners = np.repeat(self._filled, counts)
         self._index: Any = None
-        chosen = np.unique(np.linspace(0, len(shown) - 1, min(len(shown), _SAMPLE_VIDEOS)).astype(np.intp))
-        parts = [_spread(shown[number].vectors, _SAMPLE_FRAMES) for number in chosen]
-        self._sample = np.concatenate(parts).astype(np.float32)
-        self._sample_starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
 
     def video_of(self, position: int) -> int:
         """Number of the video of a sequence."""
@@ -106,13 +96,6 @@ class Gallery:
     def frames(self) -> int:
         """Frames of all videos."""
         return len(self._vectors)
-
-    def usual(self, vectors: Floats) -> Floats | None:
-        """[T] similarity of the sampled video that is nearer than three of four; None in a small collection."""
-        if len(self._sample_starts) < _MIN_VIDEOS:
-            return None
-        best = np.maximum.reduceat(vectors @ self._sample.T, self._sample_starts, axis=1)
-        return np.asarray(np.quantile(best, _USUAL, axis=1), np.float32)
 
     def nearest(self, query: Sequenced) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
         """Pairs of a query frame and a gallery frame that are similar beyond unrelated ones.
@@ -241,11 +224,6 @@ def _merge(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
         else:
             merged.append((start, stop))
     return merged
-
-
-def with_usual(query: Sequenced, gallery: Gallery) -> Sequenced:
-    """A query that knows how similar the videos of this gallery usually are to each of its frames."""
-    return replace(query, usual=gallery.usual(query.vectors.astype(np.float32, copy=False)))
 
 
 def _chunk_seconds(query: Sequenced) -> float:

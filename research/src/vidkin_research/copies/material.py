@@ -88,10 +88,17 @@ class GalleryVideo:
 
 @dataclass(frozen=True, slots=True)
 class CopyMaterial:
-    """Queries and the gallery."""
+    """Queries and the gallery.
+
+    Attributes:
+        queries: What is searched for.
+        gallery: Where.
+        filler: Recordings whose footage surrounds, covers or is blended over some copies.
+    """
 
     queries: tuple[QueryClip, ...]
     gallery: tuple[GalleryVideo, ...]
+    filler: frozenset[Path] = frozenset()
 
 
 def make_copies(
@@ -125,7 +132,8 @@ def make_copies(
     queries = choose_queries(recordings, size, work / "queries")
     used = {query.recording.path for query in queries}
     others = [recording for recording in recordings if recording.path not in used]
-    filler = _make_filler(work, [*others, *distractors])
+    footage = _filler_recordings([*others, *distractors])
+    filler = _make_filler(work, footage)
     jobs = [(query, edit) for query in queries for edit in edits]
     gallery: list[GalleryVideo] = []
     with ThreadPoolExecutor(threads) as pool:
@@ -145,7 +153,7 @@ def make_copies(
     for recording in [*others, *distractors]:
         edit = REAL_COPY if recording.family in families else DISTRACTOR
         gallery.append(GalleryVideo(recording.path, recording.family, recording.scene, edit))
-    return CopyMaterial(tuple(queries), tuple(gallery))
+    return CopyMaterial(tuple(queries), tuple(gallery), frozenset(each.path for each in footage))
 
 
 def _edit_copy(query: QueryClip, edit: str, folder: Path, filler: Path) -> GalleryVideo:
@@ -167,9 +175,12 @@ def _edit_copy(query: QueryClip, edit: str, folder: Path, filler: Path) -> Galle
     return GalleryVideo(target, recording.family, recording.scene, edit, query, segments, truth["mirrored"])
 
 
-def _make_filler(work: Path, recordings: Iterable[Recording]) -> Path:
+def _filler_recordings(recordings: Iterable[Recording]) -> list[Recording]:
+    return [recording for recording in recordings if recording.duration < _FILLER_LONGEST][:_FILLER_VIDEOS]
+
+
+def _make_filler(work: Path, short: Sequence[Recording]) -> Path:
     """Unrelated footage as one file."""
-    short = [recording for recording in recordings if recording.duration < _FILLER_LONGEST][:_FILLER_VIDEOS]
     made_of = [(str(recording.path.resolve()), recording.path.stat().st_size) for recording in short]
     target = work / f"filler-{hashlib.sha256(repr(made_of).encode()).hexdigest()[:8]}.mp4"
     if target.exists():

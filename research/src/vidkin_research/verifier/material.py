@@ -76,7 +76,8 @@ def make_material(data: Path, part: Part, work: Path) -> CopyMaterial:
             for share in range(shares)
         ]
     queries = tuple(query for each in made for query in each.queries)
-    return CopyMaterial(queries, (*(video for each in made for video in each.gallery), *unrelated))
+    filler = frozenset().union(*(each.filler for each in made))
+    return CopyMaterial(queries, (*(video for each in made for video in each.gallery), *unrelated), filler)
 
 
 def find_halves(data: Path, half: Half) -> tuple[list[Recording], list[Recording]]:
