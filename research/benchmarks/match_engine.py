@@ -67,7 +67,7 @@ def main() -> None:
     }
     for network in map(parse_network, given.network):
         stored = max(given.rates)
-        store = VectorStore(network, given.work / "vectors", rate=stored)
+        store = VectorStore(network, given.work / "vectors", rate=stored, short_side=network.side)
         cohort = read_cohort(given.pictures, given.work, store)
         rows = figures["networks"][network.name] = {"file": network.key()}
         for rate in given.rates:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import find_content_boxes
+from vidkin.features import find_content_boxes, frame_information
 from vidkin.media import read_frames
 from vidkin.media.frames import fit_to_square
 from vidkin_research.copies.edits import EDITS
@@ -113,12 +113,16 @@ class VectorStore:
         network: The network.
         folder: Where vectors are kept.
         rate: Frames a second.
+        short_side: Shorter side of decoded frames, from which the network's square is made.
         threads: Threads of the network.
     """
 
-    def __init__(self, network: Network, folder: Path, *, rate: float = 1.0, threads: int = 1) -> None:
+    def __init__(
+        self, network: Network, folder: Path, *, rate: float = 1.0, short_side: int = _SHORT_SIDE, threads: int = 1
+    ) -> None:
         self.network = network
         self._rate = rate
+        self._short_side = short_side
         self._folder = folder / network.key()
         self._encode: PixelEncoder | None = None
         self._threads = threads
@@ -127,29 +131,35 @@ class VectorStore:
         self, video: Path, *, start: float = 0.0, end: float | None = None, view: Box | None = None
     ) -> tuple[Vectors, list[float]]:
         """[T, D] vectors of a video's frames, or of one view of them, and the times of the frames in seconds."""
-        made_of = f"{video.resolve()} {video.stat().st_size} {start} {end}"
-        if view is not None:
-            made_of += f" {view}"
-        if self._rate != 1.0:
-            made_of += f" {self._rate}"
-        file = self._folder / f"{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.npz"
+        file = self._file(video, f"{start} {end}" + (f" {view}" if view is not None else ""))
         if file.exists():
             with np.load(file) as stored:
                 return stored["vectors"], stored["times"].tolist()
-        frames = read_frames(video, rate=self._rate, start=start, end=end, short_side=_SHORT_SIDE, threads=1)
+        frames = read_frames(video, rate=self._rate, start=start, end=end, short_side=self._short_side, threads=1)
         vectors = self.encode([image if view is None else _crop(image, view) for image in frames.images])
         self._folder.mkdir(parents=True, exist_ok=True)
         partial = file.with_suffix(".partial.npz")
-        np.savez(partial, vectors=vectors, times=np.asarray(frames.timestamps))
+        information = frame_information(frames.images)
+        np.savez(partial, vectors=vectors, times=np.asarray(frames.timestamps), information=information)
         partial.rename(file)
         return vectors, [float(value) for value in frames.timestamps]
 
+    def information(self, video: Path) -> Vectors:
+        """[T] information of the frames of a video."""
+        self.vectors(video)
+        with np.load(self._file(video, "0.0 None")) as stored:
+            information: Vectors = stored["information"]
+        return information
+
+    def _file(self, video: Path, made_of: str) -> Path:
+        known = f"{video.resolve()} {video.stat().st_size} {self._rate} {self._short_side} {made_of}"
+        return self._folder / f"{hashlib.sha256(known.encode()).hexdigest()[:16]}.npz"
+
     def parts(self, video: Path) -> list[tuple[Box, Vectors]]:
         """Boxes in the frames of a video that may hold a video of their own, and [T, D] vectors of each."""
-        made_of = f"{video.resolve()} {video.stat().st_size} {self._rate} parts"
-        file = self._folder / f"{hashlib.sha256(made_of.encode()).hexdigest()[:16]}.npz"
+        file = self._file(video, "parts")
         if not file.exists():
-            frames = read_frames(video, rate=self._rate, short_side=_SHORT_SIDE, threads=1)
+            frames = read_frames(video, rate=self._rate, short_side=self._short_side, threads=1)
             boxes = find_content_boxes(frames.images)
             vectors = [
                 self.encode([_crop(image, (left, top, right, bottom)) for image in frames.images])

@@ -27,10 +27,13 @@ logger = logging.getLogger(__name__)
 
 # Of the recordings every so many is left out of training to choose the loss.
 _FOLD = 4
+# Of the stored frames every so many is taken, of a query and of the gallery: an index may be coarser than a query.
+_STEPS = ((1, 1), (2, 2), (1, 2))
 
 
 def main() -> None:
-    """Make the material, compare all pairs at one and two frames a second, choose a loss, and train with it."""
+    """Make the material, compare all pairs at one and two frames a second and at two with one, choose a loss, and train
+    with it."""
     parser = argparse.ArgumentParser(prog="python -m vidkin_research.verifier", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="the measurement data")
     parser.add_argument("--work", type=Path, required=True, help="folder for copies and vectors, outside of the tree")
@@ -42,18 +45,19 @@ def main() -> None:
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     network = parse_network(given.network)
-    store = VectorStore(network, given.work / "vectors", rate=STORED_RATE)
+    store = VectorStore(network, given.work / "vectors", rate=STORED_RATE, short_side=network.side)
     cohort = read_cohort(given.pictures, given.work, store)
     material = make_material(given.data, "training", given.work / "training")
     stills = encode_stills(store, open_material(given.pictures), given.work)
+    sources = {step: FrameSource(store, cohort, step=step) for step in (1, 2)}
     parts = []
-    for step in (1, 2):
-        rate = STORED_RATE / step
-        still = Stills(stills.queries(rate, cohort), stills.videos(rate, cohort), stills.is_copy())
-        parts.append(measure_pairs(FrameSource(store, cohort, step=step), material, stills=still))
+    for query_step, step in _STEPS:
+        rates = STORED_RATE / query_step, STORED_RATE / step
+        still = Stills(stills.queries(rates[0], cohort), stills.videos(rates[1], cohort), stills.is_copy())
+        parts.append(measure_pairs(sources[step], material, queries_of=sources[query_step], stills=still))
     pairs = join_pairs(parts)
     logger.info("%d queries, %d videos, %d compared", *pairs.levels.shape, int(pairs.compared.sum()))
-    held = np.tile(np.concatenate([_is_held(material), np.arange(len(stills.plain)) % _FOLD == 0]), 2)
+    held = np.tile(np.concatenate([_is_held(material), np.arange(len(stills.plain)) % _FOLD == 0]), len(_STEPS))
     document = train_document(pairs, held, given.losses, given.seeds)
     document["trained"] |= {
         "network": network.key(),

@@ -35,9 +35,11 @@ class FrameSource:
         """The frames of a video, and those of boxes in it that may hold a video of their own."""
         if path not in self._known:
             vectors, times = self._store.vectors(path)
+            information = self._store.information(path)[:: self._step]
             parts: list[tuple[Box, Vectors]] = [(WHOLE, vectors), *self._store.parts(path)]
             self._known[path] = tuple(
-                sequence(each[:: self._step], times[:: self._step], self._cohort, box=box) for box, each in parts
+                sequence(each[:: self._step], times[:: self._step], self._cohort, information, box=box)
+                for box, each in parts
             )
         return self._known[path]
 

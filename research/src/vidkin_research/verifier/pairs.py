@@ -99,6 +99,7 @@ def measure_pairs(
     frames_of: Callable[[Path], tuple[Sequenced, ...]],
     material: CopyMaterial,
     *,
+    queries_of: Callable[[Path], tuple[Sequenced, ...]] | None = None,
     stills: Stills | None = None,
     candidates: int = CANDIDATES,
     on_progress: Callable[[int, int], None] | None = None,
@@ -108,11 +109,12 @@ def measure_pairs(
     Args:
         frames_of: Function from a file to its frames, and those of boxes in them.
         material: Queries and gallery.
+        queries_of: The same function for queries, where they are read at another rate.
         stills: More queries and videos, which have nothing in common with the material.
         candidates: Videos that a query is compared with, at most.
         on_progress: Callback that receives the queries compared and their number.
     """
-    queries = [frames_of(query.path) for query in material.queries]
+    queries = [(queries_of or frames_of)(query.path) for query in material.queries]
     videos = [frames_of(video.path) for video in material.gallery]
     kinds = np.array(
         [

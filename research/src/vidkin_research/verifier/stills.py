@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin.features import frame_information
 from vidkin.match import Sequenced, sequence
 from vidkin_research.frame_encoder.drawn import draw_page
 from vidkin_research.frame_encoder.edits import edit_picture
@@ -30,22 +31,27 @@ class StillVectors:
     Attributes:
         plain: [N, D] of the images as they are.
         copies: [N, C, D] of edited copies of each.
+        information: [N, 1 + C] of the images and of their copies.
     """
 
     plain: Vectors
     copies: Vectors
+    information: Vectors
 
     def queries(self, rate: float, cohort: Vectors) -> list[tuple[Sequenced]]:
         """The images, each for some seconds."""
-        return [
-            (hold(vector, seconds, rate, cohort),) for vector, seconds in zip(self.plain, self._lengths(0), strict=True)
-        ]
+        return self._held(self.plain, self.information[:, 0], self._lengths(0), rate, cohort)
 
     def videos(self, rate: float, cohort: Vectors) -> list[tuple[Sequenced]]:
         """Their copies, those of one image after the other."""
         vectors = self.copies.reshape(-1, self.copies.shape[-1])
-        lengths = self._lengths(1)
-        return [(hold(vector, seconds, rate, cohort),) for vector, seconds in zip(vectors, lengths, strict=True)]
+        return self._held(vectors, self.information[:, 1:].ravel(), self._lengths(1), rate, cohort)
+
+    def _held(
+        self, vectors: Vectors, information: Vectors, lengths: NDArray[np.float64], rate: float, cohort: Vectors
+    ) -> list[tuple[Sequenced]]:
+        every = zip(vectors, information.tolist(), lengths.tolist(), strict=True)
+        return [(hold(vector, seconds, rate, cohort, weight),) for vector, weight, seconds in every]
 
     def is_copy(self) -> NDArray[np.bool_]:
         """[N, N C] which copy was made of which image."""
@@ -56,10 +62,11 @@ class StillVectors:
         return np.asarray(np.random.default_rng([58, seed]).uniform(*_SECONDS, count), np.float64)
 
 
-def hold(vector: Vectors, seconds: float, rate: float, cohort: Vectors) -> Sequenced:
+def hold(vector: Vectors, seconds: float, rate: float, cohort: Vectors, information: float = 1.0) -> Sequenced:
     """One image that stands for some seconds."""
     times = np.arange(max(1, round(seconds * rate))) / rate
-    return sequence(np.repeat(vector[None], len(times), axis=0), times, cohort)
+    weights = np.full(len(times), information, np.float32)
+    return sequence(np.repeat(vector[None], len(times), axis=0), times, cohort, weights)
 
 
 def encode_stills(store: VectorStore, pictures: Material, folder: Path) -> StillVectors:
@@ -80,9 +87,15 @@ def encode_stills(store: VectorStore, pictures: Material, folder: Path) -> Still
         copies = [edit_picture(image, random, others)[0] for image in images for _ in range(_COPIES)]
         plain, edited = store.encode(images), store.encode(copies)
         folder.mkdir(parents=True, exist_ok=True)
-        np.savez(file, plain=plain, copies=edited.reshape(len(images), _COPIES, -1))
+        weights = [
+            float(frame_information(image[None])[0])
+            for number, first in enumerate(images)
+            for image in (first, *copies[number * _COPIES : (number + 1) * _COPIES])
+        ]
+        information = np.array(weights, np.float32).reshape(len(images), 1 + _COPIES)
+        np.savez(file, plain=plain, copies=edited.reshape(len(images), _COPIES, -1), information=information)
     with np.load(file) as stored:
-        return StillVectors(stored["plain"], stored["copies"])
+        return StillVectors(stored["plain"], stored["copies"], stored["information"])
 
 
 def _supply(pictures: Material, random: np.random.Generator) -> Callable[[], NDArray[np.uint8]]:
