@@ -152,7 +152,9 @@ class VectorStore:
         return information
 
     def _file(self, video: Path, made_of: str) -> Path:
-        known = f"{video.resolve()} {video.stat().st_size} {self._rate} {self._short_side} {made_of}"
+        known = f"{video.resolve()} {video.stat().st_size} {made_of}"
+        known += f" {self._rate}" if self._rate != 1.0 else ""
+        known += f" at {self._short_side}" if self._short_side != _SHORT_SIDE else ""
         return self._folder / f"{hashlib.sha256(known.encode()).hexdigest()[:16]}.npz"
 
     def parts(self, video: Path) -> list[tuple[Box, Vectors]]:
