@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "similarity": set(),
     "metric": set(),
     "features": {"media", "similarity"},
-    "match": {"media", "features"},
+    "match": {"media", "features", "similarity"},
     "models": FLOOR_2,
     "datasets": FLOOR_2,
     "files": {"media", "similarity"},

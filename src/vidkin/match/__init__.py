@@ -6,7 +6,8 @@ from vidkin.match.frame_map import frame_map, levels
 from vidkin.match.lines import AlignedLine, find_lines
 from vidkin.match.measure import NUMBERS, Measured, Sequenced
 from vidkin.match.pose import WHOLE, Box, Pose
-from vidkin.match.shortlist import Candidate, Gallery, shortlist
+from vidkin.match.scorer import VerifiedScorer
+from vidkin.match.shortlist import Gallery, GalleryCandidate, shortlist
 from vidkin.match.verify import Verifier, read_verifier
 
 __all__ = [
@@ -14,17 +15,18 @@ __all__ = [
     "WHOLE",
     "AlignedLine",
     "Box",
-    "Candidate",
     "Edge",
     "EdgeSegment",
     "Effort",
     "Engine",
     "Gallery",
+    "GalleryCandidate",
     "MapWindow",
     "MatchQuery",
     "Measured",
     "Pose",
     "Sequenced",
+    "VerifiedScorer",
     "Verifier",
     "View",
     "compare",

@@ -15,7 +15,7 @@ from vidkin.match.compare import MIN_SIMILARITY, MapWindow
 from vidkin.match.lines import SPEED_LIMITS
 from vidkin.match.measure import Sequenced
 
-__all__ = ["MAX_PRODUCT", "Candidate", "Gallery", "shortlist"]
+__all__ = ["MAX_PRODUCT", "Gallery", "GalleryCandidate", "shortlist"]
 
 Floats = NDArray[np.float32]
 
@@ -34,7 +34,7 @@ _MAX_CELLS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class GalleryCandidate:
     """A sequence that may match.
 
     Attributes:
@@ -153,7 +153,7 @@ class Gallery:
 
 
 @check_arguments
-def shortlist(gallery: Gallery, query: Sequenced, k: int) -> list[Candidate]:
+def shortlist(gallery: Gallery, query: Sequenced, k: int) -> list[GalleryCandidate]:
     """The sequences with the most votes, most first, and the windows in which those votes lie.
 
     A frame of the query votes for its most similar frame in each video, as much as that frame is more similar than
@@ -187,7 +187,7 @@ def shortlist(gallery: Gallery, query: Sequenced, k: int) -> list[Candidate]:
         windows = None
         if len(query) * len(target) > _MAX_CELLS:
             windows = tuple(_windows(query, target, rows[is_own], gallery.times(frames[is_own]), values[is_own]))
-        result.append(Candidate(owner, votes[owner], windows))
+        result.append(GalleryCandidate(owner, votes[owner], windows))
     return result
 
 
