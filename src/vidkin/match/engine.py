@@ -154,8 +154,8 @@ class Engine:
                     score, video = self._verifier.score(measured), gallery.video_of(position)
                     if video not in best or score > best[video][0]:
                         best[video] = score, measured, view.frames, gallery.sequences[position]
-            for video, (score, *compared) in sorted(best.items(), key=lambda item: (-item[1][0], item[0])):
-                yield _edge(number, video, score, *compared)
+            for video, (score, measured, one, other) in sorted(best.items(), key=lambda item: (-item[1][0], item[0])):
+                yield _edge(number, video, score, measured, one, other)
 
 
 @check_arguments

@@ -71,8 +71,8 @@ class VerifiedScorer:
                     best = score, measured, one, other
         if best is None:
             return PairScore(0.0, (), whole)
-        score, *compared = best
-        return PairScore(score, _segments(*compared, mirrored), whole)
+        score, measured, one, other = best
+        return PairScore(score, _segments(measured, one, other, mirrored), whole)
 
 
 def _views(features: FrameFeatures) -> list[Sequenced]:
