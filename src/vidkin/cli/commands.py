@@ -15,12 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from vidkin._base.registry import missing_scale
-from vidkin.cli.extra_options import (
-    find_extra_options,
-    find_missing_options,
-    mark_optional_value,
-    take_extra_options,
-)
+from vidkin.cli.extra_options import find_extra_options, find_missing_options, mark_optional_value, take_extra_options
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, UnknownExtractorError, VidkinError
 
 
@@ -116,17 +111,20 @@ class _Loaded(Mapping[str, Any]):
 
     def table(self) -> Mapping[str, LazyCommand]:
         """Built-in commands, then those of installed packages."""
-        return {**self._built_in, **self._brought()}
+        return {**self._built_in, **self._plugin_commands()}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._commands:
-            # Reading what all packages bring takes longer than the help of one command.
-            entry = self._built_in.get(name) or self._brought()[name]
+            # Reading the entry points of all packages takes longer than the help of one command.
+            entry = self._built_in.get(name) or self._plugin_commands()[name]
             module, _, attribute = entry.place.partition(":")
             value = getattr(import_module(module), attribute)
             is_group = isinstance(value, typer.Typer)
-            self._commands[name] = typer.main.get_command(value) if is_group else _command(name, value)
+            self._commands[name] = typer.main.get_command(value) if is_group else _make_command(name, value)
         return self._commands[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._built_in or name in self._plugin_commands()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.table())
@@ -134,7 +132,7 @@ class _Loaded(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.table())
 
-    def _brought(self) -> dict[str, LazyCommand]:
+    def _plugin_commands(self) -> dict[str, LazyCommand]:
         if not self._group:
             return {}
         from importlib.metadata import entry_points
@@ -145,14 +143,10 @@ class _Loaded(Mapping[str, Any]):
 
 _TYPE = re.compile(r"<(?:list\[)?(.+?)\]?>(\.\.\.)?")
 _WORDS = {
-    "int": "N",
-    "int range": "N",
-    "float": "NUMBER",
-    "float range": "NUMBER",
+    **dict.fromkeys(("int", "int range"), "N"),
+    **dict.fromkeys(("float", "float range"), "NUMBER"),
+    **dict.fromkeys(("file", "path", "Path"), "FILE"),
     "dir": "FOLDER",
-    "file": "FILE",
-    "path": "FILE",
-    "Path": "FILE",
     "str": "TEXT",
 }
 
@@ -189,7 +183,7 @@ class _Command(TyperCommand):
         """Read the words after the command."""
         count = args.index("--") if "--" in args else len(args)
         if any("--format" in part.opts for part in self.params):
-            # What scripts that know many programs try first; the help names one way.
+            # Scripts often try it first; the help names one way only.
             args = ["--format=json" if word == "--json" else word for word in args[:count]] + args[count:]
         for word in args[:count]:
             name = word.partition("=")[0]
@@ -214,7 +208,8 @@ class _Command(TyperCommand):
             record = part.get_help_record(ctx)
             if record is not None:
                 is_argument = part.param_type_name == "argument"
-                name = argument_word(part) if is_argument else _TYPE.sub(_type_word, record[0])
+                word = _TYPE.sub(lambda found: _WORDS.get(found[1], found[1]), record[0])
+                name = argument_word(part) if is_argument else word
                 rows[part.param_type_name].append((name, record[1]))
         for kind, records in rows.items():
             if records:
@@ -222,12 +217,8 @@ class _Command(TyperCommand):
                     formatter.write_dl(records)
 
 
-def _type_word(found: re.Match[str]) -> str:
-    return _WORDS.get(found[1], found[1])
-
-
-def _command(name: str, function: Callable[..., Any]) -> Any:
-    """The command of a function, with the options that other packages bring to it."""
+def _make_command(name: str, function: Callable[..., Any]) -> Any:
+    """The command of a function, with the options that other packages add to it."""
     extras = find_extra_options(function)
     single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     single.command(name, cls=_Command)(take_extra_options(name, function, extras))
@@ -252,7 +243,7 @@ def read_plainly(parameters: list[Any]) -> list[Any]:
 
 
 class _PlainValues:
-    """Reads text, numbers, choices and paths as typer does; leaves to it all other values, and to say what is wrong."""
+    """Reads text, numbers, choices and paths as typer does; typer reads all other values, and reports invalid ones."""
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         """The value that the command gets, from what was typed or its default; called by typer."""
@@ -260,7 +251,7 @@ class _PlainValues:
             return () if param.multiple or param.nargs == -1 else None
         descriptor = param.type_descriptor
         try:
-            return _plain(value, descriptor.annotation, descriptor.parameter_info)
+            return _read(value, descriptor.annotation, descriptor.parameter_info)
         except _NotPlainError:
             from typer._coercion import build_runtime_param
 
@@ -271,56 +262,53 @@ class _NotPlainError(Exception):
     """The value has to be read, or refused, by typer."""
 
 
-def _plain(value: Any, kind: Any, wish: Any) -> Any:
-    """The value as its annotation ``kind`` says and typer's description ``wish`` of the option allows."""
+def _read(value: Any, kind: Any, info: Any) -> Any:
+    """The value of an option with this annotation and typer's description."""
     items = get_args(kind)
     if get_origin(kind) in (list, tuple):
         if isinstance(value, str) or (get_origin(kind) is tuple and len(value) != len(items)):
             raise _NotPlainError
         kinds = items if get_origin(kind) is tuple else items * len(value)
-        return get_origin(kind)(_plain(item, each, wish) for item, each in zip(value, kinds, strict=True))
-    if wish.parser is not None:
+        return get_origin(kind)(_read(item, each, info) for item, each in zip(value, kinds, strict=True))
+    if info.parser is not None:
         try:
-            return wish.parser(value)
+            return info.parser(value)
         except (ValueError, AssertionError):
             raise _NotPlainError from None
     if isinstance(kind, type) and issubclass(kind, Enum):
-        for choice in kind:
-            if value is choice or value == str(choice.value):
-                return choice
-        raise _NotPlainError
-    if kind in (int, float):
-        return _number(value, kind, wish)
-    if kind in (str, bool) and isinstance(value, kind):
+        choice = next((one for one in kind if value is one or value == str(one.value)), None)
+        if choice is not None:
+            return choice
+    elif kind in (int, float):
+        return _read_number(value, kind, info)
+    elif kind is Path and isinstance(value, str | Path):
+        return _check_path(Path(value), info)
+    elif kind in (str, bool) and isinstance(value, kind):
         return value
-    if kind is Path and isinstance(value, str | Path):
-        return _path(Path(value), wish)
     raise _NotPlainError
 
 
-def _number(value: Any, kind: type, wish: Any) -> Any:
+def _read_number(value: Any, kind: type, info: Any) -> Any:
     if isinstance(value, str) and (_WHOLE if kind is int else _DECIMAL).fullmatch(value):
         value = kind(value)
-    if type(value) is not kind or wish.clamp:
+    if type(value) is not kind or info.clamp:
         raise _NotPlainError
-    if (wish.min is not None and value < wish.min) or (wish.max is not None and value > wish.max):
+    if (info.min is not None and value < info.min) or (info.max is not None and value > info.max):
         raise _NotPlainError
     return value
 
 
-def _path(path: Path, wish: Any) -> Path:
-    if wish.resolve_path or wish.allow_dash or wish.writable or wish.path_type is not None:
+def _check_path(path: Path, info: Any) -> Path:
+    if info.resolve_path or info.allow_dash or info.writable or info.path_type is not None:
         raise _NotPlainError
     try:
         mode = path.stat().st_mode
-    except ValueError:
-        raise _NotPlainError from None
-    except OSError:
-        if wish.exists:
+    except (OSError, ValueError) as error:
+        if info.exists or isinstance(error, ValueError):
             raise _NotPlainError from None
         return path
-    is_refused = (stat.S_ISREG(mode) and not wish.file_okay) or (stat.S_ISDIR(mode) and not wish.dir_okay)
-    if is_refused or (wish.readable and not os.access(path, os.R_OK)):
+    is_refused = (stat.S_ISREG(mode) and not info.file_okay) or (stat.S_ISDIR(mode) and not info.dir_okay)
+    if is_refused or (info.readable and not os.access(path, os.R_OK)):
         raise _NotPlainError
     return path
 

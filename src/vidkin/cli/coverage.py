@@ -1,8 +1,7 @@
-"""``vidkin coverage``: which stretches of a video are in other files, and what is only in it."""
+"""``vidkin coverage``: which parts of a video occur in other files, and which are unique."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,126 +9,83 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin.cli.console import (
-    FormatOption,
-    OutputFormat,
-    is_roomy,
-    meter,
-    note,
-    path_text,
-    plain_text,
-    say,
-    table,
-    write_tsv,
-    wrote,
-)
-from vidkin.cli.options import (
-    DEFAULT_INDEX,
-    IndexOption,
-    MirrorOption,
-    check_inputs,
-    check_targets,
-    has_index,
-    open_index,
-    output_option,
-    parse_outputs,
-    threshold_option,
-)
+from vidkin.cli import options
+from vidkin.cli.config import DEFAULT_INDEX
+from vidkin.cli.console import is_roomy, meter, note, path_text, print_data, say, table
+from vidkin.cli.index import index_temporarily
+from vidkin.cli.options import OutputFormat
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.rendering.coverage import COVERAGE_FORMATS, coverage_cells, describe_coverage
-from vidkin.rendering.text import clock_range, describe_formats, print_json, write_format
+from vidkin.rendering.text import clock_range, describe_formats, number
 from vidkin.similarity.scale import EXCERPT
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from vidkin.index import Coverage, Index
+
+_FOLDER_HELP = "Only look at videos in this folder; they are read now if they are not in the index."
 
 
 def coverage(
     film: Annotated[Path, typer.Argument(help="The video; it need not be in the index.", metavar="FILM")],
     folder: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Only look at videos in this folder; they are read now if they are not in the index.",
-            metavar="FOLDER",
-            exists=True,
-            file_okay=False,
-        ),
+        Path | None, typer.Argument(help=_FOLDER_HELP, metavar="FOLDER", exists=True, file_okay=False)
     ] = None,
     output: Annotated[
-        list[Path] | None, output_option(f"Write this file: {describe_formats(COVERAGE_FORMATS)}.")
+        list[Path] | None, options.output_option(f"Write this file: {describe_formats(COVERAGE_FORMATS)}.")
     ] = None,
-    threshold: Annotated[float, threshold_option("Lowest score of a match that counts.")] = EXCERPT,
-    index: IndexOption = DEFAULT_INDEX,
-    mirror: MirrorOption = True,
+    threshold: Annotated[float, options.threshold_option("Lowest score of a match that counts.")] = EXCERPT,
+    index: options.IndexOption = DEFAULT_INDEX,
+    mirror: options.MirrorOption = True,
     cluster: str | None = None,
-    format: FormatOption = OutputFormat.TABLE,
+    format: options.FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """List the stretches of FILM that other videos show, in order, and what is only in it.
+    """Show which parts of FILM occur in other videos and which are unique.
 
-    Of a compilation these are its sources; of a film, the excerpts of it that there are.
+    Of a compilation these are its sources; of a film, its excerpts in other files.
     """
-    check_inputs(film)
-    targets = parse_outputs(output, {name: (form.suffix,) for name, form in COVERAGE_FORMATS.items()})
-    sources = check_targets(targets, "coverage", film, inputs=[film])
-    with _opened(index, folder, cluster) as (collection, within), meter("comparing") as bar:
-        found = collection.coverage(film, within=within, threshold=threshold, mirrored=mirror, on_progress=bar.update)
-    for name, path in targets.items():
-        write_format(COVERAGE_FORMATS[name], found, path, source=sources[name])
-        wrote(path)
-    if format is OutputFormat.JSON:
-        print_json(found)
-        return
-    if format is OutputFormat.TSV:
-        for line in coverage_cells(found):
-            write_tsv(line)
-        return
-    _print(found, format)
+    options.check_inputs(film)
+    targets = options.parse_outputs(output, {name: (form.suffix,) for name, form in COVERAGE_FORMATS.items()})
+    sources = options.check_targets(targets, "coverage", film, inputs=[film])
+    with _open_gallery(index, folder, cluster) as (collection, within), meter("comparing") as bar:
+        result = collection.coverage(film, within=within, threshold=threshold, mirrored=mirror, on_progress=bar.update)
+    options.write_targets(targets, sources, COVERAGE_FORMATS, result)
+    if not print_data(format, result, coverage_cells(result)):
+        _print_sources(result, is_plain=format is OutputFormat.PLAIN)
 
 
 @contextmanager
-def _opened(index: str, folder: Path | None, cluster: str | None) -> Iterator[tuple[Index, Path | None]]:
-    """The index; where it has nothing of the folder, a temporary one of the videos there."""
-    if folder is None:
-        with open_index(index, cluster=cluster) as collection:
-            yield collection, None
-        return
-    if has_index(index):
+def _open_gallery(index: str, folder: Path | None, cluster: str | None) -> Iterator[tuple[Index, Path | None]]:
+    """The index and the folder in it; a temporary index of the folder if the index has no video there."""
+    if folder is None or options.has_index(index):
         from vidkin._base.files import is_within
 
-        with open_index(index, cluster=cluster) as collection:
-            if any(is_within(record.path, folder) for record in collection.videos()):
+        with options.open_index(index, cluster=cluster) as collection:
+            if folder is None or any(is_within(record.path, folder) for record in collection.videos()):
                 yield collection, folder
                 return
     if cluster is not None:
         raise InvalidArgumentError(f"a cluster needs an index; add the videos of {folder} with `vidkin index` first")
-    from vidkin.index import Index
-
-    with tempfile.TemporaryDirectory(prefix="vidkin-") as place, Index.open(Path(place, "c"), create=True) as made:
-        with meter("reading the folder") as bar:
-            made.add(folder, on_progress=lambda progress: bar.update(progress.done, progress.total))
-        if not len(made):
+    with index_temporarily([folder]) as (collection, _):
+        if not len(collection):
             raise NotIndexedError(f"{folder}: there is no video that can be read; name a folder with videos")
-        yield made, None
+        yield collection, None
 
 
-def _print(found: Coverage, format: OutputFormat) -> None:
-    rows: list[list[str | Text]] = []
-    for piece in found.sources:
+def _print_sources(coverage: Coverage, *, is_plain: bool) -> None:
+    rows = []
+    for piece in coverage.sources:
         here, there = clock_range(piece.start, piece.end), clock_range(piece.other_start, piece.other_end)
-        remarks = [f"{piece.speed:.2f}x"] if abs(piece.speed - 1) >= 0.03 else []
-        remarks += ["mirrored"] if piece.mirrored else []
-        if format is OutputFormat.PLAIN:
-            facts = f"{here}  {there}  {', '.join(remarks)}  "
-            say(plain_text(facts).append_text(path_text(piece.path)))
+        edits = [f"{piece.speed:.2f}x"] if abs(piece.speed - 1) >= 0.03 else []
+        edits += ["mirrored"] if piece.mirrored else []
+        if is_plain:
+            say(f"{here}  {there}  {', '.join(edits)}  ", path_text(piece.path))
         else:
-            rows.append([here, there, ", ".join(remarks) if is_roomy() else "", path_text(piece.path)])
+            rows.append((here, there, ", ".join(edits) if is_roomy() else "", path_text(piece.path)))
     if rows:
         columns = (("in this video", "right"), ("in the other file", "right"), ("edits", "left"), ("file", "left"))
-        table(None, [*columns], rows)
-    for sentence in describe_coverage(found):
+        table(None, columns, rows)
+    for sentence in describe_coverage(coverage):
         say(sentence)
-    others = len({each.path for each in found.stretches}) - len({each.path for each in found.sources})
+    others = len({each.path for each in coverage.stretches}) - len({each.path for each in coverage.sources})
     if others:
-        note(f"{others} more of the files have some of it, too; --format tsv lists every stretch.")
+        note(f"Parts of it are also in {number(others, 'more file')}; --format tsv lists every stretch.")

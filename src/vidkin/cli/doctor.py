@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from vidkin._base.values import as_json
 from vidkin.cli.commands import Status
-from vidkin.cli.console import meter, note, path_text, plain_text, say, table
+from vidkin.cli.config import DEFAULT_INDEX
+from vidkin.cli.console import meter, note, path_text, plain_text, print_data, say, table
 from vidkin.cli.info import print_facts
-from vidkin.cli.options import DEFAULT_INDEX, IndexOption, JsonFormat, JsonOption, open_index
+from vidkin.cli.options import IndexOption, JsonFormat, JsonOption, open_index, rare_option
 from vidkin.errors import CollectionDamagedError, CollectionNotFoundError
-from vidkin.rendering.text import print_json, printable
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from vidkin.index import DamagedPart, IndexInfo, RecallReport
+from vidkin.rendering.text import printable
 
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
+_REPAIR_HELP = "Read the whole index and remove damaged parts so that `vidkin index` can rebuild them."
 
 
 def doctor(
     index: IndexOption = DEFAULT_INDEX,
-    recall: Annotated[bool, typer.Option("--recall", hidden=True)] = False,
-    repair: Annotated[
-        bool,
-        typer.Option(
-            "--repair",
-            help="Read the whole index and remove damaged parts so that `vidkin index` can rebuild them.",
-        ),
-    ] = False,
+    recall: Annotated[bool, rare_option("--recall")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help=_REPAIR_HELP)] = False,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Check that every part works on this machine, and the health of the index.
@@ -40,43 +31,47 @@ def doctor(
     needs does not work, the model that made the index is gone, or a part of the index is missing.
     """
     with meter("starting"):
-        from vidkin.rendering.machine import INDEX_FILES, inspect_index, inspect_machine
-
-    removed: tuple[DamagedPart, ...] = ()
-    if repair:
         from vidkin.index import open_place
         from vidkin.index import repair as repair_index
+        from vidkin.rendering.machine import INDEX_FILES, inspect_index, inspect_machine
 
+    removed = None
+    if repair:
         with meter("reading the index") as bar:
             removed = repair_index(open_place(index), on_progress=bar.update)
     with meter("checking this machine"):
         findings = [*inspect_machine(), *inspect_index(index)]
-    health, measured = _measure(index, recall=recall)
-    if format == "json":
-        print_json(
-            {
-                "parts": findings,
-                "taken_out": removed if repair else None,
-                "index": None if health is None else {"path": index, **as_json(health)},
-                "recall": None if measured is None else {**as_json(measured), "recall": measured.recall},
-            }
+    health = measured = None
+    try:
+        with open_index(index) as collection, meter("checking the index") as bar:
+            health = collection.info()
+            measured = collection.recall(on_progress=bar.update) if recall else None
+    except (CollectionNotFoundError, CollectionDamagedError):
+        if recall:
+            raise
+        # There is no index, or a finding says what is wrong with it.
+    document = {
+        "parts": findings,
+        "taken_out": removed,
+        "index": None if health is None else {"path": index, **as_json(health)},
+        "recall": None if measured is None else {**as_json(measured), "recall": measured.recall},
+    }
+    if not print_data(format, document):
+        table(
+            None,
+            [("part", "left"), ("state", "left"), ("details", "left")],
+            [(each.name, plain_text(each.state, style=_STYLES[each.state]), each.detail) for each in findings],
         )
-    else:
-        rows: list[list[str | Text]] = [
-            [finding.name, plain_text(finding.state, style=_STYLES[finding.state]), finding.detail]
-            for finding in findings
-        ]
-        table(None, [("part", "left"), ("state", "left"), ("details", "left")], rows)
-        if repair and not removed:
-            say("Read the whole index: nothing is damaged.", style="bold")
-        elif repair:
-            parts: list[list[str | Text]] = [[path_text(part.part), printable(part.cause)] for part in removed]
+        if removed:
+            parts = [(path_text(part.part), printable(part.cause)) for part in removed]
             table(None, [("removed", "left"), ("cause", "left")], parts)
             note("Run `vidkin index` with the folders of these videos to rebuild the removed parts.")
+        elif repair:
+            say("Read the whole index: nothing is damaged.", style="bold")
         if health is not None:
             print_facts(health, title=f"index {index}")
         elif not any(finding.name == INDEX_FILES for finding in findings):
-            say(path_text(index).append(": there is no index here"))
+            say(path_text(index), ": there is no index here")
         if measured is not None:
             say(
                 f"First-stage recall@{measured.limit}: {measured.recall:.3f} ({measured.found:,} of "
@@ -88,15 +83,3 @@ def doctor(
                 note("No video of this index matches another one, so there was nothing to miss.")
     if any(finding.state == "broken" for finding in findings):
         raise typer.Exit(Status.SOME_FAILED)
-
-
-def _measure(index: str, *, recall: bool) -> tuple[IndexInfo | None, RecallReport | None]:
-    if not recall:
-        try:
-            with open_index(index) as collection:
-                return collection.info(), None
-        except (CollectionNotFoundError, CollectionDamagedError):
-            return None, None  # there is no index, or a finding says what is wrong with it
-    with open_index(index) as collection, meter("measuring recall") as bar:
-        health = collection.info()
-        return health, collection.recall(on_progress=bar.update)

@@ -4,128 +4,75 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin._base.values import write_csv_rows
-from vidkin.cli.console import (
-    FormatOption,
-    Meter,
-    OutputFormat,
-    is_roomy,
-    meter,
-    note,
-    path_text,
-    plain_text,
-    say,
-    table,
-    write_tsv,
-    wrote,
-)
-from vidkin.cli.options import (
-    DEFAULT_INDEX,
-    ByOption,
-    DeviceOption,
-    IndexOption,
-    MirrorOption,
-    Witness,
-    WorkersOption,
-    check_targets,
-    folder_option,
-    open_index,
-    output_option,
-    parse_outputs,
-    threshold_option,
-)
-from vidkin.rendering.text import (
-    FileFormat,
-    clock,
-    command_line,
-    file_size,
-    number,
-    print_json,
-    printable,
-    write_format,
-)
+from vidkin.cli import options
+from vidkin.cli.config import DEFAULT_INDEX
+from vidkin.cli.console import Meter, is_roomy, meter, note, path_text, print_data, say, table, wrote
+from vidkin.cli.options import OutputFormat, ScoreBasis, folder_option, rare_option
+from vidkin.rendering.removals import describe_plan
+from vidkin.rendering.text import clock, command_line, file_size, number, printable
 from vidkin.similarity.scale import SURE
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from vidkin.files.findings import FindingKind
-    from vidkin.index import DuplicateGroup, DuplicateMember, DuplicatePlan, FoundGroup, Index
-    from vidkin.index.query.sound import By
+    from vidkin.index import DuplicateGroup, FoundGroup
 
-_ENDINGS = {"csv": (".csv",), "html": (".html",)}
-# Without a terminal, seconds from one line about the progress to the next.
+# Seconds between two lines about the progress where there is no terminal.
 _SECONDS_A_NOTE = 30.0
-# On a terminal, groups that are named while pairs are compared, and files of each.
-_MOST_NAMED, _NAMES_A_LINE = 20, 4
+# Groups that are named on a terminal while pairs are compared, and files of each.
+_MAX_NAMED, _NAMES_A_LINE = 20, 4
+
+_OUTPUT_HELP = (
+    "Write the groups to this file: a table (.csv, .json), a page with pictures of all copies side by side "
+    "(.html), or a format of an installed package."
+)
+_PREFER_HELP = (
+    "Order in which a copy is preferred over others that hold as much: picture, frame-rate, dynamic-range, sound, "
+    "streams, metadata, bit-rate, size, age, newest, longest, smallest; or a folder whose files come first, or "
+    "outside:FOLDER. Repeatable."
+)
+_PREFERENCES = "picture,frame-rate,dynamic-range,sound,streams,metadata,bit-rate,size,age"
+_ACCEPT_HELP = (
+    "With --plan: what a removed file may have that the kept one lacks: resolution, quality, borders, frame-rate, "
+    "dynamic-range, alpha, sound, subtitles, chapters, attachments, data, metadata. Repeatable."
+)
+_INCOMING_HELP = "Compare only this folder with the rest, the library, of which the plan touches no file."
+_PLAN_HELP = (
+    "Decode all copies to prove what can be removed without loss, and write it to this JSON file, for `vidkin apply`."
+)
 
 
 def duplicates(
-    index: IndexOption = DEFAULT_INDEX,
-    threshold: Annotated[float, threshold_option("Lowest score of two copies.")] = SURE,
-    output: Annotated[
-        list[Path] | None,
-        output_option(
-            "Write the groups to this file: a table (.csv, .json), a page with pictures of all copies side by side "
-            "(.html), or a format of an installed package."
-        ),
-    ] = None,
+    index: options.IndexOption = DEFAULT_INDEX,
+    threshold: Annotated[float, options.threshold_option("Lowest score of two copies.")] = SURE,
+    output: Annotated[list[Path] | None, options.output_option(_OUTPUT_HELP)] = None,
     parts: Annotated[
         bool, typer.Option("--parts", help="Also group excerpts with the video that they are from.")
     ] = False,
-    mirror: MirrorOption = True,
-    by: ByOption = Witness.PICTURE,
+    mirror: options.MirrorOption = True,
+    by: options.ByOption = ScoreBasis.PICTURE,
     prefer: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--prefer",
-            metavar="COLUMN,...",
-            help="Order in which a copy is preferred over others that hold as much: picture, frame-rate, "
-            "dynamic-range, sound, streams, metadata, bit-rate, size, age, newest, longest, smallest; or a folder "
-            "whose files come first, or outside:FOLDER. Repeatable.",
-            show_default="picture,frame-rate,dynamic-range,sound,streams,metadata,bit-rate,size,age",
-        ),
+        list[str] | None, typer.Option("--prefer", metavar="COLUMN,...", help=_PREFER_HELP, show_default=_PREFERENCES)
     ] = None,
-    accept: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--accept",
-            metavar="KIND,...",
-            help="With --plan: what a removed file may have that the kept one lacks: resolution, quality, borders, "
-            "frame-rate, dynamic-range, alpha, sound, subtitles, chapters, attachments, data, metadata. Repeatable.",
-        ),
-    ] = None,
+    accept: Annotated[list[str] | None, typer.Option("--accept", metavar="KIND,...", help=_ACCEPT_HELP)] = None,
     only: Annotated[list[Path] | None, folder_option("--only", "Compare only files in this folder.")] = None,
-    across: Annotated[tuple[Path, Path] | None, typer.Option("--across", metavar="A B", hidden=True)] = None,
-    incoming: Annotated[
-        list[Path] | None,
-        folder_option(
-            "--incoming", "Compare only this folder with the rest, the library, of which the plan touches no file."
-        ),
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan",
-            help="Decode all copies to prove what can be removed without loss, and write it to this JSON file, for "
-            "`vidkin apply`.",
-            dir_okay=False,
-        ),
-    ] = None,
+    across: Annotated[tuple[Path, Path] | None, rare_option("--across", metavar="A B")] = None,
+    incoming: Annotated[list[Path] | None, folder_option("--incoming", _INCOMING_HELP)] = None,
+    plan: Annotated[Path | None, typer.Option("--plan", help=_PLAN_HELP, dir_okay=False)] = None,
     protect: Annotated[
         list[Path] | None, folder_option("--protect", "The plan touches no file in this folder.", exists=True)
     ] = None,
-    workers: WorkersOption = None,
-    device: DeviceOption = "auto",
+    workers: options.WorkersOption = None,
+    device: options.DeviceOption = "auto",
     cluster: str | None = None,
-    format: FormatOption = OutputFormat.TABLE,
+    format: options.FormatOption = OutputFormat.TABLE,
 ) -> None:
     """List groups of copies in the index; the best copy of each group is marked.
 
@@ -134,20 +81,24 @@ def duplicates(
     if accept and plan is None:
         raise typer.BadParameter("--accept needs --plan: without a proof nothing is found missing")
     from vidkin.files.findings import check_accepted
+    from vidkin.index import check_plan_is_settled, plan_removal, sign_plan, write_plan
+    from vidkin.rendering.duplicates import describe_member, duplicate_cells
+    from vidkin.rendering.reports import duplicate_reports
 
-    reports = _read_reports() if output else {}
-    targets = parse_outputs(output, {**_ENDINGS, **{name: (form.suffix,) for name, form in reports.items()}})
+    reports = duplicate_reports() if output else {}
+    targets = options.parse_outputs(output, {name: (form.suffix,) for name, form in reports.items()})
     if plan is not None:
         targets["plan"] = plan
-    sources = check_targets(targets, "duplicates", index)
+    sources = options.check_targets(targets, "duplicates", index)
     if plan is not None:
-        from vidkin.index import check_plan_is_settled
-
         check_plan_is_settled(plan)
-    with open_index(index, cluster=cluster) as collection:
-        groups = find_groups(
-            collection,
-            threshold,
+    with (
+        options.open_index(index, cluster=cluster) as collection,
+        meter("comparing" if plan is None else "comparing and proving") as bar,
+    ):
+        progress = SearchProgress(bar)
+        groups = collection.duplicates(
+            threshold=threshold,
             parts=parts,
             mirrored=mirror,
             prefer=prefer or (),
@@ -158,118 +109,46 @@ def duplicates(
             incoming=incoming or (),
             workers=workers,
             by=by.value,
+            on_progress=progress.update,
+            on_found=progress.add,
         )
         place = collection.place
         records = collection.videos() if plan is not None else []
-    if "csv" in targets:
-        write_format(FileFormat(".csv", "every copy", _write_csv), groups, targets["csv"], source=sources["csv"])
-    for name in targets.keys() & reports.keys():
-        write_format(reports[name], groups, targets[name], source=sources[name])
+    with meter("writing"):
+        options.write_targets(targets, sources, reports, groups)
     if plan is not None:
-        from vidkin.index import plan_removal, sign_plan, write_plan
-
         planned = sign_plan(plan_removal(groups, protected=protect or [], records=records), place)
         write_plan(planned, plan, source=sources["plan"])
-    if "html" in targets:
-        from vidkin.rendering.duplicates import write_duplicate_page
-
-        with meter("pictures") as bar:
-            write_duplicate_page(groups, targets["html"], source=sources["html"], on_progress=bar.update)
-    if format is OutputFormat.JSON:
-        print_json({"index": index, "threshold": threshold, "by": by.value, "groups": groups, "outputs": targets})
-    elif format is OutputFormat.TSV:
-        from vidkin.rendering.duplicates import duplicate_cells
-
-        for line in duplicate_cells(groups):
-            write_tsv(line)
-    elif format is OutputFormat.PLAIN:
-        from vidkin.rendering.duplicates import describe_member
-
-        for position, group in enumerate(groups, start=1):
-            for member in group.members:
-                facts = f"{position}  {member.score:.2f}  {describe_member(member, group)}  "
-                say(plain_text(facts).append_text(path_text(member.path)))
-    else:
-        print_groups(groups)
-    for name, path in targets.items():
-        wrote(path, _describe_plan(planned) if name == "plan" else "")
+        wrote(plan, describe_plan(planned))
+    facts = {"index": index, "threshold": threshold, "by": by.value, "groups": groups, "outputs": targets}
+    if not print_data(format, facts, duplicate_cells(groups)):
+        if format is OutputFormat.PLAIN:
+            for position, group in enumerate(groups, start=1):
+                for each in group.members:
+                    say(f"{position}  {each.score:.2f}  {describe_member(each, group)}  ", path_text(each.path))
+        else:
+            _print_groups(groups)
+        if groups:
+            note("A wrong pair? `vidkin decisions --not-a-match A B` keeps it out of the groups.")
     if plan is not None and planned.groups:
         words = ["vidkin", "apply", printable(os.fspath(plan))]
-        if not planned.index:  # nothing can be written to the index, so that it could not sign the plan
+        if not planned.index:  # a read-only index, which cannot sign the plan
             words.append("--any-file")
-        note(f"Look at it, then carry it out: `{command_line(words)}`")
-    if groups and format in (OutputFormat.TABLE, OutputFormat.PLAIN):
-        note("A wrong pair? `vidkin decisions --not-a-match A B` keeps it out of the groups.")
+        note(f"Check the plan, then carry it out: `{command_line(words)}`")
 
 
-def _read_reports() -> dict[str, FileFormat[Sequence[DuplicateGroup]]]:
-    """Further formats of the groups: JSON, and those of installed packages."""
-    from vidkin.rendering.reports import duplicate_reports
+class SearchProgress:
+    """Steps done and groups found: on a terminal in the line of progress, elsewhere in a line every half minute.
 
-    return {name: form for name, form in duplicate_reports().items() if name not in _ENDINGS}
-
-
-def _write_csv(groups: Sequence[DuplicateGroup], file: IO[str]) -> None:
-    from vidkin.rendering.duplicates import duplicate_cells
-
-    write_csv_rows(file, duplicate_cells(groups))
-
-
-def _describe_plan(plan: DuplicatePlan) -> str:
-    """What a plan removes, in words."""
-    if not plan.groups:
-        return "nothing is to be done, as no file is proven to be held by one that stays"
-    count = sum(len(group.remove) for group in plan.groups)
-    belonging = sum(len(file.companions) for group in plan.groups for file in group.remove)
-    others = f", and {number(belonging, 'file')} beside them" if belonging else ""
-    held = f"{number(count, 'file')} to remove, proven to be held by a file that stays"
-    return f"{held}, {file_size(plan.savings)}{others}"
-
-
-def find_groups(
-    collection: Index,
-    threshold: float,
-    *,
-    parts: bool = False,
-    mirrored: bool = True,
-    prefer: str | Sequence[str] = (),
-    prove: bool = False,
-    accept: Collection[FindingKind] = (),
-    only: Sequence[Path] = (),
-    across: Sequence[Path] = (),
-    incoming: Sequence[Path] = (),
-    workers: int | None = None,
-    by: By = "picture",
-) -> list[DuplicateGroup]:
-    """The groups of copies; shows a progress bar and groups as they are found, or without a terminal a line now and
-    then."""
-    with meter("comparing and proving" if prove else "comparing") as bar:
-        shown = _Progress(bar)
-        return collection.duplicates(
-            threshold=threshold,
-            parts=parts,
-            mirrored=mirrored,
-            prefer=prefer,
-            prove=prove,
-            accept=accept,
-            only=only,
-            across=across,
-            incoming=incoming,
-            workers=workers,
-            by=by,
-            on_progress=shown.update,
-            on_found=shown.add,
-        )
-
-
-class _Progress:
-    """Steps done and groups found: on the bar, or without a terminal in a line on standard error now and then."""
+    Args:
+        bar: The line of progress.
+    """
 
     def __init__(self, bar: Meter) -> None:
         self.groups: set[int] = set()
         self._named: set[int] = set()
         self._bar = bar
-        self._begun = self._noted = time.monotonic()
+        self._began = self._noted = time.monotonic()
         self._first: int | None = None
 
     def add(self, found: FoundGroup) -> None:
@@ -278,10 +157,10 @@ class _Progress:
             self.groups.discard(found.id)
             return
         self.groups.add(found.id)
-        if found.is_final or not self._bar.is_shown or found.id in self._named or len(self._named) > _MOST_NAMED:
+        if found.is_final or not self._bar.is_shown or found.id in self._named or len(self._named) > _MAX_NAMED:
             return
         self._named.add(found.id)
-        if len(self._named) > _MOST_NAMED:
+        if len(self._named) > _MAX_NAMED:
             note("and more; all are listed at the end")
             return
         names = [os.path.basename(member.path) for member in found.group.members]
@@ -289,70 +168,53 @@ class _Progress:
         note(f"found: {printable(', '.join(names[:_NAMES_A_LINE]))}{more}")
 
     def update(self, done: int, total: int) -> None:
-        """Tell how far the search is."""
+        """Show how far the search is."""
         found = number(len(self.groups), "group") if self.groups else ""
         self._bar.update(done, total, detail=found)
         now = time.monotonic()
         if self._first is None:
-            self._first = done  # what earlier runs have done took no time
+            self._first = done  # the work of earlier runs took no time
         if self._bar.is_shown or now - self._noted < _SECONDS_A_NOTE:
             return
         self._noted = now
-        rate = (done - self._first) / (now - self._begun)
+        rate = (done - self._first) / (now - self._began)
         parts = [f"comparing: {done} of {total}"]
         if rate > 0 and done < total:
             parts += [f"{rate:.1f}/s", f"{timedelta(seconds=round((total - done) / rate))} left"]
-        note(", ".join([*parts, *filter(None, [found])]))
+        note(", ".join(filter(None, [*parts, found])))
 
 
-def print_groups(groups: Sequence[DuplicateGroup]) -> None:
+def _print_groups(groups: Sequence[DuplicateGroup]) -> None:
     """Print all groups in one table, with an empty line between them."""
-    from vidkin.rendering.duplicates import describe_member
+    from vidkin.rendering.duplicates import describe_member, describe_removable
 
     if not groups:
         say("No duplicates found.")
         return
-    rows: list[list[str | Text]] = []
+    rows: list[Sequence[str | Text]] = []
     members = [member for group in groups for member in group.members]
-    # What both say, where there is sound; in a narrow terminal where the sound decides.
-    is_by_ear = any(member.picture is not None and member.picture != member.score for member in members)
-    has_sound = any(member.sound is not None for member in members) and (is_by_ear or is_roomy())
-    # The score is that of the picture unless the sound decides.
-    witnesses = [name for name, is_said in (("picture", is_by_ear), ("sound", has_sound)) if is_said]
+    # The score is that of the picture unless the sound decides; a narrow terminal shows both only in that case.
+    sound_decides = any(member.picture is not None and member.picture != member.score for member in members)
+    has_sound = any(member.sound is not None for member in members) and (sound_decides or is_roomy())
+    scores = ["score", *(["picture"] if sound_decides else []), *(["sound"] if has_sound else [])]
     for position, group in enumerate(groups, start=1):
         if rows:
-            rows.append([""] * (7 + len(witnesses)))
+            rows.append([""] * (6 + len(scores)))
         for member in group.members:
-            # In a narrow terminal their room belongs to the names.
+            values = [getattr(member, name) for name in scores]
+            # A narrow terminal has no room for them next to the names.
             sizes = [clock(member.duration), file_size(member.size)] if is_roomy() else ["", ""]
-            said = [getattr(member, name) for name in witnesses]
             facts = [
-                f"{member.score:.2f}",
-                *("" if value is None else f"{value:.2f}" for value in said),
+                *("" if value is None else f"{value:.2f}" for value in values),
                 f"{member.width}x{member.height}",
                 *sizes,
                 describe_member(member, group),
             ]
             rows.append([str(position), *facts, path_text(member.path, style="bold green" if member.best else "")])
-    columns = [
-        *((name, "right") for name in ("group", "score", *witnesses, "resolution", "length", "file size")),
-        ("what it is", "left"),
-        ("file", "left"),
-    ]
-    table(None, columns, rows)
-    copies = number(sum(len(group.members) - 1 for group in groups), "copy", "copies")
-    say(f"{number(len(groups), 'group')}, {copies} besides the best ones; {_removable(members)}")
-
-
-def _removable(members: Sequence[DuplicateMember]) -> str:
-    """How many files can be removed, in words: those that are proven, or those that a proof has not looked at."""
-    proven = [member for member in members if member.is_proven]
-    if not proven and any(member.proof is not None for member in members):
-        return "none of them is proven to be held by another one"
-    if proven:
-        return f"{len(proven)} of them can be removed without loss, {file_size(sum(member.size for member in proven))}"
-    spare = [member for member in members if member.is_spare]
-    if not spare:
-        return "none of them looks removable"
-    size = file_size(sum(member.size for member in spare))
-    return f"{len(spare)} of them may be removable, {size}: --plan FILE decodes them to prove it"
+    numbers = [(name, "right") for name in ("group", *scores, "resolution", "length", "file size")]
+    table(None, [*numbers, ("what it is", "left"), ("file", "left")], rows)
+    copies = number(len(members) - len(groups), "copy", "copies")
+    removable = describe_removable(groups) or "none of them may be removable"
+    say(f"{number(len(groups), 'group')}, {copies} besides the best ones; {removable}")
+    if any(member.is_spare and not member.is_proven for member in members):
+        note("--plan FILE decodes the copies to prove which of them can be removed without loss.")

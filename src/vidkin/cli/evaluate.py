@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
-from vidkin._base.outputs import check_free, check_outputs, describe_source
-from vidkin.cli.commands import Status
-from vidkin.cli.console import error_line, meter, note, table, wrote
-from vidkin.cli.options import JsonFormat, JsonOption, parse_setting, toml_or_text
+from vidkin._base.outputs import check_free, describe_source
+from vidkin.cli.console import end_with_failures, meter, note, print_data, table, wrote
+from vidkin.cli.options import (
+    JsonFormat,
+    JsonOption,
+    check_output,
+    list_media,
+    parse_setting,
+    rare_option,
+    toml_or_text,
+)
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.text import number, print_json
+from vidkin.rendering import evaluation as figures
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from vidkin.datasets import LabelledSet
-    from vidkin.shots import DetectorEvaluation
     from vidkin.training import ClassifierEvaluation, Evaluation
 
-
+_MODEL_HELP = "Folder of a trained model, or the name of a shot detector."
+_DATA_HELP = "Folder or file of the labeled data, for a shot detector a JSON file of labeled shots."
+_OUTPUT_HELP = "Draw sampled quadlets of the queries into this file; for a classifier a folder of three pictures."
 _OF_MODELS = ("reader", "options", "split", "queries", "gallery", "output", "seed")
-
-
-def _refuse_options_of_models(context: typer.Context) -> None:
-    for name in _OF_MODELS:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            flag = "option" if name == "options" else name
-            raise InvalidArgumentError(f"--{flag} is for trained models, and the labels are of shots: leave it out")
 
 
 def measure_model(
@@ -51,42 +48,26 @@ def measure_model(
     from vidkin.training import evaluate as evaluate_model
 
     source = describe_source("pictures", model)
-    is_classifier = read_model_info(model).config.kind == "two_head"
-    if picture is not None and is_classifier:
+    if picture is not None and read_model_info(model).config.kind == "two_head":
         from vidkin._base.files import create_output_folder
         from vidkin.rendering.classifier import picture_paths
 
         for path in picture_paths(create_output_folder(picture)):
             check_free(path, source=source)
-    elif picture is not None:
-        check_outputs({"--output": (picture, source)})
+    else:
+        check_output(picture, source)
     network = load_model(model)
     cache = model / "features" if (model / "features").is_dir() else None
+    splits: dict[str, Any] = {"query_split": queries, "gallery_split": gallery}
     if isinstance(network, TwoHeadNetwork):
-        parts = describe_splits(
-            network,
-            labelled,
-            query_split=queries,
-            gallery_split=gallery,
-            cache=cache,
-            threads=2,
-            on_item=on_item,
-        )
+        parts = describe_splits(network, labelled, **splits, cache=cache, threads=2, on_item=on_item)
         classified = evaluate_classifier(parts, seed=seed)
         if picture is None:
             return classified, ()
         from vidkin.rendering.classifier import draw_classifier
 
         return classified, tuple(draw_classifier(parts, picture, seed=seed, source=source))
-    evaluation = evaluate_model(
-        model,
-        labelled,
-        query_split=queries,
-        gallery_split=gallery,
-        seed=seed,
-        threads=2,
-        on_item=on_item,
-    )
+    evaluation = evaluate_model(model, labelled, **splits, seed=seed, threads=2, on_item=on_item)
     if picture is None:
         return evaluation, ()
     from vidkin.rendering.training import draw_quadlets
@@ -95,55 +76,32 @@ def measure_model(
     return evaluation, (picture,)
 
 
-def _evaluate_detector(detector: str, labels: Path, tolerance: int, *, json: bool) -> None:
+def _evaluate_detector(detector: str, labels: Path, tolerance: int, format: JsonFormat) -> None:
     """Measure a shot detector on labeled videos, and print how well it finds cuts and critical clips."""
-    with meter("starting"):
-        from vidkin.shots import evaluate_detector
     with meter("evaluating") as bar:
+        from vidkin.shots import evaluate_detector
+
         evaluation = evaluate_detector(
             detector,
             labels,
             tolerance=tolerance,
             on_progress=lambda done, total, name: bar.update(done, total, detail=name),
         )
-    if json:
-        print_json({"labels": labels, **evaluation.to_dict()})
-    elif evaluation.videos:
-        _print_detector(evaluation)
-    for file, cause in evaluation.broken:
-        error_line(f"{file}: {cause}")
-    if evaluation.broken:
-        raise typer.Exit(Status.SOME_FAILED if evaluation.videos else Status.NOTHING_USABLE)
+    if not print_data(format, {"labels": labels, **evaluation.to_dict()}) and evaluation.videos:
+        measured = figures.tabulate_detector(evaluation)
+        if not measured.rows:
+            note("No cut is labeled, and none was found.")
+        else:
+            _print_table(measured)
+            if evaluation.critical is None:
+                note("Critical clips are not measured: the detector does not judge shots, or no label is critical.")
+    failures = [f"{file}: {cause}" for file, cause in evaluation.broken]
+    end_with_failures(failures, some_usable=bool(evaluation.videos))
 
 
-def _print_detector(evaluation: DetectorEvaluation) -> None:
-    kinds = {
-        "cuts, of any kind": evaluation.cuts,
-        "hard cuts": evaluation.hard,
-        "gradual transitions": evaluation.gradual,
-        "critical clips": evaluation.critical,
-    }
-    rows: list[list[str | Text]] = [
-        [
-            name,
-            f"{scores.precision:.4f}",
-            f"{scores.recall:.4f}",
-            f"{scores.f1:.4f}",
-            str(scores.true_positives),
-            str(scores.false_positives),
-            str(scores.false_negatives),
-        ]
-        for name, scores in kinds.items()
-        if scores is not None and scores != type(scores)(0, 0, 0)
-    ]
-    if not rows:
-        note("No cut is labeled, and none was found.")
-        return
-    columns = [(title, "right") for title in ("precision", "recall", "F1", "right", "false", "missed")]
-    title = f"{evaluation.detector}, {number(len(evaluation.videos), 'video')}"
-    table(title, [(f"within {number(evaluation.tolerance, 'frame')}", "left"), *columns], rows)
-    if evaluation.critical is None:
-        note("Critical clips are not measured: the detector does not judge shots, or no label is critical.")
+def _print_table(shown: figures.MeasureTable) -> None:
+    first, *numbers = shown.headings
+    table(shown.title, [(first, "left"), *((name, "right") for name in numbers)], shown.rows)
 
 
 def print_evaluation(evaluation: Evaluation | ClassifierEvaluation) -> None:
@@ -151,89 +109,33 @@ def print_evaluation(evaluation: Evaluation | ClassifierEvaluation) -> None:
     from vidkin.training import ClassifierEvaluation
 
     if isinstance(evaluation, ClassifierEvaluation):
-        _print_classifier(evaluation)
-    else:
-        _print(evaluation)
-
-
-def _print_classifier(evaluation: ClassifierEvaluation) -> None:
-    rows = [["top-1 (micro accuracy)", evaluation.top_1], ["macro accuracy", evaluation.macro]]
-    table(
-        evaluation.data,
-        [("classification", "left"), ("share", "right")],
-        [[str(name), f"{value:.4f}"] for name, value in rows],
-    )
-    layers = (evaluation.embedding, evaluation.penultimate)
-    lines = [
-        [f"recall@{k}, test items", *(f"{layer.recalls[k]:.4f}" for layer in layers)]
-        for k in evaluation.embedding.recalls
-    ]
-    lines.append(["class of the nearest training item", *(f"{layer.nearest_label:.4f}" for layer in layers)])
-    lines.append(["NMI of k-means", *(f"{layer.nmi:.4f}" for layer in layers)])
-    table("", [("retrieval", "left"), ("embedding", "right"), ("penultimate layer", "right")], lines)
-    table(
-        "",
-        [("class", "left"), ("items", "right"), ("accuracy", "right")],
-        [[name, str(count), f"{share:.4f}"] for name, (count, share) in evaluation.per_class.items()],
-    )
-    if evaluation.wrong:
-        note(
-            f"{number(evaluation.wrong, 'item')} of {evaluation.items} are classified wrongly; for "
-            f"{100 * evaluation.explained:.0f} % of them the nearest training item has the predicted class."
-        )
-
-
-_TITLES = {
-    "qp": "QP, all test quadlets",
-    "qp_sampled": "QP, 15,000 test quadlets",
-    "tp": "TP, all test quadlets",
-    "tp_sampled": "TP, 15,000 test quadlets",
-    "qp_gallery": "QP, all gallery quadlets",
-    "tp_gallery": "TP, all gallery quadlets",
-    "ndcg": "NDCG",
-    "map": "mAP, category",
-    "map_subcategory": "mAP, subcategory",
-    "hap": "hierarchical AP",
-    "asi": "average set intersection",
-    "recall_at_1": "recall@1, subcategory",
-    "recall_at_5": "recall@5, subcategory",
-    "recall_at_10": "recall@10, subcategory",
-    "r_precision": "R-precision, subcategory",
-}
+        for part in figures.tabulate_classifier(evaluation):
+            _print_table(part)
+        if wrong := figures.describe_errors(evaluation):
+            note(wrong)
+        return
+    _print_table(figures.tabulate_evaluation(evaluation))
+    for sentence in figures.describe_missing_measures(evaluation):
+        note(sentence, style="yellow")
+    note(figures.describe_ranking(evaluation))
 
 
 def evaluate(
     context: typer.Context,
-    model: Annotated[
-        Path, typer.Argument(help="Folder of a trained model, or the name of a shot detector.", metavar="MODEL")
-    ],
-    data: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Folder or file of the labeled data, for a shot detector a JSON file of labeled shots.",
-            show_default="that of the training",
-        ),
-    ] = None,
+    model: Annotated[Path, typer.Argument(help=_MODEL_HELP, metavar="MODEL")],
+    data: Annotated[Path | None, typer.Argument(help=_DATA_HELP, show_default="that of the training")] = None,
     reader: Annotated[
         str | None, typer.Option("--reader", "-r", help="Reader of the data.", show_default="tree")
     ] = None,
     options: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="NAME=VALUE", help="An option of the reader; repeatable."),
+        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="An option of the reader; repeatable.")
     ] = None,
-    split: Annotated[Path | None, typer.Option("--split", dir_okay=False, hidden=True)] = None,
-    queries: Annotated[str, typer.Option("--queries", hidden=True)] = "test",
-    gallery: Annotated[str, typer.Option("--gallery", hidden=True)] = "train",
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Draw sampled quadlets of the queries into this file; for a classifier a folder of three pictures.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", hidden=True)] = 0,
-    tolerance: Annotated[int, typer.Option("--tolerance", min=0, hidden=True)] = 2,
+    split: Annotated[Path | None, rare_option("--split", dir_okay=False)] = None,
+    queries: Annotated[str, rare_option("--queries")] = "test",
+    gallery: Annotated[str, rare_option("--gallery")] = "train",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help=_OUTPUT_HELP)] = None,
+    seed: Annotated[int, rare_option("--seed")] = 0,
+    tolerance: Annotated[int, rare_option("--tolerance", min=0)] = 2,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.
@@ -249,24 +151,23 @@ def evaluate(
         from vidkin.shots import is_shot_labels
 
         if is_shot_labels(data):
-            _refuse_options_of_models(context)
-            _evaluate_detector(str(model), data, tolerance, json=format == "json")
+            for name in _OF_MODELS:
+                source = context.get_parameter_source(name)
+                if source is not None and source.name == "COMMANDLINE":
+                    raise InvalidArgumentError(
+                        f"--{name.removesuffix('s') if name == 'options' else name} is for trained models, and the "
+                        "labels are of shots: leave it out"
+                    )
+            _evaluate_detector(str(model), data, tolerance, format)
             return
-    with meter("starting"):
-        from vidkin.training import open_evaluation_set
-
     if data is None and options:
         raise InvalidArgumentError("--option needs DATA, whose reader it is for")
-    example = "content=images"
-    settings = dict(parse_setting(option, "--option", example) for option in options or [])
+    settings = dict(parse_setting(option, "--option", "content=images") for option in options or [])
     with meter("opening the data"):
-        labelled = open_evaluation_set(
-            model,
-            data,
-            reader=reader,
-            options={name: toml_or_text(value) for name, value in settings.items()},
-            split=split,
-        )
+        from vidkin.training import open_evaluation_set
+
+        values = {name: toml_or_text(value) for name, value in settings.items()}
+        labelled = open_evaluation_set(model, data, reader=reader, options=values, split=split)
     with meter("evaluating") as bar:
         evaluation, drawn = measure_model(
             model,
@@ -279,28 +180,9 @@ def evaluate(
         )
     for path in drawn:
         wrote(path)
-    if format == "json":
-        print_json({"model": model, "outputs": drawn, **evaluation.to_dict()})
-    else:
+    if not print_data(format, {"model": model, "outputs": drawn, **evaluation.to_dict()}):
         print_evaluation(evaluation)
-    for file, cause in evaluation.broken:
-        error_line(f"{file}: {cause}")
-    if evaluation.broken:
-        raise typer.Exit(Status.SOME_FAILED)
-
-
-def _print(evaluation: Evaluation) -> None:
-    missing = evaluation.missing
-    rows = [[title, "-" if name in missing else f"{getattr(evaluation, name):.4f}"] for name, title in _TITLES.items()]
-    table(evaluation.data, [("measure", "left"), ("value", "right")], rows)
-    for reason in dict.fromkeys(missing.values()):
-        names = [title.split(",")[0] for name, title in _TITLES.items() if missing.get(name) == reason]
-        note(f"No {', '.join(dict.fromkeys(names))}: {reason}.", style="yellow")
-    note(
-        f"{number(evaluation.queries, 'query', 'queries')} ({evaluation.query_split}), "
-        f"{number(evaluation.gallery, 'item')} in the gallery ({evaluation.gallery_split}), "
-        f"{number(evaluation.quadlets, 'test quadlet')}"
-    )
+    end_with_failures(f"{file}: {cause}" for file, cause in evaluation.broken)
 
 
 def classify(
@@ -309,61 +191,31 @@ def classify(
     ],
     files: Annotated[list[Path], typer.Argument(help="Images or videos, or folders with such files.", metavar="FILES")],
     classes: Annotated[int, typer.Option("--classes", min=1, help="Most likely classes to show.")] = 3,
-    neighbors: Annotated[int, typer.Option("--neighbors", min=0, hidden=True)] = 3,
+    neighbors: Annotated[int, rare_option("--neighbors", min=0)] = 3,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Classify files with a trained MODEL, and show the nearest training items.
 
     A model of images takes the middle frame of a video.
     """
-    files = _expand(files)
+    files = list_media(files)
     with meter("starting"):
         from vidkin.training import classify as classify_files
 
     done, broken = classify_files(model, files, classes=classes, neighbors=neighbors)
-    if format == "json":
-        print_json(
-            {
-                "model": model,
-                "files": [entry.to_dict() for entry in done],
-                "broken": [{"path": error.path, "cause": error.cause} for error in broken],
-            }
-        )
-    elif done:
+    causes = [{"path": error.path, "cause": error.cause} for error in broken]
+    document = {"model": model, "files": [entry.to_dict() for entry in done], "broken": causes}
+    if not print_data(format, document) and done:
         rows = [
-            [
+            (
                 str(entry.path),
                 entry.label,
                 f"{entry.probability:.2f}",
                 ", ".join(f"{label} {share:.2f}" for label, share in entry.others),
-                "\n".join(
-                    f"{neighbor.path} ({neighbor.label}, {neighbor.distance:.2f})" for neighbor in entry.neighbors
-                ),
-            ]
+                "\n".join(f"{near.path} ({near.label}, {near.distance:.2f})" for near in entry.neighbors),
+            )
             for entry in done
         ]
         columns = [("file", "left"), ("class", "left"), ("probability", "right"), ("next", "left")]
         table("", [*columns, ("nearest training items (class, squared distance)", "left")], rows)
-    for error in broken:
-        error_line(str(error))
-    if broken:
-        raise typer.Exit(Status.SOME_FAILED if done else Status.NOTHING_USABLE)
-
-
-def _expand(files: Sequence[Path]) -> list[Path]:
-    """The files, with the images and videos in each folder and below in its place, by name.
-
-    Raises:
-        InvalidArgumentError: There is none in a folder.
-    """
-    expanded: list[Path] = []
-    for file in files:
-        if not file.is_dir():
-            expanded.append(file)
-            continue
-        media = IMAGE_EXTENSIONS | VIDEO_EXTENSIONS
-        inside = sorted(each for each in file.rglob("*") if each.suffix.lower() in media and each.is_file())
-        if not inside:
-            raise InvalidArgumentError(f"{file}: there are no images and no videos in this folder")
-        expanded += inside
-    return expanded
+    end_with_failures(broken, some_usable=bool(done))

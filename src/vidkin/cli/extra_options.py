@@ -1,4 +1,4 @@
-"""Options that other packages bring to commands of vidkin."""
+"""Options that other packages add to commands of vidkin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SET_BY_OTHERS = frozenset({"cluster", "store"})
 """Parameters of commands that only options of other packages set: the machines that do the work, and what keeps the
 features of a new index, each by its name."""
 
-# The package vidkin-scale brings them; while it is not installed, they say so.
+# Options of the package vidkin-scale; they name it if it is not installed.
 _OF_SCALE = {"--ray": "cluster", "--shards": "store"}
 
 _GROUP = "vidkin.options"
@@ -40,28 +40,28 @@ class ExtraOption(NamedTuple):
 
 
 def find_extra_options(function: Callable[..., Any]) -> dict[str, ExtraOption]:
-    """The options that installed packages bring to a command, by their names."""
-    taken = _taken(function)
-    if not taken:
+    """The options that installed packages add to a command, by their names."""
+    parameters = _parameters_of_others(function)
+    if not parameters:
         return {}
-    # Reading what all packages bring takes a while; most commands take nothing.
+    # Reading the entry points of all packages takes a while, and most commands have no such parameter.
     from importlib.metadata import entry_points
 
-    brought = {point.name: point.load() for point in entry_points(group=_GROUP)}
-    return {name: extra for name, extra in brought.items() if extra.sets in taken}
+    extras = {point.name: point.load() for point in entry_points(group=_GROUP)}
+    return {name: extra for name, extra in extras.items() if extra.sets in parameters}
 
 
 def find_missing_options(function: Callable[..., Any], extras: Mapping[str, ExtraOption]) -> frozenset[str]:
-    """Options that a package which is not installed would bring to a command, with their dashes."""
-    taken = _taken(function)
-    return frozenset(word for word, sets in _OF_SCALE.items() if sets in taken and word[2:] not in extras)
+    """Options that a package which is not installed would add to a command, with their dashes."""
+    parameters = _parameters_of_others(function)
+    return frozenset(word for word, sets in _OF_SCALE.items() if sets in parameters and word[2:] not in extras)
 
 
 def take_extra_options(
     command: str, function: Callable[..., Any], extras: Mapping[str, ExtraOption]
 ) -> Callable[..., Any]:
     """The function of a command, which takes these options in place of the parameters that they set."""
-    if not _taken(function):
+    if not _parameters_of_others(function):
         return function
     signature = inspect.signature(function, eval_str=True)
     parameters = [parameter for name, parameter in signature.parameters.items() if name not in SET_BY_OTHERS]
@@ -73,18 +73,18 @@ def take_extra_options(
     ]
 
     @wraps(function)
-    def taking(**values: Any) -> Any:
+    def call(**values: Any) -> Any:
         for name, extra in extras.items():
             value = values.pop(name.replace("-", "_"))
             if value is not None:
                 values[extra.sets] = extra.text(value)
         return function(**values)
 
-    taking.__dict__["__signature__"] = signature.replace(parameters=parameters)
-    return taking
+    call.__dict__["__signature__"] = signature.replace(parameters=parameters)
+    return call
 
 
-def _taken(function: Callable[..., Any]) -> frozenset[str]:
+def _parameters_of_others(function: Callable[..., Any]) -> frozenset[str]:
     return SET_BY_OTHERS & inspect.signature(function).parameters.keys()
 
 

@@ -3,89 +3,61 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vidkin.cli import options
 from vidkin.cli.commands import Status
-from vidkin.cli.console import error_line, meter, note, path_text, plain_text, say, table
-from vidkin.cli.options import (
-    DEFAULT_INDEX,
-    DeviceOption,
-    ExtractorOption,
-    IndexOption,
-    JsonFormat,
-    JsonOption,
-    ModelOption,
-    WorkersOption,
-    check_some_exist,
-    extractor_name,
-    open_index_for_writing,
-)
-from vidkin.rendering.text import number, print_json, printable
+from vidkin.cli.config import DEFAULT_INDEX
+from vidkin.cli.console import error_line, meter, note, path_text, print_data, say, table
+from vidkin.cli.options import JsonFormat, rare_option
+from vidkin.rendering.ingest import count_files, describe_outdated, describe_skipped, summarize_report
+from vidkin.rendering.text import number, printable
 
 if TYPE_CHECKING:
     from vidkin.index import Index, IngestReport, Progress, Prune
 
-# What is rarely needed is not in the help; the guide describes it.
-# Seconds: --watch waits for a writer that is there when it begins, as for any later one.
+# Seconds that --watch waits for a process that is writing when it begins, as for any later one.
 _FOREVER = 1e9
-_RareFile = Annotated[Path | None, typer.Option(dir_okay=False, hidden=True)]
-_RareText = Annotated[str | None, typer.Option(hidden=True)]
+_EXCLUDE_HELP = (
+    "Skip files and folders of this name, for example '*proxy*' or Trash/. May be repeated; remembered by the index."
+)
+_IMAGES_HELP = "Also add the photographs in folders. Remembered by the index."
+_SKIPPED_HELP = "List the files and folders that were skipped, and why."
+_PRUNE_HELP = "Remove videos of these folders from the index whose files are gone or excluded."
+_WATCH_HELP = "Then keep the index up to date with these folders until Ctrl-C."
 
 
 def index(
     paths: Annotated[list[Path], typer.Argument(help="Folders and video files.", metavar="PATH")],
-    index: IndexOption = DEFAULT_INDEX,
-    extractor: ExtractorOption = None,
-    model: ModelOption = None,
-    workers: WorkersOption = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--exclude",
-            metavar="PATTERN",
-            help="Skip files and folders of this name, for example '*proxy*' or Trash/. May be repeated; "
-            "remembered by the index.",
-        ),
-    ] = None,
-    images: Annotated[
-        bool | None,
-        typer.Option(
-            "--images/--no-images",
-            help="Also add the photographs in folders. Remembered by the index.",
-            show_default="no",
-        ),
-    ] = None,
-    sound: Annotated[
-        bool | None,
-        typer.Option("--sound/--no-sound", hidden=True),
-    ] = None,
-    list_skipped: Annotated[
-        bool, typer.Option("--list-skipped", help="List the files and folders that were skipped, and why.")
-    ] = False,
-    prune: Annotated[
-        bool,
-        typer.Option("--prune", help="Remove videos of these folders from the index whose files are gone or excluded."),
-    ] = False,
-    prune_anyway: Annotated[bool, typer.Option("--prune-anyway", hidden=True)] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Then keep the index up to date with these folders until Ctrl-C.")
-    ] = False,
-    format: JsonOption = JsonFormat.TABLE,
-    weights: _RareFile = None,
-    whitening: _RareFile = None,
-    views: _RareText = None,
-    rate: Annotated[float | None, typer.Option("--rate", min=0.0, hidden=True)] = None,
-    device: DeviceOption = "auto",
-    no_exclude: Annotated[bool, typer.Option("--no-exclude", hidden=True)] = False,
-    follow_links: Annotated[bool | None, typer.Option("--follow-links/--no-follow-links", hidden=True)] = None,
-    include_bins: Annotated[bool | None, typer.Option("--include-bins/--no-include-bins", hidden=True)] = None,
-    retry_broken: Annotated[bool, typer.Option("--retry-broken", hidden=True)] = False,
-    wait: Annotated[float, typer.Option("--wait", min=0.0, hidden=True)] = 0.0,
+    index: options.IndexOption = DEFAULT_INDEX,
+    extractor: options.ExtractorOption = None,
+    model: options.ModelOption = None,
+    workers: options.WorkersOption = None,
+    exclude: Annotated[list[str] | None, typer.Option("--exclude", metavar="PATTERN", help=_EXCLUDE_HELP)] = None,
+    images: Annotated[bool | None, typer.Option("--images/--no-images", help=_IMAGES_HELP, show_default="no")] = None,
+    sound: Annotated[bool | None, rare_option("--sound/--no-sound")] = None,
+    list_skipped: Annotated[bool, typer.Option("--list-skipped", help=_SKIPPED_HELP)] = False,
+    prune: Annotated[bool, typer.Option("--prune", help=_PRUNE_HELP)] = False,
+    prune_anyway: Annotated[bool, rare_option("--prune-anyway")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help=_WATCH_HELP)] = False,
+    format: options.JsonOption = JsonFormat.TABLE,
+    weights: options.WeightsOption = None,
+    whitening: options.WhiteningOption = None,
+    views: Annotated[str | None, rare_option("--views")] = None,
+    rate: Annotated[float | None, rare_option("--rate", min=0.0)] = None,
+    device: options.DeviceOption = "auto",
+    no_exclude: Annotated[bool, rare_option("--no-exclude")] = False,
+    follow_links: Annotated[bool | None, rare_option("--follow-links/--no-follow-links")] = None,
+    include_bins: Annotated[bool | None, rare_option("--include-bins/--no-include-bins")] = None,
+    retry_broken: Annotated[bool, rare_option("--retry-broken")] = False,
+    wait: Annotated[float, rare_option("--wait", min=0.0)] = 0.0,
     cluster: str | None = None,
     store: str | None = None,
 ) -> None:
@@ -98,21 +70,20 @@ def index(
     removal: Prune = "anyway" if prune_anyway else prune
     if watch:  # as it waits whenever another process writes later
         wait = max(wait, _FOREVER)
-    name = extractor_name(extractor, model, views)
-    if not watch and not os.path.exists(index) and "://" not in os.fspath(index):
-        check_some_exist(paths)  # a wrong name makes no index
-    with open_index_for_writing(
-        index, extractor=name, weights=weights, whitening=whitening, rate=rate, store=store, create=True
-    ) as collection:
+    elif not os.path.exists(index) and "://" not in os.fspath(index):
+        options.check_some_exist(paths)  # a wrong name makes no index
+    made_with: dict[str, Any] = {"weights": weights, "whitening": whitening, "rate": rate, "store": store}
+    name = options.extractor_name(extractor, model, views)
+    with options.open_index(index, writing=True, create=True, extractor=name, **made_with) as collection:
         if sound is not None and sound != collection.manifest.sound:
             collection.use_sound(sound, wait=wait)
         remembered = () if no_exclude else collection.manifest.exclude
         report = fill(
             collection,
-            # What is being written at this moment must settle first: watching adds the rest.
+            # Watching adds the files, once those that are being written are complete.
             [] if watch else paths,
-            workers=workers,
             cluster=cluster,
+            workers=workers,
             prune=removal,
             retry_broken=retry_broken,
             wait=wait,
@@ -122,22 +93,14 @@ def index(
             include_bins=include_bins,
         )
         if watch:
-            _follow(collection, paths, workers=workers, prune=removal, json=format == "json")
+            _follow(collection, paths, workers=workers, prune=removal, format=format)
             return
         info = collection.info()
-    if format == "json":
-        print_json(
-            {
-                "index": index,
-                **_summary(report, list_skipped=list_skipped),
-                "videos": info.videos,
-                "photographs": info.photographs,
-            }
-        )
-    else:
+    counts = {"videos": info.videos, "photographs": info.photographs}
+    if not print_data(format, {"index": index, **summarize_report(report, list_skipped=list_skipped), **counts}):
         print_report(report)
         _print_left_out(report, list_skipped=list_skipped)
-        say(path_text(index).append(f": {count_files(info.videos, info.photographs)}"))
+        say(path_text(index), f": {count_files(**counts)}")
     if report.prune_refused:
         error_line(report.prune_refused)
         raise typer.Exit(Status.SOME_FAILED)
@@ -151,7 +114,7 @@ def index(
         raise typer.Exit(Status.SOME_FAILED)
 
 
-def _follow(collection: Index, paths: Sequence[Path], *, workers: int | None, prune: Prune, json: bool) -> None:
+def _follow(collection: Index, paths: Sequence[Path], *, workers: int | None, prune: Prune, format: JsonFormat) -> None:
     """Keep an index up to date until Ctrl-C, which is how this ends; during an update it interrupts that."""
     from vidkin.index import IngestInterrupted, watch_folders
 
@@ -168,45 +131,34 @@ def _follow(collection: Index, paths: Sequence[Path], *, workers: int | None, pr
             if report.prune_refused not in ("", refused):
                 error_line(report.prune_refused)
             refused = report.prune_refused
-            if json:
-                facts = {"index": collection.place.uri, "changes": [item.to_dict() for item in new]}
-                print_json({**facts, "videos": len(collection), "prune_refused": refused}, indent=None)
+            facts = {"index": collection.place.uri, "changes": [item.to_dict() for item in new]}
+            if print_data(format, {**facts, "videos": len(collection), "prune_refused": refused}, indent=None):
                 continue
             for item in new:
-                cause = f": {printable(item.cause)}" if item.cause else ""
-                say(plain_text(f"{item.kind:<8} ").append_text(path_text(item.path)).append(cause))
+                say(f"{item.kind:<8} ", path_text(item.path), f": {printable(item.cause)}" if item.cause else "")
             if new:
-                say(path_text(collection.place.uri).append(f": {number(len(collection), 'video')}"))
+                say(path_text(collection.place.uri), f": {number(len(collection), 'video')}")
     except IngestInterrupted:
         raise
     except KeyboardInterrupt:
         note("Stopped watching.")
 
 
-def fill(
-    collection: Index,
-    paths: Sequence[Path],
-    *,
-    workers: int | None = None,
-    cluster: str | None = None,
-    prune: Prune = False,
-    retry_broken: bool = False,
-    wait: float = 0.0,
-    exclude: Iterable[str] | None = None,
-    follow_links: bool | None = None,
-    images: bool | None = None,
-    include_bins: bool | None = None,
-) -> IngestReport:
-    """Add files and folders to an index, with a progress bar; options as of :meth:`vidkin.Index.add`.
+def fill(collection: Index, paths: Sequence[Path], *, cluster: str | None = None, **settings: Any) -> IngestReport:
+    """Add files and folders to an index, with a progress bar.
 
-    ``cluster`` names machines that read the files (:mod:`vidkin.index.clusters`); None reads them in processes of this
-    one.
+    Args:
+        collection: The index.
+        paths: The files and folders.
+        cluster: Name of the machines that read the files (:mod:`vidkin.index.clusters`); None reads them in processes
+            of this one.
+        settings: Further arguments of :meth:`vidkin.Index.add`.
     """
-    executor = None
     if cluster is not None:
         from vidkin.index import open_cluster
 
-        executor = open_cluster(cluster).executor(collection.worker_spec, workers=workers)
+        executor = open_cluster(cluster).executor(collection.worker_spec, workers=settings.get("workers"))
+        settings["executor"] = executor
     with meter("indexing") as bar:
         began: float | None = None
 
@@ -218,71 +170,34 @@ def fill(
             times = f"{speed:,.0f}x real time  " if speed >= 1 else ""
             bar.update(progress.done, progress.total, detail=f"{times}{os.path.basename(progress.path)}")
 
-        return collection.add(
-            [os.fspath(path.expanduser()) for path in paths],
-            workers=workers,
-            prune=prune,
-            retry_broken=retry_broken,
-            wait=wait,
-            exclude=exclude,
-            follow_links=follow_links,
-            images=images,
-            include_bins=include_bins,
-            executor=executor,
-            on_progress=show,
-        )
+        return collection.add([os.fspath(path.expanduser()) for path in paths], on_progress=show, **settings)
 
 
-def count_files(videos: int, photographs: int) -> str:
-    """Numbers of videos and photographs, in words; without the latter where there are none."""
-    return " and ".join([number(videos, "video"), *([number(photographs, "photograph")] if photographs else [])])
+@contextmanager
+def index_temporarily(paths: Sequence[Path]) -> Iterator[tuple[Index, IngestReport]]:
+    """An index of some files that exists as long as the command, and what was added to it."""
+    with (
+        tempfile.TemporaryDirectory(prefix="vidkin-") as folder,
+        options.open_index(Path(folder, DEFAULT_INDEX), writing=True, create=True) as collection,
+    ):
+        yield collection, fill(collection, paths)
 
 
 def print_report(report: IngestReport) -> None:
     """Print the counts, and every broken file with its cause."""
     kinds = ("added", "unchanged", "moved", "broken", "removed")
-    counts = [(kind, len(getattr(report, kind))) for kind in kinds]
-    table(None, [(name, "right") for name, _ in counts], [[f"{count:,}" for _, count in counts]])
+    table(None, [(kind, "right") for kind in kinds], [[f"{len(getattr(report, kind)):,}" for kind in kinds]])
     if report.broken:
-        columns = [("broken", "left"), ("cause", "left")]
-        table(None, columns, [[path_text(item.path), printable(item.cause)] for item in report.broken])
-
-
-def _summary(report: IngestReport, *, list_skipped: bool) -> dict[str, Any]:
-    """The report in numbers; files are listed where something is wrong with them."""
-    facts = report.to_dict()
-    damaged = [item for item in facts["added"] if item["cause"]]
-    counted = ("added", "unchanged", "moved", "removed", *(() if list_skipped else ("skipped",)))
-    return facts | {name: len(facts[name]) for name in counted} | {"damaged": damaged}
+        rows = [(path_text(item.path), printable(item.cause)) for item in report.broken]
+        table(None, [("broken", "left"), ("cause", "left")], rows)
 
 
 def _print_left_out(report: IngestReport, *, list_skipped: bool) -> None:
-    from vidkin.index import BIN, LINK_TO_FOLDER, PHOTOGRAPH
-
+    """List what is missing or was skipped, and name the options that change it."""
     if report.missing:
         table(None, [("missing", "left")], [[path_text(item.path)] for item in report.missing])
-    if report.missing and not report.prune_refused:
-        verb, them = ("is", "it") if len(report.missing) == 1 else ("are", "them")
-        files = number(len(report.missing), "file")
-        note(f"{files} of the index {verb} gone from these folders; --prune removes {them} from the index.")
-    if report.excluded and not report.prune_refused:
-        verb, them = ("is", "it") if len(report.excluded) == 1 else ("are", "them")
-        files = number(len(report.excluded), "file")
-        note(f"{files} of the index {verb} excluded now; --prune removes {them} from the index.")
     if list_skipped:
-        columns = [("skipped", "left"), ("reason", "left")]
-        table(None, columns, [[path_text(item.path), printable(item.cause)] for item in report.skipped])
-        return
-    photographs = sum(item.cause == PHOTOGRAPH for item in report.skipped)
-    if photographs:
-        verb, them = ("was", "it") if photographs == 1 else ("were", "them")
-        note(f"{number(photographs, 'photograph')} {verb} left out; --images adds {them}.")
-    bins = sum(item.cause == BIN for item in report.skipped)
-    if bins:
-        verb, them = ("was", "it") if bins == 1 else ("were", "them")
-        folders = f"{number(bins, 'folder')} of deleted files, snapshots or previews"
-        note(f"{folders} {verb} left out; --include-bins reads {them}.")
-    links = sum(item.cause == LINK_TO_FOLDER for item in report.skipped)
-    if links:
-        text = "1 link to a folder was" if links == 1 else f"{links:,} links to folders were"
-        note(f"{text} not followed; --follow-links follows {'it' if links == 1 else 'them'}.")
+        rows = [(path_text(item.path), printable(item.cause)) for item in report.skipped]
+        table(None, [("skipped", "left"), ("reason", "left")], rows)
+    for sentence in (*describe_outdated(report), *(() if list_skipped else describe_skipped(report))):
+        note(sentence)

@@ -3,76 +3,37 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vidkin._base.values import as_json
 from vidkin.cli.commands import Status
-from vidkin.cli.console import (
-    FormatOption,
-    OutputFormat,
-    meter,
-    path_text,
-    plain_text,
-    say,
-    table,
-    write_tsv,
-    yes_no,
-)
-from vidkin.cli.index import count_files
-from vidkin.cli.options import (
-    DEFAULT_INDEX,
-    IndexOption,
-    JsonFormat,
-    JsonOption,
-    check_inputs,
-    open_index,
-    open_index_for_writing,
-)
-from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.text import clock, file_size, number, print_json, printable
+from vidkin.cli.config import DEFAULT_INDEX
+from vidkin.cli.console import meter, path_text, plain_text, print_data, say, table
+from vidkin.cli.options import FormatOption, IndexOption, JsonFormat, JsonOption, OutputFormat, check_inputs, open_index
+from vidkin.errors import CollectionDamagedError, InvalidArgumentError
+from vidkin.rendering.facts import RECORD_HEADINGS, check_cells, fact_cells, record_cells, select_facts
+from vidkin.rendering.ingest import count_files
+from vidkin.rendering.text import clock, number, printable
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
-    from vidkin.index import Index, IndexInfo, VideoRecord
+    from vidkin.index import Index, VideoRecord
     from vidkin.similarity.sound import SoundFeatures
 
 _COLUMNS = (
-    ("length", "right"),
-    ("resolution", "right"),
-    ("codec or cause", "left"),
-    ("damage", "left"),
-    ("sound", "left"),
-    ("file", "left"),
+    *(("length", "right"), ("resolution", "right"), ("codec or cause", "left")),
+    *(("damage", "left"), ("sound", "left"), ("file", "left")),
 )
-_TSV_COLUMNS = (
-    "path",
-    "status",
-    "duration",
-    "width",
-    "height",
-    "codec",
-    "frames",
-    "windows",
-    "damage",
-    "cause",
-    "missing",
-    "sound",
-)
+_CHECK_HELP = "Decode each FILE completely and report every error; exit status 1 if any."
 
 
 def info(
     files: Annotated[
         list[Path] | None, typer.Argument(help="Files to decode with --check.", metavar="FILE", show_default=False)
     ] = None,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Decode each FILE completely and report every error; exit status 1 if any."),
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help=_CHECK_HELP)] = False,
     index: IndexOption = DEFAULT_INDEX,
     videos: Annotated[bool, typer.Option("--videos", help="Also list every video.")] = False,
     format: FormatOption = OutputFormat.TABLE,
@@ -93,35 +54,43 @@ def info(
 
     with open_index(index) as collection:
         facts = collection.info()
-        records = collection.videos() if videos else None
-        tracks = _read_tracks(collection, records or ())
-    missing = {record.path for record in records or () if is_gone(record.path)}
-    if format is OutputFormat.JSON:
-        listed = [
-            {**record.to_dict(), "missing": record.path in missing, "sound": _tracks_as_json(tracks[record.path])}
-            for record in records or ()
+        records = collection.videos() if videos else []
+        tracks = _read_tracks(collection, records)
+    missing = {record.path for record in records if is_gone(record.path)}
+    document = {"index": index, **facts.to_dict()}
+    names = [(name, "" if value is None else str(value)) for name, value in facts.to_dict().items()]
+    cells: list[Sequence[str]] = [("name", "value"), *names]
+    if videos:
+        document["files"] = [
+            {**each.to_dict(), "missing": each.path in missing, "sound": _tracks_as_json(tracks[each.path])}
+            for each in records
         ]
-        print_json({"index": index, **facts.to_dict(), **({"files": listed} if videos else {})})
+        cells = [RECORD_HEADINGS]
+        for each in records:
+            sound = _describe_tracks(tracks[each.path])
+            cells.append(record_cells(each, is_missing=each.path in missing, sound=sound))
+    if print_data(format, document, cells):
         return
-    if format is not OutputFormat.TABLE:
-        _print_lines(facts, records, missing, tracks, format)
+    if format is OutputFormat.PLAIN:
+        for each in records:
+            state = "missing" if each.path in missing else each.status
+            say(f"{state:<7}  {clock(each.duration):>9}  ", path_text(each.path))
+        for name, value in () if videos else names:
+            say(f"{name}: {printable(value)}")
         return
-    print_facts(_facts_for_people(facts))
-    if records is not None:
-        rows: list[list[str | Text]] = []
-        for record in records:
-            name = path_text(record.path, style="" if record.status == "ok" else "red")
-            if record.path in missing:
-                name.append(" (missing)", style="red")
-            if record.status != "ok":
-                rows.append(["", "", printable(record.cause), "", "", name])
-            else:
-                cells = [clock(record.duration), f"{record.width}x{record.height}", record.codec]
-                rows.append([*cells, printable(record.damage), _words(tracks[record.path]), name])
-        # A column that says nothing leaves its room to the names.
-        sounds = [] if any(row[4] for row in rows) else [4]
-        columns = [column for place, column in enumerate(_COLUMNS) if place not in sounds]
-        table(None, columns, [[cell for place, cell in enumerate(row) if place not in sounds] for row in rows])
+    print_facts(select_facts(facts))
+    if not videos:
+        return
+    rows = []
+    for each in records:
+        is_ok = each.status == "ok"
+        file = path_text(each.path, style="" if is_ok else "red")
+        if each.path in missing:
+            file.append(" (missing)", style="red")
+        length, size = (clock(each.duration), f"{each.width}x{each.height}") if is_ok else ("", "")
+        damage, sound = (printable(each.damage), _describe_tracks(tracks[each.path])) if is_ok else ("", "")
+        rows.append((length, size, each.codec if is_ok else printable(each.cause), damage, sound, file))
+    table(None, _COLUMNS, rows)
 
 
 def _check_files(files: Sequence[Path], format: OutputFormat) -> None:
@@ -133,22 +102,13 @@ def _check_files(files: Sequence[Path], format: OutputFormat) -> None:
     for file in files:
         with meter(f"Checking {file.name}"):
             checks.append(check_file(file))
-    if format is OutputFormat.JSON:
-        print_json({"files": [{**check.to_dict(), "is_whole": check.is_whole} for check in checks]})
-    elif format is OutputFormat.TSV:
-        write_tsv(("path", "is_whole", "frames", "duration", "stated_duration", "errors", "seconds", "cause"))
-        for check in checks:
-            first = check.errors[0] if check.errors else None
-            measured = str(check.frames), f"{check.duration:.3f}", f"{check.stated_duration:.3f}"
-            seconds = "" if first is None or first.seconds is None else f"{first.seconds:.3f}"
-            cause = "" if first is None else printable(first.cause)
-            write_tsv((check.path, yes_no(check.is_whole), *measured, str(check.error_count), seconds, cause))
-    else:
+    document = {"files": [{**check.to_dict(), "is_whole": check.is_whole} for check in checks]}
+    if not print_data(format, document, check_cells(checks)):
         for check in checks:
             if check.is_whole:
-                say(path_text(check.path).append(f": whole, {number(check.frames, 'frame')} in {check.duration:.1f} s"))
+                say(path_text(check.path), f": whole, {number(check.frames, 'frame')} in {check.duration:.1f} s")
                 continue
-            say(path_text(check.path).append(f": damaged, {number(check.error_count, 'error')}"), style="red")
+            say(path_text(check.path), f": damaged, {number(check.error_count, 'error')}", style="red")
             for error in check.errors:
                 when = "in the first seconds" if error.seconds is None else f"at {error.seconds:.1f} s"
                 say(f"  {when}: {printable(error.cause)}")
@@ -158,25 +118,23 @@ def _check_files(files: Sequence[Path], format: OutputFormat) -> None:
         raise typer.Exit(Status.SOME_FAILED)
 
 
-def _read_tracks(collection: Index, records: Sequence[VideoRecord]) -> dict[str, tuple[SoundFeatures, ...] | None]:
+def _read_tracks(collection: Index, records: Sequence[VideoRecord]) -> Mapping[str, Sequence[SoundFeatures] | None]:
     """The sound tracks of every video, by its path; None where they are not known."""
-    from vidkin.errors import CollectionDamagedError
-
     if not (records and collection.manifest.sound):
         return dict.fromkeys(record.path for record in records)
     from vidkin.index.storage.sound_files import SoundFiles
 
     files = SoundFiles(collection.place)
-    found: dict[str, tuple[SoundFeatures, ...] | None] = {}
+    tracks: dict[str, Sequence[SoundFeatures] | None] = {}
     for record in records:
         try:
-            found[record.path] = files.read(record.content_hash) if record.content_hash else None
+            tracks[record.path] = files.read(record.content_hash) if record.content_hash else None
         except CollectionDamagedError:
-            found[record.path] = None  # `vidkin doctor` says so
-    return found
+            tracks[record.path] = None  # `vidkin doctor` reports it
+    return tracks
 
 
-def _words(tracks: Sequence[SoundFeatures] | None) -> str:
+def _describe_tracks(tracks: Sequence[SoundFeatures] | None) -> str:
     from vidkin.index.query.sound import describe_tracks
 
     return printable(describe_tracks(tracks))
@@ -185,53 +143,8 @@ def _words(tracks: Sequence[SoundFeatures] | None) -> str:
 def _tracks_as_json(tracks: Sequence[SoundFeatures] | None) -> list[dict[str, Any]] | None:
     if tracks is None:
         return None
-    return [
-        {"language": one.language, "is_default": one.is_default, "length": one.length, "landmarks": len(one)}
-        for one in tracks
-    ]
-
-
-def _facts_for_people(facts: IndexInfo) -> dict[str, Any]:
-    """What a person asks: without what only programs compare, and scores in words. ``--format json`` has all."""
-    table_of = {name: value for name, value in facts.to_dict().items() if name not in ("fingerprint", "windows")}
-    meanings = {
-        "copies": "identify copies and where they match",
-        "kinds": "order videos by kind; they do not tell copies",
-    }
-    scores = table_of.pop("measure")
-    return {name: value for name, value in table_of.items() if name != "frames"} | {
-        "frames with features": table_of["frames"],
-        "scores": meanings.get(scores, scores),
-    }
-
-
-def _print_lines(
-    facts: IndexInfo,
-    records: Sequence[VideoRecord] | None,
-    missing: Set[str],
-    tracks: Mapping[str, Sequence[SoundFeatures] | None],
-    format: OutputFormat,
-) -> None:
-    """The videos, one a line; without any the facts, a name and a value a line."""
-    if records is None:
-        if format is OutputFormat.TSV:
-            write_tsv(("name", "value"))
-        for name, value in facts.to_dict().items():
-            text = "" if value is None else str(value)
-            if format is OutputFormat.TSV:
-                write_tsv((name, text))
-            else:
-                say(f"{name}: {printable(text)}")
-    elif format is OutputFormat.PLAIN:
-        for record in records:
-            state = "missing" if record.path in missing else record.status
-            say(plain_text(f"{state:<7}  {clock(record.duration):>9}  ").append_text(path_text(record.path)))
-    else:
-        write_tsv(_TSV_COLUMNS)
-        for record in records:
-            facts_of_video = [getattr(record, name) for name in _TSV_COLUMNS[:-2]]
-            said = yes_no(record.path in missing), _words(tracks[record.path])
-            write_tsv((*(f"{value}" for value in facts_of_video), *said))
+    names = ("language", "is_default", "length")
+    return [{**{name: getattr(one, name) for name in names}, "landmarks": len(one)} for one in tracks]
 
 
 def remove(
@@ -241,47 +154,22 @@ def remove(
 ) -> None:
     """Remove videos from the index. The files themselves are not touched.
 
-    What is removed stays removed when its folder is indexed again, until `vidkin index` names it.
+    Removed videos stay out of the index when their folder is indexed again, until `vidkin index` names them.
     """
-    with open_index_for_writing(index) as collection:
+    with open_index(index, writing=True) as collection:
         before = collection.info()
         records = collection.remove([os.fspath(path) for path in paths])
         after = collection.info()
     left = after.videos + after.photographs
     videos, photographs = before.videos - after.videos, before.photographs - after.photographs
-    broken = records - videos - photographs
-    if format == "json":
-        print_json({"index": index, "removed": videos + photographs, "removed_broken": broken, "videos": left})
-        return
-    more = f" and {number(broken, 'broken file')}" if broken else ""
-    say(path_text(index).append(f": {count_files(videos, photographs)}{more} removed, {left:,} left"))
-
-
-_LABELS = {
-    "bytes": "size on disk",
-    "missing": "files that are gone",
-    "seconds": "length of all videos",
-    "sampling_rate": "frames per second of video",
-}
+    removed = videos + photographs
+    broken = records - removed
+    if not print_data(format, {"index": index, "removed": removed, "removed_broken": broken, "videos": left}):
+        more = f" and {number(broken, 'broken file')}" if broken else ""
+        say(path_text(index), f": {count_files(videos, photographs)}{more} removed, {left:,} left")
 
 
 def print_facts(facts: object, *, title: str | None = None) -> None:
     """The fields of a result in two columns, names and values in words; empty fields are dropped."""
-    rows: list[list[str | Text]] = [
-        [_LABELS.get(name, name.replace("_", " ")), plain_text(_in_words(name, value), overflow="fold")]
-        for name, value in as_json(facts).items()
-        if value is not None and value != ""
-    ]
+    rows = [(name, plain_text(value)) for name, value in fact_cells(facts)]
     table(title, [("fact", "left"), ("value", "left")], rows)
-
-
-def _in_words(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int) and name == "bytes":
-        return file_size(value)
-    if isinstance(value, float) and name == "seconds":
-        return clock(value)
-    if isinstance(value, int | float):
-        return f"{value:,}" if isinstance(value, int) else f"{value:,g}"
-    return printable(str(value))

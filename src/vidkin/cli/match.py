@@ -10,51 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vidkin.cli import options
 from vidkin.cli.commands import Status
-from vidkin.cli.console import (
-    FormatOption,
-    OutputFormat,
-    meter,
-    note,
-    path_text,
-    plain_text,
-    print_plain,
-    print_segments,
-    print_tsv,
-    print_tsv_header,
-    say,
-    table,
-    wrote,
-)
-from vidkin.cli.options import (
-    DEFAULT_INDEX,
-    DeviceOption,
-    ExtractorOption,
-    IndexOption,
-    MirrorOption,
-    ModelOption,
-    WeightsOption,
-    WhiteningOption,
-    Witness,
-    check_inputs,
-    check_targets,
-    extractor_name,
-    has_index,
-    open_index,
-    output_option,
-    parse_outputs,
-)
+from vidkin.cli.config import DEFAULT_INDEX
+from vidkin.cli.console import meter, note, path_text, print_data, say, table, wrote
+from vidkin.cli.matches import print_plain, print_segments
+from vidkin.cli.options import OutputFormat, ScoreBasis
 from vidkin.errors import InvalidArgumentError, NotIndexedError
-from vidkin.rendering.text import clock, print_json
+from vidkin.rendering.text import MATCH_HEADINGS, clock, clock_range, match_cells
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from vidkin.files.proof_record import Proof
     from vidkin.index import Comparison
     from vidkin.rendering.matches import FramePair
 
-# Of a result, what -o FILE.npz writes.
+# Fields of a comparison that only -o FILE.npz writes.
 _OF_THE_MAP = ("map", "query_times", "target_times")
 _ENDINGS = {
     "frames": (".png", ".jpg", ".jpeg", ".webp", ".pdf"),
@@ -62,38 +32,29 @@ _ENDINGS = {
     "npz": (".npz",),
     "timeline": (".otio",),
 }
+_OUTPUT_HELP = (
+    "Write this file: matching frames side by side (.png, .webp), the map of frame similarities (.svg, or "
+    "map=FILE.png; .npz has its numbers), or with --offset both recordings, placed (.otio)."
+)
+_PROVE_HELP = "Decode both files to show whether everything in A is in B; pictures are of the moments that differ."
+_OFFSET_HELP = "Only find, by their sound, how two recordings of one event lie in time."
 
 
 def match(
     first: Annotated[Path, typer.Argument(help="The query, a video or an image.", metavar="A")],
     second: Annotated[Path, typer.Argument(help="The video to find it in.", metavar="B")],
-    output: Annotated[
-        list[Path] | None,
-        output_option(
-            "Write this file: matching frames side by side (.png, .webp), the map of frame similarities (.svg, or "
-            "map=FILE.png; .npz has its numbers), or with --offset both recordings, placed (.otio)."
-        ),
-    ] = None,
-    prove: Annotated[
-        bool,
-        typer.Option(
-            "--prove",
-            help="Decode both files to show whether everything in A is in B; pictures are of the moments that differ.",
-        ),
-    ] = False,
-    offset: Annotated[
-        bool,
-        typer.Option("--offset", help="Only find, by their sound, how two recordings of one event lie in time."),
-    ] = False,
-    index: IndexOption = DEFAULT_INDEX,
-    extractor: ExtractorOption = None,
-    model: ModelOption = None,
-    weights: WeightsOption = None,
-    whitening: WhiteningOption = None,
-    device: DeviceOption = "auto",
-    mirror: MirrorOption = True,
-    by: Annotated[Witness, typer.Option("--by", hidden=True)] = Witness.PICTURE,
-    format: FormatOption = OutputFormat.TABLE,
+    output: Annotated[list[Path] | None, options.output_option(_OUTPUT_HELP)] = None,
+    prove: Annotated[bool, typer.Option("--prove", help=_PROVE_HELP)] = False,
+    offset: Annotated[bool, typer.Option("--offset", help=_OFFSET_HELP)] = False,
+    index: options.IndexOption = DEFAULT_INDEX,
+    extractor: options.ExtractorOption = None,
+    model: options.ModelOption = None,
+    weights: options.WeightsOption = None,
+    whitening: options.WhiteningOption = None,
+    device: options.DeviceOption = "auto",
+    mirror: options.MirrorOption = True,
+    by: options.RareByOption = ScoreBasis.PICTURE,
+    format: options.FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Score two videos and show which segments match.
 
@@ -102,74 +63,67 @@ def match(
     If there is an index, its extractor is used, and the stored features of B if B is in it. Options --extractor and
     --model compare the files without an index.
     """
-    from vidkin.index.query.exact_times import refine_segments
-    from vidkin.rendering.matches import frame_pairs, pairs_of_findings
-
-    targets = parse_outputs(output, _ENDINGS)
+    targets = options.parse_outputs(output, _ENDINGS)
     _check_targets(targets, offset=offset)
-    sources = check_targets(targets, "comparison", first, second, inputs=[first, second, weights, whitening])
-    check_inputs(first, second)
+    inputs = [first, second, weights, whitening]
+    sources = options.check_targets(targets, "comparison", first, second, inputs=inputs)
+    options.check_inputs(first, second)
     if offset:
         _show_offset(first, second, targets.get("timeline"), format, sources.get("timeline"))
         return
-    name = extractor_name(extractor, model)
+    from vidkin.index import Match
+    from vidkin.index.query.exact_times import refine_segments
+    from vidkin.rendering.matches import frame_pairs, pairs_of_findings
+
+    name = options.extractor_name(extractor, model)
     with meter("comparing"):
-        result = _compare(first, second, index, extractor=name, weights=weights, whitening=whitening, mirrored=mirror)
+        result = _compare(first, second, index, name, weights, whitening, mirrored=mirror)
         result = replace(result, segments=refine_segments(first, second, result.segments))
     picture_score = result.score
-    result = _scored_by(by, result)
+    result = _score_by(by, result)
     proof = _prove(first, second, result) if prove else None
     pairs = frame_pairs(result) if proof is None or proof.holds else pairs_of_findings(proof)
     if "frames" in targets and not pairs:
         del targets["frames"]
         note("No segment matches, so there are no matching frames to draw.", style="yellow")
     _write(targets, result, pairs, sources, first, second)
-    if format is OutputFormat.JSON:
-        facts = {name: value for name, value in result.to_dict().items() if name not in _OF_THE_MAP}
-        said = {"by": by.value, "picture_score": picture_score, "frame_pairs": pairs, "proof": proof}
-        print_json({"query": first, "target": second, **facts, **said, "outputs": targets})
+    facts = {name: value for name, value in result.to_dict().items() if name not in _OF_THE_MAP}
+    facts |= {"by": by.value, "picture_score": picture_score, "frame_pairs": pairs, "proof": proof, "outputs": targets}
+    by_sound = result.sound, result.sound_segments
+    matches = [Match(os.fspath(second), result.score, result.segments, -1, False, picture_score, *by_sound)]
+    cells = [MATCH_HEADINGS, *match_cells(first, matches)]
+    if print_data(format, {"query": first, "target": second, **facts}, cells):
         return
-    if format is not OutputFormat.TABLE:
-        from vidkin.index import Match
-
-        heard = result.sound, result.sound_segments
-        matches = [Match(os.fspath(second), result.score, result.segments, -1, False, picture_score, *heard)]
-        if format is OutputFormat.PLAIN:
-            print_plain(matches)
-        else:
-            print_tsv_header()
-            print_tsv(first, matches, first_rank=1)
+    if format is OutputFormat.PLAIN:
+        print_plain(matches)
         return
-    say(path_text(first).append(" and ").append_text(path_text(second)).append(f": score {result.score:.2f}"))
+    say(path_text(first), " and ", path_text(second), f": score {result.score:.2f}")
     if result.segments:
         print_segments(result.segments)
     elif not result.has_segments:
         note("Scores are specific to this model: higher means more of the same kind, 1 identical.")
     else:
         say(f"No segment of the query (0:00.0 - {clock(float(result.query_times[-1]))}) matches.")
-    if by is not Witness.PICTURE:
+    if by is not ScoreBasis.PICTURE:
         say(f"Picture: {picture_score:.2f}")
     if result.sound is not None:
         say(f"Sound: {result.sound:.2f}" + (":" if result.sound_segments else ", nothing in common"))
         if result.sound_segments:
             print_segments(result.sound_segments)
     if proof is not None:
-        _show_proof(proof)
+        _print_proof(proof)
 
 
 def _check_targets(targets: Mapping[str, Path], *, offset: bool) -> None:
     """Raise an error before any work if an output does not go with --offset, or cannot be drawn."""
-    for name in targets:
-        if (name == "timeline") != offset:
-            raise InvalidArgumentError(
-                "with --offset the output is a timeline (.otio), which needs two recordings of one event"
-            )
-    if "map" in targets or "frames" in targets:
+    if any((name == "timeline") != offset for name in targets):
+        raise InvalidArgumentError(
+            "with --offset the output is a timeline (.otio), which needs two recordings of one event"
+        )
+    for name in targets.keys() & {"map", "frames"}:
         from vidkin.rendering.pictures import require_picture_name
 
-        for name in ("map", "frames"):
-            if name in targets:
-                require_picture_name(targets[name])
+        require_picture_name(targets[name])
 
 
 def _write(
@@ -180,18 +134,18 @@ def _write(
     first: Path,
     second: Path,
 ) -> None:
-    if "npz" in targets:
-        from vidkin.rendering.matches import write_map
+    for name, path in targets.items():
+        if name == "npz":
+            from vidkin.rendering.matches import write_map
 
-        write_map(result, targets["npz"], source=sources["npz"])
-    if "map" in targets or "frames" in targets:
-        from vidkin.rendering.pictures import draw_map, draw_pairs
+            write_map(result, path, source=sources[name])
+        else:
+            from vidkin.rendering.pictures import draw_map, draw_pairs
 
-        if "map" in targets:
-            draw_map(result, targets["map"], query=first, target=second, source=sources["map"])
-        if "frames" in targets:
-            draw_pairs(pairs, targets["frames"], query=first, target=second, source=sources["frames"])
-    for path in targets.values():
+            if name == "map":
+                draw_map(result, path, query=first, target=second, source=sources[name])
+            else:
+                draw_pairs(pairs, path, query=first, target=second, source=sources[name])
         wrote(path)
 
 
@@ -203,24 +157,21 @@ def _prove(first: Path, second: Path, result: Comparison) -> Proof:
         return prove(second, first, result.segments, on_progress=lambda share: bar.update(round(100 * share), 100))
 
 
-def _show_proof(proof: Proof) -> None:
+def _print_proof(proof: Proof) -> None:
     kept, removed = path_text(proof.kept), path_text(proof.removed)
     if proof.holds:
-        say(plain_text("Everything in ").append_text(removed).append(" is in ").append_text(kept).append("."))
+        say("Everything in ", removed, " is in ", kept, ".")
         return
-    say(removed.append(" has something that ").append_text(kept).append(" lacks:"))
-    rows: list[list[str | Text]] = []
-    for finding in proof.findings:
-        when = "" if finding.start is None or finding.end is None else f"{clock(finding.start)} - {clock(finding.end)}"
-        rows.append([finding.kind, when, finding.text])
+    say(removed, " has something that ", kept, " lacks:")
+    rows = [(each.kind, clock_range(each.start or 0.0, each.end or 0.0), each.text) for each in proof.findings]
     table(None, [("what", "left"), ("time in A", "left"), ("how it differs", "left")], rows)
 
 
-def _scored_by(by: Witness, result: Comparison) -> Comparison:
-    """The comparison with the score of a rule."""
+def _score_by(by: ScoreBasis, result: Comparison) -> Comparison:
+    """The comparison with the score that a rule makes of picture and sound."""
     from vidkin.index.query.sound import ADD_SOUND, check_by, score_by
 
-    if by is Witness.PICTURE:
+    if by is ScoreBasis.PICTURE:
         return result
     if result.sound is None:
         needed = f"--by {by.value} needs the sound of both files, and one has none"
@@ -229,41 +180,35 @@ def _scored_by(by: Witness, result: Comparison) -> Comparison:
 
 
 def _show_offset(first: Path, second: Path, timeline: Path | None, format: OutputFormat, source: str | None) -> None:
-    """How two recordings lie in time; exits with 3 if that cannot be told."""
+    """How two recordings lie in time; ends with status 3 if that cannot be found."""
     from vidkin.index.query.sound import find_offset
 
     with meter("comparing"):
-        found = find_offset(os.fspath(first), os.fspath(second))
-    if timeline is not None and found.offset is not None:
+        result = find_offset(os.fspath(first), os.fspath(second))
+    shift = result.offset
+    if timeline is not None and shift is not None:
         from vidkin.rendering.matches import write_sync
 
-        write_sync(found, timeline, source=source)
+        write_sync(result, timeline, source=source)
         wrote(timeline)
-    written = timeline if found.offset is not None else None
     if format is OutputFormat.JSON:
-        print_json({**found.to_dict(), "timeline": written})
-    elif found.offset is None:
-        say(path_text(first).append(" and ").append_text(path_text(second)).append(": their sound is not the same"))
+        print_data(format, {**result.to_dict(), "timeline": timeline if shift is not None else None})
+    elif shift is None:
+        say(path_text(first), " and ", path_text(second), ": their sound is not the same")
     elif format is OutputFormat.TABLE:
-        columns = [("file", "left"), ("begins at", "right"), ("length", "right")]
-        starts = max(found.offset, 0.0), max(-found.offset, 0.0)
-        lengths = found.query_length, found.target_length
-        table(
-            None,
-            columns,
-            [
-                [path_text(path), clock(start, digits=3), clock(length)]
-                for path, start, length in zip((first, second), starts, lengths, strict=True)
-            ],
-        )
-        speed = "" if found.speed == 1.0 else f", at {found.speed:.3f} times the speed"
-        say(f"Offset {found.offset:+.3f} s: moment t of the first is {found.offset:+.3f} s + t of the second{speed}.")
-        for path, track in ((first, found.query_track), (second, found.target_track)):
+        rows = [
+            (path_text(first), clock(max(shift, 0.0), digits=3), clock(result.query_length)),
+            (path_text(second), clock(max(-shift, 0.0), digits=3), clock(result.target_length)),
+        ]
+        table(None, [("file", "left"), ("begins at", "right"), ("length", "right")], rows)
+        speed = "" if result.speed == 1.0 else f", at {result.speed:.3f} times the speed"
+        say(f"Offset {shift:+.3f} s: moment t of the first is {shift:+.3f} s + t of the second{speed}.")
+        for path, track in ((first, result.query_track), (second, result.target_track)):
             if track:
-                say(path_text(path).append(f": by its sound track {track + 1}"))
+                say(path_text(path), f": by its sound track {track + 1}")
     else:
-        say(f"{found.offset:+.3f}")
-    if found.offset is None:
+        say(f"{shift:+.3f}")
+    if shift is None:
         raise typer.Exit(Status.NOTHING_USABLE)
 
 
@@ -271,36 +216,25 @@ def _compare(
     first: Path,
     second: Path,
     index: str,
+    extractor: str | None,
+    weights: options.PathLike | None,
+    whitening: options.PathLike | None,
     *,
-    extractor: str | None = None,
-    weights: Path | None = None,
-    whitening: Path | None = None,
-    mirrored: bool = True,
+    mirrored: bool,
 ) -> Comparison:
     """Compare two files with the extractor of the index, or the one that is named."""
     from vidkin.index import compare
 
-    if extractor is None and whitening is None and has_index(index):
-        with open_index(index, weights=weights) as collection:
+    rate = 1.0
+    if extractor is None and whitening is None and options.has_index(index):
+        with options.open_index(index, weights=weights) as collection:
             try:
                 return collection.match(os.fspath(first), os.fspath(second), mirrored=mirrored)
             except NotIndexedError:
                 # The second file is not in the index: read both with the extractor of the index.
-                manifest = collection.manifest
-                return compare(
-                    first,
-                    second,
-                    extractor=manifest.extractor,
-                    weights=weights or manifest.weights,
-                    whitening=manifest.whitening,
-                    mirrored=mirrored,
-                    rate=manifest.sampling_rate,
-                )
+                made = collection.manifest
+        extractor, weights, whitening = made.extractor, weights or made.weights, made.whitening
+        rate = made.sampling_rate
     return compare(
-        first,
-        second,
-        extractor=extractor,
-        weights=weights,
-        whitening=whitening,
-        mirrored=mirrored,
+        first, second, extractor=extractor, weights=weights, whitening=whitening, mirrored=mirrored, rate=rate
     )

@@ -9,65 +9,33 @@ from typing import Annotated
 
 import typer
 
+from vidkin.cli import options
 from vidkin.cli.commands import Status
-from vidkin.cli.console import error_line, note, path_text, plain_text, say
-from vidkin.cli.options import (
-    DEFAULT_INDEX,
-    DeviceOption,
-    IndexOption,
-    JsonFormat,
-    JsonOption,
-    MirrorOption,
-    WeightsOption,
-    check_inputs,
-    extractor_name,
-    open_index,
-    parse_moment,
-)
+from vidkin.cli.config import DEFAULT_INDEX
+from vidkin.cli.console import error_line, note, path_text, plain_text, print_data, say
+from vidkin.cli.options import JsonFormat, rare_option
 from vidkin.cli.search import is_file
 from vidkin.errors import InvalidArgumentError, MediaError, MissingPartError, NotIndexedError
 from vidkin.rendering.players import Player, find_player
-from vidkin.rendering.text import clock, command_line, print_json
+from vidkin.rendering.text import clock, command_line
 from vidkin.similarity.scale import UNRELATED
 
-# What tells programs of Linux and its relatives where the screen is.
+# Variables that say where the screen is, on Linux and its relatives.
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 def open_match(
     query: Annotated[Path, typer.Argument(help="What to search for, or with --at the video to open.", metavar="QUERY")],
-    rank: Annotated[
-        int,
-        typer.Option(
-            "--rank",
-            min=1,
-            help="Which match: 1 is the best, as in `vidkin search`.",
-        ),
-    ] = 1,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            parser=parse_moment,
-            metavar="TIME",
-            help="Open QUERY itself, at this time: 90, 1:30, 250f.",
-        ),
-    ] = None,
-    player: Annotated[
-        str | None,
-        typer.Option(
-            "--player",
-            envvar="VIDKIN_PLAYER",
-            hidden=True,
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", hidden=True)] = False,
-    index: IndexOption = DEFAULT_INDEX,
-    mirror: MirrorOption = True,
-    model: Annotated[Path | None, typer.Option("--model", "-m", file_okay=False, hidden=True)] = None,
-    weights: WeightsOption = None,
-    device: DeviceOption = "auto",
-    format: JsonOption = JsonFormat.TABLE,
+    rank: Annotated[int, typer.Option("--rank", min=1, help="Which match: 1 is the best, as in `vidkin search`.")] = 1,
+    at: Annotated[str | None, options.time_option("--at", "Open QUERY itself, at this time: 90, 1:30, 250f.")] = None,
+    player: Annotated[str | None, rare_option("--player", envvar="VIDKIN_PLAYER")] = None,
+    dry_run: Annotated[bool, rare_option("--dry-run")] = False,
+    index: options.IndexOption = DEFAULT_INDEX,
+    mirror: options.MirrorOption = True,
+    model: Annotated[Path | None, rare_option("--model", "-m", file_okay=False)] = None,
+    weights: options.WeightsOption = None,
+    device: options.DeviceOption = "auto",
+    format: options.JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Show a match of QUERY in the system's video player, at the time where it matches.
 
@@ -76,16 +44,18 @@ def open_match(
     """
     program = find_player(player)
     path = os.path.abspath(query.expanduser())
-    check_inputs(path)
+    options.check_inputs(path)
     if at is not None:
-        from vidkin.media import time_in
+        from vidkin.media import probe, time_in
 
-        start = time_in(path, at)
-        _check_time(path, start)
+        start, length = time_in(path, at), probe(path).duration
+        if start > 0 and start >= length > 0:
+            raise InvalidArgumentError(f"--at must be before the end of {path}, {clock(length)}, got {clock(start)}")
     else:
-        with open_index(index, extractor=extractor_name(None, model), weights=weights) as collection:
-            least = UNRELATED if collection.manifest.has_segments else 0.0
-            found = collection.search(path, limit=rank + 1, threshold=least, mirrored=mirror)
+        extractor = options.extractor_name(None, model)
+        with options.open_index(index, extractor=extractor, weights=weights) as collection:
+            lowest = UNRELATED if collection.manifest.has_segments else 0.0
+            found = collection.search(path, limit=rank + 1, threshold=lowest, mirrored=mirror)
         matches = [each for each in found if not is_file(each.path, query)]
         if not matches:
             raise NotIndexedError(f"{query}: nothing similar found; add videos with `vidkin index PATH`")
@@ -98,14 +68,14 @@ def open_match(
     if player is None and not dry_run:
         _check_screen(program)
     command = program.command(path, start)
-    # What only starts another program ends at once.
+    # A program that only starts another one ends at once.
     is_shown = not dry_run and (program.show(path, start) or program.hands_over)
-    if format == "json":
-        print_json({"path": path, "start": start, "player": program.name, "command": command, "shown": is_shown})
-    elif dry_run:
-        say(plain_text(command_line(command)))  # one line, to be copied
-    elif is_shown:
-        say(path_text(path).append(f": opened at {clock(start)} in {program.name}"))
+    facts = {"path": path, "start": start, "player": program.name, "command": command, "shown": is_shown}
+    if not print_data(format, facts):
+        if dry_run:
+            say(plain_text(command_line(command)))
+        elif is_shown:
+            say(path_text(path), f": opened at {clock(start)} in {program.name}")
     if not (dry_run or is_shown):
         error_line(
             f"{path}: {program.name} ended at once; run it with the file to see why, or name another player (--player)"
@@ -113,15 +83,6 @@ def open_match(
         raise typer.Exit(Status.NOTHING_USABLE)
     if start > 0 and not program.takes_time:
         note(f"{program.name} cannot start at a time; go to {clock(start)} in the video. mpv and vlc can.")
-
-
-def _check_time(path: str, start: float) -> None:
-    """Raise InvalidArgumentError if a time is beyond the end of a video."""
-    from vidkin.media import probe
-
-    length = probe(path).duration
-    if start > 0 and start >= length > 0:
-        raise InvalidArgumentError(f"--at must be before the end of {path}, {clock(length)}, got {clock(start)}")
 
 
 def _check_screen(player: Player) -> None:

@@ -3,93 +3,54 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vidkin.cli import options
 from vidkin.cli.commands import Status
-from vidkin.cli.console import (
-    FormatOption,
-    OutputFormat,
-    error_line,
-    meter,
-    note,
-    path_text,
-    print_matches,
-    print_plain,
-    print_tsv,
-    print_tsv_header,
-    say,
-)
-from vidkin.cli.options import (
-    DEFAULT_INDEX,
-    DeviceOption,
-    IndexOption,
-    MirrorOption,
-    ModelOption,
-    WeightsOption,
-    Witness,
-    check_inputs,
-    check_stretch,
-    extractor_name,
-    moment_text,
-    open_index,
-    parse_moment,
-    threshold_option,
-)
+from vidkin.cli.config import DEFAULT_INDEX
+from vidkin.cli.console import error_line, meter, note, path_text, print_data, say, write_tsv
+from vidkin.cli.matches import print_matches, print_plain
+from vidkin.cli.options import OutputFormat, ScoreBasis, rare_option, time_option
 from vidkin.errors import MediaError
-from vidkin.rendering.text import command_line, matches_as_json, print_json, printable
+from vidkin.rendering.text import MATCH_HEADINGS, command_line, match_cells, matches_as_json, printable
 from vidkin.similarity.scale import UNRELATED
 
 if TYPE_CHECKING:
     from vidkin.index import Match
 
+_THRESHOLD_HELP = "Lowest score to show; 0 shows everything, the query itself too."
+
 
 def search(
     queries: Annotated[list[Path], typer.Argument(help="Videos, images or sounds.", metavar="QUERY")],
-    index: IndexOption = DEFAULT_INDEX,
+    index: options.IndexOption = DEFAULT_INDEX,
     start: Annotated[
-        str | None,
-        typer.Option(
-            "--start",
-            parser=moment_text,
-            metavar="TIME",
-            help="Use the query from this time on: 90, 1:30, or a frame number, 250f.",
-        ),
+        str | None, time_option("--start", "Use the query from this time on: 90, 1:30, or a frame number, 250f.")
     ] = None,
-    end: Annotated[
-        str | None,
-        typer.Option("--end", parser=moment_text, metavar="TIME", help="Use the query up to this time."),
-    ] = None,
+    end: Annotated[str | None, time_option("--end", "Use the query up to this time.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Number of matches to show, at most.")] = 10,
-    offset: Annotated[int, typer.Option("--offset", min=0, hidden=True)] = 0,
+    offset: Annotated[int, rare_option("--offset", min=0)] = 0,
     threshold: Annotated[
         float | None,
-        threshold_option(
-            "Lowest score to show; 0 shows everything, the query itself too.",
-            show_default=f"{UNRELATED:g}, below which nothing is related",
-        ),
+        options.threshold_option(_THRESHOLD_HELP, show_default=f"{UNRELATED:g}, below which nothing is related"),
     ] = None,
     exact: Annotated[
-        bool,
-        typer.Option("--exact", help="Decode around the shown matches: times to the frame, and usual speeds."),
+        bool, typer.Option("--exact", help="Decode around the shown matches: times to the frame, and usual speeds.")
     ] = False,
-    mirror: MirrorOption = True,
+    mirror: options.MirrorOption = True,
     by: Annotated[
-        Witness | None,
-        typer.Option(
-            "--by",
-            help="What the score is made of; either is the higher one, both the lower one.",
-            show_default="picture, the sound beside it",
-        ),
+        ScoreBasis | None,
+        typer.Option("--by", help=options.BY_HELP, show_default="picture; sound is shown, too"),
     ] = None,
-    model: ModelOption = None,
-    weights: WeightsOption = None,
-    device: DeviceOption = "auto",
-    format: FormatOption = OutputFormat.TABLE,
+    model: options.ModelOption = None,
+    weights: options.WeightsOption = None,
+    device: options.DeviceOption = "auto",
+    format: options.FormatOption = OutputFormat.TABLE,
     cluster: str | None = None,
 ) -> None:
     """List the videos that match each QUERY, best first, with the matching times.
@@ -97,39 +58,39 @@ def search(
     A picture is found at the moment of the video that it is from; it has no times of its own. A file that has only
     sound is searched for by its sound.
     """
-    check_stretch(start, end)
-    if len(queries) == 1:  # of several, each that cannot be read costs itself only
-        check_inputs(*queries)
+    options.check_stretch(start, end)
+    if len(queries) == 1:  # of several, those that can be read are searched for
+        options.check_inputs(*queries)
     from vidkin.media import time_in
 
-    first, last = (None if text is None else parse_moment(text) for text in (start, end))
-    settings: dict[str, Any] = {"start": first, "end": last, "index": index}
+    settings: dict[str, Any] = {"start": _as_number(start), "end": _as_number(end), "index": index}
     settings["by"] = "picture" if by is None else by.value
     documents: list[dict[str, Any]] = []
-    with open_index(index, extractor=extractor_name(None, model), weights=weights, cluster=cluster) as collection:
+    extractor = options.extractor_name(None, model)
+    with options.open_index(index, extractor=extractor, weights=weights, cluster=cluster) as collection:
         settings["measure"], is_empty = collection.manifest.scorer_name, len(collection) == 0
         # Scores of models that order kinds have no such limit.
         usual = UNRELATED if collection.manifest.has_segments else 0.0
-        settings["threshold"] = least = usual if threshold is None else threshold
+        settings["threshold"] = lowest = usual if threshold is None else threshold
         if format is OutputFormat.TSV:
-            print_tsv_header()
+            write_tsv([MATCH_HEADINGS])
         for query in queries:
             try:
-                check_stretch(start, end, query)
+                options.check_stretch(start, end, query)
                 with meter("searching"):
                     found = collection.search(
                         os.fspath(query),
-                        start=None if first is None else time_in(query, first),
-                        end=None if last is None else time_in(query, last),
+                        start=None if start is None else time_in(query, start),
+                        end=None if end is None else time_in(query, end),
                         limit=offset + limit + 1,
-                        threshold=least,
+                        threshold=lowest,
                         mirrored=mirror,
                         by=None if by is None else by.value,
                     )
                     shown = found if threshold == 0 else [each for each in found if not is_file(each.path, query)]
                     matches = type(found)(shown[offset : offset + limit])
                     if exact:
-                        matches = type(matches)(_exactly(query, match) for match in matches)
+                        matches = type(matches)(_refine(query, match) for match in matches)
             except MediaError as error:
                 if len(queries) == 1:
                     raise
@@ -140,14 +101,16 @@ def search(
             itself = {"query_is_indexed": len(shown) < len(found)}
             documents.append({"query": query, **itself, **settings, "matches": rows})
             if format is OutputFormat.TSV:
-                print_tsv(query, matches, first_rank=offset + 1)
+                write_tsv(match_cells(query, matches, first_rank=offset + 1))
             elif format is not OutputFormat.JSON and not is_empty:
-                _print(documents[-1], matches, format, offset, threshold, is_one_of_many=len(queries) > 1)
+                if len(queries) > 1 and matches:
+                    say(path_text(query, style="bold"), ":")
+                _print(documents[-1], matches, format, offset, threshold)
         paths = [video.path for video in collection.videos()] if any(map(_is_unmatched, documents)) else []
     if format is OutputFormat.JSON:
-        print_json(documents[0] if len(queries) == 1 else {"searches": documents})
+        print_data(format, documents[0] if len(queries) == 1 else {"searches": documents})
     elif is_empty and format is not OutputFormat.TSV:
-        say(path_text(index).append(": the index is empty; add videos with `vidkin index PATH`"))
+        say(path_text(index), ": the index is empty; add videos with `vidkin index PATH`")
     elif format is OutputFormat.TABLE and any(document["matches"] for document in documents):
         if collection.manifest.has_segments:
             note(f"Scores: 1 means identical; -t 0 also shows what is unrelated, below {UNRELATED:g}.")
@@ -156,14 +119,7 @@ def search(
     if format is OutputFormat.TABLE and not offset and collection.manifest.extractor == "classical":
         unmatched = [document["query"] for document in documents if _is_unmatched(document)]
         if unmatched and paths:
-            words = ["--index", "views.vidkin"]
-            folder = printable(os.path.commonpath([os.path.dirname(path) for path in paths]))
-            clip = printable(os.fspath(unmatched[0]))
-            note(
-                "Crops, borders, split screens and insets are found with the features of --extractor vidkin:\n"
-                f"`vidkin {command_line(['index', folder, *words, '--extractor', 'vidkin'])}`\n"
-                f"`vidkin {command_line(['search', clip, *words])}`"
-            )
+            _suggest_encoder(paths, unmatched[0])
     failed = sum("error" in document for document in documents)
     if failed:
         raise typer.Exit(Status.SOME_FAILED if failed < len(queries) else Status.NOTHING_USABLE)
@@ -174,34 +130,33 @@ def is_file(path: str, query: Path) -> bool:
     return os.path.realpath(path) == os.path.realpath(query)
 
 
-def _exactly(query: Path, match: Match) -> Match:
-    """The match with segments whose times are right to the frame; as it was if its file is gone."""
+def _as_number(moment: str | None) -> float | str | None:
+    """Seconds, or the number of a frame as it was typed: its time depends on the file."""
+    from vidkin.media.frames import Time, is_frame_number
+
+    return moment if moment is None or is_frame_number(moment) else float(Time.parse(moment))
+
+
+def _refine(query: Path, match: Match) -> Match:
+    """The match with times that are exact to the frame; unchanged if its file is gone."""
     from vidkin.index.query.exact_times import refine_segments
 
     return replace(match, segments=refine_segments(query, match.path, match.segments))
 
 
 def _print(
-    document: Mapping[str, Any],
-    matches: list[Match],
-    format: OutputFormat,
-    offset: int,
-    threshold: float | None,
-    *,
-    is_one_of_many: bool,
+    document: Mapping[str, Any], matches: list[Match], format: OutputFormat, offset: int, threshold: float | None
 ) -> None:
     query = document["query"]
     if not matches:
         besides = " besides the file itself" if document["query_is_indexed"] else ""
         rest = "no more matches" if offset else f"nothing similar found{besides}"
-        least = f" with a score of at least {threshold:g}" if threshold else ""
-        say(path_text(query).append(f": {rest}{least}"))
+        lowest = f" with a score of at least {threshold:g}" if threshold else ""
+        say(path_text(query), f": {rest}{lowest}")
         _explain_short_sound(query)
         return
-    if is_one_of_many:
-        say(path_text(query, style="bold").append(":"))
     if max(match.score for match in matches) < UNRELATED and not offset:
-        say(path_text(query).append(": nothing similar found"))
+        say(path_text(query), ": nothing similar found")
     if format is OutputFormat.PLAIN:
         print_plain(matches)
     else:
@@ -209,20 +164,26 @@ def _print(
 
 
 def _explain_short_sound(query: Path) -> None:
-    """Say so where a file that has only sound was not found because there is little of it."""
+    """Say so if a file that has only sound was not found because it is short."""
     from vidkin.index.query.sound import SHORTEST_SOUND, has_only_sound, hear
 
     if not has_only_sound(query):
         return
     length = max((track.length for track in hear(query)), default=0.0)
     if length < SHORTEST_SOUND:
-        note(f"Its sound lasts {length:.1f} s; from {SHORTEST_SOUND:g} s on, a recording is found surely.")
+        note(f"Its sound lasts {length:.1f} s; at least {SHORTEST_SOUND:g} s are needed to match reliably.")
+
+
+def _suggest_encoder(paths: Sequence[str], query: Path) -> None:
+    """Name the commands that make and search an index which also finds edited copies."""
+    name = ["--index", "views.vidkin"]
+    folder = printable(os.path.commonpath([os.path.dirname(path) for path in paths]))
+    note("Crops, borders, split screens and insets are found with the features of --extractor vidkin:")
+    note(f"`vidkin {command_line(['index', folder, *name, '--extractor', 'vidkin'])}`")
+    note(f"`vidkin {command_line(['search', printable(os.fspath(query)), *name])}`")
 
 
 def _is_unmatched(document: Mapping[str, Any]) -> bool:
     """Whether a search found nothing similar."""
-    return (
-        "error" not in document
-        and not document["query_is_indexed"]
-        and all(match["score"] < UNRELATED for match in document["matches"])
-    )
+    is_usual = "error" not in document and not document["query_is_indexed"]
+    return is_usual and all(match["score"] < UNRELATED for match in document["matches"])

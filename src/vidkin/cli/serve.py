@@ -13,59 +13,43 @@ import typer
 
 from vidkin._base.install import install_command
 from vidkin._base.temporary import TemporaryFolder, remove_abandoned_folders
+from vidkin.cli.config import DEFAULT_INDEX
 from vidkin.cli.console import meter, note, say
-from vidkin.cli.options import DEFAULT_INDEX, DeviceOption, IndexOption, open_index_for_writing
+from vidkin.cli.options import DeviceOption, IndexOption, open_index, rare_option
 from vidkin.errors import CollectionNotFoundError, MissingPartError
 
 _PORT = 8800
+_HOST_HELP = "Address to listen on; on any but the default, other computers can connect with the printed token."
+_ORIGIN_HELP = "Let pages of this site use the API with the token, such as https://example.org; repeatable."
+_NO_TOKEN_HELP = "Ask for no token: every account of this computer can then see all files of the index and change it."
+_CREATE_HELP = "Create the index if there is none; add folders in the browser."
 
 
 def serve(
     place: Annotated[str | None, typer.Argument(hidden=True)] = None,
     index: IndexOption = DEFAULT_INDEX,
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host",
-            help="Address to listen on; on any but the default, other computers can connect with the printed token.",
-        ),
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help=_HOST_HELP)] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 picks a free one.")] = _PORT,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
-    host_name: Annotated[list[str] | None, typer.Option("--host-name", hidden=True)] = None,
+    host_name: Annotated[list[str] | None, rare_option("--host-name")] = None,
     allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-origin",
-            metavar="ORIGIN",
-            help="Let pages of this site use the API with the token, such as https://example.org; repeatable.",
-        ),
+        list[str] | None, typer.Option("--allow-origin", metavar="ORIGIN", help=_ORIGIN_HELP)
     ] = None,
-    token: Annotated[str | None, typer.Option("--token", envvar="VIDKIN_TOKEN", hidden=True)] = None,
-    no_token: Annotated[
-        bool,
-        typer.Option(
-            "--no-token",
-            help="Ask for no token: every account of this computer can then see all files of the index and change it.",
-        ),
-    ] = False,
+    token: Annotated[str | None, rare_option("--token", envvar="VIDKIN_TOKEN")] = None,
+    no_token: Annotated[bool, typer.Option("--no-token", help=_NO_TOKEN_HELP)] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="Only show; change nothing.")] = False,
-    experiments: Annotated[
-        list[Path] | None, typer.Option("--experiments", exists=True, file_okay=False, hidden=True)
-    ] = None,
+    experiments: Annotated[list[Path] | None, rare_option("--experiments", exists=True, file_okay=False)] = None,
     device: DeviceOption = "auto",
-    create: Annotated[
-        bool, typer.Option("--create", help="Create the index if there is none; add folders in the browser.")
-    ] = False,
+    create: Annotated[bool, typer.Option("--create", help=_CREATE_HELP)] = False,
     cluster: str | None = None,
 ) -> None:
     """Show the index in a browser: library, search by example, where videos match.
 
-    Serves until Ctrl-C. Only this computer can reach it, unless --host says otherwise, and only who has the printed
-    address, or sends its token as `Authorization: Bearer TOKEN`. VIDKIN_TOKEN names a token of your own; rare options
+    Serves until Ctrl-C. Only this computer can reach it, unless --host says otherwise, and only with the printed
+    address, or with its token as `Authorization: Bearer TOKEN`. VIDKIN_TOKEN names a token of your own; rare options
     (host-name, experiments) go into the section [serve] of the configuration file.
     """
-    # As one starts other servers with the folder that they are to show.
+    # Other servers take the folder that they show as an argument.
     index = place or index
     if no_token and token is not None:
         raise typer.BadParameter("--no-token and --token (or VIDKIN_TOKEN) contradict each other; use one of them")
@@ -79,7 +63,7 @@ def serve(
                 f"`vidkin serve` needs {error.name}, which is not installed; run {install_command('web')}"
             ) from error
     if create and not read_only:
-        open_index_for_writing(index, create=True).close()
+        open_index(index, writing=True, create=True).close()
     settings = web.Settings(
         token=token,
         hosts=frozenset(host_name or ()),
@@ -93,16 +77,13 @@ def serve(
         say(f"Open {address}", style="bold")
         note("Ctrl-C ends the server.")
         if no_token:
-            note(
-                "Without a token every account of this computer can see and change what is here.",
-                style="yellow",
-            )
+            note("Without a token every account of this computer can see and change what is here.", style="yellow")
         if open_browser:
             webbrowser.open(address if no_token else _write_link(private.path, address))
 
-    # Ctrl-C is how a server ends, not an interruption of it.
     remove_abandoned_folders()
     private = TemporaryFolder()
+    # Ctrl-C is how a server ends, not an interruption of it.
     with contextlib.closing(private), contextlib.suppress(KeyboardInterrupt):
         try:
             web.serve(index, host=host, port=port, settings=settings, needs_token=not no_token, on_ready=show_address)
@@ -111,9 +92,10 @@ def serve(
 
 
 def _describe_missing_index(index: str) -> str:
-    """What to do where there is no index; a folder of videos is often given instead of an index of them."""
-    if _is_filled_folder(index):
-        return f"{index} is a folder without an index; run `vidkin index {shlex.quote(index)}`, then `vidkin serve`"
+    """What to do if there is no index; a folder of videos is often given instead of an index of them."""
+    with contextlib.suppress(OSError):
+        if any(Path(index).iterdir()):
+            return f"{index} is a folder without an index; run `vidkin index {shlex.quote(index)}`, then `vidkin serve`"
     option = "" if index == DEFAULT_INDEX else f" --index {shlex.quote(index)}"
     return (
         f"there is no index at {index}; make one with `vidkin index FOLDER{option}`, or run "
@@ -121,18 +103,10 @@ def _describe_missing_index(index: str) -> str:
     )
 
 
-def _is_filled_folder(path: str) -> bool:
-    """Whether this is a folder with something in it."""
-    try:
-        return any(Path(path).iterdir())
-    except OSError:
-        return False
-
-
 def _write_link(folder: Path, address: str) -> str:
     """Address of a page that leads to another address, and that only this account can read.
 
-    The command line of a browser is shown to every account of the machine, and with it a token.
+    Every account of the machine can see the command line of a browser, and with it a token.
     """
     page = folder / "open.html"
     page.touch(mode=0o600)

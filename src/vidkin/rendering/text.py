@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -123,6 +123,29 @@ def match_as_json(match: Match, rank: int) -> dict[str, Any]:
 def matches_as_json(matches: Sequence[Match], *, first_rank: int = 1) -> list[dict[str, Any]]:
     """Matches as objects, ranked in their order."""
     return [match_as_json(match, rank) for rank, match in enumerate(matches, start=first_rank)]
+
+
+MATCH_HEADINGS = (
+    *("query", "rank", "score", "path", "missing"),
+    *("query_start", "query_end", "target_start", "target_end", "speed", "mirrored", "turned"),
+    *("picture", "sound"),
+)
+
+
+def match_cells(query: str | os.PathLike[str], matches: Sequence[Match], *, first_rank: int = 1) -> Iterator[list[str]]:
+    """Rows for tab-separated files: one for each segment, one for a match without any; times are seconds.
+
+    Where the picture has no segments, they are those of the sound. `MATCH_HEADINGS` names the columns.
+    """
+    for rank, match in enumerate(matches, start=first_rank):
+        facts = [os.fspath(query), str(rank), f"{match.score:.4f}", match.path, "yes" if match.missing else "no"]
+        scores = ["" if value is None else f"{value:.4f}" for value in (match.picture, match.sound)]
+        for each in match.segments or match.sound_segments:
+            numbers = (each.query_start, each.query_end, each.target_start, each.target_end, each.speed)
+            edits = ["yes" if each.mirrored else "no", str(each.turned)]
+            yield [*facts, *(f"{number:.3f}" for number in numbers), *edits, *scores]
+        if not (match.segments or match.sound_segments):
+            yield [*facts, *[""] * 7, *scores]
 
 
 # A box with at least this share of a side has all of it; one with at least this share of the picture is the whole.

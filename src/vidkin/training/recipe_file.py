@@ -141,14 +141,43 @@ def take_reduced(document: Mapping[str, Any], name: str, *, reduced: bool) -> di
             f"recipe {name!r} has no table [{_REDUCED}]; train it as it is, or change settings with --set"
         )
     for path, value in changes.items():
-        *inside, last = path.split(".")
-        target = tables
-        for part in inside:
-            target = target.setdefault(part, {})
-            if not isinstance(target, dict):
-                raise InvalidArgumentError(f"[{_REDUCED}] {path!r}: {part} is not a table of settings")
-        target[last] = value
+        try:
+            override_setting(tables, path, value)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"[{_REDUCED}] {error}") from None
     return tables
+
+
+def override_setting(tables: dict[str, Any], path: str, value: Any) -> None:
+    """Set a value in the tables of a recipe.
+
+    Args:
+        tables: From :func:`recipe_tables`, or the content of a recipe file.
+        path: Such as ``schedule.steps``; ``objective.c`` is a setting of the first objective, ``objective.1.c`` of the
+            second. A new ``objective.name`` drops the settings of the other loss, but for its weight.
+        value: The value.
+
+    Raises:
+        InvalidArgumentError: There is no such table or objective.
+    """
+    parts = path.split(".")
+    target: Any = tables
+    if parts[0] == "objective":
+        which = int(parts.pop(1)) if len(parts) > 2 and parts[1].isdigit() else 0
+        if which >= len(tables["objective"]):
+            raise InvalidArgumentError(
+                f"{path!r}: there is no objective {which}; the recipe has {len(tables['objective'])}, counted from 0"
+            )
+        target, parts = tables["objective"][which], parts[1:]
+        if parts == ["name"]:
+            weight = target.get("weight", 1.0)
+            target.clear()
+            target["weight"] = weight
+    for part in parts[:-1]:
+        target = target.setdefault(part, {})
+        if not isinstance(target, dict):
+            raise InvalidArgumentError(f"{path!r}: {part} is a value, not a table of settings")
+    target[parts[-1]] = value
 
 
 @check_arguments
@@ -170,6 +199,33 @@ def recipe_tables(recipe: Recipe) -> dict[str, Any]:
     """
     tables: dict[str, Any] = _drop_none(_document(recipe))
     return tables
+
+
+# Learning rate for the encoder that comes with vidkin: after 100 steps on 180 flowers of three kinds it is right on
+# 72 %, with the .002 of the large backbones on 56 %.
+_SHIPPED_RATE = 0.01
+
+
+def use_shipped_encoder(recipe: Recipe, name: str | None) -> Recipe | None:
+    """A classifier's recipe with the encoder that comes with vidkin, for machines without a network.
+
+    Args:
+        recipe: The recipe.
+        name: What it was loaded from.
+
+    Returns:
+        The recipe; None unless it is one of the package with the backbone that the package chose.
+    """
+    if recipe.model.get("kind") != "two_head" or recipe.weights or name not in available_recipes():
+        return None
+    shipped = load_recipe(name)
+    if recipe.model.get("backbone") != shipped.model.get("backbone"):
+        return None
+    tables = recipe_tables(recipe)
+    tables["model"]["backbone"] = "vidkin"
+    if recipe.schedule.learning_rate == shipped.schedule.learning_rate:
+        tables["schedule"]["learning_rate"] = _SHIPPED_RATE
+    return load_recipe(tables)
 
 
 def _drop_none(value: Any) -> Any:

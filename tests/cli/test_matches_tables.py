@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from vidkin.cli import console
+from vidkin.cli import matches
 from vidkin.index import Match
 from vidkin.similarity import Segment
 
 
 @pytest.fixture(params=[200, 75, 50])
 def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(console, "terminal_width", lambda: request.param)
-    monkeypatch.setattr(console, "is_roomy", lambda: request.param == 200)
+    monkeypatch.setattr(matches, "terminal_width", lambda: request.param)
     return int(request.param)
 
 
@@ -20,13 +19,13 @@ def test_times_have_tenths_in_narrow_tables_unless_there_are_hours(
     width: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     segment = Segment(0.4, 5.2, 60.6, 65.4, 0.9, 1.5, mirrored=True)
-    console.print_segments([segment])
+    matches.print_segments([segment])
     captured = capsys.readouterr()
     out, notes = captured.out, " ".join(captured.err.split())
     times = {200: "0:00.4 - 0:05.2", 75: "0:00.4-0:05.2", 50: "0:00.4-0:05.2"}[width]
     assert times in out
     hours = {200: "1:00:00.4 - 1:00:03.6", 75: "1:00:00.4-1:00:03.6", 50: "1:00:00-1:00:04"}[width]
-    console.print_segments([Segment(3600.4, 3603.6, 0.0, 3.2, 0.9)])
+    matches.print_segments([Segment(3600.4, 3603.6, 0.0, 3.2, 0.9)])
     assert hours in capsys.readouterr().out
     assert ("↔: mirrored" in notes) == (width != 200)  # the sign is explained
     assert ("↔" in out) == (width != 200)
@@ -35,7 +34,7 @@ def test_times_have_tenths_in_narrow_tables_unless_there_are_hours(
 
 def test_matches_are_ranked_and_gone_files_marked(capsys: pytest.CaptureFixture[str]) -> None:
     usual = Segment(0.0, 5.0, 1.0, 6.0, 0.9, 1.02)
-    console.print_matches([Match("/a.mp4", 0.954, (usual,)), Match("/b.mp4", 0.1, (), missing=True)], first_rank=7)
+    matches.print_matches([Match("/a.mp4", 0.954, (usual,)), Match("/b.mp4", 0.1, (), missing=True)], first_rank=7)
     lines = capsys.readouterr().out.splitlines()
     (first,) = [line for line in lines if "/a.mp4" in line]
     (second,) = [line for line in lines if "/b.mp4" in line]
@@ -48,9 +47,9 @@ def test_matches_are_ranked_and_gone_files_marked(capsys: pytest.CaptureFixture[
 
 def test_the_part_of_the_picture_that_matches_is_named(width: int, capsys: pytest.CaptureFixture[str]) -> None:
     inset = Segment(0.0, 5.0, 0.0, 5.0, 0.9, mirrored=True, target_box=(0.4, 0.4, 0.97, 0.97))
-    console.print_segments([inset])
+    matches.print_segments([inset])
     assert ("mirrored, lower right 57 % of file" in capsys.readouterr().out) == (width == 200)
-    console.print_segments([Segment(0.0, 5.0, 0.0, 5.0, 0.9, turned=90)])
+    matches.print_segments([Segment(0.0, 5.0, 0.0, 5.0, 0.9, turned=90)])
     captured = capsys.readouterr()
     assert ("turned 90 degrees" in captured.out) == (width == 200)
     assert ("↻90" in captured.out) == ("↻90: turned 90 degrees clockwise" in captured.err) == (width != 200)

@@ -14,7 +14,7 @@ import typer
 from tests.cli.conftest import Library, run
 from tests.support.detections import cut_video
 from vidkin.cli.app import app
-from vidkin.cli.options import OPTIONS_OF_AN_INDEX, config_path, option_defaults
+from vidkin.cli.config import OPTIONS_OF_AN_INDEX, config_path, option_defaults
 from vidkin.errors import InvalidArgumentError
 
 
@@ -44,9 +44,9 @@ def test_a_section_gives_defaults_and_options_win(config: Path, tmp_path: Path) 
     assert outcome.err == "2 more shots not shown.\n"
     usage = " ".join(run("shots", "--help").out.split())
     assert "[default: shotdetect]" in usage
-    assert "Leave out shots of fewer seconds. [default: 2.2; x>=0]" in usage
+    assert "Drop shots shorter than this. [default: 2.2; x>=0]" in usage
     config.write_text("")
-    assert "Leave out shots of fewer seconds. [default: (none); x>=0]" in " ".join(run("shots", "--help").out.split())
+    assert "Drop shots shorter than this. [default: (none); x>=0]" in " ".join(run("shots", "--help").out.split())
 
 
 def test_defaults_of_a_person_and_what_is_typed_comes_first(library: Library, config: Path) -> None:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import Progress
 
-from vidkin.cli.console import Meter, describe_task, progress_line
+from vidkin.cli.progress import ProgressLine, describe_task, new_progress
 
 
 class Clock:
@@ -24,9 +24,9 @@ def described(total: float | None, steps: list[tuple[float, float]], now: float)
     """What is said ``now`` of a task whose (second, steps done) were told."""
     clock = Clock()
     progress = Progress(get_time=clock, disable=True)
-    meter = Meter(progress, progress.add_task("indexing", total=total))
+    line = ProgressLine(progress, "indexing")
     for clock.now, done in steps:
-        meter.update(done, total)
+        line.update(done, total, "")
     clock.now = now
     return describe_task(progress.tasks[0])
 
@@ -61,8 +61,9 @@ def test_count_rate_and_time_left(
 def test_the_line_fits_and_keeps_the_count(width: int) -> None:
     file = io.StringIO()
     console = Console(file=file, width=width, force_terminal=True, color_system=None, legacy_windows=False)
-    with progress_line("indexing", console) as bar:
-        bar.update(12, 310, detail="61x real time, a very long name of a file in a folder of holidays.mp4")
+    with new_progress(console) as progress:
+        line = ProgressLine(progress, "indexing")
+        line.update(12, 310, "61x real time, a very long name of a file in a folder of holidays.mp4")
     lines = [line for part in file.getvalue().split("\x1b[2K") for line in part.replace("\r", "\n").splitlines()]
     lines = [line for line in lines if "12/310" in line]
     assert lines

@@ -1,0 +1,64 @@
+"""Matches and segments as tables and lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vidkin.cli.console import note, path_text, say, table, terminal_width
+from vidkin.rendering.segments import SEGMENT_COLUMNS, explain_segments, segment_cells
+from vidkin.rendering.text import clock_range
+from vidkin.similarity.scale import UNRELATED
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from vidkin.index import Match
+    from vidkin.similarity import Segment
+
+
+def print_plain(matches: Sequence[Match]) -> None:
+    """One line a match: score, time in the file, name."""
+    for match in matches:
+        best = next(iter(match.segments or match.sound_segments), None)
+        times = "" if best is None else clock_range(best.target_start, best.target_end)
+        say(f"{match.score:.2f}  {times:<19}  ", path_text(match.path))
+
+
+def print_matches(matches: Sequence[Match], *, first_rank: int = 1) -> None:
+    """Rank, score, where it matches, and the file; further segments of a file on lines of their own."""
+    rows: list[Sequence[str | Text]] = []
+    width = terminal_width()
+    # The score is that of the picture unless the sound decides.
+    parts = [
+        name
+        for name in ("picture", "sound")
+        if any(getattr(match, name) is not None for match in matches if match.sound is not None)
+        and any(getattr(match, name) != match.score for match in matches)
+    ]
+    for rank, match in enumerate(matches, start=first_rank):
+        name = path_text(match.path, style="dim" if match.score < UNRELATED else "")
+        if match.missing:
+            name.append(" (missing)", style="red")
+        # The sound has the times where the picture does not match.
+        by_sound = match.sound is not None and (match.picture or 0.0) < UNRELATED <= match.score
+        segments = match.sound_segments if by_sound else match.segments
+        cells = [segment_cells(segment, width=width) for segment in segments] or [[""] * len(SEGMENT_COLUMNS)]
+        scores = [match.score, *(getattr(match, part) for part in parts)]
+        rows.append([str(rank), *("" if score is None else f"{score:.2f}" for score in scores), *cells[0], name])
+        rows += [["", *[""] * len(scores), *others, ""] for others in cells[1:]]
+    numbers = [(name, "right") for name in ("#", "score", *parts)]
+    table(None, [*numbers, *SEGMENT_COLUMNS, ("file", "left")], rows)
+    for sentence in explain_segments([each for match in matches for each in match.segments], width=width):
+        note(sentence)
+    if any(": same sound" in match.witnesses for match in matches):
+        note("High sound and low picture: the same sound with other pictures, which is not a copy of the video.")
+
+
+def print_segments(segments: Sequence[Segment]) -> None:
+    """One line for each segment."""
+    width = terminal_width()
+    rows = [[*segment_cells(segment, width=width), f"{segment.score:.2f}"] for segment in segments]
+    table(None, [*SEGMENT_COLUMNS, ("score", "right")], rows)
+    for sentence in explain_segments(segments, width=width):
+        note(sentence)

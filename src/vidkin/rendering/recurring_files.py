@@ -1,0 +1,135 @@
+"""Files for every video in which something recurs: skip lists and chapters for players, and videos cut into parts."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vidkin._base.files import create_folder, safe_name
+from vidkin.errors import MediaError
+from vidkin.index import Companion, RecurringGroup
+from vidkin.media import Piece
+from vidkin.rendering.recurring import (
+    PLAYER_FORMATS,
+    JoinedParts,
+    NamedPart,
+    join_parts,
+    parts_of_file,
+    split_parts,
+)
+
+
+def name_in_one_folder(paths: Iterable[str]) -> dict[str, str]:
+    """A name for what is written about each video: its own without the ending, numbered where two are the same.
+
+    >>> name_in_one_folder(["s1/e1.mp4", "s2/e1.mp4"])
+    {'s1/e1.mp4': 'e1', 's2/e1.mp4': 'e1 (2)'}
+    """
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for path in sorted(paths):
+        stem = safe_name(Path(path).stem)
+        numbered = (stem if count == 1 else f"{stem} ({count})" for count in itertools.count(1))
+        names[path] = next(name for name in numbered if name.casefold() not in taken)
+        taken.add(names[path].casefold())
+    return names
+
+
+def _recurring_parts(
+    groups: Sequence[RecurringGroup], lengths: Mapping[str, float]
+) -> Iterator[tuple[str, list[NamedPart]]]:
+    """Each video in which something recurs, with its parts."""
+    for path, length in lengths.items():
+        parts = parts_of_file(groups, path, length)
+        if any(part.recurs for part in parts):
+            yield path, parts
+
+
+def skip_lists(
+    groups: Sequence[RecurringGroup], lengths: Mapping[str, float], *, pad: float = 0.0
+) -> tuple[dict[str, str], list[Companion]]:
+    """Skip lists to be written beside videos, by path, and those that two videos of one name would need to differ.
+
+    Args:
+        groups: Result of :meth:`vidkin.Index.recurring`.
+        lengths: Length of each video in seconds, by path.
+        pad: Seconds that skips keep at both ends of what recurs.
+    """
+    contents: dict[str, str] = {}
+    refused: dict[str, Companion] = {}
+    for path, parts in _recurring_parts(groups, lengths):
+        skipped = [part._replace(start=part.start + pad, end=part.end - pad) for part in parts if part.recurs]
+        skipped = [part for part in skipped if part.end > part.start]
+        for ending, write in PLAYER_FORMATS["edl"].files.items():
+            target, text = os.path.splitext(path)[0] + ending, write(skipped)
+            if contents.setdefault(target, text) != text:
+                cause = f"{Path(path).name} needs other parts skipped than the other video of this name; rename one"
+                refused[target] = Companion(target, False, cause)
+    return {path: text for path, text in contents.items() if path not in refused}, list(refused.values())
+
+
+def chapter_files(
+    groups: Sequence[RecurringGroup], lengths: Mapping[str, float], folder: str | os.PathLike[str]
+) -> dict[str, str]:
+    """Chapters of each video in which something recurs, by the path of their file in a folder, which is created."""
+    names = name_in_one_folder(lengths)
+    root = os.path.abspath(create_folder(folder))
+    return {
+        os.path.join(root, safe_name(names[path] + Path(path).suffix)) + ending: write(parts)
+        for path, parts in _recurring_parts(groups, lengths)
+        for ending, write in PLAYER_FORMATS["chapters"].files.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class CutVideos:
+    """What was cut out of videos.
+
+    Attributes:
+        pieces: Files with one part each.
+        joined: Files with what is left of a video.
+        failures: Errors of videos that cannot be read.
+    """
+
+    pieces: Sequence[Piece] = ()
+    joined: Sequence[JoinedParts] = ()
+    failures: Sequence[str] = ()
+
+
+def cut_videos(
+    groups: Sequence[RecurringGroup],
+    lengths: Mapping[str, float],
+    folder: str | os.PathLike[str],
+    kept: str,
+    *,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> CutVideos:
+    """Write the parts of each video in which something recurs.
+
+    Args:
+        groups: Result of :meth:`vidkin.Index.recurring`.
+        lengths: Length of each video in seconds, by path.
+        folder: Where to write; created if missing.
+        kept: All ``parts``, those that are ``recurring``, or the ``rest`` of each video as one file.
+        on_progress: Callback that receives (videos done, total number of videos).
+    """
+    pieces: list[Piece] = []
+    joined: list[JoinedParts] = []
+    failures = []
+    names = name_in_one_folder(lengths)
+    videos = list(_recurring_parts(groups, lengths))
+    for count, (path, parts) in enumerate(videos, start=1):
+        chosen = [part for part in parts if kept in ("parts", "recurring" if part.recurs else "rest")]
+        try:
+            if kept != "rest":
+                pieces += split_parts(path, chosen, folder, name=names[path])
+            elif (left := join_parts(path, chosen, folder, name=names[path])) is not None:
+                joined.append(left)
+        except MediaError as error:
+            failures.append(str(error))
+        if on_progress is not None:
+            on_progress(count, len(videos))
+    return CutVideos(pieces, joined, failures)

@@ -1,0 +1,65 @@
+"""Segments of matches in words and as cells of tables, for the width that there is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from vidkin.rendering.text import clock, clock_range, describe_parts
+
+if TYPE_CHECKING:
+    from vidkin.similarity import Segment
+
+SEGMENT_COLUMNS = (("query", "right"), ("in file", "right"), ("speed", "right"), ("edits", "left"))
+"""Heading and side of each column of :func:`segment_cells`."""
+
+# From this width on there is room for words, below the second one none for hours and tenths of both videos.
+_ROOMY, _NARROW = 100, 70
+
+# Smaller deviations of the speed from 1 are not shown.
+_USUAL_SPEED = 0.03
+
+# From this many seconds on, times have hours.
+_HOUR = 3600.0
+
+# Signs for edits where there is no room for words.
+_MIRRORED, _TURNED = "↔", "↻"
+
+
+def segment_cells(segment: Segment, *, width: int | None) -> list[str]:
+    """Times in both videos, speed and edits; in less than 100 columns edits are signs after the speed."""
+    times = ((segment.query_start, segment.query_end), (segment.target_start, segment.target_end))
+    speed = "" if _is_usual(segment) else f"{segment.speed:.2f}x"
+    if width is None or width >= _ROOMY:
+        turned = f"turned {segment.turned} degrees" if segment.turned else ""
+        edits = (turned, "mirrored" if segment.mirrored else "", describe_parts(segment))
+        return [*(clock_range(*each) for each in times), speed, ", ".join(filter(None, edits))]
+    signs = (_MIRRORED if segment.mirrored else "", f"{_TURNED}{segment.turned}" if segment.turned else "")
+    return [*(_short_range(*each, width) for each in times), " ".join(filter(None, (speed, *signs))), ""]
+
+
+def explain_segments(segments: Sequence[Segment], *, width: int | None) -> Iterator[str]:
+    """Sentences about the first unusual speed, and about the signs of a narrow table."""
+    speed = next((segment.speed for segment in segments if not _is_usual(segment)), None)
+    if speed is not None:
+        yield f"Speed {speed:.2f}x: the query runs {speed:.2f} times as fast as the same part of the file."
+    if width is not None and width < _ROOMY:
+        if any(segment.mirrored for segment in segments):
+            yield f"{_MIRRORED}: mirrored"
+        if any(segment.turned for segment in segments):
+            yield f"{_TURNED}90: turned 90 degrees clockwise"
+
+
+def _is_usual(segment: Segment) -> bool:
+    return abs(segment.speed - 1.0) < _USUAL_SPEED
+
+
+def _short_range(start: float, end: float, width: int) -> str:
+    """From when to when without spaces, to a tenth of a second if there is room."""
+    if end <= start:
+        return ""
+    if width >= _NARROW or end < _HOUR:
+        return f"{clock(start)}-{clock(end)}"
+    # Without the decimal of clock().
+    return f"{clock(math.floor(start))[:-2]}-{clock(math.ceil(end))[:-2]}"
