@@ -24,17 +24,17 @@ def main() -> None:
 def end_at_once_during_imports() -> None:
     """Let Ctrl-C end the process at once while a module is being imported; at other times it raises as usual.
 
-    Torch and NumPy swallow what is raised while they are imported, and are left in parts: the program would go on, and
-    fail later without a cause to be seen. No file of ours is left in parts, as by any other sudden end.
+    Torch and NumPy swallow exceptions that are raised during their import and stay incomplete: the program would
+    continue, and fail later without a visible cause. Files stay whole, as at any other sudden end.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        above = frame
-        while above is not None:
-            if above.f_code.co_filename == _IMPORT:
+        caller = frame
+        while caller is not None:
+            if caller.f_code.co_filename == _IMPORT:
                 os.write(2, b"Interrupted.\n")
                 os._exit(_INTERRUPTED)
-            above = above.f_back
+            caller = caller.f_back
         signal.default_int_handler(number, frame)
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

@@ -95,7 +95,7 @@ _SUMMARIES = {
     },
 }
 # Commands that are not the function of their name in the module of their name.
-_PLACES = {
+_TARGETS = {
     "open": "open:open_match",
     "decisions": "apply:decisions",
     "classify": "evaluate:classify",
@@ -110,7 +110,7 @@ class _Commands(LazyGroup):
 
     entry_points = "vidkin.commands"
     built_in: ClassVar[Mapping[str, LazyCommand]] = {
-        name: LazyCommand(f"vidkin.cli.{_PLACES.get(name, f'{name}:{name}')}", summary, section)
+        name: LazyCommand(f"vidkin.cli.{_TARGETS.get(name, f'{name}:{name}')}", summary, section)
         for section, summaries in _SUMMARIES.items()
         for name, summary in summaries.items()
     }

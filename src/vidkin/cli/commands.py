@@ -20,30 +20,30 @@ from vidkin.errors import CollectionMismatchError, InvalidArgumentError, Unknown
 
 
 class LazyCommand(NamedTuple):
-    """Where a command is, and its line in the help of its group.
+    """Where a command is defined, and its line in the help of its group.
 
     Attributes:
-        place: Module and name: ``package.module:function``, ``:app`` or ``:labels_app`` for a group.
+        target: Module and name: ``package.module:function``, ``:app`` or ``:labels_app`` for a group.
         summary: First sentence of its docstring.
-        section: Heading that it stands below in the help.
+        section: Heading above it in the help.
     """
 
-    place: str
+    target: str
     summary: str
     section: str = "Commands"
 
     @property
     def is_group(self) -> bool:
         """Whether it has commands of its own."""
-        return self.place.endswith((":app", "_app"))
+        return self.target.endswith((":app", "_app"))
 
 
 class LazyGroup(TyperGroup):
     """A group whose commands are listed in a table, to which other packages can add theirs.
 
     Attributes:
-        built_in: Name of each command of a subclass, in the order of the help, and where it is.
-        entry_points: Group of entry points of other packages, each named as its command is called, which lead to a
+        built_in: The commands of a subclass by their names, in the order of the help.
+        entry_points: Group of entry points of other packages, each named like its command and leading to a
             `LazyCommand` in a module that is light to import; empty: no package adds commands.
     """
 
@@ -52,11 +52,11 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands: Any = _Loaded(self.built_in, self.entry_points)
+        self.commands: Any = _LoadedCommands(self.built_in, self.entry_points)
 
     @property
     def table(self) -> Mapping[str, LazyCommand]:
-        """Name of each command, those of installed packages last, and where it is."""
+        """Each command by its name, those of installed packages last."""
         table: Mapping[str, LazyCommand] = self.commands.table()
         return table
 
@@ -83,7 +83,7 @@ class LazyGroup(TyperGroup):
 
 
 def new_app(name: str, group: type[LazyGroup], *, add_completion: bool = False) -> typer.Typer:
-    """An application that shows help as plain text: laying it out with Rich would take longer than all the rest.
+    """An application that shows help as plain text: layout with Rich would take longer than everything else.
 
     Args:
         name: Name of the command.
@@ -101,7 +101,7 @@ def new_app(name: str, group: type[LazyGroup], *, add_completion: bool = False) 
     )
 
 
-class _Loaded(Mapping[str, Any]):
+class _LoadedCommands(Mapping[str, Any]):
     """Commands by name; looking one up imports it."""
 
     def __init__(self, built_in: Mapping[str, LazyCommand], group: str) -> None:
@@ -117,7 +117,7 @@ class _Loaded(Mapping[str, Any]):
         if name not in self._commands:
             # Reading the entry points of all packages takes longer than the help of one command.
             entry = self._built_in.get(name) or self._plugin_commands()[name]
-            module, _, attribute = entry.place.partition(":")
+            module, _, attribute = entry.target.partition(":")
             value = getattr(import_module(module), attribute)
             is_group = isinstance(value, typer.Typer)
             self._commands[name] = typer.main.get_command(value) if is_group else _make_command(name, value)

@@ -16,7 +16,7 @@ from vidkin.cli.config import DEFAULT_INDEX
 from vidkin.cli.console import Meter, is_roomy, meter, note, path_text, print_data, say, table, wrote
 from vidkin.cli.options import OutputFormat, ScoreBasis, folder_option, rare_option
 from vidkin.rendering.removals import describe_plan
-from vidkin.rendering.text import clock, command_line, file_size, number, printable
+from vidkin.rendering.text import clock, command_line, file_size, name_scores, number, printable, score_cells
 from vidkin.similarity.scale import SURE
 
 if TYPE_CHECKING:
@@ -193,24 +193,16 @@ def _print_groups(groups: Sequence[DuplicateGroup]) -> None:
         return
     rows: list[Sequence[str | Text]] = []
     members = [member for group in groups for member in group.members]
-    # The score is that of the picture unless the sound decides; a narrow terminal shows both only in that case.
-    sound_decides = any(member.picture is not None and member.picture != member.score for member in members)
-    has_sound = any(member.sound is not None for member in members) and (sound_decides or is_roomy())
-    scores = ["score", *(["picture"] if sound_decides else []), *(["sound"] if has_sound else [])]
+    scores = name_scores(members)
     for position, group in enumerate(groups, start=1):
         if rows:
             rows.append([""] * (6 + len(scores)))
         for member in group.members:
-            values = [getattr(member, name) for name in scores]
             # A narrow terminal has no room for them next to the names.
             sizes = [clock(member.duration), file_size(member.size)] if is_roomy() else ["", ""]
-            facts = [
-                *("" if value is None else f"{value:.2f}" for value in values),
-                f"{member.width}x{member.height}",
-                *sizes,
-                describe_member(member, group),
-            ]
-            rows.append([str(position), *facts, path_text(member.path, style="bold green" if member.best else "")])
+            facts = [*score_cells(member, scores), f"{member.width}x{member.height}", *sizes]
+            file = path_text(member.path, style="bold green" if member.best else "")
+            rows.append([str(position), *facts, describe_member(member, group), file])
     numbers = [(name, "right") for name in ("group", *scores, "resolution", "length", "file size")]
     table(None, [*numbers, ("what it is", "left"), ("file", "left")], rows)
     copies = number(len(members) - len(groups), "copy", "copies")

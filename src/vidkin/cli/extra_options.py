@@ -19,18 +19,18 @@ _GROUP = "vidkin.options"
 
 
 class ExtraOption(NamedTuple):
-    """An option of every command that has the parameter which the option sets.
+    """An option for every command with the parameter that it sets.
 
-    An entry point of the group ``vidkin.options`` leads to one, in a module that is light to import; its name is that
-    of the option without dashes.
+    An entry point of the group ``vidkin.options`` leads to it, in a module that is light to import; the name of the
+    entry point is the name of the option without dashes.
 
     Attributes:
         sets: The parameter, one of :data:`SET_BY_OTHERS`.
-        declare: Gets the name of a command and returns what annotates the option there, for example
+        declare: Returns the annotation of the option in the command of this name, for example
             ``Annotated[str | None, typer.Option(metavar="HOST:PORT")]``. Its default is None.
-        text: Makes the text that the parameter gets from the value of the option.
-        value: What the word after the option must match to be its value, if the option can be used without one, which
-            makes the value ""; None if it always has one.
+        text: Converts the value of the option to the text that the parameter gets.
+        value: Pattern of a value, if the option can be used without one, which sets it to ""; a next word that does not
+            match is not its value. None if it always has a value.
     """
 
     sets: str
@@ -60,7 +60,7 @@ def find_missing_options(function: Callable[..., Any], extras: Mapping[str, Extr
 def take_extra_options(
     command: str, function: Callable[..., Any], extras: Mapping[str, ExtraOption]
 ) -> Callable[..., Any]:
-    """The function of a command, which takes these options in place of the parameters that they set."""
+    """The function of a command with these options instead of the parameters that they set."""
     if not _parameters_of_others(function):
         return function
     signature = inspect.signature(function, eval_str=True)

@@ -20,7 +20,7 @@ _EXIT_STATUS = (
 _FILES = (
     ("./collection.vidkin", "The index, unless --index or VIDKIN_INDEX names another."),
     ("~/.config/vidkin/config.toml", "Defaults of options: a table for each command, such as [search]."),
-    ("INDEX/config.toml", "The same for one index, for what is shown only; it comes before the file above."),
+    ("INDEX/config.toml", "The same for one index, only for what is shown; it comes before the file above."),
 )
 
 
@@ -55,9 +55,9 @@ def write_man_page(program: Any) -> str:
             usage = " ".join([title, "[options]", *names])
             lines += [f".SS vidkin {_roff(usage)}", _roff(_paragraph(one.help))]
             lines += _options(one)
-    lines += [".SH EXIT STATUS", *_listed(_EXIT_STATUS)]
-    lines += [".SH ENVIRONMENT", *_listed([("VIDKIN_INDEX", "Folder of the index.")])]
-    lines += [".SH FILES", *_listed(_FILES)]
+    lines += [".SH EXIT STATUS", *_list_terms(_EXIT_STATUS)]
+    lines += [".SH ENVIRONMENT", *_list_terms([("VIDKIN_INDEX", "Folder of the index.")])]
+    lines += [".SH FILES", *_list_terms(_FILES)]
     return "\n".join(line for line in lines if line) + "\n"
 
 
@@ -69,7 +69,7 @@ def _options(command: Any) -> Iterator[str]:
             yield from (".TP", f".B {_roff(names + value)}", _roff(part.help or ""))
 
 
-def _listed(pairs: Any) -> Iterator[str]:
+def _list_terms(pairs: Any) -> Iterator[str]:
     for name, text in pairs:
         yield from (".TP", f".B {_roff(name)}", _roff(text))
 
@@ -79,6 +79,6 @@ def _paragraph(text: str | None) -> str:
 
 
 def _roff(text: str) -> str:
-    """Text that is not taken for commands: no backslash, no dash that becomes a hyphen, no dot or quote at a start."""
+    """Escape backslashes, dashes (else hyphens), and dots and quotes at the start of a line (else commands)."""
     lines = text.replace("\\", "\\e").replace("-", "\\-").split("\n")
     return "\n".join(line if line == ".PP" or line[:1] not in (".", "'") else f"\\&{line}" for line in lines)

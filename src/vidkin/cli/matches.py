@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vidkin.cli.console import note, path_text, say, table, terminal_width
 from vidkin.rendering.segments import SEGMENT_COLUMNS, explain_segments, segment_cells
-from vidkin.rendering.text import clock_range
+from vidkin.rendering.text import clock_range, name_scores, score_cells
 from vidkin.similarity.scale import UNRELATED
 
 if TYPE_CHECKING:
@@ -29,13 +29,7 @@ def print_matches(matches: Sequence[Match], *, first_rank: int = 1) -> None:
     """Rank, score, where it matches, and the file; further segments of a file on lines of their own."""
     rows: list[Sequence[str | Text]] = []
     width = terminal_width()
-    # The score is that of the picture unless the sound decides.
-    parts = [
-        name
-        for name in ("picture", "sound")
-        if any(getattr(match, name) is not None for match in matches if match.sound is not None)
-        and any(getattr(match, name) != match.score for match in matches)
-    ]
+    scores = name_scores(matches)
     for rank, match in enumerate(matches, start=first_rank):
         name = path_text(match.path, style="dim" if match.score < UNRELATED else "")
         if match.missing:
@@ -44,10 +38,9 @@ def print_matches(matches: Sequence[Match], *, first_rank: int = 1) -> None:
         by_sound = match.sound is not None and (match.picture or 0.0) < UNRELATED <= match.score
         segments = match.sound_segments if by_sound else match.segments
         cells = [segment_cells(segment, width=width) for segment in segments] or [[""] * len(SEGMENT_COLUMNS)]
-        scores = [match.score, *(getattr(match, part) for part in parts)]
-        rows.append([str(rank), *("" if score is None else f"{score:.2f}" for score in scores), *cells[0], name])
+        rows.append([str(rank), *score_cells(match, scores), *cells[0], name])
         rows += [["", *[""] * len(scores), *others, ""] for others in cells[1:]]
-    numbers = [(name, "right") for name in ("#", "score", *parts)]
+    numbers = [(name, "right") for name in ("#", *scores)]
     table(None, [*numbers, *SEGMENT_COLUMNS, ("file", "left")], rows)
     for sentence in explain_segments([each for match in matches for each in match.segments], width=width):
         note(sentence)

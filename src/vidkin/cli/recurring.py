@@ -15,7 +15,7 @@ from vidkin.cli.console import end_with_failures, meter, note, path_text, print_
 from vidkin.cli.index import index_temporarily
 from vidkin.cli.options import OutputFormat, ScoreBasis, rare_option
 from vidkin.errors import InvalidArgumentError
-from vidkin.rendering.text import clock, number, write_format
+from vidkin.rendering.text import clock, name_scores, number, score_cells, write_format
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -173,26 +173,18 @@ def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool, 
         is_alone = files == 1 and not inside
         say("There is only one video; --inside looks for what recurs in it." if is_alone else words)
         return
-    # The scores of both, if the sound decides.
-    occurrences = [each for group in groups for each in group.occurrences]
-    sound_decides = any(each.sound is not None and each.score != each.picture for each in occurrences)
-    others = [
-        name
-        for name in (("picture", "sound") if sound_decides else ())
-        if any(getattr(each, name) != each.score for each in occurrences)
-    ]
-    numbers = ("start", "end", "score", *others)
-    columns = [*((name, "right") for name in numbers), ("differs by", "left"), ("file", "left")]
+    scores = name_scores([each for group in groups for each in group.occurrences])
+    numbers = [(name, "right") for name in ("start", "end", *scores)]
+    columns = [*numbers, ("differs by", "left"), ("file", "left")]
     for position, group in enumerate(groups):
         rows: list[Sequence[str | Text]] = []
         for each in group.occurrences:
             start, end = clock(each.start, digits=2), clock(each.end, digits=2)
             if plain:
-                facts = f"{group_name(position)}  {group.kind:<8}  {f'{start} - {end}':<19}  "
-                say(facts, path_text(each.path))
-            scores = [each.score, *(getattr(each, name) for name in others)]
-            cells = [start, end, *("" if score is None else f"{score:.2f}" for score in scores)]
-            rows.append([*cells, describe_difference(each), path_text(each.path)])
+                times = f"{start} - {end}"
+                say(f"{group_name(position)}  {group.kind:<8}  {times:<19}  ", path_text(each.path))
+            facts = [start, end, *score_cells(each, scores), describe_difference(each)]
+            rows.append([*facts, path_text(each.path)])
         if not plain:
             table(describe_group(position, group), columns, rows)
 

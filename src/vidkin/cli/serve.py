@@ -26,7 +26,7 @@ _CREATE_HELP = "Create the index if there is none; add folders in the browser."
 
 
 def serve(
-    place: Annotated[str | None, typer.Argument(hidden=True)] = None,
+    folder: Annotated[str | None, typer.Argument(hidden=True)] = None,
     index: IndexOption = DEFAULT_INDEX,
     host: Annotated[str, typer.Option("--host", help=_HOST_HELP)] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 picks a free one.")] = _PORT,
@@ -50,7 +50,7 @@ def serve(
     (host-name, experiments) go into the section [serve] of the configuration file.
     """
     # Other servers take the folder that they show as an argument.
-    index = place or index
+    index = folder or index
     if no_token and token is not None:
         raise typer.BadParameter("--no-token and --token (or VIDKIN_TOKEN) contradict each other; use one of them")
     with meter("starting"):

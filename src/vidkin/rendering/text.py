@@ -148,6 +148,26 @@ def match_cells(query: str | os.PathLike[str], matches: Sequence[Match], *, firs
             yield [*facts, *[""] * 7, *scores]
 
 
+def name_scores(items: Sequence[Any]) -> list[str]:
+    """Names of the scores of matches, copies or occurrences that deserve a column.
+
+    With ``score`` that of the sound where there is one, and that of the picture if the sound decides.
+    """
+    with_sound = [item for item in items if item.sound is not None]
+    others = (
+        name
+        for name in ("picture", "sound")
+        if any(getattr(item, name) is not None for item in with_sound)
+        and any(getattr(item, name) != item.score for item in items)
+    )
+    return ["score", *others]
+
+
+def score_cells(item: Any, names: Sequence[str]) -> list[str]:
+    """The scores of these names; empty for those that are not known."""
+    return ["" if (score := getattr(item, name)) is None else f"{score:.2f}" for name in names]
+
+
 # A box with at least this share of a side has all of it; one with at least this share of the picture is the whole.
 _FULL, _WHOLE = 0.9, 0.8
 
