@@ -245,7 +245,7 @@ def test_parts_and_wrong_preferences(own: Library) -> None:
 def test_what_may_be_lost_is_said_with_a_plan_and_by_kind(own: Library, tmp_path: Path) -> None:
     words = ("duplicates", "--index", own.index)
     said = " ".join(run(*words, "--accept", "sound", status=2).err.split())
-    assert "--accept needs --plan: without a proof nothing is found missing" in said
+    assert "--accept needs --plan: only a proof finds what a kept file lacks" in said
     for kind, cause in (
         ("taste", "accept may only contain resolution, quality, borders, frame-rate"),
         ("sound,picture", "accept must not contain 'picture', which is lost footage; mark a pair"),

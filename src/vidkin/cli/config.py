@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import copy
 import os
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vidkin._base.toml import read_toml
 from vidkin.errors import InvalidArgumentError
 
 DEFAULT_INDEX = "collection.vidkin"
@@ -138,13 +136,19 @@ def _list_options(names: Collection[str]) -> str:
 def _read(path: Path) -> Mapping[str, Any]:
     """The content of a file; nothing if there is no file."""
     try:
-        # Reading a pipe would wait for a writer, and a device never ends.
-        return read_toml(path) if path.is_file() or path.is_dir() else {}
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidArgumentError(f"{path}: the configuration is not TOML: {error}") from error
+        if not (path.is_file() or path.is_dir()):  # reading a pipe would wait for a writer, and a device never ends
+            return {}
+        # Help does not need them.
+        import tomllib
+
+        from vidkin._base.toml import read_toml
+
+        return read_toml(path)
     except (OSError, UnicodeDecodeError) as error:
         cause = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise InvalidArgumentError(f"{path}: the configuration cannot be read: {cause}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidArgumentError(f"{path}: the configuration is not TOML: {error}") from error
 
 
 def _named_index(arguments: Sequence[str]) -> str | None:

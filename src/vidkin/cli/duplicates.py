@@ -43,7 +43,7 @@ _ACCEPT_HELP = (
     "With --plan: what a removed file may have that the kept one lacks: resolution, quality, borders, frame-rate, "
     "dynamic-range, alpha, sound, subtitles, chapters, attachments, data, metadata. Repeatable."
 )
-_INCOMING_HELP = "Compare only this folder with the rest, the library, of which the plan touches no file."
+_INCOMING_HELP = "Compare only this folder with all other files, which the plan does not touch."
 _PLAN_HELP = (
     "Decode all copies to prove what can be removed without loss, and write it to this JSON file, for `vidkin apply`."
 )
@@ -76,10 +76,10 @@ def duplicates(
 ) -> None:
     """List groups of copies in the index; the best copy of each group is marked.
 
-    Pairs in doubt are read again. What was compared is kept in the index, so that the next run is fast.
+    Uncertain pairs are read again. Comparisons are stored in the index, so that the next run is fast.
     """
     if accept and plan is None:
-        raise typer.BadParameter("--accept needs --plan: without a proof nothing is found missing")
+        raise typer.BadParameter("--accept needs --plan: only a proof finds what a kept file lacks")
     from vidkin.files.findings import check_accepted
     from vidkin.index import check_plan_is_settled, plan_removal, sign_plan, write_plan
     from vidkin.rendering.duplicates import describe_member, duplicate_cells

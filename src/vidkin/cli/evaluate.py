@@ -141,10 +141,10 @@ def evaluate(
     """Measure how well MODEL orders labeled data: same thing, same kind of thing, something else.
 
     Test quadlets are taken from the split of the queries, as in the paper; of gallery quadlets p, i and n are of the
-    gallery. All other measures rank the gallery for each query. Of a classifier (`vidkin train two-head`) accuracy,
-    retrieval with its embedding and with its penultimate layer, and what its wrong answers look like are measured.
+    gallery. All other measures rank the gallery for each query. For a classifier (`vidkin train two-head`) they are
+    accuracy, retrieval with its embedding and with its penultimate layer, and how similar wrong answers are.
 
-    Of a shot detector, such as default, precision, recall and F1 of cuts and of critical clips are measured:
+    For a shot detector, such as default, they are precision, recall and F1 of cuts and of critical clips:
     `vidkin evaluate default labels.json`. `vidkin shots --output labels.json` and the Shots page write such labels.
     """
     if data is not None and data.is_file():

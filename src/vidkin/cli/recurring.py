@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 _CUT = ("parts", "recurring", "rest")
 # Formats that fill a folder have no ending.
 _ENDINGS = {"csv": (".csv",), "json": (".json",), "html": (".html",), "chapters": (), **dict.fromkeys(_CUT, ())}
-_PATHS_HELP = "Folders and files to look at without the index; default: all of the index."
-_INSIDE_HELP = "What one file shows again, such as advertisements in a recording."
+_PATHS_HELP = "Folders and files to read without the index; default: all videos of the index."
+_INSIDE_HELP = "Find what one file shows more than once, such as advertisements in a recording."
 _OUTPUT_HELP = (
     "Write this file: a table (.csv, .json), a page with strips of frames (.html), a format of an installed package; "
     "or fill a folder: chapters=FOLDER for Matroska and FFmpeg, and cut to the frame parts=FOLDER, recurring=FOLDER "
     "(only what recurs) and rest=FOLDER (each video without it)."
 )
-_EDL_HELP = "Write a skip list (.edl) for Kodi and Jellyfin beside each file."
+_EDL_HELP = "Write a skip list (.edl) for Kodi and Jellyfin next to each file."
 
 
 def recurring(
@@ -49,7 +49,7 @@ def recurring(
     output: Annotated[list[Path] | None, options.output_option(_OUTPUT_HELP)] = None,
     write_edl: Annotated[bool, typer.Option("--write-edl", help=_EDL_HELP)] = False,
     pad: Annotated[
-        float, typer.Option("--pad", min=0.0, help="Seconds that skips keep at both ends of what recurs.")
+        float, typer.Option("--pad", min=0.0, help="Seconds of a segment to play at both ends of a skip.")
     ] = 0.0,
     index: options.IndexOption = DEFAULT_INDEX,
     device: options.DeviceOption = "auto",
@@ -58,8 +58,8 @@ def recurring(
 ) -> None:
     """Find what videos share, such as openings, recaps and closings, and where it is in each file.
 
-    Stored features are compared; only the ends are read again, and given to the frame. What was found is kept in the
-    index, so that a new episode is only compared once.
+    Stored features are compared; only the ends are read again, for times that are exact to the frame. Results are
+    stored in the index, so that a new episode is only compared once.
     """
     if paths and only:
         raise InvalidArgumentError("use FOLDER, which is read without the index, or --only, not both")

@@ -40,7 +40,7 @@ def search(
         options.threshold_option(_THRESHOLD_HELP, show_default=f"{UNRELATED:g}, below which nothing is related"),
     ] = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Decode around the shown matches: times to the frame, and usual speeds.")
+        bool, typer.Option("--exact", help="Decode around the matches, for times that are exact to the frame.")
     ] = False,
     mirror: options.MirrorOption = True,
     by: Annotated[
@@ -55,8 +55,8 @@ def search(
 ) -> None:
     """List the videos that match each QUERY, best first, with the matching times.
 
-    A picture is found at the moment of the video that it is from; it has no times of its own. A file that has only
-    sound is searched for by its sound.
+    An image matches at the moment of the video that it shows; it has no times of its own. A file that has only sound
+    is searched for by its sound.
     """
     options.check_stretch(start, end)
     if len(queries) == 1:  # of several, those that can be read are searched for

@@ -81,8 +81,8 @@ def shots(
 ) -> None:
     """Find the shots of videos: where each begins and ends, and how it is cut in.
 
-    With several videos, --output FORMAT=FOLDER fills a folder with files that are named after the videos; a table as
-    CSV has the shots of all. Shots have the same numbers in every list and in the names of pieces and images. Defaults
+    With several videos, --output FORMAT=FOLDER fills a folder with files that are named after the videos; a CSV table
+    has the shots of all. Shots have the same numbers in every list and in the names of pieces and images. Defaults
     of your own and rare options (in the guide) go into the section [shots] of the configuration file.
     """
     options.check_stretch(start, end)

@@ -59,8 +59,8 @@ def train(
 ) -> None:
     """Train a model from RECIPE, a TOML file with data, model, objective and schedule.
 
-    Run the same command again to resume after an interruption; the weights at the end are the same. --restart begins
-    again. Without RECIPE the recipes that come with vidkin are listed.
+    Run the same command again to resume after an interruption; the final weights are the same. --restart starts
+    over. Without RECIPE the recipes that come with vidkin are listed.
     """
     if recipe == "review":
         if not is_helper():
