@@ -117,7 +117,7 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(os.fsencode(text), digest_size=4).hexdigest()
 
 
-def fill_index(context: typer.Context, index: Path, *paths: Path) -> None:
+def _fill_index(context: typer.Context, index: Path, *paths: Path) -> None:
     """Show how videos are added to an index; one that another version of vidkin made is rebuilt."""
     try:
         with open_index(index, writing=True, create=True) as collection:
@@ -140,7 +140,7 @@ def _make_videos(context: typer.Context, folder: Path) -> tuple[Path, Path, Path
     made = f"{len(samples.videos)} videos, {len(samples.copies)} copies"
     say(path_text(folder), f": {made}{'' if samples.built else ' (already there)'}")
     index = _index_of(folder, None)
-    fill_index(context, index, samples.videos_folder, samples.copies_folder)
+    _fill_index(context, index, samples.videos_folder, samples.copies_folder)
     query = samples.query
     here = f"{clock(query.start)} - {clock(query.start + query.seconds)}"
     there = f"{clock(query.source_start)} - {clock(query.source_start + query.seconds)}"
@@ -154,7 +154,7 @@ def _cut_clip(context: typer.Context, folder: Path, videos: Path) -> tuple[Path,
 
     say("Your own videos:", style="bold")
     index = _index_of(folder, videos)
-    fill_index(context, index, videos)
+    _fill_index(context, index, videos)
     with open_index(index) as collection:
         records = [record for record in collection.videos() if record.status == "ok" and record.windows > 0]
     if not records:
@@ -166,8 +166,9 @@ def _cut_clip(context: typer.Context, folder: Path, videos: Path) -> tuple[Path,
     end = min(source.duration, start + _CLIP_SECONDS)
     # A clip of another video gets another name.
     clip = folder / f"clip-{_digest(describe_source('clip', source.path))}.mp4"
-    with meter("cutting a clip"):
-        write_copy(source.path, clip, _CLIP_EDIT, start=start, end=end)
+    if not clip.exists():
+        with meter("cutting a clip"):
+            write_copy(source.path, clip, _CLIP_EDIT, start=start, end=end)
     name = printable(Path(source.path).name)
     story = f"{clip.name} is {name} from {clock(start)} to {clock(end)}, with a logo on it and encoded again."
     return index, clip, Path(source.path), story
