@@ -1,3 +1,3 @@
 """vidkin for collections of millions; what vidkin calls by name comes through entry points."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
