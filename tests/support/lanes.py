@@ -29,6 +29,7 @@ FIXTURES = {
     "bare": "install",
     "browser": "browser",
     "built": "process",
+    "bundle": "install",
     "cluster": "cluster",
     "s3": "s3",
     "worker_processes": "process",

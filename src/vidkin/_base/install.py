@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from vidkin._base.bundle import is_bundled
+
 # src/vidkin/_base/install.py: three folders up is the clone, where vidkin runs from one.
 _ROOT = Path(__file__).resolve().parents[3]
 
@@ -27,7 +29,8 @@ def install_command(extra: str = "", package: Literal["vidkin", "vidkin-research
     folder = _FOLDERS[package]
     if is_checkout():
         return f'pip install -e "{_ROOT.as_posix()}{folder}{part}"'
-    return f'pip install ".{folder}{part}" (in a clone of vidkin)'
+    hint = "in a clone of vidkin; this bundle cannot be extended" if is_bundled() else "in a clone of vidkin"
+    return f'pip install ".{folder}{part}" ({hint})'
 
 
 def is_checkout() -> bool:

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 from vidkin._base.arguments import check_constructor
 from vidkin._base.blas import processor_count
+from vidkin._base.bundle import WORKER_OPTION, is_bundled
 from vidkin._base.stopping import check_wanted
 from vidkin.errors import ExtractorError, InvalidArgumentError
 from vidkin.features.sessions import check_device
@@ -114,6 +115,18 @@ class ProcessExecutor:
                 worker.end()
 
 
+def _worker_command(descriptor: int | None) -> list[str]:
+    """The command of a worker process that inherits the socket to this process."""
+    if is_bundled():
+        return [sys.executable, WORKER_OPTION, *([] if descriptor is None else [str(descriptor)])]
+    # Same search path as here, so that functions named in the specification can be imported.
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; "
+        f"from vidkin.index.ingest.worker import run_worker; run_worker({descriptor})"
+    )
+    return [sys.executable, "-c", code]
+
+
 @dataclass
 class _Worker:
     """One worker process as the parent sees it."""
@@ -134,18 +147,13 @@ class _Worker:
         # Windows gives a process a copy of a socket instead of letting it inherit one.
         is_shared = sys.platform == "win32"
         descriptor = None if is_shared else theirs.fileno()
-        # Same search path as here, so that functions named in the specification can be imported.
-        command = (
-            f"import sys; sys.path[:] = {sys.path!r}; "
-            f"from vidkin.index.ingest.worker import run_worker; run_worker({descriptor})"
-        )
         # Ctrl-C in a terminal goes to the parent, which shuts its workers down.
         alone: dict[str, Any] = {"process_group": 0}
         if is_shared:
             alone = {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in end()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", command],
+            _worker_command(descriptor),
             pass_fds=() if descriptor is None else (descriptor,),
             stdin=subprocess.PIPE if is_shared else subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

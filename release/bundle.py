@@ -1,0 +1,83 @@
+"""Build the bundle: a folder with an executable `vidkin` that needs no Python, for the system that this runs on.
+
+    python release/bundle.py [--output dist] [--environment build/bundle]
+
+Installs `vidkin[otio,web]` of this checkout and PyInstaller, with the pins of constraints.txt, into an environment of
+its own, and writes ``vidkin-VERSION-SYSTEM-MACHINE`` below the output folder. Prints the size of that folder, and how
+long `vidkin --help` takes to start. On Linux the bundle runs where the C library is at least as new as here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SPEC = ROOT / "release" / "vidkin.spec"
+STARTS = 3
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder that the bundle is written to")
+    parser.add_argument(
+        "--environment", type=Path, default=ROOT / "build" / "bundle", help="environment to build in, kept for later"
+    )
+    arguments = parser.parse_args()
+    python = install(arguments.environment.absolute())
+    bundle = build(python, arguments.output.absolute(), arguments.environment.absolute() / "pyinstaller")
+    size = sum(path.lstat().st_size for path in bundle.rglob("*") if path.is_file()) / 2**20
+    print(f"{bundle}\n{size:.0f} MiB; vidkin --help takes {start_seconds(bundle):.2f} s")
+    return 0
+
+
+def install(environment: Path) -> Path:
+    """The interpreter of an environment with the product, and without anything that learns."""
+    if not (environment / "pyvenv.cfg").is_file():
+        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    python = environment / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip += ["--constraint", str(ROOT / "constraints.txt")]
+    subprocess.run([*pip, f"{ROOT}[otio,web]", "pyinstaller"], check=True)
+    # The version may be that of the last call, from other sources.
+    subprocess.run([*pip, "--no-deps", "--force-reinstall", str(ROOT)], check=True)
+    return python
+
+
+def build(python: Path, output: Path, work: Path) -> Path:
+    """Run PyInstaller; returns the folder of the bundle."""
+    shutil.rmtree(work, ignore_errors=True)
+    command = [str(python), "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN"]
+    command += ["--workpath", str(work), "--distpath", str(work / "dist"), str(SPEC)]
+    subprocess.run(command, cwd=work.parent, check=True)
+    (made,) = (work / "dist").iterdir()
+    for name in ("LICENSE", "README.md", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, made)
+    license_of_python = Path(sysconfig.get_path("stdlib")) / "LICENSE.txt"
+    if license_of_python.is_file():  # Windows has it elsewhere
+        shutil.copy(license_of_python, made / "LICENSE-Python.txt")
+    target = output / made.name
+    if target.exists():
+        shutil.rmtree(target)
+    output.mkdir(parents=True, exist_ok=True)
+    shutil.move(made, target)
+    return target
+
+
+def start_seconds(bundle: Path) -> float:
+    """Shortest time that `vidkin --help` takes, seconds."""
+    times = []
+    for _ in range(STARTS):
+        begun = time.monotonic()
+        subprocess.run([str(bundle / "vidkin"), "--help"], check=True, stdout=subprocess.DEVNULL)
+        times.append(time.monotonic() - begun)
+    return min(times)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
