@@ -1,4 +1,5 @@
-# Ten words: demo, test, test-lanes, test-all, coverage, soak, bench, docs, lint, clean. Everything installs into .venv.
+# Targets: demo, test, test-lanes, test-all, coverage, soak, bench, docs, lint, release-check, bundle, clean. All but the two
+# of a release install into .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,10 +14,14 @@ SOAK_MINUTES ?= 60
 LANES ?= lane and not slow and not bench
 LANES_PYTEST ?= $(BIN)/python -m pytest
 
+# What `make release-check` gives to pytest: the quick tests. CHECK_PYTHON runs the empty environment.
+RELEASE_TESTS ?= tests -m "not lane and not bench" -n 2 --dist worksteal
+CHECK_PYTHON ?= $(PYTHON)
+
 # Tests start many programs: compiled anew in each, the modules would take longer than what they do.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all test-lanes soak coverage bench docs lint clean
+.PHONY: demo test test-all test-lanes soak coverage bench docs lint release-check bundle clean
 
 demo: $(STAMP)
 	$(BIN)/vidkin demo $(if $(VIDEOS),--videos "$(VIDEOS)")
@@ -58,6 +63,14 @@ lint: $(DEV_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Wheels and source archives of all three packages in dist/, tested in an empty environment; see release/check.py.
+release-check:
+	$(PYTHON) release/check.py --python $(CHECK_PYTHON) -- $(RELEASE_TESTS)
+
+# A folder in dist/ that runs without Python, for the system that this runs on; see release/bundle.py.
+bundle:
+	$(PYTHON) release/bundle.py
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -73,4 +86,4 @@ $(DEV_STAMP): $(STAMP) research/pyproject.toml scale/pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import email
+import email.message
+import json
 import re
 import shutil
 import subprocess
@@ -12,34 +14,54 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import typer
 
 import vidkin
+from vidkin.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+# Folder of each package in the repository -> name of its module.
+MODULES = {".": "vidkin", "research": "vidkin_research", "scale": "vidkin_scale"}
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    build(ROOT, folder)
     return folder
+
+
+def build(package: Path, folder: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
+    subprocess.run(command, cwd=package, check=True, capture_output=True)
+
+
+def sources(package: str) -> set[str]:
+    """Files of the module of a package, as a wheel names them."""
+    source = ROOT / package / "src"
+    return {
+        path.relative_to(source).as_posix()
+        for path in (source / MODULES[package]).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def wheel_metadata(wheel: Path) -> email.message.Message:
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return email.message_from_bytes(archive.read(name))
 
 
 def test_the_wheel_needs_no_compiler_and_holds_every_file(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     assert wheel.name.endswith("-py3-none-any.whl")
-    source = ROOT / "src"
-    files = {
-        path.relative_to(source).as_posix()
-        for path in (source / "vidkin").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         entries = archive.read(next(name for name in names if name.endswith("/entry_points.txt"))).decode()
     inside = {name for name in names if not name.partition("/")[0].endswith(".dist-info")}
-    assert inside == files
+    assert inside == sources(".")
     for kind in ("py.typed", ".toml", ".safetensors", ".html", ".css", ".js"):
         assert any(name.endswith(kind) for name in inside), kind
     assert "vidkin = vidkin.cli:main" in entries
@@ -48,16 +70,14 @@ def test_the_wheel_needs_no_compiler_and_holds_every_file(built: Path) -> None:
 
 def test_the_extra_all_gathers_those_for_users(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        metadata = email.message_from_bytes(archive.read(name))
+    metadata = wheel_metadata(wheel)
     packages: dict[str, set[str]] = {}
     for line in metadata.get_all("Requires-Dist") or ():
         requirement, _, marker = line.partition(";")
         if "extra ==" in marker:
             packages.setdefault(marker.split("extra ==")[1].strip(" '\""), set()).add(requirement.strip())
     # UMAP brings numba, which weighs more than all that a map needs otherwise.
-    users = packages.keys() - {"all", "bench", "dev", "docs", "map"}
+    users = packages.keys() - {"all", "bench", "dev", "docs", "map", "test"}
     assert {"otio", "plots", "tensorboard", "train", "web"} <= users
     assert packages["all"] == set().union(*(packages[extra] for extra in users))
 
@@ -69,6 +89,51 @@ def test_the_source_archive_builds_and_tests_itself(built: Path) -> None:
     assert names >= {"pyproject.toml", "README.md", "LICENSE", "Makefile", "constraints.txt", "CHANGELOG.md"}
     assert names >= {"mkdocs.yml", "docs/site/pages.py"}
     assert names >= {"src/vidkin/py.typed", "tests/conftest.py", "docs/start.md", "research/benchmarks/run_all.py"}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("package", ["research", "scale"])
+def test_the_packages_beside_vidkin_hold_their_modules_and_a_license(package: str, tmp_path: Path) -> None:
+    build(ROOT / package, tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    assert {name for name in names if not name.partition("/")[0].endswith(".dist-info")} == sources(package)
+    assert any(name.endswith("/licenses/LICENSE") for name in names)
+    metadata = wheel_metadata(wheel)
+    assert metadata["Version"] == vidkin.__version__
+    assert (ROOT / package / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+def test_every_folder_of_data_says_where_its_files_are_from(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        data = [name for name in names if name.endswith((".jpg", ".onnx", ".safetensors"))]
+        for folder in {name.rpartition("/")[0] for name in data}:
+            texts = {f"{folder}/ORIGIN.txt", f"{folder}/LICENSES.txt"} & {*names}
+            assert texts, f"{folder} does not say where its files are from"
+            described = "".join(archive.read(name).decode() for name in texts)
+            photographs = [
+                Path(name).stem for name in data if name.endswith(".jpg") and Path(name).parent == Path(folder)
+            ]
+            assert [name for name in photographs if name not in described] == []
+
+
+def test_the_container_copies_files_and_starts_a_command_that_exist(built: Path) -> None:
+    text = re.sub(r"(?m)^#.*$", "", (ROOT / "Containerfile").read_text(encoding="utf-8"))
+    copied = [source for words in re.findall(r"(?m)^COPY (?!--)(.+) \S+$", text) for source in words.split()]
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as content:
+        names = {name.partition("/")[2] for name in content.getnames()}
+    assert "Containerfile" in names
+    assert copied
+    assert {source for source in copied if source not in names and not (ROOT / source).is_dir()} == set()
+    (program,) = json.loads(re.search(r"(?m)^ENTRYPOINT (.+)$", text)[1])
+    command, *options = json.loads(re.search(r"(?m)^CMD (.+)$", text)[1])
+    assert program == "vidkin"
+    known = {name for option in typer.main.get_command(app).commands[command].params for name in option.opts}
+    assert {option for option in options if option.startswith("-")} <= known
 
 
 @pytest.mark.slow

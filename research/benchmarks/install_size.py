@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # Extras that bring torch.
-LEARNING = {"all", "dev", "export", "train"}
+LEARNING = {"all", "dev", "train"}
 
 
 def main() -> int:

@@ -240,7 +240,7 @@ def export_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
         InvalidArgumentError: The file cannot be written.
         MissingPartError: onnx is not installed.
     """
-    onnx = import_part("onnx", extra="export")
+    onnx = import_part("onnx", extra="train")
     side = encoder.settings.side
     folded = encoder.fold().cpu().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     with torch.no_grad(), warnings.catch_warnings(), TemporaryDirectory() as scratch:

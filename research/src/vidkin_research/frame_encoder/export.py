@@ -58,8 +58,8 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
     Raises:
         MissingPartError: onnx is not installed.
     """
-    import_part("onnx", extra="export")
-    quantization = import_part("onnxruntime.quantization", extra="export")
+    import_part("onnx", extra="train")
+    quantization = import_part("onnxruntime.quantization", extra="train")
     side = run.settings.student.side
     target.parent.mkdir(parents=True, exist_ok=True)
     student = run.averaged.eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
@@ -97,7 +97,7 @@ def _take_bytes(file: Path) -> None:
 
     Without this each byte is made a float, lessened and made a byte again, a tenth of the time of the network.
     """
-    onnx = import_part("onnx", extra="export")
+    onnx = import_part("onnx", extra="train")
     model = onnx.load(str(file))
     graph = model.graph
     made_by = {output: node for node in graph.node for output in node.output}
@@ -149,7 +149,7 @@ def _fit_head(file: Path, run: Run, material: Material) -> tuple[NDArray[np.floa
 
 def _append_whitening(file: Path, projection: NDArray[np.float64], shift: NDArray[np.float64]) -> None:
     """Project the output of a network and normalize it again; the projection is stored in 16 bits."""
-    onnx = import_part("onnx", extra="export")
+    onnx = import_part("onnx", extra="train")
     model = onnx.load(str(file))
     graph = model.graph
     scale = 1 / np.abs(projection).max()  # unit vectors do not depend on it

@@ -223,7 +223,7 @@ def _read(file: Path) -> tuple[list[_Layer], _Layer]:
 
 def _open(file: Path) -> tuple[list[Any], Callable[[str], NDArray[np.float32]]]:
     """The nodes of a network, and a function that gives the values of a tensor by its name; KeyError if it has none."""
-    onnx = import_part("onnx", extra="export")
+    onnx = import_part("onnx", extra="train")
     graph = onnx.load(str(file)).graph
     stored = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
     undone = {node.output[0]: node.input for node in graph.node if node.op_type == "DequantizeLinear"}
