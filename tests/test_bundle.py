@@ -126,6 +126,11 @@ def test_every_part_works_and_what_is_missing_is_not_offered_for_installation(bu
     assert parts["extra train"]["detail"].endswith("this bundle cannot be extended)")
 
 
+def test_nothing_identifies_the_machine_to_the_maker_of_a_part(bundle: Bundle) -> None:
+    bundle.run("search", "clip.mp4", "--index", "library.vidkin")
+    assert [path for path in bundle.folder.rglob("*") if path.name in ("Microsoft", "deviceid")] == []
+
+
 def test_a_player_gets_the_libraries_of_the_system(bundle: Bundle) -> None:
     player = bundle.folder / "player.sh"
     player.write_text(f'#!/bin/sh\necho "${{LD_LIBRARY_PATH-none}}" > "{bundle.folder}/libraries.txt"\n')

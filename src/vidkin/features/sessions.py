@@ -29,6 +29,7 @@ from vidkin._base.stopping import check_wanted
 from vidkin._base.values import parse_json
 from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features.onnx_file import read_onnx
+from vidkin.features.onnx_runtime import load_onnxruntime
 
 _CUDA = "CUDAExecutionProvider"
 _CPU = "CPUExecutionProvider"
@@ -123,9 +124,7 @@ def resolve_device(device: str) -> str:
 
 def has_cuda() -> bool:
     """Whether the installed ONNX Runtime can compute on CUDA devices; not whether there is one."""
-    import onnxruntime
-
-    return _CUDA in onnxruntime.get_available_providers()
+    return _CUDA in load_onnxruntime().get_available_providers()
 
 
 def _require_torch_with_cuda(device: str) -> None:
@@ -171,6 +170,7 @@ def open_session(model: bytes | PathLike, *, threads: int | None = None, device:
 
 def session_failures() -> tuple[type[Exception], ...]:
     """Exceptions that onnxruntime raises when it opens or runs a network; they have no common base class."""
+    load_onnxruntime()
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     own = (kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
@@ -190,8 +190,7 @@ def _identity(model: bytes | PathLike) -> tuple[object, ...]:
 
 
 def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> Any:
-    import onnxruntime
-
+    onnxruntime = load_onnxruntime()
     where = name or ("the network" if isinstance(model, bytes) else os.fspath(model))
     try:
         # Never by its name: what is run is what was looked at.
@@ -239,9 +238,7 @@ def run_session(session: Any, outputs: list[str] | None, inputs: Mapping[str, ND
     Raises:
         InvalidArgumentError: It took longer than two minutes.
     """
-    import onnxruntime
-
-    options = onnxruntime.RunOptions()
+    options = load_onnxruntime().RunOptions()
     answer: list[Any] = []
     # Not the thread's own end: Ctrl-C in a call of join makes Python 3.11 take it for ended.
     has_ended = Event()

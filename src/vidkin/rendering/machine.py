@@ -19,6 +19,7 @@ from vidkin._base.registry import import_part, missing_scale, research_hint
 from vidkin._version import __version__
 from vidkin.errors import CollectionDamagedError, MissingPartError, VidkinError
 from vidkin.features import available_extractors, open_extractor
+from vidkin.features.onnx_runtime import load_onnxruntime
 from vidkin.index import Index, check_files
 from vidkin.index.storage.opening import open_place
 from vidkin.media import Frames
@@ -248,8 +249,7 @@ def _cached_weights() -> str:
 
 
 def _onnxruntime() -> str:
-    import onnxruntime
-
+    onnxruntime = load_onnxruntime()
     providers = [name.removesuffix("ExecutionProvider") for name in onnxruntime.get_available_providers()]
     return f"{onnxruntime.__version__}, {', '.join(providers)}"
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from vidkin._base.registry import import_part
+from vidkin.features.onnx_runtime import load_onnxruntime
 from vidkin_research.frame_encoder.held_back import HELD_BACK_EDITS
 from vidkin_research.frame_encoder.material import Material
 from vidkin_research.frame_encoder.network import GRAY, Student
@@ -59,6 +60,7 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
         MissingPartError: onnx is not installed.
     """
     import_part("onnx", extra="train")
+    load_onnxruntime()
     quantization = import_part("onnxruntime.quantization", extra="train")
     side = run.settings.student.side
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
+from vidkin.features.onnx_runtime import load_onnxruntime
 from vidkin_research.frame_encoder.pictures import Picture, read_pictures, read_sources, squared
 
 __all__ = ["PixelEncoder", "open_pixel_encoder", "teach", "vectors_file"]
@@ -32,6 +32,7 @@ def open_pixel_encoder(teacher: str, *, threads: int = 1) -> PixelEncoder:
     kind, _, file = teacher.partition(":")
     if kind != "onnx" or not Path(file).is_file():
         raise InvalidArgumentError(f"teacher must be onnx:FILE with an existing file, got {teacher!r}")
+    onnxruntime = load_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])

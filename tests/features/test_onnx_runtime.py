@@ -1,0 +1,43 @@
+"""ONNX Runtime is loaded without its reports to its maker."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.process
+
+_RUN = """
+import numpy as np, os, vidkin, vidkin.features as features
+from vidkin.media import Frames
+before = dict(os.environ)
+features.open_extractor("vidkin").extract(Frames(np.zeros((1, 64, 64, 3), np.uint8), np.zeros(1)))
+print(sorted(set(os.environ.items()) - set(before.items())))
+"""
+
+
+def describe_frame(home: Path, **environment: str) -> str:
+    """Variables that describing a frame sets in a new process, whose home folder is this one."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "ORT_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN],
+        env={**variables, "HOME": str(home), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_describing_a_frame_records_nothing_about_this_machine(tmp_path: Path) -> None:
+    assert describe_frame(tmp_path) == "[('ORT_DISABLE_TELEMETRY', '1')]"
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_a_choice_made_in_the_environment_is_kept(tmp_path: Path) -> None:
+    assert describe_frame(tmp_path, ORT_DISABLE_TELEMETRY="yes") == "[]"
