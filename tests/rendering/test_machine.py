@@ -72,8 +72,8 @@ def test_each_extra_says_what_it_is_for_and_how_to_get_it(monkeypatch: pytest.Mo
 
 def test_every_extra_for_users_is_listed() -> None:
     content = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
-    # The others are for developing vidkin, or names of earlier versions.
-    extras = content["project"]["optional-dependencies"].keys() - {"all", "bench", "dev", "docs", "export", "onnx"}
+    # The others are for developing vidkin.
+    extras = content["project"]["optional-dependencies"].keys() - {"all", "bench", "dev", "docs", "test"}
     assert machine.EXTRAS.keys() == extras
 
 
