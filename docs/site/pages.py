@@ -148,9 +148,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+# How much a page counts in the search of the site, by the beginning of its address: guides before figures and the API.
+BOOSTS = {"api/": 0.2, "research/": 0.4, "decisions.md": 0.5, "architecture.md": 0.5, "changelog.md": 0.5, "": 2}
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links that are right in the repository to the page of the site."""
+    """Lead links that are right in the repository to the page of the site, and set how much it counts in a search."""
     address = page.file.src_uri
+    page.meta["search"] = {"boost": next(boost for start, boost in BOOSTS.items() if address.startswith(start))}
     beside = {page: name for name, page in BESIDE.items()}
     in_docs = address if address.startswith("research/") else f"docs/{address}"
     folder = posixpath.dirname(beside.get(address, in_docs))

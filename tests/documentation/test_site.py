@@ -11,11 +11,15 @@ import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import vidkin
 from tests.web.browser import new_page, open_browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,6 +44,14 @@ def address(site: Path) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def start(address: str) -> Iterator[Page]:
+    """A browser that shows the first page of the site."""
+    with open_browser() as browser, new_page(browser) as page:
+        page.goto(f"{address}/index.html", wait_until="networkidle")
+        yield page
 
 
 class _Resources(HTMLParser):
@@ -82,19 +94,48 @@ def test_no_page_names_another_host_as_a_source(site: Path) -> None:
     assert foreign == set()
 
 
+def find(page: Page, address: str, words: str) -> list[str]:
+    """Pages that the search of the site lists for these words, best first, without their sections."""
+    search, results = page.get_by_role("textbox", name="Search"), page.locator(".md-search-result__link")
+    for _ in range(40):
+        # What is typed before the page's index is ready is not looked for, and nothing says when it is.
+        search.fill("")
+        search.press_sequentially(words)
+        page.wait_for_timeout(500)
+        if results.count():
+            break
+    links = results.evaluate_all("links => links.map(link => link.href)")
+    return list(dict.fromkeys(link.removeprefix(f"{address}/").partition("?")[0].partition("#")[0] for link in links))
+
+
 def test_a_browser_asks_no_other_host_and_finds_a_name(address: str) -> None:
     with open_browser() as browser, new_page(browser) as page:
         asked: set[str] = set()
         page.on("request", lambda request: asked.add(request.url))
         for name in ("index", "start", "research/results/index", "api/vidkin.metric.losses"):
             page.goto(f"{address}/{name}.html", wait_until="networkidle")
-        search, results = page.get_by_role("textbox", name="Search"), page.locator(".md-search-result__link")
-        for _ in range(40):
-            # What is typed before the page's index is ready is not looked for, and nothing says when it is.
-            search.fill("")
-            search.press_sequentially("detect_shots")
-            page.wait_for_timeout(500)
-            if results.count():
-                break
-        assert results.count() > 0
+        assert find(page, address, "detect_shots") != []
         assert {url for url in asked if not url.startswith((address, "data:", "blob:"))} == set()
+
+
+@pytest.mark.parametrize(
+    ("words", "answers"),
+    [
+        ("import DaVinci Resolve", {"editors.html", "questions.html"}),
+        ("premiere", {"editors.html", "questions.html"}),
+        ("1,000 hours", {"files.html", "questions.html"}),
+        ("unplugged drive", {"find.html", "questions.html"}),
+        ("Czkawka", {"coming_from.html", "questions.html"}),
+        ("undo removed files", {"copies.html", "questions.html"}),
+        ("network", {"questions.html"}),
+        ("macOS", {"start.html", "copies.html", "questions.html"}),
+        ("GPU", {"files.html", "questions.html"}),
+        ("search photograph", {"find.html", "questions.html"}),
+        ("sound only", {"sound.html", "find.html", "questions.html"}),
+        ("duplicates", {"copies.html", "questions.html"}),
+    ],
+)
+def test_the_search_finds_guides_before_the_api(start: Page, address: str, words: str, answers: set[str]) -> None:
+    found = find(start, address, words)
+    assert answers & {*found[:3]}, found
+    assert not found[0].startswith(("api/", "research/")), found
