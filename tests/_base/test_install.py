@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from vidkin._base.install import install_command, is_checkout
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_command_names_the_checkout_and_works_in_every_folder() -> None:
+def test_the_command_names_the_checkout_and_works_in_every_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "_ROOT", ROOT)  # these tests also run on an installed wheel
     assert is_checkout()
     assert install_command() == f'pip install -e "{ROOT.as_posix()}"'
     assert install_command("train") == f'pip install -e "{ROOT.as_posix()}[train]"'
@@ -29,6 +31,14 @@ def test_the_command_of_an_installed_wheel_mentions_a_clone(monkeypatch: pytest.
     assert install_command("train") == 'pip install ".[train]" (in a clone of vidkin)'
     assert install_command(package="vidkin-research") == 'pip install "./research" (in a clone of vidkin)'
     assert install_command(package="vidkin-scale") == 'pip install "./scale" (in a clone of vidkin)'
+
+
+def test_the_command_of_a_bundle_says_that_nothing_can_be_added_to_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(install, "_ROOT", tmp_path)
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    assert install_command("otio") == 'pip install ".[otio]" (in a clone of vidkin; this bundle cannot be extended)'
 
 
 def test_no_hint_or_page_installs_vidkin_by_name_only() -> None:
