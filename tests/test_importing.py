@@ -11,11 +11,12 @@ import pytest
 import vidkin
 
 CODE = """
-import json, os, sys
+import contextlib, json, os, sys
 before = dict(os.environ)
 import vidkin
 for name in vidkin.__all__:
-    getattr(vidkin, name)
+    with contextlib.suppress(vidkin.MissingPartError):  # names of training, where torch is not installed
+        getattr(vidkin, name)
 import vidkin.index, vidkin.shots, vidkin.media, vidkin.features, vidkin.rendering
 for room in (vidkin.index, vidkin.shots, vidkin.media, vidkin.features):
     for name in room.__all__:
