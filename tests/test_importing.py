@@ -15,7 +15,7 @@ import contextlib, json, os, sys
 before = dict(os.environ)
 import vidkin
 for name in vidkin.__all__:
-    with contextlib.suppress(vidkin.MissingPartError):  # names of training, where torch is not installed
+    with contextlib.suppress(vidkin.errors.MissingPartError):  # names of training, where torch is not installed
         getattr(vidkin, name)
 import vidkin.index, vidkin.shots, vidkin.media, vidkin.features, vidkin.rendering
 for room in (vidkin.index, vidkin.shots, vidkin.media, vidkin.features):
