@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.process
+import vidkin
 
 _RUN = """
 import numpy as np, os, vidkin, vidkin.features as features
@@ -34,10 +35,17 @@ def describe_frame(home: Path, **environment: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.process
 def test_describing_a_frame_records_nothing_about_this_machine(tmp_path: Path) -> None:
     assert describe_frame(tmp_path) == "[('ORT_DISABLE_TELEMETRY', '1')]"
     assert list(tmp_path.rglob("*")) == []
 
 
+@pytest.mark.process
 def test_a_choice_made_in_the_environment_is_kept(tmp_path: Path) -> None:
     assert describe_frame(tmp_path, ORT_DISABLE_TELEMETRY="yes") == "[]"
+
+
+def test_no_module_loads_it_by_itself() -> None:
+    modules = Path(vidkin.__file__).parent.rglob("*.py")
+    assert [path for path in modules if re.search(r"(?m)^\s*import onnxruntime\b", path.read_text("utf-8"))] == []
