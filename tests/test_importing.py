@@ -13,7 +13,7 @@ import vidkin
 CODE = """
 import contextlib, json, os, sys
 before = dict(os.environ)
-import vidkin
+import vidkin, vidkin.errors
 for name in vidkin.__all__:
     with contextlib.suppress(vidkin.errors.MissingPartError):  # names of training, where torch is not installed
         getattr(vidkin, name)
