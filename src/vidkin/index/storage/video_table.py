@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -129,6 +130,8 @@ class VideoTable:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection: sqlite3.Connection | None = None
+        # Also closes the file of an index that is dropped without `close`: from Python 3.13 on, SQLite warns otherwise.
+        self._closing: weakref.finalize[[], VideoTable] | None = None
         self._inode = 0
 
     def version(self) -> tuple[int, int] | None:
@@ -228,9 +231,9 @@ class VideoTable:
 
     def close(self) -> None:
         """Close the file; it is opened again when it is needed."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._closing is not None:
+            self._closing()
+        self._connection = self._closing = None
 
     def _open(self, *, create: bool = False) -> sqlite3.Connection | None:
         """The connection to the file that has the name now; None if there is none."""
@@ -266,6 +269,7 @@ class VideoTable:
                 connection.close()
                 raise
             self._connection, self._inode = connection, os.stat(self.path).st_ino
+            self._closing = weakref.finalize(self, connection.close)
             return connection
 
     def _prepare(self, connection: sqlite3.Connection, create: bool) -> bool:
