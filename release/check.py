@@ -3,9 +3,9 @@
     python release/check.py [--output dist] [--python python3.13] [-- PYTEST_ARGUMENTS]
 
 Builds all three packages with `build`, checks their metadata with `twine`, installs the wheel of vidkin with the extras
-`test` and `web`, and the pins of constraints.txt, into an empty environment, and runs the tests of the unpacked source
-archive there, outside of this checkout: the quick ones by default. Without torch, tests of training are skipped. What
-would have to be compiled is refused.
+`plots`, `test` and `web`, and the pins of constraints.txt, into an empty environment, and runs the tests of the
+unpacked source archive there, outside of this checkout: the quick ones by default. Without torch, tests of training are
+skipped. What would have to be compiled is refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> int:
         archive = next(path for path in made if path.name.startswith("vidkin-") and path.suffix == ".gz")
         constraints = ("--constraint", str(ROOT / "constraints.txt"))
         python = make_environment(
-            arguments.python, Path(folder, "empty"), "--only-binary", ":all:", *constraints, f"{wheel}[test,web]"
+            arguments.python, Path(folder, "empty"), "--only-binary", ":all:", *constraints, f"{wheel}[plots,test,web]"
         )
         run([str(python), "-m", "vidkin", "doctor"], folder)
         with tarfile.open(archive) as content:
