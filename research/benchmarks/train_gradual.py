@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,7 +31,7 @@ from cut_scores import fit_score, learn_transitions
 from train_band import files
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.features.sessions import shipped_encoder
-from vidkin.media import FramePlanes, iter_planes, write_video
+from vidkin.media import FramePlanes, iter_planes
 from vidkin.rendering.machine import describe_machine
 from vidkin.shots import detect
 from vidkin.shots.band import BAND_CHANNELS, BandFeatures
@@ -44,7 +43,8 @@ from vidkin_research.made import GRADUAL_JOINS
 from vidkin_research.made.footage import Footage, read_footage
 from vidkin_research.made.gradual_sequences import compose_gradual
 from vidkin_research.made.negatives import NEGATIVE_FAMILIES
-from vidkin_research.made.transitions import TRANSITION_FAMILIES, read_take
+from vidkin_research.made.restless import restless_takes
+from vidkin_research.made.transitions import TRANSITION_FAMILIES
 from vidkin_research.shots.composed import build_transitions, score_families, summarize_families
 from vidkin_research.shots.extents import LabeledTransition
 from vidkin_research.shots.material import TEST_CLIPS
@@ -94,69 +94,6 @@ def readable(path: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def restless_takes(takes: Takes, folder: Path, count: int, seed: int, *, pans: bool = False) -> list[Path]:
-    """Takes by a camera that is held by hand, turns, and goes over photographs, clips and plain patterns: what lies
-    under a wipe then changes as much as what it brings. With ``pans``, long ways over photographs alone."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"restless-{seed}-{number:03d}.mp4" for number in range(count)]
-    for number, path in enumerate(paths):
-        if not path.is_file():
-            random = np.random.default_rng((seed, number))
-            write_video(path, list(restless(takes, random, pans=pans)), rate=25.0, crf=int(random.integers(18, 30)))
-    return paths
-
-
-def restless(takes: Takes, random: np.random.Generator, *, pans: bool) -> Iterator[NDArray[np.uint8]]:
-    kind = random.random()
-    if pans or 0.3 <= kind < 0.65:
-        scene = [Image.open(takes.photographs[int(random.integers(len(takes.photographs)))]).convert("RGB")]
-    elif kind < 0.3:
-        scene = [Image.fromarray(pattern(random))]
-    else:
-        scene = list(map(Image.fromarray, read_take(str(takes.clips[int(random.integers(len(takes.clips)))]))))
-    count, (wide, tall) = 130 if pans else 220, scene[0].size
-    times = np.arange(count)
-    turn = np.deg2rad(random.choice([0, 0.3, 1.0, 2.0]) * random.uniform(0.5, 1.0) * random.choice([-1, 1])) * times
-    turn = (turn + np.deg2rad(wave(count, random, 3.0))) * (not pans)
-    shares = random.uniform(0.25 if pans else 0.35, 0.7) * np.exp(wave(count, random, 0.25))
-    reach = random.uniform(0.3, 0.9) if pans else random.choice([0.0, 0.1, 0.25])
-    shake = random.choice([0, 0.004]) * (not pans)
-    down, across = ((0.5 + wave(count, random, reach) + random.normal(0, shake, count)).clip(0.1, 0.9) for _ in "yx")
-    for time, angle, share, row, column in zip(times.tolist(), turn, shares, down, across, strict=True):
-        place = time % (2 * len(scene) - 1)
-        picture = scene[place if place < len(scene) else 2 * len(scene) - 1 - place]
-        # A frame of 320 x 180 shows this share of the shorter side.
-        step = share * min(tall / 180, wide / 320) * 1.2
-        cos, sin = step * np.cos(angle), step * np.sin(angle)
-        left, top = column * wide - cos * 160 + sin * 90, row * tall - sin * 160 - cos * 90
-        view = picture.transform(
-            (320, 180), Image.Transform.AFFINE, (cos, -sin, left, sin, cos, top), Image.Resampling.BILINEAR
-        )
-        yield np.asarray(view)
-
-
-def wave(count: int, random: np.random.Generator, reach: float) -> NDArray[np.float64]:
-    """A smooth way of a hand, from 0, of about this reach."""
-    phases, periods = random.uniform(0, 2 * np.pi, 3), random.uniform(20, 260, 3)
-    angles = phases[:, None] + np.arange(count) / periods[:, None] * 2 * np.pi
-    way = np.sin(angles).sum(0)
-    return np.asarray(reach * (way - way[0]) / 3)
-
-
-def pattern(random: np.random.Generator) -> NDArray[np.uint8]:
-    """A picture [360, 640, 3] of stripes, rings or a weave of two or three colors."""
-    down, across = np.mgrid[:360, :640].astype(float)
-    period = random.uniform(18, 90)
-    field = {
-        "stripes": lambda: (down + 0.4 * across) / period,
-        "rings": lambda: np.hypot(down - 180, across - 320) / period,
-        "weave": lambda: np.floor(down / period) * 0.5 + across / period + 0.2 * np.sin(down / period * 3),
-        "spots": lambda: np.cos(down / period * 6) * np.cos(across / period * 6) * 1.5 + 1.5,
-    }[str(random.choice(["stripes", "rings", "weave", "spots"]))]()
-    colors = random.integers(0, 256, (int(random.integers(2, 4)), 3)).astype(np.uint8)
-    return colors[np.floor(field).astype(int) % len(colors)]
 
 
 def sequence(footage: Footage, seed: int) -> tuple[Rows, Rows]:
@@ -232,7 +169,7 @@ def families() -> list[str]:
 
 def judge(chosen: Takes, given: argparse.Namespace) -> None:
     """Print what the installed detector makes of videos of the takes that are kept for choosing."""
-    restless = restless_takes(chosen, given.work / "restless-chosen", 28, 1)
+    restless = restless_takes(chosen.clips, chosen.photographs, given.work / "restless-chosen", 28, 1)
     sets = {"calm": chosen.clips + chosen.photographs, "restless": restless + chosen.clips}
     for name, takes in sets.items():
         videos = build_transitions(takes, given.work / name, count=given.judged, seed=35, families=families())
@@ -269,7 +206,7 @@ def main() -> None:
 
 def learn(takes: Takes, given: argparse.Namespace) -> None:
     """Learn both networks, and write them."""
-    restless = restless_takes(takes, given.work / "restless-learned", RESTLESS, given.seed)
+    restless = restless_takes(takes.clips, takes.photographs, given.work / "restless-learned", RESTLESS, given.seed)
     footage = Takes(takes.clips + restless, takes.photographs)
     features, wanted = (torch.from_numpy(rows) for rows in stored_sequences(footage, given))
     start = None if given.start is None else read_network(given.start)[0]
@@ -292,7 +229,7 @@ def learn(takes: Takes, given: argparse.Namespace) -> None:
         for name, (own, kinds) in sets.items()
         for video in build_transitions(own, given.work / name, count=given.videos, seed=given.seed, families=kinds)
     ]
-    pans = restless_takes(takes, given.work / "pans", PANS, given.seed, pans=True)
+    pans = restless_takes(takes.clips, takes.photographs, given.work / "pans", PANS, given.seed, pans=True)
     labeled = [(video.path, video.label) for video in videos] + [(path, None) for path in footage.clips + pans]
     rows = [row for path, label in labeled for row in label_gradual(path, label, network)]
     provenance = {

@@ -1,0 +1,259 @@
+"""Composed and real videos as pieces, stored in a folder of work, from recordings that are kept apart for learning and
+for choosing; those of the test split take no part."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
+from vidkin._base.values import read_json
+from vidkin.media import write_video
+from vidkin_research.cut_network.pieces import GRID, Frames, Join, Piece, read_piece, write_pieces
+from vidkin_research.frame_encoder.held_back import is_held_back_clip
+from vidkin_research.made import GRADUAL_JOINS, FilmRecipe, compose_film
+from vidkin_research.made.footage import Footage, read_footage
+from vidkin_research.made.gradual_sequences import compose_gradual
+from vidkin_research.made.negatives import NEGATIVE_FAMILIES
+from vidkin_research.made.restless import restless_takes
+from vidkin_research.made.sequences import compose
+from vidkin_research.made.transitions import TRANSITION_FAMILIES
+from vidkin_research.shots.composed import build_transitions
+from vidkin_research.shots.material import TEST_CLIPS
+
+__all__ = ["Sources", "choose_sources", "join_fades", "prepare"]
+
+logger = logging.getLogger(__name__)
+
+# Frames of a composed film, and of the longest stretch of a real take.
+_LENGTH, _LONGEST = 240, 600
+_PHOTOGRAPHS = 150
+# Luma deviation of a plain background, and the frames up to which one does not divide a fade or two cuts.
+_PLAIN, _FADE_GAP, _CUT_GAP = 2.0, 25, 12
+
+_RECIPES: tuple[tuple[float, FilmRecipe], ...] = (
+    (0.35, FilmRecipe()),
+    (
+        0.3,
+        FilmRecipe(
+            joins={"other": 0.3, "same": 0.4, "reframed": 0.2, "reverse": 0.1},
+            disturbances=dict.fromkeys(FilmRecipe().disturbances, 0.05),
+            people=0.3,
+        ),
+    ),
+    (0.2, FilmRecipe(joins={}, disturbances=dict.fromkeys(FilmRecipe().disturbances, 0.25))),
+    (0.15, FilmRecipe(joins={"other": 0.5, "same": 0.3, "reframed": 0.2}, disturbances={}, close=0.3)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Recordings and photographs.
+
+    Attributes:
+        clips: Videos of one shot each.
+        photographs: Images.
+    """
+
+    clips: list[Path] = field(default_factory=list)
+    photographs: list[Path] = field(default_factory=list)
+
+
+def choose_sources(data: Path, left_out: Iterable[str] = ()) -> tuple[Sources, Sources]:
+    """What is learned from, and what settings are chosen by.
+
+    Args:
+        data: Folder with ``clips``, ``videos``, ``labelled`` and ``photos``.
+        left_out: Names of clips that hold cuts.
+    """
+    learned, chosen = Sources(), Sources()
+    scenes = read_json(data / "clips" / "clips.json")
+    for name, entry in sorted(scenes.items()):
+        (chosen if is_held_back_clip(int(entry["scene"])) else learned).clips.append(data / "clips" / name)
+    cut = set(left_out)
+    aerial = [path for path in _files(data / "labelled" / "aerial", VIDEO_EXTENSIONS) if path.name not in cut][::5]
+    folders = [_files(data / "videos", VIDEO_EXTENSIONS), aerial]
+    folders.append(_files(data / "labelled" / "fruit", VIDEO_EXTENSIONS)[::12])
+    for paths in folders:
+        recordings: dict[Path, list[Path]] = {}
+        for path in paths:
+            if not path.name.startswith(TEST_CLIPS):
+                recordings.setdefault(path.parent / path.stem.partition("-")[0], []).append(path)
+        for place, own in enumerate(recordings.values()):
+            (chosen if place % 4 == 1 else learned).clips.extend(own)
+    for folder in sorted(path for path in (data / "photos").iterdir() if path.is_dir()):
+        images = _files(folder, IMAGE_EXTENSIONS)
+        parts = ([path for place, path in enumerate(images) if place % 5 in own] for own in ((1, 3, 4), (2,)))
+        for sources, part, most in zip((learned, chosen), parts, (_PHOTOGRAPHS, 12), strict=True):
+            sources.photographs.extend(filter(_readable, part[:: max(1, len(part) // most)]))
+    return learned, chosen
+
+
+def _files(folder: Path, extensions: frozenset[str]) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in extensions)
+
+
+def _readable(path: Path) -> bool:
+    try:
+        Image.open(path).close()
+    except OSError:
+        return False
+    return True
+
+
+def prepare(sources: Sources, work: Path, *, share: float = 1.0, seed: int = 0) -> list[Path]:
+    """Compose and read all material that is not stored in the folder of work yet; its archives.
+
+    Args:
+        sources: Takes and photographs to learn from.
+        work: Folder of work, outside of the tree.
+        share: Share of the usual number of pieces.
+        seed: Seed of what is drawn.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    clips = sources.clips
+
+    def many(count: int) -> int:
+        return max(1, round(share * count))
+
+    footage: list[Footage] = []
+
+    def read() -> Footage:
+        if not footage:
+            footage.append(read_footage(clips, sources.photographs, height=GRID[0], width=GRID[1]))
+        return footage[0]
+
+    def restless(count: int, *, pans: bool) -> list[Path]:
+        folder = work / ("pans" if pans else "restless")
+        return restless_takes(clips, sources.photographs, folder, many(count), seed, pans=pans)
+
+    def families(takes: Sequence[Path], name: str, count: float) -> Iterator[Piece]:
+        kinds = [kind for kind, family in TRANSITION_FAMILIES.items() if not family.held_back]
+        own = build_transitions(takes, work / name, count=many(count), seed=seed, families=[*kinds, *NEGATIVE_FAMILIES])
+        for video in own:
+            joins = [] if video.label is None else [Join(video.label.kind, video.label.start, video.label.end)]
+            yield read_piece(video.path, joins)
+
+    steps: dict[str, Callable[[], Iterator[Piece]]] = {
+        "takes": lambda: (read_piece(path, most=_LONGEST) for path in clips),
+        "films": lambda: (_film(read(), seed, number) for number in range(many(240))),
+        "gradual": lambda: (_gradual(read(), seed, number) for number in range(many(200))),
+        "mixed": lambda: (_mixed(read(), seed, number) for number in range(many(110))),
+        "families": lambda: families(clips + sources.photographs[::8], "families", 5),
+        "little": lambda: (_little(sources, work / "little", seed, number) for number in range(many(160))),
+        "restless": lambda: (read_piece(path) for path in restless(30, pans=False) + restless(30, pans=True)),
+        "families-restless": lambda: families(restless(30, pans=False) + clips[:20], "families-restless", 2),
+    }
+    stored = []
+    for name, make in steps.items():
+        stored.append(work / f"{name}.npz")
+        if not stored[-1].is_file():
+            write_pieces(stored[-1], [join_fades(piece) for piece in make()])
+            logger.info("%s is stored", stored[-1])
+    return stored
+
+
+def _film(footage: Footage, seed: int, number: int) -> Piece:
+    random = np.random.default_rng((seed, number, 1))
+    recipe = _RECIPES[int(random.choice(len(_RECIPES), p=[share for share, _ in _RECIPES]))][1]
+    film = compose_film(footage, _LENGTH, seed=(seed << 20) + number, recipe=recipe)
+    kinds = {"same": "jump", **{kind: kind for kind in GRADUAL_JOINS}}
+    joins = [Join(kinds.get(join.kind, "hard"), join.start, join.end) for join in film.joins]
+    return Piece(*_shrink(film.pictures), tuple(joins))
+
+
+def _gradual(footage: Footage, seed: int, number: int) -> Piece:
+    made = compose_gradual(footage, _LENGTH, seed=(seed << 20) + number)
+    return Piece(*_shrink(made.pictures), _joins(made.hard, made.gradual, made.kinds))
+
+
+def _mixed(footage: Footage, seed: int, number: int) -> Piece:
+    made = compose(footage, _LENGTH, seed=(seed << 20) + number)
+    return Piece(*_shrink(made.pictures), _joins(made.hard, made.gradual, made.kinds))
+
+
+def _joins(hard: Sequence[int], gradual: Sequence[tuple[int, int]], kinds: Sequence[str]) -> tuple[Join, ...]:
+    joins = [Join("cut", cut, cut) for cut in hard]
+    joins += [Join(kind, *span) for span, kind in zip(gradual, kinds, strict=True)]
+    return tuple(sorted(joins, key=lambda join: join.start))
+
+
+def _shrink(pictures: Frames) -> tuple[Frames, Frames]:
+    """Small frames of [T, 3, 64, 128]; chroma was sampled from every second pixel of both sides."""
+    values = pictures.reshape(len(pictures), 3, GRID[0] // 2, 2, GRID[1] // 2, 2).mean((3, 5))
+    chroma = pictures[:, 1:, ::2, ::2]
+    chroma = chroma.reshape(len(pictures), 2, GRID[0] // 4, 2, GRID[1] // 4, 2).mean((3, 5))
+    return (values[:, 0] + 0.5).astype(np.uint8), (chroma + 0.5).astype(np.uint8)
+
+
+_SIZES = ((96, 64), (96, 64), (128, 96), (160, 120), (192, 128), (256, 144), (320, 180))
+
+
+def _little(sources: Sources, folder: Path, seed: int, number: int) -> Piece:
+    """Shots of cameras that wander over photographs, encoded small and in one thread: nothing but movement and what
+    encoding makes of it, hard cuts, and fades to black."""
+    random = np.random.default_rng((seed, number, 2))
+    width, height = _SIZES[int(random.integers(len(_SIZES)))]
+    frames: list[Frames] = []
+    joins: list[Join] = []
+    cut_often = random.random() < 0.6
+    while len(frames) < _LENGTH:
+        count = int(random.integers(8, 70)) if cut_often else _LENGTH
+        path = sources.photographs[int(random.integers(len(sources.photographs)))]
+        shot = _wander(path, count, (width, height), random)
+        if frames:
+            joins.append(Join("hard", len(frames), len(frames)))
+        if count > 30 and cut_often and random.random() < 0.2:
+            span = int(random.integers(6, 20))
+            for place in range(span):
+                shot[place - span] = (shot[place - span] * ((span - 1 - place) / span)).astype(np.uint8)
+            joins.append(Join("fade", len(frames) + count - span, len(frames) + count - 1))
+        frames += shot
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"little-{seed}-{number:04d}.mp4"
+    write_video(file, frames, rate=25.0, crf=int(random.integers(18, 34)), threads=1)
+    return read_piece(file, joins)
+
+
+def _wander(path: Path, count: int, size: tuple[int, int], random: np.random.Generator) -> list[Frames]:
+    with Image.open(path) as photograph:
+        picture = photograph.convert("RGB")
+    phases, turns = random.uniform(0, 2 * np.pi, 3), random.uniform(0.1, 1.6, 3) * random.choice([0.3, 1.0])
+    frames = []
+    for time in np.arange(count) / 50:
+        zoom = 0.55 + 0.25 * np.sin(turns[0] * time + phases[0])
+        tall = min(picture.height, picture.width * size[1] / size[0]) * zoom
+        wide = tall * size[0] / size[1]
+        left = (picture.width - wide) * (0.5 + 0.5 * np.sin(turns[1] * time + phases[1]))
+        top = (picture.height - tall) * (0.5 + 0.5 * np.sin(turns[2] * time + phases[2]))
+        view = picture.resize(size, Image.Resampling.BILINEAR, box=(left, top, left + wide, top + tall))
+        frames.append(np.asarray(view))
+    return frames
+
+
+def join_fades(piece: Piece) -> Piece:
+    """The piece with one fade for what leads to a plain background and away from it within a second, as detectors
+    count it, and for two cuts half a second apart with nothing but such a background between."""
+    contrasts = piece.luma.reshape(len(piece), -1).std(1)
+    joined: list[Join] = []
+    for join in piece.joins:
+        before = joined[-1] if joined else None
+        if before is not None and before.end < join.start <= len(contrasts):
+            first = before.end + (before.kind in GRADUAL_JOINS)
+            is_plain = bool((contrasts[first : join.start] < _PLAIN).all())
+            sudden = before.kind not in GRADUAL_JOINS and join.kind not in GRADUAL_JOINS
+            fades = before.kind == join.kind == "fade"
+            if is_plain and (
+                (fades and join.start - first <= _FADE_GAP) or (sudden and join.start - first <= _CUT_GAP)
+            ):
+                end = join.end if fades else join.start - 1
+                if end > before.start:
+                    joined[-1] = Join("fade", before.start, end)
+                    continue
+        joined.append(join)
+    return Piece(piece.luma, piece.chroma, tuple(joined))
