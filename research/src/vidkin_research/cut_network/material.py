@@ -72,10 +72,11 @@ def choose_sources(data: Path, left_out: Iterable[str] = ()) -> tuple[Sources, S
         left_out: Names of clips that hold cuts.
     """
     learned, chosen = Sources(), Sources()
+    cut = set(left_out)
     scenes = read_json(data / "clips" / "clips.json")
     for name, entry in sorted(scenes.items()):
-        (chosen if is_held_back_clip(int(entry["scene"])) else learned).clips.append(data / "clips" / name)
-    cut = set(left_out)
+        if name not in cut:
+            (chosen if is_held_back_clip(int(entry["scene"])) else learned).clips.append(data / "clips" / name)
     aerial = [path for path in _files(data / "labelled" / "aerial", VIDEO_EXTENSIONS) if path.name not in cut][::5]
     folders = [_files(data / "videos", VIDEO_EXTENSIONS), aerial]
     folders.append(_files(data / "labelled" / "fruit", VIDEO_EXTENSIONS)[::12])

@@ -1,0 +1,94 @@
+"""The steps from recordings to a network, each a command: ``python -m vidkin_research.cut_network --work FOLDER STEP``.
+
+compose    read and compose what is learned from, and the videos that settings are chosen by
+train      learn; the checkpoint is in the folder of work
+export     write the ONNX file of the checkpoint, with its provenance beside it
+judge      scores of the network and of other detectors on the videos that settings are chosen by
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from vidkin.rendering.machine import describe_machine
+from vidkin.shots import PlanesDetector, ShotDetector
+from vidkin_research.cut_network.detector import CutNetworkDetector, network_answers, open_answers
+from vidkin_research.cut_network.drawn import Pool
+from vidkin_research.cut_network.export import export_network
+from vidkin_research.cut_network.judge import build_judged, judge, show
+from vidkin_research.cut_network.material import choose_sources, prepare
+from vidkin_research.cut_network.pieces import read_pieces
+from vidkin_research.cut_network.train import Recipe, load_network, train
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", type=Path, required=True, help="folder of work, outside of the tree")
+    steps = parser.add_subparsers(dest="step", required=True)
+    composing = steps.add_parser("compose")
+    training = steps.add_parser("train")
+    training.add_argument("--steps", type=int, default=Recipe().steps)
+    exporting = steps.add_parser("export")
+    exporting.add_argument("--target", type=Path, required=True, help="ONNX file to write")
+    judging = steps.add_parser("judge")
+    judging.add_argument("--network", type=Path, help="ONNX file; default: the checkpoint")
+    judging.add_argument("--detector", nargs="*", default=["default"], help="other detectors")
+    judging.add_argument("--output", type=Path, help="JSON file to write")
+    for step in (composing, judging):
+        step.add_argument("--data", type=Path, required=True, help="folder of clips, videos, labelled and photos")
+        step.add_argument("--leave-out", type=Path, help="file with names of clips that hold cuts")
+        step.add_argument("--edited", type=Path, help="folder of edited films with truth.json")
+        step.add_argument("--share", type=float, default=1.0, help="share of the usual material")
+    given = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    torch.set_num_threads(1)
+    if given.step == "train":
+        recipe = Recipe(steps=given.steps)
+        groups = {name: read_pieces(given.work / f"{name}.npz") for name in recipe.shares}
+        train(Pool(groups, recipe.shares), recipe, given.work)
+    elif given.step == "export":
+        network = load_network(given.work / "network.pt")
+        provenance = {
+            "made_by": "python -m vidkin_research.cut_network",
+            "recipe": {**asdict(Recipe()), "steps": torch.load(given.work / "network.pt", weights_only=True)["step"]},
+            "pieces": {path.stem: len(read_pieces(path)) for path in sorted(given.work.glob("*.npz"))},
+            "machine": describe_machine(),
+        }
+        export_network(network, given.target)
+        given.target.with_suffix(".json").write_text(json.dumps(provenance, indent=1) + "\n", encoding="utf-8")
+    else:
+        left_out = given.leave_out.read_text(encoding="utf-8").split() if given.leave_out else []
+        learned, chosen = choose_sources(given.data, left_out)
+        if given.step == "compose":
+            prepare(learned, given.work, share=given.share)
+        videos = build_judged(chosen, given.work / "judged", edited=given.edited, share=given.share)
+        if given.step == "judge":
+            _judge(given, videos)
+
+
+def _judge(given: argparse.Namespace, videos: list) -> None:
+    answers = (
+        open_answers(str(given.network)) if given.network else network_answers(load_network(given.work / "network.pt"))
+    )
+    openers: dict[str, Callable[[], str | ShotDetector | PlanesDetector]] = {
+        "network": lambda: CutNetworkDetector(answers)
+    }
+    openers |= {name: lambda name=name: name for name in given.detector}  # type: ignore[misc]
+    results = {}
+    for name, opener in openers.items():
+        results[name] = judge(videos, opener)
+        for line in (name, *show(results[name])):
+            logging.info("%s", line)
+    if given.output:
+        given.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

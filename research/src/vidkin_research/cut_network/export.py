@@ -1,0 +1,80 @@
+"""A trained network as an ONNX file with weights of 16 bits."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from vidkin._base.files import replace_file
+from vidkin._base.registry import import_part
+from vidkin_research.cut_network.detector import finish_answers
+from vidkin_research.cut_network.network import OUTPUTS, CutNetwork
+from vidkin_research.cut_network.pieces import SMALL
+
+__all__ = ["export_network"]
+
+_OPSET = 17
+# Frames of the example that is traced, and weights of fewest numbers that are stored in 16 bits.
+_TRACED, _FEWEST = 300, 64
+
+
+class _Answers(nn.Module):
+    def __init__(self, network: CutNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, luma: torch.Tensor, chroma: torch.Tensor) -> torch.Tensor:
+        return finish_answers(self.network(luma, chroma))
+
+
+def export_network(network: CutNetwork, target: Path) -> Path:
+    """Write the network as an ONNX file: uint8 ``luma`` [1, T, 32, 64] and ``chroma`` [1, T, 2, 16, 32] to ``answers``
+    [1, T, 8] in the order of `OUTPUTS`.
+
+    Raises:
+        MissingPartError: onnx is not installed.
+    """
+    onnx = import_part("onnx", extra="export")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    example = (
+        torch.zeros(1, _TRACED, *SMALL, dtype=torch.uint8),
+        torch.zeros(1, _TRACED, 2, SMALL[0] // 2, SMALL[1] // 2, dtype=torch.uint8),
+    )
+    with replace_file(target) as temporary:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the exporter itself; the other one needs another package
+            torch.onnx.export(
+                _Answers(network).eval(),
+                example,
+                str(temporary),
+                input_names=["luma", "chroma"],
+                output_names=["answers"],
+                dynamic_axes={name: {1: "frames"} for name in ("luma", "chroma", "answers")},
+                opset_version=_OPSET,
+                dynamo=False,
+            )
+        model = onnx.load(str(temporary))
+        _store_halves(onnx, model)
+        onnx.helper.set_model_props(model, {"outputs": " ".join(OUTPUTS)})
+        onnx.save(model, str(temporary))
+    return target
+
+
+def _store_halves(onnx: object, model: object) -> None:
+    """Weights in 16 bits, which are made 32 when the file is opened."""
+    helper, numpy_helper = onnx.helper, onnx.numpy_helper  # type: ignore[attr-defined]
+    graph = model.graph  # type: ignore[attr-defined]
+    casts = []
+    for tensor in graph.initializer:
+        values = numpy_helper.to_array(tensor)
+        if values.dtype == np.float32 and values.size >= _FEWEST:
+            half = f"{tensor.name}_half"
+            casts.append(helper.make_node("Cast", [half], [tensor.name], to=onnx.TensorProto.FLOAT))  # type: ignore[attr-defined]
+            tensor.CopyFrom(numpy_helper.from_array(values.astype(np.float16), half))
+    nodes = [*casts, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)

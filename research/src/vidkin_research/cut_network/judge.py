@@ -1,0 +1,144 @@
+"""What detectors make of videos composed from the recordings that are kept for choosing settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from vidkin._base.values import read_json
+from vidkin.media import write_video
+from vidkin.shots import Cut, PlanesDetector, ShotDetector, detect
+from vidkin_research.cut_network.material import Sources
+from vidkin_research.made import FilmRecipe, compose_film
+from vidkin_research.made.edited_videos import rgb_pictures
+from vidkin_research.made.footage import read_footage
+from vidkin_research.made.negatives import NEGATIVE_FAMILIES
+from vidkin_research.made.restless import restless_takes
+from vidkin_research.made.sequences import compose
+from vidkin_research.made.transitions import TRANSITION_FAMILIES
+from vidkin_research.shots.composed import build_transitions
+from vidkin_research.shots.extents import LabeledTransition, TransitionScores, score_transitions
+from vidkin_research.shots.material import edited_videos
+
+__all__ = ["JudgedVideo", "build_judged", "judge"]
+
+_DEVELOPED_ON = ("bikes", "testvideo", "fades")
+_FILMS: Mapping[str, FilmRecipe] = {
+    "films": FilmRecipe(),
+    "cuts": FilmRecipe(
+        joins={"other": 0.4, "same": 0.3, "reframed": 0.2, "reverse": 0.1},
+        disturbances=dict.fromkeys(FilmRecipe().disturbances, 0.06),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedVideo:
+    """A video with all its transitions.
+
+    Attributes:
+        group: What it is shown under.
+        path: The file.
+        labels: Its transitions.
+        events: Number of events in it that could be taken for one.
+    """
+
+    group: str
+    path: Path
+    labels: tuple[LabeledTransition, ...] = ()
+    events: int = 0
+
+
+def build_judged(chosen: Sources, work: Path, *, edited: Path | None = None, share: float = 1.0) -> list[JudgedVideo]:
+    """Videos of the recordings kept for choosing, composed where they are not in the folder of work yet.
+
+    Args:
+        chosen: Takes and photographs that nothing learned from.
+        work: Folder of work.
+        edited: Folder of edited films with ``truth.json``, of which those that today's detector was developed on count.
+        share: Share of the usual number of videos.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    kinds = [name for name, family in TRANSITION_FAMILIES.items() if not family.held_back]
+    count = max(1, round(2 * share))
+    restless = restless_takes(chosen.clips, chosen.photographs, work / "restless", max(3, round(14 * share)), 1)
+    takes = {"calm": chosen.clips + chosen.photographs, "restless": restless + chosen.clips}
+    videos = []
+    for name, own in takes.items():
+        families = [*kinds, *NEGATIVE_FAMILIES]
+        made = build_transitions(
+            own, work / name, count=max(1, count // (1 + (name == "restless"))), seed=35, families=families
+        )
+        for video in made:
+            labels = () if video.label is None else (video.label,)
+            group = name if video.label is not None else f"{name}: {video.family}"
+            videos.append(JudgedVideo(group, video.path, labels, video.events))
+    videos += _films(chosen, work, max(1, round(8 * share)))
+    if edited is not None:
+        for film in edited_videos(edited):
+            if film.path.name.startswith(_DEVELOPED_ON):
+                labels = film.transitions if not film.path.name.startswith("fades") else ()
+                videos.append(JudgedVideo(f"edited: {film.path.stem}", film.path, labels))
+    videos += [JudgedVideo("single takes", path, events=1) for path in chosen.clips[:: max(1, round(2 / share))]]
+    return videos
+
+
+def _films(chosen: Sources, work: Path, count: int) -> list[JudgedVideo]:
+    record = work / "films.json"
+    if not record.is_file():
+        footage = read_footage(chosen.clips, chosen.photographs, height=144, width=256)
+        rows = []
+        for name in (*_FILMS, "mixed"):
+            for number in range(count if name in _FILMS else (count + 1) // 2):
+                file, seed = f"{name}-{number:02d}.mp4", 70_000 + number
+                if name == "mixed":
+                    made = compose(footage, 300, seed=seed, degrade=False)
+                    joins = [("hard", cut, cut) for cut in made.hard]
+                    joins += [(kind, *span) for span, kind in zip(made.gradual, made.kinds, strict=True)]
+                    pictures = made.pictures
+                else:
+                    film = compose_film(footage, 200, seed=seed, recipe=_FILMS[name])
+                    kinds = {"same": "jump", "dissolve": "dissolve", "fade": "fade", "wipe": "wipe"}
+                    joins = [(kinds.get(join.kind, "hard"), join.start, join.end) for join in film.joins]
+                    pictures = film.pictures
+                write_video(work / file, rgb_pictures(pictures), rate=25.0, crf=18 + number % 16)
+                rows.append({"group": name, "file": file, "joins": sorted(joins, key=lambda join: join[1])})
+        record.write_text(json.dumps(rows), encoding="utf-8")
+    return [
+        JudgedVideo(row["group"], work / row["file"], tuple(LabeledTransition(*join) for join in row["joins"]))
+        for row in read_json(record)
+    ]
+
+
+def judge(
+    videos: Sequence[JudgedVideo], open_one: Callable[[], str | ShotDetector | PlanesDetector]
+) -> dict[str, dict[str, object]]:
+    """Scores of a detector by group, as plain values; ``all`` are transitions, ``nothing`` what is none."""
+    found: dict[str, list[tuple[Sequence[Cut], tuple[LabeledTransition, ...]]]] = {}
+    events: dict[str, int] = {}
+    for video in videos:
+        found.setdefault(video.group, []).append((detect(video.path, open_one()).cuts, video.labels))
+        events[video.group] = events.get(video.group, 0) + video.events
+    scores = {group: score_transitions(pairs) for group, pairs in found.items()}
+    total = sum((one for group, one in scores.items() if not events[group]), TransitionScores())
+    nothing = sum((one for group, one in scores.items() if events[group]), TransitionScores())
+    rows = {group: {**one.to_dict(), "events": events[group]} for group, one in scores.items()}
+    return {**rows, "all": total.to_dict(), "nothing": {**nothing.to_dict(), "events": sum(events.values())}}
+
+
+def show(rows: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """A line for each group: F1, right, false and missed, extent and share of kinds right; or false ones of events."""
+    lines = []
+    for group, row in rows.items():
+        right, false, missed = np.array(row["right, false, missed"]).tolist()
+        if row.get("events"):
+            lines.append(f"{group:34} {false} false of {row['events']}")
+        else:
+            extent, kinds = (float(np.float64(row[name])) for name in ("extent", "kinds_right"))  # type: ignore[arg-type]
+            counts = f"{right}, {false}, {missed}"
+            lines.append(f"{group:34} F1 {row['f1']:.3f}  {counts:14} extent {extent:.2f}  kinds {kinds:.2f}")
+    return lines
