@@ -22,10 +22,14 @@ from vidkin.shots import PlanesDetector, ShotDetector
 from vidkin_research.cut_network.detector import CutNetworkDetector, network_answers, open_answers
 from vidkin_research.cut_network.drawn import Pool
 from vidkin_research.cut_network.export import export_network
-from vidkin_research.cut_network.judge import build_judged, judge, show
+from vidkin_research.cut_network.judge import build_judged, judge, score_pieces, show
 from vidkin_research.cut_network.material import choose_sources, prepare
+from vidkin_research.cut_network.network import CutNetwork
 from vidkin_research.cut_network.pieces import read_pieces
 from vidkin_research.cut_network.train import Recipe, load_network, train
+
+# One piece of so many is not learned from.
+_KEPT = 10
 
 
 def main() -> None:
@@ -52,7 +56,15 @@ def main() -> None:
     if given.step == "train":
         recipe = Recipe(steps=given.steps)
         groups = {name: read_pieces(given.work / f"{name}.npz") for name in recipe.shares}
-        train(Pool(groups, recipe.shares), recipe, given.work)
+        kept = {name: pieces[_KEPT - 1 :: _KEPT] for name, pieces in groups.items()}
+        for pieces in groups.values():
+            del pieces[_KEPT - 1 :: _KEPT]
+
+        def report(step: int, network: CutNetwork) -> None:
+            for name, pieces in kept.items():
+                logging.info("step %d, %s: %s", step, name, score_pieces(network, pieces))
+
+        train(Pool(groups, recipe.shares), recipe, given.work, on_step=report)
     elif given.step == "export":
         network = load_network(given.work / "network.pt")
         provenance = {

@@ -12,7 +12,11 @@ import numpy as np
 from vidkin._base.values import read_json
 from vidkin.media import write_video
 from vidkin.shots import Cut, PlanesDetector, ShotDetector, detect
+from vidkin_research.cut_network.detector import network_answers
 from vidkin_research.cut_network.material import Sources
+from vidkin_research.cut_network.network import CutNetwork
+from vidkin_research.cut_network.pieces import Piece
+from vidkin_research.cut_network.reading import ReadingNumbers, read_transitions
 from vidkin_research.made import FilmRecipe, compose_film
 from vidkin_research.made.edited_videos import rgb_pictures
 from vidkin_research.made.footage import read_footage
@@ -24,7 +28,7 @@ from vidkin_research.shots.composed import build_transitions
 from vidkin_research.shots.extents import LabeledTransition, TransitionScores, score_transitions
 from vidkin_research.shots.material import edited_videos
 
-__all__ = ["JudgedVideo", "build_judged", "judge"]
+__all__ = ["JudgedVideo", "build_judged", "judge", "score_pieces", "show"]
 
 _DEVELOPED_ON = ("bikes", "testvideo", "fades")
 _FILMS: Mapping[str, FilmRecipe] = {
@@ -128,6 +132,22 @@ def judge(
     nothing = sum((one for group, one in scores.items() if events[group]), TransitionScores())
     rows = {group: {**one.to_dict(), "events": events[group]} for group, one in scores.items()}
     return {**rows, "all": total.to_dict(), "nothing": {**nothing.to_dict(), "events": sum(events.values())}}
+
+
+def score_pieces(network: CutNetwork, pieces: Sequence[Piece], numbers: ReadingNumbers | None = None) -> str:
+    """F1, right, false and missed, extents and kinds of a network in pieces, which are taken for 25 frames a second."""
+    pairs = []
+    for piece in pieces:
+        answers = network_answers(network)(piece.luma, piece.chroma)
+        contrasts = piece.luma.reshape(len(piece), -1).std(1, dtype=np.float32)
+        times = (np.arange(len(piece)) / 25).tolist()
+        found = read_transitions(answers, contrasts, times, numbers or ReadingNumbers())
+        kinds = {"cut": "hard"}
+        pairs.append((found, [LabeledTransition(kinds.get(kind, kind), *span) for kind, *span in piece.joins]))  # type: ignore[arg-type]
+    scores = score_transitions(pairs)
+    one = scores.found
+    counts = f"{one.true_positives}, {one.false_positives}, {one.false_negatives}"
+    return f"F1 {one.f1:.3f} ({counts}), extent {scores.extent:.2f}, kinds {scores.kinds_right:.2f}"
 
 
 def show(rows: Mapping[str, Mapping[str, object]]) -> list[str]:

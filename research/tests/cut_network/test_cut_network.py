@@ -1,0 +1,193 @@
+"""One network for all transitions: pieces and draws, what it learns from little material, its file, its reading."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support.videos import encode, pan
+from vidkin.media import FramePlanes, iter_planes
+from vidkin.shots import DetectedCut, detect
+from vidkin_research.cut_network.detector import CutNetworkDetector, network_answers, open_answers
+from vidkin_research.cut_network.drawn import Pool, targets
+from vidkin_research.cut_network.export import export_network
+from vidkin_research.cut_network.judge import score_pieces
+from vidkin_research.cut_network.material import join_fades
+from vidkin_research.cut_network.network import AHEAD, CutNetwork, Measures
+from vidkin_research.cut_network.pieces import GRID, Join, Piece, read_piece, read_pieces, write_pieces
+from vidkin_research.cut_network.reading import ReadingNumbers, read_transitions
+from vidkin_research.cut_network.train import Recipe, load_network, train
+
+TIMES = (np.arange(200) / 25).tolist()
+SHOWN = np.full(200, 40.0, np.float32)
+
+
+def still(count: int, seed: int, joins: tuple[Join, ...] = ()) -> Piece:
+    random = np.random.default_rng(seed)
+    luma = np.repeat(random.integers(0, 256, (1, 8, 16)).repeat(4, 1).repeat(4, 2), count, 0)
+    chroma = np.repeat(random.integers(90, 166, (1, 2, 4, 8)).repeat(4, 2).repeat(4, 3), count, 0)
+    return Piece(luma.astype(np.uint8), chroma.astype(np.uint8), joins)
+
+
+def joined(*parts: Piece) -> Piece:
+    luma, chroma = (np.concatenate([getattr(part, name) for part in parts]) for name in ("luma", "chroma"))
+    return Piece(luma, chroma)
+
+
+def test_transitions_move_with_the_frames_that_are_picked() -> None:
+    piece = still(40, 0, (Join("hard", 10, 10), Join("wipe", 20, 29), Join("fade", 35, 36)))
+    assert piece.pick(np.arange(5, 40)).joins == (Join("hard", 5, 5), Join("wipe", 15, 24), Join("fade", 30, 31))
+    # Every second frame; of the fade one is left.
+    assert piece.pick(np.arange(0, 40, 2)).joins == (Join("hard", 5, 5), Join("wipe", 10, 14), Join("cut", 18, 18))
+    assert piece.pick(np.arange(80) // 2).joins == (Join("hard", 20, 20), Join("wipe", 40, 59), Join("fade", 70, 73))
+    assert piece.reverse().joins == (Join("fade", 3, 4), Join("wipe", 10, 19), Join("hard", 30, 30))
+    assert piece.shots(6) == [(0, 10), (10, 10)]
+
+
+def test_two_fades_with_a_moment_of_black_between_are_one() -> None:
+    piece = still(60, 0, (Join("fade", 10, 19), Join("fade", 30, 39), Join("cut", 50, 50), Join("cut", 53, 53)))
+    piece.luma[20:30] = piece.luma[50:53] = 0
+    assert join_fades(piece).joins == (Join("fade", 10, 39), Join("fade", 50, 52))
+    assert join_fades(Piece(still(60, 0).luma, piece.chroma, piece.joins)).joins == piece.joins
+
+
+def test_pieces_are_read_as_they_were_written(tmp_path: Path) -> None:
+    pieces = [still(5, 0), still(9, 1, (Join("jump", 4, 4),))]
+    write_pieces(tmp_path / "some.npz", pieces)
+    again = read_pieces(tmp_path / "some.npz")
+    assert [len(piece) for piece in again] == [5, 9]
+    assert again[1].joins == pieces[1].joins
+    assert np.array_equal(again[1].luma, pieces[1].luma)
+
+
+@pytest.mark.parametrize("spliced", [0.0, 1.0], ids=["parts in a row", "new transitions"])
+def test_drawn_sequences_change_where_their_labels_say(spliced: float) -> None:
+    pool = Pool({"stills": [still(60, seed) for seed in range(12)]}, {"stills": 1.0})
+    kinds = set()
+    for seed in range(30):
+        piece = pool.draw(150, np.random.default_rng(seed), spliced=spliced)
+        assert len(piece) == 150
+        wanted = targets(piece)
+        changes = np.abs(np.diff(piece.luma.astype(float), axis=0)).mean((1, 2))
+        for frame in np.flatnonzero(changes > 12) + 1:  # more than noise
+            assert wanted[frame - 2 : frame + 2, [0, 2]].any()
+        for kind, start, end in piece.joins:
+            kinds.add(kind)
+            assert 0 <= start <= end < 150
+    assert kinds >= ({"hard"} if spliced == 0.0 else {"hard", "dissolve", "fade", "wipe"})
+    again = pool.draw(150, np.random.default_rng(29), spliced=spliced)
+    assert np.array_equal(again.luma, piece.luma)
+
+
+def test_measures_of_mirrored_frames_are_mirrored() -> None:
+    random = np.random.default_rng(0)
+    luma = torch.from_numpy(random.integers(0, 256, (1, 20, 32, 64), np.uint8))
+    chroma = torch.from_numpy(random.integers(0, 256, (1, 20, 2, 16, 32), np.uint8))
+    measures = Measures()
+    one, other = measures(luma, chroma), measures(luma.flip(-1, -2), chroma.flip(-1, -2))
+    assert torch.allclose(one.rows, other.rows, atol=1e-3)
+    assert torch.allclose(one.maps, other.maps.flip(-1, -2), atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[CutNetwork, Path]:
+    """A small network that learned cuts between still frames."""
+    pool = Pool({"stills": [still(40, seed) for seed in range(20)]}, {"stills": 1.0})
+    recipe = Recipe(steps=70, batch=4, length=64, width=16, held=12, new=1, average=0.8, spliced=0.0, shares={})
+    work = tmp_path_factory.mktemp("learned")
+    return train(pool, recipe, work), work
+
+
+def test_a_network_learns_cuts_from_a_little_material(trained: tuple[CutNetwork, Path]) -> None:
+    network, work = trained
+    pieces = [still(30, 100), joined(still(20, 101), still(30, 102), still(20, 103))]
+    pieces[1] = Piece(pieces[1].luma, pieces[1].chroma, (Join("hard", 20, 20), Join("hard", 50, 50)))
+    assert score_pieces(network, pieces).startswith("F1 1.000 (2, 0, 0)")
+    assert score_pieces(CutNetwork(16), pieces) != score_pieces(network, pieces)
+    stored = load_network(work / "network.pt")
+    assert score_pieces(stored, pieces) == score_pieces(network, pieces)
+
+
+def test_the_exported_network_answers_as_the_network_does(trained: tuple[CutNetwork, Path], tmp_path: Path) -> None:
+    network = trained[0]
+    exported = open_answers(str(export_network(network, tmp_path / "cuts.onnx")))
+    for count in (1, 2, 90):
+        piece = joined(still(count, 1), still(count, 2))
+        one, other = (answer(piece.luma, piece.chroma) for answer in (exported, network_answers(network)))
+        assert one.shape == (2 * count, 8)
+        assert np.allclose(one, other, atol=0.05)
+
+
+def test_a_detector_with_the_network_finds_cuts_of_a_file_however_it_is_divided(
+    trained: tuple[CutNetwork, Path], tmp_path: Path
+) -> None:
+    answers = network_answers(trained[0])
+    frames = [*pan("coffee", 150, width=96, height=64), *pan("rocket", 170, width=96, height=64)]
+    path = encode(tmp_path / "film.mp4", frames, rate=25)
+    assert 150 in [cut.frame for cut in detect(path, CutNetworkDetector(answers)).cuts]
+    whole, divided = CutNetworkDetector(answers), CutNetworkDetector(answers)
+    (planes,) = iter_planes(path, height=GRID[0], width=GRID[1], block=400)
+    whole.push_planes(planes)
+    for start in range(0, 320, 37):
+        divided.push_planes(planes[start : start + 37])
+    assert np.array_equal(whole.answers(), divided.answers())
+    # Far from its ends, a part of the film has the answers of the whole.
+    part = read_piece(path).pick(np.arange(20, 20 + 2 * AHEAD + 10))
+    inside = answers(part.luma, part.chroma)[AHEAD : AHEAD + 10]
+    assert np.allclose(inside, whole.answers()[20 + AHEAD : 30 + AHEAD], atol=1e-3)
+
+
+def test_no_frames_have_no_transitions() -> None:
+    detector = CutNetworkDetector(network_answers(CutNetwork(16)))
+    assert detector.finish().cuts == ()
+    detector = CutNetworkDetector(network_answers(CutNetwork(16)))
+    detector.push_planes(FramePlanes(np.zeros((1, 64, 128), np.uint8), np.zeros((1, 2, 32, 64), np.uint8), np.zeros(1)))
+    assert detector.finish().cuts == ()
+
+
+def answers_of(*cuts: tuple[int, float], spans: tuple[tuple[int, int, float], ...] = ()) -> np.ndarray:
+    answers = np.zeros((200, 8), np.float32)
+    for frame, probability in cuts:
+        answers[frame, 0] = probability
+    for first, last, probability in spans:
+        frames = np.arange(first, last + 1)
+        answers[frames, 2], answers[frames, 3] = probability, 1
+        answers[frames, 6], answers[frames, 7] = frames - first, last - frames
+    return answers
+
+
+def read(answers: np.ndarray, contrasts: np.ndarray = SHOWN) -> tuple[DetectedCut, ...]:
+    return read_transitions(answers, contrasts, TIMES, ReadingNumbers())
+
+
+def test_cuts_and_transitions_are_read_where_they_are_likely() -> None:
+    cuts = read(answers_of((10, 0.9), (11, 0.7), (40, 0.4), (80, 0.6), spans=((100, 130, 0.9), (150, 160, 0.5))))
+    assert [(cut.frame, cut.kind) for cut in cuts] == [(10, "hard"), (80, "hard"), (115, "dissolve")]
+    assert (cuts[2].start_frame, cuts[2].end_frame) == (100, 130)
+
+
+def test_frames_of_two_transitions_in_a_row_vote_for_their_own_ends() -> None:
+    cuts = read(answers_of(spans=((50, 69, 0.9), (70, 95, 0.9))))
+    assert [(cut.start_frame, cut.end_frame) for cut in cuts] == [(50, 69), (70, 95)]
+
+
+def test_of_a_cut_inside_of_a_transition_the_likelier_one_is_read() -> None:
+    assert [cut.frame for cut in read(answers_of((60, 0.95), spans=((50, 69, 0.8),)))] == [60]
+    assert [cut.frame for cut in read(answers_of((60, 0.7), spans=((50, 69, 0.8),)))] == [60]
+    assert [cut.kind for cut in read(answers_of((60, 0.7), spans=((50, 69, 0.8),)))] == ["dissolve"]
+
+
+def test_black_between_joins_fades_and_says_what_belongs_together() -> None:
+    dark = SHOWN.copy()
+    dark[60:75] = 0
+    assert [(cut.kind, cut.start_frame, cut.end_frame) for cut in read(answers_of((60, 0.9), (70, 0.9)), dark)] == [
+        ("fade", 60, 69)
+    ]
+    first, last = read(answers_of((60, 0.9), spans=((73, 90, 0.9),)), dark)
+    assert (first.kind, first.is_to_ground, last.kind) == ("hard", True, "fade")
+    dark[:5] = 0
+    (cut,) = read(answers_of(spans=((4, 20, 0.9),)), dark)
+    assert (cut.kind, cut.start_frame, cut.end_frame) == ("fade", 0, 20)
