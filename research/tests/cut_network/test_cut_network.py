@@ -73,7 +73,7 @@ def test_drawn_sequences_change_where_their_labels_say(spliced: float) -> None:
         wanted = targets(piece)
         changes = np.abs(np.diff(piece.luma.astype(float), axis=0)).mean((1, 2))
         for frame in np.flatnonzero(changes > 12) + 1:  # more than noise
-            assert wanted[frame - 2 : frame + 2, [0, 2]].any()
+            assert wanted[max(0, frame - 2) : frame + 2, [0, 2]].any()
         for kind, start, end in piece.joins:
             kinds.add(kind)
             assert 0 <= start <= end < 150
@@ -96,7 +96,7 @@ def test_measures_of_mirrored_frames_are_mirrored() -> None:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[CutNetwork, Path]:
     """A small network that learned cuts between still frames."""
     pool = Pool({"stills": [still(40, seed) for seed in range(20)]}, {"stills": 1.0})
-    recipe = Recipe(steps=70, batch=4, length=64, width=16, held=12, new=1, average=0.8, spliced=0.0, shares={})
+    recipe = Recipe(steps=60, batch=3, length=48, width=16, held=8, new=1, average=0.8, spliced=0.0, shares={})
     work = tmp_path_factory.mktemp("learned")
     return train(pool, recipe, work), work
 
@@ -118,7 +118,7 @@ def test_the_exported_network_answers_as_the_network_does(trained: tuple[CutNetw
         piece = joined(still(count, 1), still(count, 2))
         one, other = (answer(piece.luma, piece.chroma) for answer in (exported, network_answers(network)))
         assert one.shape == (2 * count, 8)
-        assert np.allclose(one, other, atol=0.05)
+        assert np.allclose(one, other, atol=0.05, rtol=0.05)
 
 
 def test_a_detector_with_the_network_finds_cuts_of_a_file_however_it_is_divided(

@@ -39,6 +39,7 @@ def main() -> None:
     composing = steps.add_parser("compose")
     training = steps.add_parser("train")
     training.add_argument("--steps", type=int, default=Recipe().steps)
+    training.add_argument("--minutes", type=float, help="end after this time")
     exporting = steps.add_parser("export")
     exporting.add_argument("--target", type=Path, required=True, help="ONNX file to write")
     judging = steps.add_parser("judge")
@@ -54,7 +55,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     torch.set_num_threads(1)
     if given.step == "train":
-        recipe = Recipe(steps=given.steps)
+        recipe = Recipe(steps=given.steps, minutes=given.minutes)
         groups = {name: read_pieces(given.work / f"{name}.npz") for name in recipe.shares}
         kept = {name: pieces[_KEPT - 1 :: _KEPT] for name, pieces in groups.items()}
         for pieces in groups.values():

@@ -19,7 +19,7 @@ __all__ = ["export_network"]
 
 _OPSET = 17
 # Frames of the example that is traced, and weights of fewest numbers that are stored in 16 bits.
-_TRACED, _FEWEST = 300, 64
+_TRACED, _FEWEST = 16, 64
 
 
 class _Answers(nn.Module):

@@ -79,10 +79,11 @@ def _gradual(answers: Rows, contrasts: Rows, numbers: ReadingNumbers) -> Iterato
         start = place + int(rest[0])
         stop = start + int(np.argmin(np.r_[within[start:], False]))
         own = slice(start, stop)
+        # A frame that calls itself the last, before one that calls itself the first: two transitions.
+        split = np.flatnonzero((answers[start : stop - 1, 7] < 1) & (answers[start + 1 : stop, 6] < 1))
+        if split.size:
+            own = slice(start, start + int(split[0]) + 1)
         last = min(count - 1, round(float(np.median(ends[own]))))
-        if start + 2 <= last < stop - 4:  # another transition follows at once
-            own = slice(start, last + 1)
-            last = min(last, round(float(np.median(ends[own]))))
         first = max(free, round(float(np.median(begins[own]))))
         place = own.stop
         probability = float(inside[own].mean())

@@ -23,7 +23,7 @@ __all__ = ["Recipe", "load_network", "loss_terms", "train"]
 logger = logging.getLogger(__name__)
 
 # Sequences that the scale of the measures is taken from, and steps between two reports.
-_SCALED, _REPORT = 40, 50
+_SCALED, _REPORT = 32, 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,7 @@ class Recipe:
 
     Attributes:
         steps: Number of batches.
+        minutes: Time after which training has come to its end, whatever the number of steps; None for no such limit.
         batch: Sequences in a batch.
         length: Frames of a sequence.
         width: Channels over time.
@@ -48,6 +49,7 @@ class Recipe:
     """
 
     steps: int = 1500
+    minutes: float | None = None
     batch: int = 8
     length: int = 208
     width: int = 96
@@ -98,7 +100,7 @@ def train(
     work: Path,
     *,
     on_step: Callable[[int, CutNetwork], None] | None = None,
-    every: int = 250,
+    every: int = 200,
 ) -> CutNetwork:
     """A network that learned from drawn sequences.
 
@@ -116,8 +118,8 @@ def train(
     averaged = copy.deepcopy(network)
     optimizer = torch.optim.AdamW(network.parameters(), recipe.rate, weight_decay=recipe.decay)
     began, totals = time.monotonic(), np.zeros(5)
-    for step in range(recipe.steps):
-        share = step / recipe.steps
+    step, share = 0, 0.0
+    while share < 1:
         rate = recipe.rate * min(1.0, 10 * share + 0.02) * (0.5 + 0.5 * math.cos(math.pi * share))
         for group in optimizer.param_groups:
             group["lr"] = rate
@@ -132,14 +134,16 @@ def train(
             for mean, value in zip(averaged.parameters(), network.parameters(), strict=True):
                 mean.lerp_(value, 1 - decay)
         totals += [float(term.detach()) for term in terms]
-        if (step + 1) % _REPORT == 0:
+        step, minutes = step + 1, (time.monotonic() - began) / 60
+        share = max(step / recipe.steps, minutes / recipe.minutes if recipe.minutes else 0.0)
+        if step % _REPORT == 0:
             words = ", ".join(f"{total / _REPORT:.4f}" for total in totals)
-            logger.info("step %d, %.0f s: %s", step + 1, time.monotonic() - began, words)
+            logger.info("step %d, %.1f minutes: %s", step, minutes, words)
             totals[:] = 0
-        if (step + 1) % every == 0 or step + 1 == recipe.steps:
-            torch.save({"width": recipe.width, "step": step + 1, "state": averaged.state_dict()}, work / "network.pt")
+        if step % every == 0 or share >= 1:
+            torch.save({"width": recipe.width, "step": step, "state": averaged.state_dict()}, work / "network.pt")
             if on_step is not None:
-                on_step(step + 1, averaged)
+                on_step(step, averaged)
     return averaged.eval()
 
 
@@ -157,7 +161,7 @@ class _Drawn:
     def __init__(self, pool: Pool, recipe: Recipe, network: CutNetwork) -> None:
         self._pool, self._recipe, self._measures = pool, recipe, network.measures
         self._held: deque[tuple[torch.Tensor, ...]] = deque(maxlen=recipe.held)
-        self._add(_SCALED, np.random.default_rng((recipe.seed, 1 << 30)))
+        self._add(min(_SCALED, recipe.held), np.random.default_rng((recipe.seed, 1 << 30)))
 
     def rows(self) -> torch.Tensor:
         """All measures in memory, [N, C]."""
