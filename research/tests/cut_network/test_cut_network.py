@@ -37,6 +37,10 @@ def joined(*parts: Piece) -> Piece:
     return Piece(luma, chroma)
 
 
+def stills() -> Pool:
+    return Pool({"stills": [still(40, seed) for seed in range(20)]}, {"stills": 1.0})
+
+
 def test_transitions_move_with_the_frames_that_are_picked() -> None:
     piece = still(40, 0, (Join("hard", 10, 10), Join("wipe", 20, 29), Join("fade", 35, 36)))
     assert piece.pick(np.arange(5, 40)).joins == (Join("hard", 5, 5), Join("wipe", 15, 24), Join("fade", 30, 31))
@@ -95,7 +99,7 @@ def test_measures_of_mirrored_frames_are_mirrored() -> None:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[CutNetwork, Path]:
     """A small network that learned cuts between still frames."""
-    pool = Pool({"stills": [still(40, seed) for seed in range(20)]}, {"stills": 1.0})
+    pool = stills()
     recipe = Recipe(steps=60, batch=3, length=48, width=16, held=8, new=1, average=0.8, spliced=0.0, shares={})
     work = tmp_path_factory.mktemp("learned")
     return train(pool, recipe, work), work
@@ -109,6 +113,25 @@ def test_a_network_learns_cuts_from_a_little_material(trained: tuple[CutNetwork,
     assert score_pieces(CutNetwork(16), pieces) != score_pieces(network, pieces)
     stored = load_network(work / "network.pt")
     assert score_pieces(stored, pieces) == score_pieces(network, pieces)
+
+
+def test_training_goes_on_from_a_network(trained: tuple[CutNetwork, Path], tmp_path: Path) -> None:
+    pool = Pool({"stills": [still(40, seed) for seed in range(20)]}, {"stills": 1.0})
+    recipe = Recipe(
+        steps=2, batch=2, length=48, width=16, held=4, new=1, average=0.0, rate=1e-5, spliced=0.0, shares={}
+    )
+    further = train(pool, recipe, tmp_path, start=trained[0])
+    piece = joined(still(20, 101), still(30, 102))
+    answers = [network_answers(network)(piece.luma, piece.chroma)[:, 0] for network in (trained[0], further)]
+    assert np.abs(answers[0] - answers[1]).max() < 0.05
+    assert not np.array_equal(*answers)
+
+
+def test_training_ends_after_its_time(tmp_path: Path) -> None:
+    recipe = Recipe(steps=10**6, minutes=1e-9, batch=2, length=48, width=16, held=4, new=1, spliced=0.0, shares={})
+    done: list[int] = []
+    train(stills(), recipe, tmp_path, on_step=lambda step, _: done.append(step))
+    assert done == [1]
 
 
 def test_the_exported_network_answers_as_the_network_does(trained: tuple[CutNetwork, Path], tmp_path: Path) -> None:

@@ -40,6 +40,9 @@ def main() -> None:
     training = steps.add_parser("train")
     training.add_argument("--steps", type=int, default=Recipe().steps)
     training.add_argument("--minutes", type=float, help="end after this time")
+    training.add_argument("--rate", type=float, default=Recipe().rate, help="highest learning rate")
+    training.add_argument("--seed", type=int, default=0)
+    training.add_argument("--start", type=Path, help="checkpoint to go on from, at a lower rate and with another seed")
     exporting = steps.add_parser("export")
     exporting.add_argument("--target", type=Path, required=True, help="ONNX file to write")
     judging = steps.add_parser("judge")
@@ -55,7 +58,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     torch.set_num_threads(1)
     if given.step == "train":
-        recipe = Recipe(steps=given.steps, minutes=given.minutes)
+        recipe = Recipe(steps=given.steps, minutes=given.minutes, rate=given.rate, seed=given.seed)
         groups = {name: read_pieces(given.work / f"{name}.npz") for name in recipe.shares}
         kept = {name: pieces[_KEPT - 1 :: _KEPT] for name, pieces in groups.items()}
         for pieces in groups.values():
@@ -65,7 +68,8 @@ def main() -> None:
             for name, pieces in kept.items():
                 logging.info("step %d, %s: %s", step, name, score_pieces(network, pieces))
 
-        train(Pool(groups, recipe.shares), recipe, given.work, on_step=report)
+        start = load_network(given.start) if given.start else None
+        train(Pool(groups, recipe.shares), recipe, given.work, start=start, on_step=report)
     elif given.step == "export":
         network = load_network(given.work / "network.pt")
         provenance = {

@@ -99,6 +99,7 @@ def train(
     recipe: Recipe,
     work: Path,
     *,
+    start: CutNetwork | None = None,
     on_step: Callable[[int, CutNetwork], None] | None = None,
     every: int = 200,
 ) -> CutNetwork:
@@ -108,13 +109,15 @@ def train(
         pool: Where sequences come from.
         recipe: How it learns.
         work: Folder for its checkpoint, ``network.pt``.
+        start: A network to go on from; None begins anew.
         on_step: Callback that receives the number of steps done and the averaged network, every so many steps.
         every: Steps between two calls, which store a checkpoint as well.
     """
     torch.manual_seed(recipe.seed)
-    network = CutNetwork(recipe.width)
+    network = CutNetwork(recipe.width) if start is None else copy.deepcopy(start).train()
     drawn = _Drawn(pool, recipe, network)
-    network.fit_scale(drawn.rows())
+    if start is None:
+        network.fit_scale(drawn.rows())
     averaged = copy.deepcopy(network)
     optimizer = torch.optim.AdamW(network.parameters(), recipe.rate, weight_decay=recipe.decay)
     began, totals = time.monotonic(), np.zeros(5)
