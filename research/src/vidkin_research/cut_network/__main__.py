@@ -11,8 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -22,7 +23,7 @@ from vidkin.shots import PlanesDetector, ShotDetector
 from vidkin_research.cut_network.detector import CutNetworkDetector, network_answers, open_answers
 from vidkin_research.cut_network.drawn import Pool
 from vidkin_research.cut_network.export import export_network
-from vidkin_research.cut_network.judge import build_judged, judge, score_pieces, show
+from vidkin_research.cut_network.judge import JudgedVideo, build_judged, judge, score_pieces, show
 from vidkin_research.cut_network.material import choose_sources, prepare
 from vidkin_research.cut_network.network import CutNetwork
 from vidkin_research.cut_network.pieces import read_pieces
@@ -90,14 +91,14 @@ def main() -> None:
             _judge(given, videos)
 
 
-def _judge(given: argparse.Namespace, videos: list) -> None:
+def _judge(given: argparse.Namespace, videos: Sequence[JudgedVideo]) -> None:
     answers = (
         open_answers(str(given.network)) if given.network else network_answers(load_network(given.work / "network.pt"))
     )
     openers: dict[str, Callable[[], str | ShotDetector | PlanesDetector]] = {
         "network": lambda: CutNetworkDetector(answers)
     }
-    openers |= {name: lambda name=name: name for name in given.detector}  # type: ignore[misc]
+    openers |= {name: partial(str, name) for name in given.detector}
     results = {}
     for name, opener in openers.items():
         results[name] = judge(videos, opener)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from vidkin_research.cut_network.network import AHEAD, BEHIND, CutNetwork
 from vidkin_research.cut_network.pieces import GRID, SMALL, Frames, shrink_planes
 from vidkin_research.cut_network.reading import ReadingNumbers, read_transitions
 
-__all__ = ["CutNetworkDetector", "network_answers", "open_answers"]
+__all__ = ["CutNetworkDetector", "finish_answers", "network_answers", "open_answers"]
 
 Answers = Callable[[Frames, Frames], NDArray[np.float32]]
 """Answers [T, 8] for small frames."""
@@ -101,7 +100,7 @@ class CutNetworkDetector:
             found = read_transitions(answers, contrasts, thinner.passed.tolist(), self._numbers)
         by_frame = {cut.frame: cut for cut in sorted(map(thinner.restore, found), key=lambda cut: cut.confidence)}
         curve = thinner.spread(answers[:, [0, 2]].max(1).astype(np.float64) if len(answers) else np.zeros(0))
-        cuts = tuple(replace(by_frame[frame]) for frame in sorted(by_frame))
+        cuts = tuple(by_frame[frame] for frame in sorted(by_frame))
         return DetectedCuts(cuts, Curve(thinner.times, curve, "change"))
 
     def _take(self, planes: FramePlanes) -> None:

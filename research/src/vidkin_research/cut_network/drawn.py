@@ -126,6 +126,7 @@ class _Splice:
         self._joins: list[Join] = []
         self._free = 0
         self._last: tuple[Piece, int, int, int] | None = None
+        self._look = _looks(random)
         self.end = 0
 
     def add(self, piece: Piece, first: int, count: int) -> None:

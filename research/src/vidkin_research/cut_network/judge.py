@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from vidkin._base.values import read_json
 from vidkin.media import write_video
-from vidkin.shots import Cut, PlanesDetector, ShotDetector, detect
+from vidkin.shots import Cut, PlanesDetector, ShotDetector, Transition, detect
 from vidkin_research.cut_network.detector import network_answers
 from vidkin_research.cut_network.material import Sources
 from vidkin_research.cut_network.network import CutNetwork
@@ -120,9 +121,9 @@ def _films(chosen: Sources, work: Path, count: int) -> list[JudgedVideo]:
 
 def judge(
     videos: Sequence[JudgedVideo], open_one: Callable[[], str | ShotDetector | PlanesDetector]
-) -> dict[str, dict[str, object]]:
+) -> dict[str, dict[str, Any]]:
     """Scores of a detector by group, as plain values; ``all`` are transitions, ``nothing`` what is none."""
-    found: dict[str, list[tuple[Sequence[Cut], tuple[LabeledTransition, ...]]]] = {}
+    found: dict[str, list[tuple[Sequence[Cut], Sequence[LabeledTransition]]]] = {}
     events: dict[str, int] = {}
     for video in videos:
         found.setdefault(video.group, []).append((detect(video.path, open_one()).cuts, video.labels))
@@ -142,23 +143,26 @@ def score_pieces(network: CutNetwork, pieces: Sequence[Piece], numbers: ReadingN
         contrasts = piece.luma.reshape(len(piece), -1).std(1, dtype=np.float32)
         times = (np.arange(len(piece)) / 25).tolist()
         found = read_transitions(answers, contrasts, times, numbers or ReadingNumbers())
-        kinds = {"cut": "hard"}
-        pairs.append((found, [LabeledTransition(kinds.get(kind, kind), *span) for kind, *span in piece.joins]))  # type: ignore[arg-type]
+        labels = [
+            LabeledTransition("hard" if join.kind == "cut" else cast("Transition", join.kind), join.start, join.end)
+            for join in piece.joins
+        ]
+        pairs.append((found, labels))
     scores = score_transitions(pairs)
     one = scores.found
     counts = f"{one.true_positives}, {one.false_positives}, {one.false_negatives}"
     return f"F1 {one.f1:.3f} ({counts}), extent {scores.extent:.2f}, kinds {scores.kinds_right:.2f}"
 
 
-def show(rows: Mapping[str, Mapping[str, object]]) -> list[str]:
+def show(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """A line for each group: F1, right, false and missed, extent and share of kinds right; or false ones of events."""
     lines = []
     for group, row in rows.items():
-        right, false, missed = np.array(row["right, false, missed"]).tolist()
+        right, false, missed = row["right, false, missed"]
         if row.get("events"):
             lines.append(f"{group:34} {false} false of {row['events']}")
         else:
-            extent, kinds = (float(np.float64(row[name])) for name in ("extent", "kinds_right"))  # type: ignore[arg-type]
             counts = f"{right}, {false}, {missed}"
-            lines.append(f"{group:34} F1 {row['f1']:.3f}  {counts:14} extent {extent:.2f}  kinds {kinds:.2f}")
+            words = f"extent {row['extent']:.2f}  kinds {row['kinds_right']:.2f}"
+            lines.append(f"{group:34} F1 {row['f1']:.3f}  {counts:14} {words}")
     return lines

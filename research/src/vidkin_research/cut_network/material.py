@@ -133,7 +133,7 @@ def prepare(sources: Sources, work: Path, *, share: float = 1.0, seed: int = 0) 
         folder = work / ("pans" if pans else "restless")
         return restless_takes(clips, sources.photographs, folder, many(count), seed, pans=pans)
 
-    def families(takes: Sequence[Path], name: str, count: float) -> Iterator[Piece]:
+    def families(takes: Sequence[Path], name: str, count: int) -> Iterator[Piece]:
         kinds = [kind for kind, family in TRANSITION_FAMILIES.items() if not family.held_back]
         own = build_transitions(takes, work / name, count=many(count), seed=seed, families=[*kinds, *NEGATIVE_FAMILIES])
         for video in own:

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.shots import DetectedCut, Transition
-from vidkin_research.cut_network.pieces import GRADUAL
 
 __all__ = ["ReadingNumbers", "read_transitions"]
 
 Rows = NDArray[np.float32]
+
+# In the order of the answers.
+_KINDS: tuple[Transition, ...] = ("dissolve", "fade", "wipe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,7 @@ def _gradual(answers: Rows, contrasts: Rows, numbers: ReadingNumbers) -> Iterato
         kind = int(kinds.argmax()) if contrasts[first : last + 1].min() >= numbers.plain else 1
         free = last + 1
         middle = max(1, (first + last + 1) // 2)
-        yield DetectedCut(middle, GRADUAL[kind], probability, first, last, float(kinds[kind]))  # type: ignore[arg-type]
+        yield DetectedCut(middle, _KINDS[kind], probability, first, last, float(kinds[kind]))
 
 
 def _join_fades(
