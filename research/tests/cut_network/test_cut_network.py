@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from tests.support.videos import encode, pan
+from tests.support.videos import encode, pan, photograph
 from vidkin.media import FramePlanes, iter_planes
-from vidkin.shots import DetectedCut, detect
+from vidkin.shots import DetectedCut, KnownCutsDetector, detect
 from vidkin_research.cut_network.detector import CutNetworkDetector, network_answers, open_answers
 from vidkin_research.cut_network.drawn import Pool, targets
 from vidkin_research.cut_network.export import export_network
-from vidkin_research.cut_network.judge import score_pieces
-from vidkin_research.cut_network.material import join_fades
+from vidkin_research.cut_network.judge import build_judged, judge, score_pieces, show
+from vidkin_research.cut_network.material import Sources, join_fades, prepare
 from vidkin_research.cut_network.network import AHEAD, CutNetwork, Measures
 from vidkin_research.cut_network.pieces import GRID, Join, Piece, read_piece, read_pieces, write_pieces
 from vidkin_research.cut_network.reading import ReadingNumbers, read_transitions
@@ -214,3 +215,45 @@ def test_black_between_joins_fades_and_says_what_belongs_together() -> None:
     dark[:5] = 0
     (cut,) = read(answers_of(spans=((4, 20, 0.9),)), dark)
     assert (cut.kind, cut.start_frame, cut.end_frame) == ("fade", 0, 20)
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Sources:
+    """Four takes and two photographs."""
+    folder = tmp_path_factory.mktemp("recordings")
+    takes = [
+        encode(folder / f"{name}.mp4", pan(name, 60, width=96, height=64), rate=25)
+        for name in ("coffee", "rocket", "chelsea", "astronaut")
+    ]
+    photographs = [folder / "brick.png", folder / "grass.png"]
+    for path in photographs:
+        Image.fromarray(photograph(path.stem)).save(path)
+    return Sources(takes, photographs)
+
+
+def test_material_is_composed_once(recordings: Sources, tmp_path: Path) -> None:
+    groups = ("takes", "films", "mixed", "little")
+    stored = prepare(recordings, tmp_path, share=0.01, groups=groups)
+    assert [path.stem for path in stored] == list(groups)
+    pieces = {path.stem: read_pieces(path) for path in stored}
+    assert [len(piece) for piece in pieces["takes"]] == [60] * 4
+    assert all(piece.joins == () for piece in pieces["takes"])
+    assert len(pieces["films"][0]) == 240
+    times = [path.stat().st_mtime_ns for path in stored]
+    assert prepare(recordings, tmp_path, share=0.01, groups=groups) == stored
+    assert [path.stat().st_mtime_ns for path in stored] == times
+
+
+def test_detectors_are_judged_by_what_is_in_the_videos(recordings: Sources, tmp_path: Path) -> None:
+    videos = build_judged(recordings, tmp_path, share=0.1, families=("hard", "single take"))
+    assert {video.group for video in videos} == {
+        *("calm", "calm: single take", "restless", "restless: single take"),
+        *("films", "cuts", "mixed", "single takes"),
+    }
+    calm = [video for video in videos if video.group == "calm"]
+    rows = judge(calm, lambda: KnownCutsDetector([DetectedCut(calm[0].labels[0].start)]))
+    assert rows["all"]["right, false, missed"] == [1, 0, 0]
+    assert "F1 1.000" in show(rows)[0]
+    takes = [video for video in videos if video.group == "single takes"]
+    rows = judge(takes, lambda: KnownCutsDetector([DetectedCut(7)]))
+    assert show(rows)[0].endswith(f"{len(takes)} false of {len(takes)}")

@@ -29,7 +29,13 @@ from vidkin_research.shots.composed import build_transitions
 from vidkin_research.shots.extents import LabeledTransition, TransitionScores, score_transitions
 from vidkin_research.shots.material import edited_videos
 
-__all__ = ["JudgedVideo", "build_judged", "judge", "score_pieces", "show"]
+__all__ = ["DEVELOPED_FAMILIES", "JudgedVideo", "build_judged", "judge", "score_pieces", "show"]
+
+DEVELOPED_FAMILIES = (
+    *(name for name, family in TRANSITION_FAMILIES.items() if not family.held_back),
+    *NEGATIVE_FAMILIES,
+)
+"""Families of composed videos but those that are held back."""
 
 _DEVELOPED_ON = ("bikes", "testvideo", "fades")
 _FILMS: Mapping[str, FilmRecipe] = {
@@ -58,7 +64,14 @@ class JudgedVideo:
     events: int = 0
 
 
-def build_judged(chosen: Sources, work: Path, *, edited: Path | None = None, share: float = 1.0) -> list[JudgedVideo]:
+def build_judged(
+    chosen: Sources,
+    work: Path,
+    *,
+    edited: Path | None = None,
+    share: float = 1.0,
+    families: Sequence[str] = DEVELOPED_FAMILIES,
+) -> list[JudgedVideo]:
     """Videos of the recordings kept for choosing, composed where they are not in the folder of work yet.
 
     Args:
@@ -66,16 +79,15 @@ def build_judged(chosen: Sources, work: Path, *, edited: Path | None = None, sha
         work: Folder of work.
         edited: Folder of edited films with ``truth.json``, of which those that today's detector was developed on count.
         share: Share of the usual number of videos.
+        families: Families of transitions and of what is none.
     """
     work.mkdir(parents=True, exist_ok=True)
-    kinds = [name for name, family in TRANSITION_FAMILIES.items() if not family.held_back]
     count = max(1, round(2 * share))
     restless = restless_takes(chosen.clips, chosen.photographs, work / "restless", max(3, round(14 * share)), 1)
     takes = {"calm": chosen.clips + chosen.photographs, "restless": restless + chosen.clips}
     videos = []
     for name, own in takes.items():
-        families = [*kinds, *NEGATIVE_FAMILIES]
-        made = build_transitions(
+            made = build_transitions(
             own, work / name, count=max(1, count // (1 + (name == "restless"))), seed=35, families=families
         )
         for video in made:

@@ -4,7 +4,7 @@ for choosing; those of the test split take no part."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -107,7 +107,9 @@ def _readable(path: Path) -> bool:
     return True
 
 
-def prepare(sources: Sources, work: Path, *, share: float = 1.0, seed: int = 0) -> list[Path]:
+def prepare(
+    sources: Sources, work: Path, *, share: float = 1.0, seed: int = 0, groups: Collection[str] | None = None
+) -> list[Path]:
     """Compose and read all material that is not stored in the folder of work yet; its archives.
 
     Args:
@@ -115,6 +117,7 @@ def prepare(sources: Sources, work: Path, *, share: float = 1.0, seed: int = 0) 
         work: Folder of work, outside of the tree.
         share: Share of the usual number of pieces.
         seed: Seed of what is drawn.
+        groups: Names of the archives to make; None makes all.
     """
     work.mkdir(parents=True, exist_ok=True)
     clips = sources.clips
@@ -152,6 +155,8 @@ def prepare(sources: Sources, work: Path, *, share: float = 1.0, seed: int = 0) 
     }
     stored = []
     for name, make in steps.items():
+        if groups is not None and name not in groups:
+            continue
         stored.append(work / f"{name}.npz")
         if not stored[-1].is_file():
             write_pieces(stored[-1], [join_fades(piece) for piece in make()])
