@@ -87,9 +87,8 @@ def build_judged(
     takes = {"calm": chosen.clips + chosen.photographs, "restless": restless + chosen.clips}
     videos = []
     for name, own in takes.items():
-            made = build_transitions(
-            own, work / name, count=max(1, count // (1 + (name == "restless"))), seed=35, families=families
-        )
+        few = count if name == "calm" else max(1, count // 2)
+        made = build_transitions(own, work / name, count=few, seed=35, families=families)
         for video in made:
             labels = () if video.label is None else (video.label,)
             group = name if video.label is not None else f"{name}: {video.family}"
