@@ -139,7 +139,8 @@ class _Splice:
             if again is None:
                 kind = "hard"
             else:
-                piece, start, whole = again
+                piece, first, count, start = again
+                whole = first + count - start
         look = _looks(random) if kind != "jump" else self._look
         luma, chroma = look(piece.luma[start : start + whole], piece.chroma[start : start + whole])
         free = self.end - self._free - 3
@@ -167,8 +168,8 @@ class _Splice:
         )
         return Piece(luma, chroma, tuple(joins))
 
-    def _again(self) -> tuple[Piece, int, int] | None:
-        """A later part of the shot before, if it looks different there."""
+    def _again(self) -> tuple[Piece, int, int, int] | None:
+        """The shot before, and where a later part of it begins, if it looks different there."""
         if self._last is None:
             return None
         piece, first, count, end = self._last
@@ -182,7 +183,7 @@ class _Splice:
         # What cannot be told from movement is no jump.
         if change < 3 or change < 2.5 * usual:
             return None
-        return piece, start, first + count - start
+        return piece, first, count, start
 
     def _append(self, luma: Small, chroma: Small) -> None:
         count = min(len(luma), len(self._luma) - self.end)
