@@ -87,6 +87,19 @@ def test_drawn_sequences_change_where_their_labels_say(spliced: float) -> None:
     assert np.array_equal(again.luma, piece.luma)
 
 
+def test_later_parts_of_shots_that_change_are_jumps() -> None:
+    """Stripes that move on, in a short and in a long shot."""
+    across, groups = np.arange(64, dtype=np.float32), {}
+    for count in (45, 500):
+        stripes = 128 + 100 * np.sin(across / 5 + np.arange(count, dtype=np.float32)[:, None] / 12)
+        luma = np.repeat(stripes[:, None], 32, 1).astype(np.uint8)
+        groups[str(count)] = [Piece(luma, np.full((count, 2, 16, 32), 128, np.uint8))]
+    pool = Pool(groups, dict.fromkeys(groups, 1.0))
+    drawn = [pool.draw(250, np.random.default_rng(seed), spliced=1.0) for seed in range(100)]
+    assert all(len(piece) == 250 for piece in drawn)
+    assert sum(join.kind == "jump" for piece in drawn for join in piece.joins) > 20
+
+
 def test_measures_of_mirrored_frames_are_mirrored() -> None:
     random = np.random.default_rng(0)
     luma = torch.from_numpy(random.integers(0, 256, (1, 20, 32, 64), np.uint8))

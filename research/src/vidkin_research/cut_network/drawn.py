@@ -132,7 +132,7 @@ class _Splice:
     def add(self, piece: Piece, first: int, count: int) -> None:
         random = self._random
         kind = str(random.choice(list(_KINDS), p=list(_KINDS.values()))) if self.end else "hard"
-        whole = min(count, int(np.exp(random.uniform(np.log(8), np.log(170)))))
+        whole = min(count, _shot_length(random))
         start = first + int(random.integers(count - whole + 1))
         if kind == "jump":
             again = self._again()
@@ -140,7 +140,7 @@ class _Splice:
                 kind = "hard"
             else:
                 piece, first, count, start = again
-                whole = first + count - start
+                whole = min(first + count - start, _shot_length(random))
         look = _looks(random) if kind != "jump" else self._look
         luma, chroma = look(piece.luma[start : start + whole], piece.chroma[start : start + whole])
         free = self.end - self._free - 3
@@ -248,6 +248,10 @@ class _Splice:
             self._joins += [Join("fade", begin, middle - 1), Join("fade", self.end, end)]
         self._append(luma, chroma)
         self._free = end + 1
+
+
+def _shot_length(random: np.random.Generator) -> int:
+    return int(np.exp(random.uniform(np.log(8), np.log(170))))
 
 
 def _looks(random: np.random.Generator) -> Callable[..., tuple[Small, Small]]:
