@@ -20,7 +20,7 @@ from vidkin_research.cut_network.material import Sources, join_fades, prepare
 from vidkin_research.cut_network.network import AHEAD, CutNetwork, Measures
 from vidkin_research.cut_network.pieces import GRID, Join, Piece, read_piece, read_pieces, write_pieces
 from vidkin_research.cut_network.reading import ReadingNumbers, read_transitions
-from vidkin_research.cut_network.train import Recipe, load_network, train
+from vidkin_research.cut_network.train import CHECKPOINT, Recipe, load_network, train
 
 TIMES = (np.arange(200) / 25).tolist()
 SHOWN = np.full(200, 40.0, np.float32)
@@ -125,7 +125,7 @@ def test_a_network_learns_cuts_from_a_little_material(trained: tuple[CutNetwork,
     pieces[1] = Piece(pieces[1].luma, pieces[1].chroma, (Join("hard", 20, 20), Join("hard", 50, 50)))
     assert score_pieces(network, pieces).startswith("F1 1.000 (2, 0, 0)")
     assert score_pieces(CutNetwork(16), pieces) != score_pieces(network, pieces)
-    stored = load_network(work / "network.pt")
+    stored = load_network(work / CHECKPOINT)
     assert score_pieces(stored, pieces) == score_pieces(network, pieces)
 
 

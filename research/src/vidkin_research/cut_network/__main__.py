@@ -27,7 +27,7 @@ from vidkin_research.cut_network.judge import JudgedVideo, build_judged, judge, 
 from vidkin_research.cut_network.material import choose_sources, prepare
 from vidkin_research.cut_network.network import CutNetwork
 from vidkin_research.cut_network.pieces import read_pieces
-from vidkin_research.cut_network.train import Recipe, load_network, train
+from vidkin_research.cut_network.train import CHECKPOINT, Recipe, load_network, train
 
 # One piece of so many is not learned from.
 _KEPT = 10
@@ -47,7 +47,7 @@ def main() -> None:
     exporting = steps.add_parser("export")
     exporting.add_argument("--target", type=Path, required=True, help="ONNX file to write")
     judging = steps.add_parser("judge")
-    judging.add_argument("--network", type=Path, help="ONNX file; default: the checkpoint")
+    judging.add_argument("--network", type=Path, help="ONNX or safetensors file; default: the checkpoint")
     judging.add_argument("--detector", nargs="*", default=["default"], help="other detectors")
     judging.add_argument("--output", type=Path, help="JSON file to write")
     for step in (composing, judging):
@@ -59,28 +59,11 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     torch.set_num_threads(1)
     if given.step == "train":
-        recipe = Recipe(steps=given.steps, minutes=given.minutes, rate=given.rate, seed=given.seed)
-        groups = {name: read_pieces(given.work / f"{name}.npz") for name in recipe.shares}
-        kept = {name: pieces[_KEPT - 1 :: _KEPT] for name, pieces in groups.items()}
-        for pieces in groups.values():
-            del pieces[_KEPT - 1 :: _KEPT]
-
-        def report(step: int, network: CutNetwork) -> None:
-            for name, pieces in kept.items():
-                logging.info("step %d, %s: %s", step, name, score_pieces(network, pieces))
-
-        start = load_network(given.start) if given.start else None
-        train(Pool(groups, recipe.shares), recipe, given.work, start=start, on_step=report)
+        _train(given)
     elif given.step == "export":
-        network = load_network(given.work / "network.pt")
-        provenance = {
-            "made_by": "python -m vidkin_research.cut_network",
-            "recipe": {**asdict(Recipe()), "steps": torch.load(given.work / "network.pt", weights_only=True)["step"]},
-            "pieces": {path.stem: len(read_pieces(path)) for path in sorted(given.work.glob("*.npz"))},
-            "machine": describe_machine(),
-        }
-        export_network(network, given.target)
-        given.target.with_suffix(".json").write_text(json.dumps(provenance, indent=1) + "\n", encoding="utf-8")
+        export_network(load_network(given.work / CHECKPOINT), given.target)
+        provenance = (given.work / CHECKPOINT).with_suffix(".json").read_text(encoding="utf-8")
+        given.target.with_suffix(".json").write_text(provenance, encoding="utf-8")
     else:
         left_out = given.leave_out.read_text(encoding="utf-8").split() if given.leave_out else []
         learned, chosen = choose_sources(given.data, left_out)
@@ -91,10 +74,33 @@ def main() -> None:
             _judge(given, videos)
 
 
+def _train(given: argparse.Namespace) -> None:
+    recipe = Recipe(steps=given.steps, minutes=given.minutes, rate=given.rate, seed=given.seed)
+    groups = {name: read_pieces(given.work / f"{name}.npz") for name in recipe.shares}
+    kept = {name: pieces[_KEPT - 1 :: _KEPT] for name, pieces in groups.items()}
+    for pieces in groups.values():
+        del pieces[_KEPT - 1 :: _KEPT]
+
+    def report(step: int, network: CutNetwork) -> None:
+        for name, pieces in kept.items():
+            logging.info("step %d, %s: %s", step, name, score_pieces(network, pieces))
+
+    provenance = {
+        "made_by": "python -m vidkin_research.cut_network train",
+        "recipe": asdict(recipe),
+        "start": given.start.name if given.start else None,
+        "pieces": {name: len(pieces) for name, pieces in groups.items()},
+        "machine": describe_machine(),
+    }
+    note = (given.work / CHECKPOINT).with_suffix(".json")
+    note.write_text(json.dumps(provenance, indent=1) + "\n", encoding="utf-8")
+    start = load_network(given.start) if given.start else None
+    train(Pool(groups, recipe.shares), recipe, given.work, start=start, on_step=report)
+
+
 def _judge(given: argparse.Namespace, videos: Sequence[JudgedVideo]) -> None:
-    answers = (
-        open_answers(str(given.network)) if given.network else network_answers(load_network(given.work / "network.pt"))
-    )
+    network = given.network or given.work / CHECKPOINT
+    answers = open_answers(str(network)) if network.suffix == ".onnx" else network_answers(load_network(network))
     openers: dict[str, Callable[[], str | ShotDetector | PlanesDetector]] = {
         "network": lambda: CutNetworkDetector(answers)
     }

@@ -13,12 +13,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
+from vidkin._base.files import replace_file
 from vidkin_research.cut_network.drawn import Pool, targets
 from vidkin_research.cut_network.network import CutNetwork, Measured
 
-__all__ = ["Recipe", "load_network", "loss_terms", "train"]
+__all__ = ["CHECKPOINT", "Recipe", "load_network", "loss_terms", "save_network", "train"]
+
+CHECKPOINT = "network.safetensors"
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +112,7 @@ def train(
     Args:
         pool: Where sequences come from.
         recipe: How it learns.
-        work: Folder for its checkpoint, ``network.pt``.
+        work: Folder for its checkpoint, ``network.safetensors``.
         start: A network to go on from; None begins anew.
         on_step: Callback that receives the number of steps done and the averaged network, every so many steps.
         every: Steps between two calls, which store a checkpoint as well.
@@ -144,17 +148,24 @@ def train(
             logger.info("step %d, %.1f minutes: %s", step, minutes, words)
             totals[:] = 0
         if step % every == 0 or share >= 1:
-            torch.save({"width": recipe.width, "step": step, "state": averaged.state_dict()}, work / "network.pt")
+            save_network(averaged, work / CHECKPOINT, step)
             if on_step is not None:
                 on_step(step, averaged)
     return averaged.eval()
 
 
+def save_network(network: CutNetwork, path: Path, step: int) -> None:
+    """Write a checkpoint, a safetensors file."""
+    state = {name: value.detach().clone().contiguous() for name, value in network.state_dict().items()}
+    with replace_file(path) as temporary:
+        save_file(state, str(temporary), {"steps": str(step)})
+
+
 def load_network(path: Path) -> CutNetwork:
     """The network of a checkpoint."""
-    stored = torch.load(path, weights_only=True)
-    network = CutNetwork(stored["width"])
-    network.load_state_dict(stored["state"])
+    state = load_file(str(path))
+    network = CutNetwork(state["enter.weight"].shape[0])
+    network.load_state_dict(state)
     return network.eval()
 
 
