@@ -32,8 +32,8 @@ class ReadingNumbers:
         cut_gap: The same for a cut to it and a cut away from it.
     """
 
-    hard: float = 0.5
-    gradual: float = 0.6
+    hard: float = 0.7
+    gradual: float = 0.8
     inside: float = 0.4
     plain: float = 2.0
     fade_gap: float = 1.0
