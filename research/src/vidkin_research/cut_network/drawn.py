@@ -88,7 +88,8 @@ def _speeds(length: int, random: np.random.Generator) -> NDArray[np.int64]:
         return places + places // period  # every so many left out, as at a variable rate
     if draw < 0.25:
         period = int(random.integers(4, 13))
-        return np.maximum(places - (places % period == 0), 0)  # every so many shown twice
+        repeated: NDArray[np.int64] = np.maximum(places - (places % period == 0), 0)  # every so many shown twice
+        return repeated
     return places
 
 

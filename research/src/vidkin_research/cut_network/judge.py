@@ -85,7 +85,8 @@ def build_judged(
     count = max(1, round(2 * share))
     restless = restless_takes(chosen.clips, chosen.photographs, work / "restless", max(3, round(14 * share)), 1)
     takes = {"calm": chosen.clips + chosen.photographs, "restless": restless + chosen.clips}
-    videos = []
+    videos: list[JudgedVideo] = []
+    labels: tuple[LabeledTransition, ...]
     for name, own in takes.items():
         few = count if name == "calm" else max(1, count // 2)
         made = build_transitions(own, work / name, count=few, seed=35, families=families)

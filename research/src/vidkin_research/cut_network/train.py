@@ -133,7 +133,8 @@ def train(
         luma, chroma, measured, wanted = drawn.batch(step)
         terms = loss_terms(network.answer(luma, chroma, measured), wanted, recipe.cut)
         optimizer.zero_grad()
-        torch.stack([weight * term for weight, term in zip(recipe.weights, terms, strict=True)]).sum().backward()
+        loss = torch.stack([weight * term for weight, term in zip(recipe.weights, terms, strict=True)]).sum()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         decay = min(recipe.average, (1 + step) / (10 + step))

@@ -84,4 +84,5 @@ def _pattern(random: np.random.Generator) -> NDArray[np.uint8]:
         "spots": lambda: np.cos(down / period * 6) * np.cos(across / period * 6) * 1.5 + 1.5,
     }[str(random.choice(["stripes", "rings", "weave", "spots"]))]()
     colors = random.integers(0, 256, (int(random.integers(2, 4)), 3)).astype(np.uint8)
-    return colors[np.floor(field).astype(int) % len(colors)]
+    picture: NDArray[np.uint8] = colors[np.floor(field).astype(int) % len(colors)]
+    return picture
