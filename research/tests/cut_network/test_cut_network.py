@@ -20,7 +20,7 @@ from vidkin_research.cut_network.material import Sources, join_fades, prepare
 from vidkin_research.cut_network.network import AHEAD, CutNetwork, Measures
 from vidkin_research.cut_network.pieces import GRID, Join, Piece, read_piece, read_pieces, write_pieces
 from vidkin_research.cut_network.reading import ReadingNumbers, read_transitions
-from vidkin_research.cut_network.train import CHECKPOINT, Recipe, load_network, train
+from vidkin_research.cut_network.train import CHECKPOINT, STORED, Recipe, load_network, train
 
 TIMES = (np.arange(200) / 25).tolist()
 LOW = ReadingNumbers(hard=0.5, gradual=0.6)
@@ -159,13 +159,18 @@ def test_the_exported_network_answers_as_the_network_does(trained: tuple[CutNetw
         assert np.allclose(one, other, atol=0.05, rtol=0.05)
 
 
-def test_a_detector_with_the_network_finds_cuts_of_a_file_however_it_is_divided(
-    trained: tuple[CutNetwork, Path], tmp_path: Path
-) -> None:
-    answers = network_answers(trained[0])
+@pytest.mark.parametrize("name", ["coffee", "astronaut"])
+def test_the_stored_network_finds_no_transition_in_a_pan_encoded_in_one_thread(tmp_path: Path, name: str) -> None:
+    frames = pan(name, 250, width=160, height=120)
+    path = encode(tmp_path / "pan.mp4", frames, rate=25, options={"threads": "1"})
+    assert detect(path, CutNetworkDetector(network_answers(load_network(STORED)))).cuts == ()
+
+
+def test_the_stored_network_finds_cuts_of_a_file_however_it_is_divided(tmp_path: Path) -> None:
+    answers = network_answers(load_network(STORED))
     frames = [*pan("coffee", 150, width=96, height=64), *pan("rocket", 170, width=96, height=64)]
     path = encode(tmp_path / "film.mp4", frames, rate=25)
-    assert 150 in [cut.frame for cut in detect(path, CutNetworkDetector(answers, LOW)).cuts]
+    assert [(cut.frame, cut.kind) for cut in detect(path, CutNetworkDetector(answers)).cuts] == [(150, "hard")]
     whole, divided = CutNetworkDetector(answers), CutNetworkDetector(answers)
     (planes,) = iter_planes(path, height=GRID[0], width=GRID[1], block=400)
     whole.push_planes(planes)

@@ -20,9 +20,12 @@ from vidkin._base.files import replace_file
 from vidkin_research.cut_network.drawn import Pool, targets
 from vidkin_research.cut_network.network import CutNetwork, Measured
 
-__all__ = ["CHECKPOINT", "Recipe", "load_network", "loss_terms", "save_network", "train"]
+__all__ = ["CHECKPOINT", "STORED", "Recipe", "load_network", "loss_terms", "save_network", "train"]
 
 CHECKPOINT = "network.safetensors"
+
+STORED = Path(__file__).with_name("data") / CHECKPOINT
+"""The network whose figures are in ``research/results/shots.md``."""
 
 logger = logging.getLogger(__name__)
 
