@@ -338,12 +338,12 @@ INSIDERS: dict[str, set[str]] = {
     "features/test_frame_extractor.py": {"sessions", "views"},
     "features/test_onnx_strangers.py": {"sessions"},
     "files/films.py": {"picture_proof", "small_frames"},
+    "files/test_apply_power.py": {"trash"},
     "files/test_sound_proof.py": {"sound_packets", "stretches"},
     "index/duplicates/test_differences.py": {"duplicates.placement"},
     "index/duplicates/test_grouping.py": {"duplicates.comparisons"},
     "index/duplicates/test_pair_scores.py": {"duplicates.pairing"},
     "index/duplicates/test_pairing.py": {"duplicates.comparisons", "storage.records"},
-    "index/duplicates/test_removal_power.py": {"duplicates.trash"},
     "index/duplicates/test_scope.py": {"duplicates.comparisons"},
     "index/duplicates/test_signatures.py": {"duplicates.pairing", "storage.records"},
     "index/ingest/killed_writer.py": {
@@ -668,7 +668,6 @@ def test_points_of_the_scale_written_by_hand_are_found() -> None:
 # Who turns a path or an address into a place, and whose door that is.
 DOORS = {
     "vidkin.index.collection": "Index.open",
-    "vidkin.index.duplicates.plans_signature": "a plan names its index by text, which must be a folder",
     "vidkin.rendering.machine": "inspect_index",
     "vidkin.web.app": "create_app",
     "vidkin.cli.options": "commands",

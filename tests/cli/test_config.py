@@ -180,7 +180,7 @@ EVERY_OPTION = [
     (name, option.name, command.params, sections)
     for name, command, sections in commands()
     for option in command.params
-    if option.param_type_name == "option" and option.name not in ("any_file", "made_from")
+    if option.param_type_name == "option"
 ]
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ from tests.cli.conftest import Library, run
 from tests.support.videos import encode, pan
 from vidkin.cli.console import Meter
 from vidkin.cli.duplicates import SearchProgress
-from vidkin.index import DuplicateGroup, DuplicateMember, FoundGroup, hold_removals
+from vidkin.files import DuplicatePlan, FileState, PlannedGroup, hold_removals, write_plan
+from vidkin.index import DuplicateGroup, DuplicateMember, FoundGroup
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     plan, away = tmp_path / "plan.json", tmp_path / "away"
     shown = run("duplicates", "--index", own.index, "--plan", plan)
     assert "plan.json: 1 file to remove" in shown.err
-    assert f"carry it out: `vidkin apply {plan}`" in shown.err
+    assert f"carry it out: `vidkin apply {plan} --index " in " ".join(shown.err.split())
     planned = json.loads(plan.read_text())
     assert [Path(item["path"]).name for item in planned["groups"][0]["remove"]] == ["coffee small [1].mp4"]
     assert Path(planned["groups"][0]["keep"]["path"]).name == "coffee.mp4"
@@ -75,7 +77,7 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert plan.read_bytes() == written
     with hold_removals():
         busy = " ".join(run("apply", plan, "--undo", status=3).err.split())
-    assert "another `vidkin apply` or page of yours is moving files or bringing them back; wait until" in busy
+    assert "another `vidkin apply` or page of yours is moving or restoring files; wait until" in busy
     planned = run("apply", plan, "--undo", "--dry-run", "-f", "json").json["files"]
     assert [(item["outcome"], item["size"]) for item in planned] == [("planned", done["files"][0]["size"])]
     undone = run("apply", plan, "--undo").out
@@ -88,7 +90,7 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
 def test_the_index_forgets_what_a_plan_moved_and_finds_it_again(own: Library, tmp_path: Path) -> None:
     index, plan = Path(shutil.copytree(own.index, tmp_path / "index")), tmp_path / "plan.json"
     run("duplicates", "--index", index, "--plan", plan)
-    run("apply", plan, "--move-to", tmp_path / "away")
+    run("apply", plan, "--index", index, "--move-to", tmp_path / "away")
     words = ("index", own.folder, "--index", index, "--workers", "1", "-f", "json")
     try:
         report = run(*words).json
@@ -178,29 +180,29 @@ def test_a_reader_of_a_table_that_stops_early_causes_no_error(own: Library) -> N
     assert "cannot be written" not in done.stderr
 
 
+def test_what_a_plan_claims_is_proven_before_a_file_moves(own: Library, tmp_path: Path) -> None:
+    before = contents(own.folder)
+    keep, rocket = (FileState.of(os.fspath(own.folder / name)) for name in ("coffee.mp4", "rocket.mp4"))
+    claimed = replace(rocket, accepted=("it shows something else", "its sound is missing"))
+    write_plan(DuplicatePlan((PlannedGroup(keep, "best", (claimed,)),)), tmp_path / "forged.json")
+    said = run("apply", tmp_path / "forged.json", "--move-to", tmp_path / "away", status=1).out
+    assert "rocket.mp4: skipped, " in said
+    assert "0 files moved" in said
+    assert contents(own.folder) == before
+
+
 @pytest.mark.thorough
-def test_a_plan_that_somebody_wrote_needs_a_word(own: Library, tmp_path: Path) -> None:
-    plan, away = tmp_path / "plan.json", tmp_path / "away"
-    run("duplicates", "--index", own.index, "--plan", plan)
-    table = json.loads(plan.read_text())
-    table["groups"][0]["remove"][0]["path"] = os.fspath(tmp_path / "mine.txt")
-    unproven = json.loads(plan.read_text())
-    del unproven["groups"][0]["remove"][0]["proof"]
-    (tmp_path / "unproven.json").write_text(json.dumps(unproven))
-    # What somebody wrote is proven when it is carried out.
-    assert "moved to" in run("apply", tmp_path / "unproven.json", "--any-file", "--move-to", away).out
-    run("apply", tmp_path / "unproven.json", "--any-file", "--undo")
-    forged = tmp_path / "forged.json"
-    forged.write_text(json.dumps(table))
-    assert "its index did not plan this" in run("apply", forged, "--move-to", away, status=1).out
-    del table["index"]
-    forged.write_text(json.dumps(table))
-    assert "a plan must be signed by its index, got one without" in run("apply", forged, status=2).err
-    assert "mine.txt: skipped, it is gone" in run("apply", forged, "--any-file", status=1).out
-    missing = run("apply", plan, "--made-from", tmp_path / "none.vidkin", "--dry-run", status=2).err
-    assert "has no plan.key that can be read" in " ".join(missing.split())
-    moved = run("apply", plan, "--made-from", own.index, "--move-to", away, "--dry-run").out
-    assert "1 file would be moved" in moved
+def test_a_pair_that_is_marked_as_duplicates_may_lose_frames_and_no_other(own: Library, tmp_path: Path) -> None:
+    before = contents(own.folder)
+    index, plan, away = Path(shutil.copytree(own.index, tmp_path / "index")), tmp_path / "plan.json", tmp_path / "away"
+    keep, clip = (own.folder / name for name in ("coffee.mp4", "rocket.mp4"))
+    states = [FileState.of(os.fspath(path)) for path in (keep, clip)]
+    write_plan(DuplicatePlan((PlannedGroup(states[0], "best", (states[1],)),)), plan)
+    assert "0 files moved" in run("apply", plan, "--index", index, "--move-to", away, status=1).out
+    run("decisions", "--is-a-match", keep, clip, "--index", index)
+    assert "1 file moved" in run("apply", plan, "--index", index, "--move-to", away).out
+    run("apply", plan, "--undo")
+    assert contents(own.folder) == before
 
 
 @pytest.mark.parametrize(
@@ -209,9 +211,11 @@ def test_a_plan_that_somebody_wrote_needs_a_word(own: Library, tmp_path: Path) -
     ids=["size", "null", "surrogate"],
 )
 def test_a_hostile_plan_costs_one_line(tmp_path: Path, change: str) -> None:
-    file = f'{{"path": "/a", "size": 1, "mtime_ns": 1, "content": "", {change}}}'
-    (tmp_path / "p.json").write_text(f'{{"vidkin_plan": 1, "groups": [{{"keep": {file}, "remove": [{file}]}}]}}')
-    for words in (["--dry-run"], ["--any-file", "--move-to", tmp_path / "away"]):
+    file = (
+        f'{{"path": "/a", "size": 1, "modified": "1", "content": "", "folder": "/", "folder_number": "1:2", {change}}}'
+    )
+    (tmp_path / "p.json").write_text(f'{{"vidkin_plan": 2, "groups": [{{"keep": {file}, "remove": [{file}]}}]}}')
+    for words in (["--dry-run"], ["--move-to", tmp_path / "away"]):
         said = run("apply", tmp_path / "p.json", *words, status=2).err
         assert "must be a plan from" in said
         assert "Traceback" not in said
@@ -273,7 +277,12 @@ def test_a_plan_is_made_with_proofs(own: Library, tmp_path: Path) -> None:
     assert group["reason"] == "smallest file"
     (planned,) = json.loads((tmp_path / "plan.json").read_text())["groups"]
     assert Path(planned["remove"][0]["path"]).name == "coffee.mp4"
-    assert len(planned["remove"][0]["proof"]["accepted"]) == 1
+    assert len(planned["remove"][0]["accepted"]) == 1
+    # The proof that is made again finds what was accepted, and nothing else.
+    before = contents(own.folder)
+    assert "1 file moved" in run("apply", tmp_path / "plan.json", "--move-to", tmp_path / "away").out
+    run("apply", tmp_path / "plan.json", "--undo")
+    assert contents(own.folder) == before
     assert "can be removed without loss" in run("duplicates", "--index", index).out
 
 

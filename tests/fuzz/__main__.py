@@ -17,8 +17,8 @@ CORPUS = Path(__file__).with_name("corpus")
 # What is guided by: instrumenting all that is imported would take minutes.
 _WATCHED = (
     "json.decoder", "json.scanner", "tomllib", "vidkin._base.values", "vidkin._base.registry", "vidkin._base.toml",
-    "vidkin._base.values", "vidkin.datasets.listing", "vidkin.index.duplicates.plans",
-    "vidkin.index.duplicates.removal_log", "vidkin.media.frames",
+    "vidkin._base.values", "vidkin.datasets.listing", "vidkin.files.plan",
+    "vidkin.files.journal", "vidkin.media.frames",
     "vidkin.review.cuts", "vidkin.web.files",
 )  # fmt: skip
 

@@ -19,7 +19,8 @@ from vidkin._base.toml import parse_toml
 from vidkin._base.values import parse_json
 from vidkin.datasets import read_manifest
 from vidkin.errors import VidkinError
-from vidkin.index import Journal, SavedLists, open_place, read_plan
+from vidkin.files import Journal, read_plan
+from vidkin.index import SavedLists, open_place
 from vidkin.media import Time, probe
 from vidkin.review import REVIEW_FOLDER, read_corrected
 from vidkin.web import requested_range

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from vidkin._base.files import hash_file
-from vidkin.files import PROOF_REVISION, Proof
-from vidkin.index import DuplicateGroup, DuplicateMember, FileState, PlannedProof
+from vidkin.files import DuplicatePlan, FileAction, Journal, Proof, apply_plan
+from vidkin.index import DuplicateGroup, DuplicateMember
 
 
 def proof_of(kept: str | Path, removed: str | Path) -> Proof:
@@ -16,9 +17,9 @@ def proof_of(kept: str | Path, removed: str | Path) -> Proof:
     return Proof(str(kept), str(removed), hash_file(str(kept)), hash_file(str(removed)))
 
 
-def with_proof(file: FileState, keep: FileState) -> FileState:
-    """A file to remove with a proof that the file to keep holds everything in it, as both were read."""
-    return replace(file, proof=PlannedProof(keep.content, file.content, PROOF_REVISION))
+def carry_out(plan: DuplicatePlan, journal: Journal, **options: Any) -> list[FileAction]:
+    """Apply a plan of files that are no videos: whatever they hold, one is proven to hold everything in the other."""
+    return apply_plan(plan, journal, **{"prove": proof_of, **options})
 
 
 def proven_group(members: Sequence[DuplicateMember], reason: str = "") -> DuplicateGroup:

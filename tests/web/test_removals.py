@@ -64,14 +64,15 @@ def test_a_copy_goes_to_the_trash_and_comes_back(mine: Library, connect: Connect
     assert client.get("/api/duplicates/spare").json() == {str(copy): size}
     ended = remove(client, copy)
     assert (ended["state"], ended["result"]["done"], ended["result"]["bytes"]) == ("done", 1, size)
-    assert (trash / "copy.mp4").read_bytes() == before["copy.mp4"]
+    (moved,) = trash.iterdir()
+    assert moved.read_bytes() == before["copy.mp4"]
     assert not (mine.folder / "copy.mp4").exists()
     # What may be removable is true at once.
     assert (client.get("/api/duplicates").json()["total"], client.get("/api/duplicates/spare").json()) == (0, {})
     (removal,) = client.get("/api/duplicates/removals").json()
     assert removal["can_undo"] is True
     (file,) = removal["files"]
-    assert (file["name"], file["fate"], file["place"]) == ("copy.mp4", "removed", str(trash / "copy.mp4"))
+    assert (file["name"], file["fate"], file["place"]) == ("copy.mp4", "removed", str(moved))
     back = finish_job(client, client.post("/api/duplicates/undo", json={"name": removal["name"]}).json())
     assert back["result"]["done"] == 1
     assert contents(mine.folder) == before
@@ -270,7 +271,7 @@ def test_a_page_and_a_command_at_once_are_refused_with_the_cause(mine: Library, 
     assert told.exit_code == 0, told.output
     with Index.open(mine.index, read_only=True) as index, index.place.exclusive():
         ended = remove(client, copy, folder=away)
-        told = CliRunner().invoke(app, ["apply", str(plan), "--move-to", str(away)])
+        told = CliRunner().invoke(app, ["apply", str(plan), "-i", str(mine.index), "--move-to", str(away)])
     assert (told.exit_code, "is being written to by this process" in told.output) == (3, True)
     assert (ended["state"], "is being written to by this process" in ended["error"]) == ("failed", True)
     assert contents(mine.folder) == before
@@ -301,9 +302,9 @@ def test_what_apply_moved_is_in_the_history_and_either_takes_it_back(
     assert (proven["proven"], proven["skipped"]) == (1, [])
     plan.write_bytes(client.get("/api/duplicates/plan.json").content)
     run = CliRunner().invoke
-    assert run(app, ["apply", str(plan), "--move-to", str(away), "--dry-run"]).exit_code == 0
+    assert run(app, ["apply", str(plan), "-i", str(mine.index), "--move-to", str(away), "--dry-run"]).exit_code == 0
     assert client.get("/api/duplicates/removals").json() == []  # nothing was done
-    assert run(app, ["apply", str(plan), "--move-to", str(away)]).exit_code == 0
+    assert run(app, ["apply", str(plan), "-i", str(mine.index), "--move-to", str(away)]).exit_code == 0
     (listed,) = client.get("/api/duplicates/removals").json()
     assert (listed["plan"], listed["can_undo"]) == (str(plan), True)
     (file,) = listed["files"]
@@ -315,7 +316,7 @@ def test_what_apply_moved_is_in_the_history_and_either_takes_it_back(
     assert contents(mine.folder) == before
     assert "0 files restored" in run(app, ["apply", str(plan), "--undo"]).output
     # The same plan again is the same entry; now the command takes it back, and the page knows.
-    assert run(app, ["apply", str(plan), "--move-to", str(away)]).exit_code == 0
+    assert run(app, ["apply", str(plan), "-i", str(mine.index), "--move-to", str(away)]).exit_code == 0
     assert [entry["can_undo"] for entry in client.get("/api/duplicates/removals").json()] == [True]
     assert run(app, ["apply", str(plan), "--undo"]).exit_code == 0
     (listed,) = client.get("/api/duplicates/removals").json()
@@ -325,7 +326,7 @@ def test_what_apply_moved_is_in_the_history_and_either_takes_it_back(
     remove(client, number_of(client, "copy.mp4"), folder=away)
     (mine_too, _) = client.get("/api/duplicates/removals").json()
     assert run(app, ["apply", mine_too["plan"], "--undo"]).exit_code == 0
-    assert run(app, ["apply", mine_too["plan"], "--move-to", str(away)]).exit_code == 0
+    assert run(app, ["apply", mine_too["plan"], "-i", str(mine.index), "--move-to", str(away)]).exit_code == 0
     assert len(client.get("/api/duplicates/removals").json()) == 2
     # Another plan at that path is not what was carried out, and a damaged entry is not one.
     plan.write_text(plan.read_text().replace('"created": "20', '"created": "19'))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import itertools
 import os
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vidkin.cli import options
 from vidkin.cli.commands import Status
 from vidkin.cli.config import DEFAULT_INDEX
-from vidkin.cli.console import note, path_text, plain_text, print_data, say, table
+from vidkin.cli.console import meter, note, path_text, plain_text, print_data, say, table
 from vidkin.cli.options import IndexOption, JsonFormat, JsonOption, folder_option, open_index
 from vidkin.errors import VidkinError
 from vidkin.rendering.removals import describe_actions
@@ -23,7 +23,7 @@ from vidkin.rendering.text import command_line, printable
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from vidkin.index import FileAction
+    from vidkin.files import FileAction, Proof
     from vidkin.index.storage.place import Place
 
 
@@ -47,48 +47,76 @@ def apply(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Undo this plan: every file returns to its folder.")] = False,
-    any_file: Annotated[bool, options.rare_option("--any-file")] = False,
-    made_from: Annotated[str | None, options.rare_option("--made-from")] = None,
+    index: IndexOption = DEFAULT_INDEX,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Move the files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.
 
     Files go to the system's trash or, with --move-to, below a folder. All bytes of a file and of the one to keep are
-    read first; a file is skipped if either changed since it was proven that the kept file holds everything in it.
-    Subtitles and other files that belong to a video are moved with it, unless a link replaces the video. Every step is
-    recorded in a log next to the plan (PLAN.log); --undo reverses it, and the same command again completes what was
-    interrupted.
+    read first, and both are decoded again to prove that the kept file holds everything in it; a file is skipped if
+    either changed since the plan was made. Subtitles and other files that belong to a video are moved with it, unless a
+    link replaces the video. Every step is recorded in a log next to the plan (PLAN.log); --undo reverses it, and the
+    same command again completes what was interrupted.
     """
-    from vidkin.index import Journal, apply_plan, key_of_plan, open_place, place_of_plan, prove_pair, read_plan
-    from vidkin.index import undo as take_back
+    from vidkin.files import Journal, apply_plan, read_plan, undo_plan
+    from vidkin.index import open_place
 
-    real = Path(os.path.realpath(plan))
     journal = Journal.of_plan(plan)
     if undo:
         journal.steps()  # without a log that is the error, whatever the plan is
     what = read_plan(plan)
-    place = None if any_file else open_place(made_from) if made_from else place_of_plan(what)
-    key = None if place is None else key_of_plan(place)
-    with nullcontext() if place is None or dry_run else _hold_index(place):
+    place = open_place(index)
+    is_missing = place.folder is not None and not place.folder.is_dir()
+    with nullcontext() if is_missing or dry_run else _hold_index(place):
         if undo:
-            actions = take_back(journal, plan=what, dry_run=dry_run, key=key)
+            actions = undo_plan(journal, plan=what, dry_run=dry_run)
         else:
-            if place is not None and not dry_run:
-                _remember(real, place)
-            actions = apply_plan(
-                what,
-                journal,
-                folder=move_to,
-                link="" if link is None else link.value,
-                protected=protect or [],
-                dry_run=dry_run,
-                key=key,
-                prove=prove_pair if any_file else None,
-            )
+            if not is_missing and not dry_run:
+                _remember(Path(os.path.realpath(plan)), place)
+            with meter("proving and moving") as bar:
+                actions = apply_plan(
+                    what,
+                    journal,
+                    folder=move_to,
+                    link="" if link is None else link.value,
+                    protected=protect or [],
+                    dry_run=dry_run,
+                    prove=_Prover(None if is_missing and index == DEFAULT_INDEX else index),
+                    on_progress=bar.update,
+                )
     if not print_data(format, {"plan": plan, "log": journal.path, "dry_run": dry_run, "files": actions}):
         _print_actions(actions, plan, move_to, undone=undo)
     if any(action.outcome == "skipped" for action in actions):
         raise typer.Exit(Status.SOME_FAILED)
+
+
+class _Prover:
+    """Proves pairs by decoding both files; pairs that the user marked as duplicates may lack frames.
+
+    Args:
+        index: The index with the user's verdicts; None for no verdicts.
+    """
+
+    def __init__(self, index: str | None) -> None:
+        self._index = index
+        self._confirmed: set[frozenset[str]] | None = set() if index is None else None
+
+    def __call__(self, kept: str, removed: str) -> Proof:
+        from vidkin.files.findings import NEVER_ACCEPTED
+        from vidkin.index import prove_pair
+
+        proof = prove_pair(kept, removed)
+        if proof.holds or frozenset((kept, removed)) not in self._read_confirmed():
+            return proof
+        return replace(proof, findings=proof.missing(NEVER_ACCEPTED - {"unreadable"}))
+
+    def _read_confirmed(self) -> set[frozenset[str]]:
+        """The confirmed pairs, by their paths; read when the first of them matters."""
+        if self._confirmed is None:
+            with open_index(str(self._index)) as collection:
+                decided = [one for one in collection.decisions() if one.verdict == "match"]
+            self._confirmed = {frozenset((a, b)) for one in decided for a in one.first for b in one.second}
+        return self._confirmed
 
 
 def _is_writable(place: Place) -> bool:
@@ -97,7 +125,7 @@ def _is_writable(place: Place) -> bool:
 
 
 def _hold_index(place: Place) -> AbstractContextManager[None]:
-    """The lock of the index that signed a plan: two plans at once could each remove what the other one keeps."""
+    """The lock of an index, so that its page does not remove files at the same time."""
     return place.exclusive() if _is_writable(place) else nullcontext()
 
 

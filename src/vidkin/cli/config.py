@@ -39,8 +39,8 @@ writes, and what decides which files a plan removes (``threshold``, ``keep``, ``
 
 # What may stand above the sections: each command takes what it has.
 _SHARED = ("index", "device", "extractor", "weights", "whitening", "mirror", "workers")
-# What is decided for one plan at a time.
-_NEVER = ("help", "any_file", "made_from")
+# What no configuration file sets.
+_NEVER = ("help",)
 
 
 def config_path() -> Path:

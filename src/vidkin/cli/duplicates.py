@@ -80,8 +80,9 @@ def duplicates(
     """
     if accept and plan is None:
         raise typer.BadParameter("--accept needs --plan: only a proof finds what a kept file lacks")
+    from vidkin.files import check_plan_is_settled, write_plan
     from vidkin.files.findings import check_accepted
-    from vidkin.index import check_plan_is_settled, plan_removal, sign_plan, write_plan
+    from vidkin.index import plan_removal
     from vidkin.rendering.duplicates import describe_member, duplicate_cells
     from vidkin.rendering.reports import duplicate_reports
 
@@ -112,12 +113,11 @@ def duplicates(
             on_progress=progress.update,
             on_found=progress.add,
         )
-        place = collection.place
         records = collection.videos() if plan is not None else []
     with meter("writing"):
         options.write_targets(targets, sources, reports, groups)
     if plan is not None:
-        planned = sign_plan(plan_removal(groups, protected=protect or [], records=records), place)
+        planned = plan_removal(groups, protected=protect or [], records=records)
         write_plan(planned, plan, source=sources["plan"])
         wrote(plan, describe_plan(planned))
     facts = {"index": index, "threshold": threshold, "by": by.value, "groups": groups, "outputs": targets}
@@ -132,8 +132,8 @@ def duplicates(
             note("A wrong pair? `vidkin decisions --not-a-match A B` keeps it out of the groups.")
     if plan is not None and planned.groups:
         words = ["vidkin", "apply", printable(os.fspath(plan))]
-        if not planned.index:  # a read-only index, which cannot sign the plan
-            words.append("--any-file")
+        if index != DEFAULT_INDEX:
+            words += ["--index", printable(index)]
         note(f"Check the plan, then carry it out: `{command_line(words)}`")
 
 

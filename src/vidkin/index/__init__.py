@@ -14,25 +14,10 @@ if TYPE_CHECKING:
     from vidkin.index.duplicates.comparisons import Comparisons, FileRecord, PairResult
     from vidkin.index.duplicates.coverage import Coverage, CoverStep, SharedStretch
     from vidkin.index.duplicates.differences import Difference, DifferenceKind
+    from vidkin.index.duplicates.history import Removal, Removals, RemovedFile
     from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember, FoundGroup
-    from vidkin.index.duplicates.plans import (
-        DuplicatePlan,
-        FileState,
-        PlannedGroup,
-        PlannedProof,
-        check_plan_is_settled,
-        plan_removal,
-        read_plan,
-        write_plan,
-    )
-    from vidkin.index.duplicates.plans_signature import PlanKey, key_of_plan, place_of_plan, sign_plan
+    from vidkin.index.duplicates.planning import plan_removal
     from vidkin.index.duplicates.prove_pair import prove_pair
-    from vidkin.index.duplicates.removal import apply_plan
-    from vidkin.index.duplicates.removal_files import FileAction
-    from vidkin.index.duplicates.removal_locks import hold_removals
-    from vidkin.index.duplicates.removal_log import Journal, RemovalStep
-    from vidkin.index.duplicates.removal_undo import undo
-    from vidkin.index.duplicates.removals import Removal, Removals, RemovedFile
     from vidkin.index.duplicates.traits import Traits
     from vidkin.index.embedding import embed
     from vidkin.index.ingest.executor import (
@@ -114,14 +99,11 @@ __all__ = [
     "DiskStore",
     "DuplicateGroup",
     "DuplicateMember",
-    "DuplicatePlan",
     "Entry",
     "Event",
     "Executor",
-    "FileAction",
     "FileOutcome",
     "FileRecord",
-    "FileState",
     "FolderRules",
     "FoundGroup",
     "Idle",
@@ -130,7 +112,6 @@ __all__ = [
     "IndexPair",
     "IngestInterrupted",
     "IngestReport",
-    "Journal",
     "LearnedScale",
     "LocalPlace",
     "Location",
@@ -143,9 +124,6 @@ __all__ = [
     "Occurrence",
     "PairResult",
     "Place",
-    "PlanKey",
-    "PlannedGroup",
-    "PlannedProof",
     "ProcessExecutor",
     "Progress",
     "Prune",
@@ -155,7 +133,6 @@ __all__ = [
     "RecurringDecision",
     "RecurringGroup",
     "Removal",
-    "RemovalStep",
     "Removals",
     "RemovedFile",
     "SavedList",
@@ -175,37 +152,28 @@ __all__ = [
     "WindowVectors",
     "WindowWhitening",
     "WorkerSpec",
-    "apply_plan",
     "check_files",
-    "check_plan_is_settled",
     "compare",
     "describe_video",
     "distinct_windows",
     "embed",
     "find_offset",
-    "hold_removals",
     "is_gone",
-    "key_of_plan",
     "map_collection",
     "map_shots",
     "no_windows",
     "open_cluster",
     "open_place",
-    "place_of_plan",
     "plan_removal",
     "prove_pair",
     "query_rate",
-    "read_plan",
     "refine_segment",
     "repair",
     "sampling_rate",
     "scan",
     "score_candidates",
-    "sign_plan",
     "to_stored",
-    "undo",
     "watch_folders",
     "window_vectors",
     "write_companions",
-    "write_plan",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vidkin.rendering.text import file_size, number
 
 if TYPE_CHECKING:
-    from vidkin.index import DuplicatePlan, FileAction
+    from vidkin.files import DuplicatePlan, FileAction
 
 
 def describe_plan(plan: DuplicatePlan) -> str:

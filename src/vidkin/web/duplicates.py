@@ -18,8 +18,8 @@ from pydantic import Field
 
 from vidkin._base.values import write_csv_rows
 from vidkin.errors import CollectionMismatchError
-from vidkin.index import DuplicateGroup, DuplicateMember, VideoRecord, is_gone, plan_removal, sign_plan
-from vidkin.index.duplicates.plans import plan_text
+from vidkin.files import plan_text
+from vidkin.index import DuplicateGroup, DuplicateMember, VideoRecord, is_gone, plan_removal
 from vidkin.rendering.duplicates import (
     describe_findings,
     describe_member,
@@ -367,7 +367,7 @@ async def export_groups(site: CurrentSite) -> Response:
 async def export_plan(site: CurrentSite) -> Response:
     """What can be removed without loss, for `vidkin apply plan.json`; nothing happens until that command is run.
 
-    `POST /api/duplicates/prove` comes first. Whole numbers of 2^53 and more are text.
+    `POST /api/duplicates/prove` comes first.
     """
     await bring_up_to_date(site, wait=True)
 
@@ -378,9 +378,7 @@ async def export_plan(site: CurrentSite) -> Response:
             raise HTTPException(
                 409, f"{number(left, 'file')} may be removable and must be proven first; POST /api/duplicates/prove"
             )
-        plan = plan_removal(groups, records=site.index.listing().records)
-        plan = sign_plan(plan, site.index.place, create=not site.settings.read_only)
-        return plan_text(plan, largest=MAX_NUMBER).encode("ascii")
+        return plan_text(plan_removal(groups, records=site.index.listing().records)).encode("ascii")
 
     return _download(await site.searches.run(work), "plan.json", "application/json")
 

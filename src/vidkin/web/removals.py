@@ -1,6 +1,6 @@
 """Acting on duplicates: proofs, files to the trash or to a folder, undo, and what was done before.
 
-All of it is what ``vidkin apply`` does: a signed plan, its log, and the same functions.
+All of it is what ``vidkin apply`` does: a plan, its log, and the same functions.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.files import Finding
-from vidkin.index import DuplicateGroup, FileAction, Removal, Removals, RemovedFile
+from vidkin.files import FileAction, Finding
+from vidkin.index import DuplicateGroup, Removal, Removals, RemovedFile
 from vidkin.rendering.duplicates import describe_findings
 from vidkin.rendering.text import number, printable
 from vidkin.web.duplicates import MAX_REASONS, bring_up_to_date, current_groups

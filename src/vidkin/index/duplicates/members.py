@@ -10,9 +10,9 @@ from vidkin._base.arguments import check_constructor
 from vidkin._base.plain import as_object, field_types, read_fields
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
+from vidkin.files.companions import find_companions, find_photograph
 from vidkin.files.findings import Finding
 from vidkin.files.proof_record import Proof
-from vidkin.index.duplicates.companions import find_companions, find_photograph
 from vidkin.index.duplicates.comparisons import FileRecord, Relation
 from vidkin.index.duplicates.differences import Difference
 from vidkin.index.duplicates.traits import Traits

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.files.companions import find_photograph
 from vidkin.files.facts import compare_facts
 from vidkin.files.findings import NEVER_ACCEPTED, Finding, FindingKind
 from vidkin.files.proof import Prover
 from vidkin.files.proof_record import Proof
-from vidkin.index.duplicates.companions import find_photograph
 from vidkin.index.duplicates.comparisons import WHOLE, FileRecord, PairResult, content_of, relation_of, stretch_of
 from vidkin.index.duplicates.differences import INVERSE, Difference, find_differences
 from vidkin.index.duplicates.heard import ONLY_SOUND, HeardPairs

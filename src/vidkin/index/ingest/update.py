@@ -215,7 +215,7 @@ def update_index(
 
 def _removed_by_plan(place: Place) -> set[str]:
     """Files that plans of this index have moved away."""
-    from vidkin.index.duplicates.removals import Removals
+    from vidkin.index.duplicates.history import Removals
 
     removals = [] if place.folder is None else Removals(place).all()
     return {file.path for removal in removals for file in removal.files if file.fate == "removed"}

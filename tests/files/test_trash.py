@@ -15,12 +15,13 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from tests.support.plans import proven_group
+from tests.support.plans import carry_out, proven_group
 from vidkin._base import disk
-from vidkin.index import DuplicateMember, DuplicatePlan, Journal, apply_plan, plan_removal, undo
-from vidkin.index.duplicates import trash as trash_module
+from vidkin.files import DuplicatePlan, Journal, undo_plan
+from vidkin.files import trash as trash_module
+from vidkin.index import DuplicateMember, plan_removal
 
-pytestmark = pytest.mark.skipif(not trash_module.IS_WRITTEN_HERE, reason="the system writes its trash itself")
+pytestmark = pytest.mark.skipif(not trash_module.is_written_here(), reason="the system writes its trash itself")
 
 SPARE = b"a copy" * 7
 
@@ -69,24 +70,24 @@ def test_a_file_in_the_trash_has_a_note_and_comes_back(trash: Path, tmp_path: Pa
     (tmp_path / "link").symlink_to("films")
     (tmp_path / "films").mkdir()
     journal = Journal(tmp_path / "log")
-    (action,) = apply_plan(plan_of(tmp_path / "link", name), journal)
+    (action,) = carry_out(plan_of(tmp_path / "link", name), journal)
     assert action.outcome == "removed", action.cause
     assert contents(trash) == {str(tmp_path / "films" / name): SPARE}
     assert stat.S_IMODE((trash / "files").stat().st_mode) == 0o700
     (step,) = journal.steps()
     status = Path(step.place).stat()
-    assert (step.place, step.device, step.inode) == (action.place, status.st_dev, status.st_ino)
-    assert [back.outcome for back in undo(journal)] == ["restored"]
+    assert (step.place, step.inode) == (action.place, status.st_ino)
+    assert [back.outcome for back in undo_plan(journal)] == ["restored"]
     assert (tmp_path / "films" / name).read_bytes() == SPARE
     assert contents(trash) == {}
 
 
 def test_a_later_deletion_of_the_same_path_does_not_mislead_undo(trash: Path, tmp_path: Path) -> None:
     source, journal = tmp_path / "films" / "00000.mp4", Journal(tmp_path / "log")
-    apply_plan(plan_of(tmp_path / "films"), journal)
+    carry_out(plan_of(tmp_path / "films"), journal)
     source.write_bytes(b"another film")
     delete_by_another_program(trash, source, "00000.2.mp4", "2099-01-01T00:00:00")
-    assert [back.outcome for back in undo(journal)] == ["restored"]
+    assert [back.outcome for back in undo_plan(journal)] == ["restored"]
     assert source.read_bytes() == SPARE
     assert contents(trash) == {str(source): b"another film"}
 
@@ -96,9 +97,9 @@ def test_a_file_that_has_another_name_in_the_trash_by_now_is_found(trash: Path, 
     source, journal = tmp_path / "films" / "00000.mp4", Journal(tmp_path / "log")
     plan = plan_of(tmp_path / "films")
     for is_copied in (False, True):
-        (action,) = apply_plan(plan, journal)
+        (action,) = carry_out(plan, journal)
         Path(action.place).rename(source)
-        (trash / "info" / "00000.mp4.trashinfo").unlink()
+        (trash / "info" / f"{Path(action.place).name}.trashinfo").unlink()
         if is_copied:
             content, times = source.read_bytes(), source.stat()
             source.rename(tmp_path / "keeps its number")
@@ -107,7 +108,7 @@ def test_a_file_that_has_another_name_in_the_trash_by_now_is_found(trash: Path, 
         delete_by_another_program(trash, source, "00000.2.mp4", "2020-01-01T00:00:00")
         (trash / "files" / "00000.mp4").write_bytes(b"somebody else's" * 3)
         (trash / "files" / "alike").write_bytes(SPARE)  # not of this path
-        assert [back.outcome for back in undo(journal)] == ["restored"]
+        assert [back.outcome for back in undo_plan(journal)] == ["restored"]
         assert source.read_bytes() == SPARE
         assert {path.name for path in (trash / "files").iterdir()} == {"00000.mp4", "alike"}
         assert list((trash / "info").iterdir()) == []
@@ -117,9 +118,9 @@ def test_a_file_that_has_another_name_in_the_trash_by_now_is_found(trash: Path, 
 
 def test_a_file_that_was_deleted_for_good_is_reported(trash: Path, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "log")
-    (action,) = apply_plan(plan_of(tmp_path / "films"), journal)
+    (action,) = carry_out(plan_of(tmp_path / "films"), journal)
     Path(action.place).unlink()
-    (back,) = undo(journal)
+    (back,) = undo_plan(journal)
     assert (back.outcome, back.cause) == ("skipped", f"it is no longer in {action.place}")
 
 
@@ -130,9 +131,9 @@ def test_a_name_that_is_taken_in_the_trash_is_not_used(trash: Path, tmp_path: Pa
     there = trash / taken / ("00000.mp4" if taken == "files" else "00000.mp4.trashinfo")
     there.parent.mkdir(parents=True)
     there.write_bytes(b"somebody else's")
-    (action,) = apply_plan(plan, Journal(tmp_path / "log"))
-    assert re.fullmatch(r"00000\.[0-9a-f]{8}\.mp4", Path(action.place).name)
-    assert [back.outcome for back in undo(Journal(tmp_path / "log"))] == ["restored"]
+    (action,) = carry_out(plan, Journal(tmp_path / "log"))
+    assert re.fullmatch(r"00000\.[0-9a-f]{16}\.mp4", Path(action.place).name)
+    assert [back.outcome for back in undo_plan(Journal(tmp_path / "log"))] == ["restored"]
     assert there.read_bytes() == b"somebody else's"
     assert len(list((trash / taken).iterdir())) == 1
 
@@ -143,23 +144,21 @@ def test_a_name_that_another_program_takes_at_the_last_moment_is_not_used(
 ) -> None:
     """Before the note is made, or after it by a program that makes none before it moves a file."""
     plan = plan_of(tmp_path / "films")
-    (tmp_path / "00000.mp4").write_bytes(b"another film")
-    (trash / "files").mkdir(parents=True)
-    (trash / "info").mkdir()
+    other, names = tmp_path / "other.mp4", list[str]()
+    other.write_bytes(b"another film")
 
     def before(name: str, path: str, target: str = "") -> None:
-        if name == operation and (tmp_path / "00000.mp4").exists():
-            delete_by_another_program(trash, tmp_path / "00000.mp4", "00000.mp4", "2026-01-01T00:00:00")
+        if name == operation and other.exists():
+            names.append(Path(target or path).name.removesuffix(".trashinfo"))
+            delete_by_another_program(trash, other, names[0], "2026-01-01T00:00:00")
 
     monkeypatch.setattr(disk, "before", before)
-    (action,) = apply_plan(plan, Journal(tmp_path / "log"))
-    assert action.outcome == "removed"
-    assert Path(action.place).read_bytes() == SPARE
-    assert (trash / "files" / "00000.mp4").read_bytes() == b"another film"
-    # The program wrote its note over ours in the second case, and ours was not on that file.
-    assert (trash / "info" / "00000.mp4.trashinfo").exists()
-    assert [back.outcome for back in undo(Journal(tmp_path / "log"))] == ["restored"]
-    assert contents(trash) == {str(tmp_path / "00000.mp4"): b"another film"}
+    (action,) = carry_out(plan, Journal(tmp_path / "log"))
+    assert action.outcome == "skipped"
+    assert "File exists" in action.cause or "there is a file" in action.cause
+    assert (tmp_path / "films" / "00000.mp4").read_bytes() == SPARE
+    assert undo_plan(Journal(tmp_path / "log")) == []
+    assert contents(trash) == {str(other): b"another film"}
 
 
 def test_nothing_in_the_trash_is_listed_for_a_file_that_is_where_the_log_says(
@@ -173,8 +172,8 @@ def test_nothing_in_the_trash_is_listed_for_a_file_that_is_where_the_log_says(
     plan, journal = plan_of(tmp_path / "films"), Journal(tmp_path / "log")
     monkeypatch.setattr(os, "listdir", list_nothing)
     monkeypatch.setattr(os, "scandir", list_nothing)
-    assert [action.outcome for action in apply_plan(plan, journal)] == ["removed"]
-    assert [action.outcome for action in undo(journal)] == ["restored"]
+    assert [action.outcome for action in carry_out(plan, journal)] == ["removed"]
+    assert [action.outcome for action in undo_plan(journal)] == ["restored"]
 
 
 @pytest.fixture
@@ -199,12 +198,12 @@ def test_a_file_of_another_disk_goes_to_the_trash_there(trash: Path, tmp_path: P
         (volume / ".Trash").chmod(0o1777 if shared == "sticky" else 0o777)
     own = volume / ".Trash" / str(os.getuid()) if shared == "sticky" else volume / f".Trash-{os.getuid()}"
     journal = Journal(tmp_path / "log")
-    (action,) = apply_plan(plan_of(volume / "films é"), journal)
-    assert (action.outcome, action.place) == ("removed", str(own / "files" / "00000.mp4"))
+    (action,) = carry_out(plan_of(volume / "films é"), journal)
+    assert (action.outcome, Path(action.place).parent) == ("removed", own / "files")
     assert contents(own) == {"films é/00000.mp4": SPARE}
     assert stat.S_IMODE(own.stat().st_mode) == 0o700
     assert not trash.exists()
-    assert [back.outcome for back in undo(journal)] == ["restored"]
+    assert [back.outcome for back in undo_plan(journal)] == ["restored"]
     assert contents(own) == {}
     if shared == "a link":
         assert list((tmp_path / "elsewhere").iterdir()) == []
@@ -219,7 +218,7 @@ def test_a_disk_without_a_trash_keeps_the_file(trash: Path, tmp_path: Path, volu
         (tmp_path / "elsewhere").mkdir()
         own.symlink_to(tmp_path / "elsewhere")
     journal = Journal(tmp_path / "log")
-    (action,) = apply_plan(plan_of(volume / "films"), journal)
+    (action,) = carry_out(plan_of(volume / "films"), journal)
     cause = os.strerror(errno.EEXIST) if way == "a file" else f"{own} is a symbolic link or belongs to another user"
     assert action.cause == (
         f"it cannot be moved: there is no trash on its disk, {volume}: {cause}; use --move-to FOLDER"
@@ -235,21 +234,21 @@ def test_a_disk_with_the_number_of_the_home_trash_that_refuses_renaming_takes_a_
     """As where a folder is mounted a second time."""
     monkeypatch.setattr(trash_module, "_device_of", lambda path: volume.stat().st_dev)
     journal = Journal(tmp_path / "log")
-    apply_plan(plan_of(volume / "films"), journal)
+    carry_out(plan_of(volume / "films"), journal)
     assert contents(trash) == {str(volume / "films" / "00000.mp4"): SPARE}
-    assert [back.outcome for back in undo(journal)] == ["restored"]
+    assert [back.outcome for back in undo_plan(journal)] == ["restored"]
     assert contents(trash) == {}
 
 
 def test_a_note_that_another_program_made_first_keeps_its_file_after_a_crash(trash: Path, tmp_path: Path) -> None:
     """The log names a name in the trash that another program was faster to take, for a file that is alike."""
     plan, journal = plan_of(tmp_path / "films"), Journal(tmp_path / "log")
-    (action,) = apply_plan(plan, journal)
-    undo(journal)
+    (action,) = carry_out(plan, journal)
+    undo_plan(journal)
     begun = journal.path.read_text(encoding="ascii").splitlines(keepends=True)[0]
     (tmp_path / "alike.mp4").write_bytes(SPARE)
     delete_by_another_program(trash, tmp_path / "alike.mp4", Path(action.place).name, "2026-01-01T00:00:00")
-    for finish in (lambda: undo(journal, plan=plan), lambda: apply_plan(plan, journal)):
+    for finish in (lambda: undo_plan(journal, plan=plan), lambda: carry_out(plan, journal)):
         journal.path.write_text(begun, encoding="ascii")
         finish()
         assert Path(action.place).read_bytes() == SPARE
@@ -259,7 +258,8 @@ def test_a_note_that_another_program_made_first_keeps_its_file_after_a_crash(tra
 TWO = """
 import sys
 from vidkin._base import disk
-from vidkin.index import Journal, apply_plan, read_plan
+from tests.support.plans import carry_out
+from vidkin.files import Journal, read_plan
 
 folders, has_signal, is_first = sys.argv[2:], sys.argv[1] == "signal", True
 
@@ -275,7 +275,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 for folder in folders:
     is_first = True
-    (action,) = apply_plan(read_plan(folder + "/plan.json"), Journal(folder + "/plan.json.log"))
+    (action,) = carry_out(read_plan(folder + "/plan.json"), Journal(folder + "/plan.json.log"))
     assert action.outcome == "removed", action.cause
 """
 
@@ -287,7 +287,7 @@ def test_two_plans_at_once_lose_nothing_in_the_trash(trash: Path, tmp_path: Path
 
     With signals both have seen that the name is free before either reserves it, in every round.
     """
-    from vidkin.index import read_plan, write_plan
+    from vidkin.files import read_plan, write_plan
 
     rounds, films = 20, {}
     for card in ("A", "B"):
@@ -318,7 +318,7 @@ def test_two_plans_at_once_lose_nothing_in_the_trash(trash: Path, tmp_path: Path
     assert contents(trash) == films
     for path in films:
         folder = Path(path).parent
-        (back,) = undo(Journal(folder / "plan.json.log"), plan=read_plan(folder / "plan.json"))
+        (back,) = undo_plan(Journal(folder / "plan.json.log"), plan=read_plan(folder / "plan.json"))
         assert back.outcome == "restored"
     assert {path: Path(path).read_bytes() for path in films} == films
     assert contents(trash) == {}

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from tests.support.plans import proven_group
+from vidkin.files.companions import belongs_to, find_companions, find_photograph
 from vidkin.index import DuplicateMember, plan_removal
-from vidkin.index.duplicates.companions import belongs_to, find_companions, find_photograph
 
 
 def make(folder: Path, *names: str) -> None:

@@ -11,20 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.plans import proven_group
+from tests.support.plans import carry_out, proven_group
 from tests.support.power import PowerCut, PowerCutError, RefusingDisk, count_operations
 from vidkin._base import disk
 from vidkin.errors import MediaError
-from vidkin.index import (
-    DuplicateMember,
-    DuplicatePlan,
-    FileAction,
-    Journal,
-    apply_plan,
-    plan_removal,
-    undo,
-)
-from vidkin.index.duplicates import trash
+from vidkin.files import DuplicatePlan, FileAction, Journal, trash, undo_plan
+from vidkin.index import DuplicateMember, plan_removal
 
 # Files are made and removed up to a hundred times a test.
 pytestmark = pytest.mark.kill
@@ -64,14 +56,16 @@ class World:
 
     def apply(self) -> list[FileAction]:
         folder = None if self.is_trash else self.away
-        return apply_plan(self.plan, Journal(self.root / "log"), folder=folder, link=self.link)  # type: ignore[arg-type]
+        return carry_out(self.plan, Journal(self.root / "log"), folder=folder, link=self.link)  # type: ignore[arg-type]
 
     def undo(self) -> list[FileAction]:
-        return undo(Journal(self.root / "log"), plan=self.plan)
+        return undo_plan(Journal(self.root / "log"), plan=self.plan)
 
     def place(self, source: Path) -> Path:
         """Where a file is that was moved."""
-        return self.away / (source.name if self.is_trash else str(source).lstrip("/"))
+        if not self.is_trash:
+            return self.away / str(source).lstrip("/")
+        return next(path for path in self.away.iterdir() if path.read_bytes() == CONTENTS[source.name])
 
     def whole(self) -> set[bytes]:
         """Content of every regular file."""
@@ -98,8 +92,9 @@ class World:
         assert subtitles.exists() == bool(self.link)
         if self.is_trash:
             gone = {"spare.mp4", "other.mp4"} if self.link else set(CONTENTS) - {"best.mp4"}
-            assert {path.name for path in self.away.iterdir()} == gone
-            assert {path.stem for path in self.notes()} == gone
+            assert {path.read_bytes() for path in self.away.iterdir()} == {CONTENTS[name] for name in gone}
+            assert {path.stem for path in self.notes()} == {path.name for path in self.away.iterdir()}
+            assert len(self.notes()) == len(gone)
         self.check_no_remains()
 
     def check_undone(self) -> None:
@@ -134,7 +129,7 @@ def worlds(
     memory = Path("/dev/shm")
     far = request.param.endswith("another disk")
     in_trash = request.param.startswith("trash")
-    if in_trash and not trash.IS_WRITTEN_HERE:
+    if in_trash and not trash.is_written_here():
         pytest.skip("the system writes its trash itself")
     if request.param == "no exclusive rename":
         monkeypatch.setattr(disk, "_load_rename", lambda: None)

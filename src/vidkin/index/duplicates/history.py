@@ -13,23 +13,15 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from vidkin._base.arguments import check_constructor
-from vidkin._base.files import check_file_name, write_text
+from vidkin._base.files import PathLike, check_file_name, write_text
 from vidkin._base.values import Result, read_json
 from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError, VidkinError
+from vidkin.files.apply import apply_plan
+from vidkin.files.journal import Journal, StepState
+from vidkin.files.plan import DuplicatePlan, FileAction, PlannedGroup, read_plan, write_plan
+from vidkin.files.undo import undo_plan
 from vidkin.index.duplicates.members import DuplicateGroup
-from vidkin.index.duplicates.plans import (
-    DuplicatePlan,
-    PlannedGroup,
-    plan_removal,
-    read_plan,
-    why_files_stay,
-    write_plan,
-)
-from vidkin.index.duplicates.plans_signature import PlanKey, sign_plan
-from vidkin.index.duplicates.removal import apply_plan
-from vidkin.index.duplicates.removal_files import FileAction
-from vidkin.index.duplicates.removal_log import Journal, StepState
-from vidkin.index.duplicates.removal_undo import undo
+from vidkin.index.duplicates.planning import plan_removal, why_files_stay
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 
@@ -43,9 +35,8 @@ _FATES: dict[StepState, FileFate] = {
     "undoing": "unfinished",
     "undone": "restored",
 }
-_NAME = re.compile(r"\d{4}-\d\d-\d\d-\d{6}(-\d{1,4})?")
-_APPLIED = ".applied.json"
-_MOST_OF_A_SECOND = 1000
+_NAME = re.compile(r"(\d{4}-\d\d-\d\d-\d{6}(?:-\d{1,4})?)(\.applied)?\.json")
+_MAX_PER_SECOND = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +49,7 @@ class RemovedFile(Result):
         size: Bytes.
         fate: ``removed``; ``restored``: it was removed and is back; ``unfinished``: the machine stopped meanwhile;
             ``stayed``: it was skipped.
-        place: Where it is now; empty if the trash does not tell, or it is where it was.
+        place: Where it is now; empty if the trash does not report it, or it is where it was.
     """
 
     path: str
@@ -94,11 +85,10 @@ class Removal(Result):
 
 @check_constructor
 class Removals:
-    """What was removed from an index: each plan is in the folder ``removals`` of the index, its log beside it.
+    """What was removed from an index: each plan is in the folder ``removals`` of the index, its log next to it.
 
-    The plans, their signatures and logs are those of ``vidkin duplicates --plan`` and ``vidkin apply``, which can also
-    undo them. A plan elsewhere that ``vidkin apply`` carries out is named here by a file ``<name>.applied.json`` with
-    its path: there is one log of each plan, beside it, whoever takes it back.
+    A plan elsewhere that ``vidkin apply`` carries out is named here by a file ``<name>.applied.json`` with its path:
+    there is one log of each plan, next to it, whoever takes it back.
 
     Args:
         place: Place of the index, a folder.
@@ -119,14 +109,15 @@ class Removals:
         self,
         groups: Sequence[DuplicateGroup],
         *,
-        folder: str | os.PathLike[str] | None = None,
+        folder: PathLike | None = None,
         records: Iterable[VideoRecord] | None = None,
         on_progress: Callable[[int, int, str], None] | None = None,
     ) -> tuple[Removal | None, list[FileAction]]:
-        """Plan the removal of the spare files of groups, sign and store the plan, and carry it out.
+        """Plan the removal of the spare files of groups, store the plan, and carry it out.
 
         Args:
-            groups: Of each, the best file and those to be removed; what is not spare stays.
+            groups: Of each, the best file and those to be removed, as this process has proven them; what is not spare
+                stays.
             folder: Where the files go; None for the trash.
             records: Records of the index: files that have changed since stay.
             on_progress: Callback that receives (steps done, total number of steps, what is being done): a step to read
@@ -140,41 +131,45 @@ class Removals:
             InvalidArgumentError: The folder holds one of the files.
             MediaError: The plan or its log cannot be written.
         """
-        total = sum(len(group.members) for group in groups)
         known = {record.path: record for record in records or ()}
-
-        def report(done: int, what: str, total: int = total) -> None:
-            if on_progress is not None:
-                on_progress(done, total, what)
-
+        report = on_progress or _ignore
+        planned, skipped = list[PlannedGroup](), list[FileAction]()
         with self._place.exclusive():
-            planned, skipped = list[PlannedGroup](), list[FileAction]()
             for position, group in enumerate(groups):
-                report(position, f"reading {os.path.basename(group.best.path)}")
+                report(
+                    position,
+                    sum(len(each.members) for each in groups),
+                    f"reading {os.path.basename(group.best.path)}",
+                )
                 members = [known[member.path] for member in group.members if member.path in known]
+                reasons: dict[str, str | None] = {}
                 try:
                     found = plan_removal([group], records=members).groups
                     planned += found
                     if not found:
                         reasons = why_files_stay(group, known=known)
-                        skipped += [FileAction(path, "skipped", cause=why) for path, why in reasons.items() if why]
                 except MediaError as error:
-                    causes = [member.path for member in group.members if not member.best]
-                    skipped += [FileAction(path, "skipped", cause=str(error)) for path in causes]
-            plan = DuplicatePlan(tuple(planned), datetime.now().astimezone().isoformat(timespec="seconds"))
-            staying = [FileAction(file.path, "skipped", cause=file.why) for group in planned for file in group.stay]
+                    reasons = {member.path: str(error) for member in group.members if not member.best}
+                skipped += [FileAction(path, "skipped", cause=why) for path, why in reasons.items() if why]
             if not planned:
                 return None, skipped
-            plan = sign_plan(plan, self._place)
+            staying = [FileAction(one.path, "skipped", cause=one.why) for group in planned for one in group.stay]
+            plan = DuplicatePlan(tuple(planned), datetime.now().astimezone().isoformat(timespec="seconds"))
             name, path = self._new_file()
             write_plan(plan, path)
-            key = PlanKey.read(self._place)
+            # What was accepted is in the plan, pair by pair for missing frames: nothing is missing any more.
+            proofs = {
+                (member.kept_by, member.path): replace(member.proof, findings=())
+                for group in groups
+                for member in group.members
+                if member.proof is not None
+            }
             actions = apply_plan(
                 plan,
                 Journal.of_plan(path),
+                prove=lambda kept, removed: proofs[kept, removed],
                 folder=folder,
-                key=key,
-                on_progress=lambda done, count: report(len(groups) + done, "moving", len(groups) + count),
+                on_progress=lambda done, count: report(len(groups) + done, len(groups) + count, "moving"),
             )
         return self._read(name), [*actions, *staying, *skipped]
 
@@ -192,15 +187,13 @@ class Removals:
         """
         if plan.parent == self._folder.resolve():
             return
-        created = read_plan(plan).created
-        entry = {"plan": os.fspath(plan), "created": created}
-        if any(self._pointer(name) == entry for name in self._names()):
-            return
-        name, path = self._new_file()
-        write_text(path.with_name(f"{name}{_APPLIED}"), json.dumps(entry) + "\n")
+        entry = {"plan": os.fspath(plan), "created": read_plan(plan).created}
+        if all(self._pointer(name) != entry for name in self._names()):
+            name, path = self._new_file()
+            write_text(path.with_name(f"{name}.applied.json"), json.dumps(entry) + "\n")
 
     def undo(self, name: str, *, paths: Sequence[str] | None = None) -> list[FileAction]:
-        """Bring the files of a removal back.
+        """Restore the files of a removal.
 
         Args:
             name: Name of the removal.
@@ -212,23 +205,21 @@ class Removals:
             MediaError: The log cannot be read or written.
         """
         with self._place.exclusive():
-            plan, journal = self._open(name)
-            chosen = None if paths is None else set(paths)
-            if chosen is not None:
-                groups = [
+            plan, path = self._open(name)
+            if paths is not None:
+                chosen = set(paths)
+                groups = (
                     replace(group, remove=tuple(file for file in group.remove if file.path in chosen))
                     for group in plan.groups
-                ]
+                )
                 plan = replace(plan, groups=tuple(group for group in groups if group.remove))
-            key = PlanKey.read(self._place)
-            actions = undo(journal, plan=plan, key=key)
-        return [action for action in actions if chosen is None or action.path in chosen or action.video in chosen]
+            actions = undo_plan(Journal.of_plan(path), plan=plan)
+        return [action for action in actions if paths is None or {action.path, action.video} & chosen]
 
     def all(self, *, limit: int = 100) -> list[Removal]:
-        """The removals of the index, newest first; what cannot be read is left out, with a warning."""
-        names = sorted(self._names(), reverse=True)[:limit]
+        """Return the removals of the index, newest first; unreadable ones are left out, with a warning."""
         removals = []
-        for name in names:
+        for name in sorted(self._names(), reverse=True)[:limit]:
             try:
                 removals.append(self._read(name))
             except VidkinError as error:  # a plan elsewhere may be gone, or another one by now
@@ -241,9 +232,8 @@ class Removals:
         except OSError:
             return
         for entry in entries:
-            name = entry.name.removesuffix(_APPLIED if entry.name.endswith(_APPLIED) else ".json")
-            if name != entry.name and _NAME.fullmatch(name) and not entry.is_symlink():
-                yield name
+            if (match := _NAME.fullmatch(entry.name)) and not entry.is_symlink():
+                yield match[1]
 
     def _pointer(self, name: str) -> dict[str, str] | None:
         """The path of a plan elsewhere, and when it was made; None if the plan is in the index.
@@ -251,56 +241,52 @@ class Removals:
         Raises:
             InvalidArgumentError: The file that says so is damaged.
         """
-        path = self._folder / f"{name}{_APPLIED}"
+        path = self._folder / f"{name}.applied.json"
         if path.is_symlink() or not path.is_file():
             return None
         try:
             table = read_json(path)
-            plan, created = table["plan"], table["created"]
-            if not isinstance(created, str) or not os.path.isabs(check_file_name("plan", plan)):
-                raise ValueError("it must name a plan by its whole path, and when that was made")
+            return {"plan": check_file_name("plan", table["plan"]), "created": str(table["created"])}
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise InvalidArgumentError(
                 f"{path} is damaged ({error}); delete it to leave it out of the history"
             ) from error
-        return {"plan": plan, "created": created}
 
     def _new_file(self) -> tuple[str, Path]:
         """A name that no removal has, and the file of its plan."""
         self._folder.mkdir(exist_ok=True)
         if self._folder.is_symlink():
             raise InvalidArgumentError(f"{self._folder} must be a folder, got a symbolic link; remove it")
-        now = f"{datetime.now():%Y-%m-%d-%H%M%S}"
-        for number in range(_MOST_OF_A_SECOND):
-            name = f"{now}-{number}" if number else now
+        now, taken = f"{datetime.now():%Y-%m-%d-%H%M%S}", set(self._names())
+        for name in (now, *(f"{now}-{number}" for number in range(1, _MAX_PER_SECOND))):
             path = self._folder / f"{name}.json"
-            names = (path, Journal.of_plan(path).path, path.with_name(f"{name}{_APPLIED}"))
-            if not any(map(os.path.lexists, names)):
+            if name not in taken and not os.path.lexists(path) and not os.path.lexists(Journal.of_plan(path).path):
                 return name, path
-        raise InvalidArgumentError(f"{self._folder} must have room for a plan, got {_MOST_OF_A_SECOND} of one second")
+        raise InvalidArgumentError(f"{self._folder} must have room for a plan, got {_MAX_PER_SECOND} of one second")
 
-    def _open(self, name: str) -> tuple[DuplicatePlan, Journal]:
+    def _open(self, name: str) -> tuple[DuplicatePlan, Path]:
         if name not in self._names():
             raise NotIndexedError(f"there is no removal {name!r} in this index; look at the history again")
-        path = self._path_of(name)
-        plan, pointer = read_plan(path), self._pointer(name)
+        pointer = self._pointer(name)
+        path = self._folder / f"{name}.json" if pointer is None else Path(pointer["plan"])
+        plan = read_plan(path)
         if pointer is not None and plan.created != pointer["created"]:
             raise InvalidArgumentError(f"{path} is another plan now than the one that was carried out")
-        return plan, Journal.of_plan(path)
-
-    def _path_of(self, name: str) -> Path:
-        pointer = self._pointer(name)
-        return self._folder / f"{name}.json" if pointer is None else Path(pointer["plan"])
+        return plan, path
 
     def _read(self, name: str) -> Removal:
-        plan, journal = self._open(name)
+        plan, path = self._open(name)
+        journal = Journal.of_plan(path)
         steps = {step.source: step for step in journal.steps()} if journal.path.exists() else {}
         files = []
         for group in plan.groups:
             for file in group.remove:
                 step = steps.get(file.path)
                 fate = "stayed" if step is None else _FATES[step.state]
-                is_away = step is not None and fate in ("removed", "unfinished")
-                place = step.place if step is not None and is_away else ""
+                place = step.place if step is not None and fate in ("removed", "unfinished") else ""
                 files.append(RemovedFile(file.path, group.keep.path, file.size, fate, place))
-        return Removal(name, plan.created, os.fspath(self._path_of(name)), tuple(files))
+        return Removal(name, plan.created, os.fspath(path), tuple(files))
+
+
+def _ignore(done: int, total: int, what: str) -> None:
+    """Ignore progress, when the caller passes no callback."""

@@ -49,7 +49,7 @@ _OF_A_CAMERA = (0x010F, 0x0110, 0x8769)
 # Nanoseconds by which a folder must have changed before it is read for its names to be kept.
 _TICK = 2_000_000_000
 # A video has some companions; a folder full of files that look like them is not followed further.
-MOST_COMPANIONS = 100
+MAX_COMPANIONS = 100
 """Companions of one video, at most."""
 
 
@@ -75,7 +75,7 @@ def find_companions(path: str) -> tuple[str, ...]:
     for other in itertools.takewhile(lambda other: other.startswith(stem), listing.names[start:]):
         if belongs_to(other, name) and not listing.owners(other, besides=name):
             found.append(os.path.join(folder, other))
-    return tuple(item for item in found if _is_file(item) and not _is_photograph(item))[:MOST_COMPANIONS]
+    return tuple(item for item in found if _is_file(item) and not _is_photograph(item))[:MAX_COMPANIONS]
 
 
 def find_other_owner(path: str, video: str) -> str:

@@ -13,20 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.plans import proven_group
+from tests.support.plans import carry_out, proven_group
 from vidkin.errors import MediaError
-from vidkin.index import (
-    DuplicateMember,
-    DuplicatePlan,
-    FileState,
-    Journal,
-    RemovalStep,
-    apply_plan,
-    plan_removal,
-    read_plan,
-    undo,
-    write_plan,
-)
+from vidkin.files import DuplicatePlan, FileState, Journal, RemovalStep, read_plan, undo_plan, write_plan
+from vidkin.index import DuplicateMember, plan_removal
 
 BEST, SPARE = b"the best" * 9, b"a copy" * 7
 
@@ -64,13 +54,13 @@ def test_undo_never_removes_the_last_name_of_an_edited_file(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
     """The kept file is edited, which the hard link shares, and replaced by a symbolic link to it."""
-    apply_plan(plan, journal, folder=tmp_path / "away", link="hard")
+    carry_out(plan, journal, folder=tmp_path / "away", link="hard")
     best, spare = folder / "best.mp4", folder / "spare.mp4"
     best.write_bytes(b"edited for days")
     best.unlink()
     best.symlink_to(spare)
     for dry_run in (True, False):
-        (action,) = undo(journal, dry_run=dry_run)
+        (action,) = undo_plan(journal, dry_run=dry_run)
         assert action.outcome == "skipped"
         assert "there is another file in its place, not a link to" in action.cause
     assert spare.read_bytes() == b"edited for days"
@@ -80,9 +70,9 @@ def test_undo_never_removes_the_last_name_of_an_edited_file(
 def test_undo_leaves_a_link_whose_content_was_edited(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
-    apply_plan(plan, journal, folder=tmp_path / "away", link="hard")
+    carry_out(plan, journal, folder=tmp_path / "away", link="hard")
     (folder / "best.mp4").write_bytes(b"edited" * 12)
-    (action,) = undo(journal)
+    (action,) = undo_plan(journal)
     assert action.cause == "the file in its place changed since the link was made"
     assert (folder / "spare.mp4").samefile(folder / "best.mp4")
     assert SPARE in contents(tmp_path)
@@ -107,10 +97,11 @@ def test_undo_keeps_a_file_that_is_in_the_way_under_another_spelling_of_its_own_
         content,
         plan.groups[0].keep.content,
         "",
-        *(place.stat().st_dev, place.stat().st_ino),
+        place.stat().st_ino,
+        False,
     )
     journal.write(forged)
-    (action,) = undo(journal)
+    (action,) = undo_plan(journal)
     assert action.cause == "the file in its place has no other name"
     assert (folder / "best.mp4").read_bytes() == BEST
     assert place.read_bytes() == SPARE
@@ -125,12 +116,12 @@ def test_a_forged_log_moves_no_file_that_the_plan_does_not_name(
     held = FileState.of(str(secret))
     forged = RemovalStep(
         *(str(secret), str(folder / "spare.mp4"), "hard", str(tmp_path / "other name"), "done", held.size),
-        *(held.content, held.content, "", 1, 1),
+        *(held.content, held.content, "", 1, False),
     )
     journal.write(forged)
-    (action,) = undo(journal, plan=plan)
+    (action,) = undo_plan(journal, plan=plan)
     assert action.cause == "the plan does not name it with this file to keep"
-    (action,) = undo(journal)
+    (action,) = undo_plan(journal)
     assert action.cause == f"{folder / 'spare.mp4'} does not hold what was moved there"
     assert secret.read_bytes() == b"mine"
     assert (folder / "spare.mp4").read_bytes() == SPARE
@@ -139,10 +130,10 @@ def test_a_forged_log_moves_no_file_that_the_plan_does_not_name(
 def test_a_log_that_names_another_content_than_the_plan_is_left_alone(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
-    apply_plan(plan, journal, folder=tmp_path / "away")
+    carry_out(plan, journal, folder=tmp_path / "away")
     (step,) = journal.steps()
     journal.write(replace(step, content="0" * 32))
-    (action,) = undo(journal, plan=plan)
+    (action,) = undo_plan(journal, plan=plan)
     assert action.cause == "the plan names another content than the log"
     assert not (folder / "spare.mp4").exists()
 
@@ -150,14 +141,14 @@ def test_a_log_that_names_another_content_than_the_plan_is_left_alone(
 def test_what_was_changed_where_it_was_moved_to_does_not_come_back(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
-    (action,) = apply_plan(plan, journal, folder=tmp_path / "away")
+    (action,) = carry_out(plan, journal, folder=tmp_path / "away")
     place = Path(action.place)
     for spoil in (
         lambda: place.write_bytes(SPARE[::-1]),
         lambda: (place.unlink(), place.symlink_to(folder / "best.mp4")),
     ):
         spoil()
-        (action,) = undo(journal)
+        (action,) = undo_plan(journal)
         assert (action.outcome, action.cause) == ("skipped", f"{place} does not hold what was moved there")
     assert sorted(os.listdir(folder)) == ["best.mp4"]
 
@@ -168,7 +159,7 @@ def test_a_spare_that_was_swapped_for_a_symbolic_link_is_refused(
     spare = folder / "spare.mp4"
     spare.rename(tmp_path / "elsewhere.mp4")
     spare.symlink_to(tmp_path / "elsewhere.mp4")
-    (action,) = apply_plan(plan, journal, folder=tmp_path / "away")
+    (action,) = carry_out(plan, journal, folder=tmp_path / "away")
     assert action.cause == "it is a symbolic link now, it was a file when the plan was made"
     assert spare.is_symlink()
 
@@ -200,7 +191,7 @@ def test_another_folder_in_the_place_of_the_one_that_was_planned_is_refused(
     write_plan(plan_removal([proven_group((member(best, best=True), member(spare)))]), tmp_path / "plan.json")
     plan = read_plan(tmp_path / "plan.json")
     swap((folder / which / "videos", folder / which)[depth], tmp_path / "elsewhere")
-    (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    (action,) = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
     words = "its folder" if which == "spare" else "the folder of the file to keep"
     real = folder / which / "videos"
     if swap is swap_for_a_link:
@@ -216,7 +207,7 @@ def test_a_folder_that_was_reached_through_a_link_all_the_time_is_no_obstacle(fo
     (tmp_path / "door").symlink_to(folder)
     names = (tmp_path / "door" / name for name in ("best.mp4", "spare.mp4"))
     plan = plan_removal([proven_group(tuple(member(path, best=path.stem == "best") for path in names))])
-    (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    (action,) = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
     assert action.outcome == "removed"
 
 
@@ -232,15 +223,16 @@ def test_a_begun_step_whose_target_is_its_source_by_another_way_loses_nothing(
         journal.write(
             RemovalStep(
                 *(file.path, place, "", group.keep.path, state, file.size, file.content, group.keep.content, ""),
-                *(status.st_dev, status.st_ino),
+                status.st_ino,
+                False,
             )
         )
-        undo(journal, plan=plan)
+        undo_plan(journal, plan=plan)
         assert SPARE in contents(tmp_path)
     journal.path.write_text(journal.path.read_text().splitlines(keepends=True)[0])
-    apply_plan(plan, journal, folder=tmp_path / "away")
+    carry_out(plan, journal, folder=tmp_path / "away")
     assert SPARE in contents(tmp_path)
-    undo(journal, plan=plan)
+    undo_plan(journal, plan=plan)
     assert (folder / "spare.mp4").read_bytes() == SPARE
 
 
@@ -250,8 +242,8 @@ def test_a_file_to_keep_that_was_swapped_for_a_symbolic_link_keeps_the_spare(
     best = folder / "best.mp4"
     best.rename(tmp_path / "elsewhere.mp4")
     best.symlink_to(tmp_path / "elsewhere.mp4")
-    (action,) = apply_plan(plan, journal, folder=tmp_path / "away")
-    assert action.cause.startswith("the file to keep is a symbolic link now")
+    (action,) = carry_out(plan, journal, folder=tmp_path / "away")
+    assert action.cause.startswith(f"the file to keep, {best}, is a symbolic link now")
     assert (folder / "spare.mp4").read_bytes() == SPARE
 
 
@@ -271,8 +263,8 @@ def test_damage_in_the_middle_of_a_large_kept_file_keeps_the_spare(folder: Path,
         file.seek(3 << 19)
         file.write(b"damage")
     os.utime(best, ns=(status.st_atime_ns, status.st_mtime_ns))
-    (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
-    assert action.cause == "the file to keep changed since the plan was made"
+    (action,) = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    assert action.cause == f"the file to keep, {best}, changed since the plan was made, or cannot be read"
     assert (folder / "spare.mp4").read_bytes() == SPARE
 
 
@@ -283,37 +275,23 @@ def test_a_log_that_is_a_symbolic_link_is_not_written_through(
     victim.write_text("")
     journal.path.symlink_to(victim)
     with pytest.raises(MediaError, match="the log cannot be written"):
-        apply_plan(plan, journal, folder=tmp_path / "away")
+        carry_out(plan, journal, folder=tmp_path / "away")
     assert victim.read_text() == ""
-    journal.path.unlink()
-    (tmp_path / ".log.lock").unlink()
-    (tmp_path / ".log.lock").symlink_to(victim)
-    with pytest.raises(MediaError, match="is a symbolic link and cannot be a lock; remove it"):
-        apply_plan(plan, journal, folder=tmp_path / "away")
     assert (folder / "spare.mp4").read_bytes() == SPARE
-
-
-def test_one_process_at_a_time_uses_a_plan(folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path) -> None:
-    apply_plan(plan, journal, folder=tmp_path / "away")
-    with Journal(journal.path).held():
-        for action in (lambda: apply_plan(plan, journal, folder=tmp_path / "away"), lambda: undo(journal)):
-            with pytest.raises(MediaError, match="another `vidkin apply` is writing to this log"):
-                action()
-        assert [action.outcome for action in undo(journal, dry_run=True)] == ["planned"]
-    assert [action.outcome for action in undo(journal)] == ["restored"]
 
 
 MANY = """
 import sys
-from vidkin.errors import MediaError
-from vidkin.index import Journal, apply_plan, read_plan, undo
+from vidkin.errors import CollectionLockedError
+from tests.support.plans import carry_out
+from vidkin.files import Journal, read_plan, undo_plan
 plan, journal = read_plan(sys.argv[1]), Journal(sys.argv[2])
 sys.stdin.readline()
 for _ in range(20):
-    for turn in (lambda: apply_plan(plan, journal, folder=sys.argv[3], link="hard"), lambda: undo(journal, plan=plan)):
+    for turn in (True, False):
         try:
-            turn()
-        except MediaError:
+            carry_out(plan, journal, folder=sys.argv[3], link="hard") if turn else undo_plan(journal, plan=plan)
+        except CollectionLockedError:
             pass
 """
 
@@ -353,7 +331,7 @@ def test_applies_and_undos_at_the_same_time_lose_nothing_and_keep_the_log_in_ord
         step = json.loads(line)
         assert before.get(step["source"], "") in follows[step["state"]], line
         before[step["source"]] = step["state"]
-    undo(journal, plan=plan)
+    undo_plan(journal, plan=plan)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name in copies} == copies
     assert not any((folder / name).samefile(folder / "best.mp4") for name in copies)
 
@@ -361,7 +339,7 @@ def test_applies_and_undos_at_the_same_time_lose_nothing_and_keep_the_log_in_ord
 @pytest.mark.parametrize("name", ["source", "place", "kept"])
 @pytest.mark.parametrize("path", ["/films/a\0b.mp4", "/films/\ud800.mp4", "films/a.mp4"])
 def test_a_path_in_a_log_that_no_file_can_have_is_refused(journal: Journal, name: str, path: str) -> None:
-    step = RemovalStep("/films/a.mp4", "/away/a.mp4", "", "/films/best.mp4", "begun", 5, "ab", "cd", "", 1, 2)
+    step = RemovalStep("/films/a.mp4", "/away/a.mp4", "", "/films/best.mp4", "begun", 5, "ab", "cd", "", 2, False)
     journal.path.write_text((json.dumps({**asdict(step), name: path}) + "\n") * 2)
     with pytest.raises(ValueError, match=rf"must be a log of `vidkin apply`: line 1: {name} must be "):
         journal.steps()

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.index.duplicates.test_trash import plan_of
+from tests.files.test_trash import plan_of
+from tests.support.plans import carry_out
 from vidkin.errors import CollectionLockedError
-from vidkin.index import DuplicatePlan, Journal, apply_plan, hold_removals, undo
-from vidkin.index.duplicates.removal_locks import hold_files
+from vidkin.files import DuplicatePlan, Journal, hold_removals, undo_plan
+from vidkin.files.locks import hold_files
 
 HOLD = """
 import sys
-from vidkin.index.duplicates.removal_locks import hold_removals
+from vidkin.files.locks import hold_removals
 with hold_removals():
     print("held", flush=True)
     sys.stdin.readline()
@@ -37,16 +38,16 @@ def plan(tmp_path: Path) -> DuplicatePlan:
 
 def test_a_second_removal_of_a_user_is_refused_in_one_sentence(plan: DuplicatePlan, tmp_path: Path) -> None:
     journal, away = Journal(tmp_path / "log"), tmp_path / "away"
-    refused = r"another `vidkin apply` or page of yours is moving files or bringing them back; wait until it has ended"
+    refused = r"another `vidkin apply` or page of yours is moving or restoring files; wait until it has ended"
     with hold_removals(), pytest.raises(CollectionLockedError, match=refused):
-        apply_plan(plan, journal, folder=away)
-    apply_plan(plan, journal, folder=away)
+        carry_out(plan, journal, folder=away)
+    carry_out(plan, journal, folder=away)
     with hold_removals(), pytest.raises(CollectionLockedError, match=refused):
-        undo(journal)
-    undo(journal)
+        undo_plan(journal)
+    undo_plan(journal)
     assert (tmp_path / "films" / "00000.mp4").exists()
     with hold_removals():  # only looking is always possible
-        (action_of_dry_run,) = apply_plan(plan, journal, folder=away, dry_run=True)
+        (action_of_dry_run,) = carry_out(plan, journal, folder=away, dry_run=True)
     assert action_of_dry_run.outcome == "planned"
 
 
@@ -62,9 +63,9 @@ def test_the_lock_ends_with_a_process_that_is_killed(
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         with pytest.raises(CollectionLockedError, match="another `vidkin apply` or page of yours"):
-            apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+            carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
         process.kill()
-    (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+    (action,) = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
     assert action.outcome == "removed"
 
 
@@ -74,7 +75,7 @@ def test_without_a_folder_for_state_files_are_moved_with_a_warning(
     """As for a service that has no home."""
     state.write_bytes(b"a file")
     with caplog.at_level(logging.WARNING):
-        (action,) = apply_plan(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
+        (action,) = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
     assert action.outcome == "removed"
     assert "removal.lock: cannot be locked, so other removals may run at the same time: " in caplog.text
 
@@ -87,6 +88,6 @@ def test_a_file_is_held_once_under_all_its_names(tmp_path: Path, plan: Duplicate
     with hold_files([path, again, str(tmp_path / "none.mp4"), ""]) as taken:
         assert taken == ""
         with hold_files([plan.groups[0].remove[0].path, path]) as other:
-            assert other == path
+            assert other == f"another process moves or keeps {path}; try again later"
     with hold_files([path]) as taken:
         assert taken == ""

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from vidkin.errors import InvalidArgumentError, MediaError
-from vidkin.index import Journal, RemovalStep
+from vidkin.files import Journal, RemovalStep
 
-STEP = RemovalStep("/films/a.mp4", "", "", "/films/best.mp4", "begun", 5, "ab", "cd", "", 1, 2)
+STEP = RemovalStep("/films/a.mp4", "", "", "/films/best.mp4", "begun", 5, "ab", "cd", "", 2, False)
 
 
 def test_the_newest_state_of_each_step_counts(tmp_path: Path) -> None:
@@ -21,13 +21,6 @@ def test_the_newest_state_of_each_step_counts(tmp_path: Path) -> None:
     journal.write(other)
     journal.write(replace(STEP, place="/trash/a.mp4", state="done"))
     assert journal.steps() == [replace(STEP, place="/trash/a.mp4", state="done"), other]
-
-
-def test_the_journal_keeps_a_location_that_later_lines_leave_out(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "log")
-    journal.write(replace(STEP, place="/trash/a.mp4", state="done"))
-    journal.write(replace(STEP, state="undone"))
-    assert journal.steps() == [replace(STEP, place="/trash/a.mp4", state="undone")]
 
 
 def test_a_line_that_a_crash_cut_off_had_not_begun(tmp_path: Path) -> None:

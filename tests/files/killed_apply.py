@@ -1,6 +1,6 @@
 """Apply and undo a plan in processes that are killed before each file operation in turn; check what is left.
 
-Run by ``test_removal_kill.py``. Each process is a fork of this one, so that none of them imports anything.
+Run by ``test_apply_kill.py``. Each process is a fork of this one, so that none of them imports anything.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.index.duplicates.test_removal_power import World
+from tests.files.test_apply_power import World
 from vidkin._base import disk
 
 

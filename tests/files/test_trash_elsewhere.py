@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from tests.support.plans import with_proof
-from vidkin.index import DuplicatePlan, FileState, Journal, PlannedGroup, apply_plan, undo
-from vidkin.index.duplicates import trash, trash_elsewhere
-from vidkin.index.duplicates.trash_elsewhere import find_in_trash, send_to_trash
+from tests.support.plans import carry_out
+from vidkin.files import DuplicatePlan, FileState, Journal, PlannedGroup, trash, undo_plan
 
 
 class OtherTrash:
@@ -19,9 +16,8 @@ class OtherTrash:
 
     def __init__(self, system: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.system, self.number = system, 0
-        monkeypatch.setattr(trash, "IS_WRITTEN_HERE", False)
-        monkeypatch.setattr(trash_elsewhere, "_SYSTEM", system)
-        monkeypatch.setattr(trash_elsewhere, "volume_of", lambda path: str(root))
+        monkeypatch.setattr(trash, "_SYSTEM", system)
+        monkeypatch.setattr(trash, "volume_of", lambda path: str(root))
         monkeypatch.setenv("HOME", str(root / "home"))
         monkeypatch.setattr("send2trash.send2trash", self.send)
         self.files = root / "home" / ".Trash" if system == "darwin" else root / "$Recycle.Bin" / "S-1-5-21-1001"
@@ -66,7 +62,7 @@ def films(tmp_path: Path) -> Path:
 
 def plan_of(folder: Path) -> DuplicatePlan:
     keep, spare = (FileState.of(str(folder / name)) for name in ("best.mp4", "spare.mp4"))
-    return DuplicatePlan((PlannedGroup(keep, "larger", (with_proof(spare, keep),)),))
+    return DuplicatePlan((PlannedGroup(keep, "larger", (spare,)),))
 
 
 def test_the_trash_of_other_systems_gives_back_what_it_holds(other: OtherTrash, films: Path, tmp_path: Path) -> None:
@@ -75,11 +71,11 @@ def test_the_trash_of_other_systems_gives_back_what_it_holds(other: OtherTrash, 
     other.send(str(films / "spare.mp4"))
     (films / "spare.mp4").write_bytes(b"spare")
     journal = Journal(tmp_path / "log")
-    (action,) = apply_plan(plan_of(films), journal)
+    (action,) = carry_out(plan_of(films), journal)
     assert (action.outcome, Path(action.place).read_bytes()) == ("removed", b"spare")
     assert Path(action.place).parent == other.files
     held = len(list(other.files.iterdir()))
-    assert [back.outcome for back in undo(journal)] == ["restored"]
+    assert [back.outcome for back in undo_plan(journal)] == ["restored"]
     assert (films / "spare.mp4").read_bytes() == b"spare"
     # Nothing of it is left, and the older file is.
     assert held - len(list(other.files.iterdir())) == (2 if other.system == "win32" else 1)
@@ -90,10 +86,10 @@ def test_a_later_deletion_of_the_same_path_does_not_mislead_undo(
     other: OtherTrash, films: Path, tmp_path: Path
 ) -> None:
     journal = Journal(tmp_path / "log")
-    apply_plan(plan_of(films), journal)
+    carry_out(plan_of(films), journal)
     (films / "spare.mp4").write_bytes(b"later")
     other.send(str(films / "spare.mp4"))
-    assert [back.outcome for back in undo(journal)] == ["restored"]
+    assert [back.outcome for back in undo_plan(journal)] == ["restored"]
     assert (films / "spare.mp4").read_bytes() == b"spare"
     assert b"later" in [path.read_bytes() for path in other.files.iterdir()]
 
@@ -102,9 +98,9 @@ def test_a_power_cut_before_the_log_knew_the_place_loses_nothing(
     other: OtherTrash, films: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    apply_plan(plan_of(films), Journal(log))
+    carry_out(plan_of(films), Journal(log))
     log.write_text(log.read_text().splitlines(keepends=True)[0])  # begun, not done
-    assert [back.outcome for back in undo(Journal(log))] == ["restored"]
+    assert [back.outcome for back in undo_plan(Journal(log))] == ["restored"]
     assert (films / "spare.mp4").read_bytes() == b"spare"
 
 
@@ -113,12 +109,12 @@ def test_a_trash_that_cannot_be_listed_leaves_the_file_to_the_person(
 ) -> None:
     journal = Journal(tmp_path / "log")
     with monkeypatch.context() as denied:
-        denied.setattr(trash_elsewhere, "_places", lambda path: iter(()))
-        (action,) = apply_plan(plan_of(films), journal)
+        denied.setattr(trash, "_entries", lambda path: iter(()))
+        (action,) = carry_out(plan_of(films), journal)
         assert (action.outcome, action.place) == ("removed", "")
-        (back,) = undo(journal)
-        assert back.cause == "the trash does not tell where it is; open the trash, and restore the file there"
-    assert [back.outcome for back in undo(journal)] == ["restored"]
+        (back,) = undo_plan(journal)
+        assert back.cause == "the trash does not report where it is; open the trash, and restore the file there"
+    assert [back.outcome for back in undo_plan(journal)] == ["restored"]
 
 
 def test_windows_deletes_nothing_of_another_machine_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,27 +122,9 @@ def test_windows_deletes_nothing_of_another_machine_for_good(tmp_path: Path, mon
     bin_ = OtherTrash("win32", tmp_path, monkeypatch)
     monkeypatch.setattr("send2trash.send2trash", sent.append)
     with pytest.raises(OSError, match="there is no trash on a drive of another machine; use --move-to FOLDER"):
-        send_to_trash("//server/share/films/a.mp4")
+        trash.send("//server/share/films/a.mp4")
     kernel = SimpleNamespace(GetDriveTypeW=lambda root: 4)
-    monkeypatch.setattr(trash_elsewhere.ctypes, "windll", SimpleNamespace(kernel32=kernel), raising=False)
+    monkeypatch.setattr(trash.ctypes, "windll", SimpleNamespace(kernel32=kernel), raising=False)
     with pytest.raises(OSError, match="another machine"):
-        send_to_trash(str(tmp_path / "a.mp4"))
+        trash.send(str(tmp_path / "a.mp4"))
     assert (sent, list(bin_.files.iterdir())) == ([], [])
-
-
-def test_notes_of_the_recycle_bin_without_sense_are_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bin_ = OtherTrash("win32", tmp_path, monkeypatch)
-    for name, note in (
-        ("short", b"\2"),
-        ("version", bytes([9]).ljust(40, b"\0")),
-        ("cut", bytes([2]).ljust(29, b"\0")),
-    ):
-        (bin_.files / f"$I{name}").write_bytes(note)
-        (bin_.files / f"$R{name}").write_bytes(b"film")
-    (tmp_path / "a.mp4").write_bytes(b"film")
-    held = FileState.of(str(tmp_path / "a.mp4"))
-    assert find_in_trash(str(tmp_path / "a.mp4"), held, 0, 0) is None
-    status = os.stat(bin_.files / "$Rcut")
-    assert find_in_trash(str(tmp_path / "a.mp4"), held, status.st_dev, status.st_ino) == str(bin_.files / "$Rcut")

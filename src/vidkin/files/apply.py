@@ -1,0 +1,274 @@
+"""Carry out a plan: move spare files away, with what belongs to them, one logged step at a time.
+
+At every moment each file is whole at one of the places that the log names. A step that a crash interrupted is taken
+back by :func:`vidkin.files.undo.take_back`, and begun again.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
+
+from vidkin._base.arguments import check_arguments
+from vidkin._base.files import PathLike, drive_name, is_within
+from vidkin.errors import InvalidArgumentError
+from vidkin.files import trash
+from vidkin.files.companions import find_other_owner
+from vidkin.files.findings import NEVER_ACCEPTED
+from vidkin.files.journal import Journal, Link, RemovalStep
+from vidkin.files.locks import hold_files, hold_removals
+from vidkin.files.moving import is_unchanged, move_file, read_unchanged
+from vidkin.files.plan import DuplicatePlan, FileAction, FileState, PlannedFile, folder_of, planned_files
+from vidkin.files.proof_record import Proof
+from vidkin.files.undo import cause_of, is_gone, make_link, take_back
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What holds for all files of a run: the arguments of :func:`apply_plan`, and what was read.
+
+    Attributes:
+        kept: Paths that the plan keeps.
+        verified: Files to keep of which all bytes were read, with the facts of that moment.
+    """
+
+    journal: Journal
+    protected: tuple[str, ...]
+    link: Link
+    prove: Callable[[str, str], Proof]
+    kept: frozenset[str]
+    verified: dict[FileState, os.stat_result] = field(default_factory=dict)
+
+
+@check_arguments
+def apply_plan(
+    plan: DuplicatePlan,
+    journal: Journal,
+    *,
+    prove: Callable[[str, str], Proof],
+    folder: PathLike | None = None,
+    link: Link = "",
+    protected: Sequence[PathLike] = (),
+    dry_run: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[FileAction]:
+    """Move the files that a plan removes into a folder or the trash, with what belongs to them; nothing is deleted.
+
+    A file is skipped, with the cause, and stays in place if it or the file to keep has changed since the plan was made,
+    all bytes of both read, or is a symbolic link, if a folder of either is another one than then or is reached through
+    another link, if both are the same file, if it is protected, if another process moves or keeps one of them, or if it
+    cannot be moved or its link cannot be made. With a link nothing that belongs to a file moves, as its name stays. A
+    hard link is not made under a name with another extension, such as ``film.webm`` for an MP4 file.
+
+    Args:
+        plan: What to do.
+        journal: Receives the steps, for :func:`vidkin.files.undo_plan`.
+        prove: Called with the kept and the removed path, unless both have the same bytes, such as
+            :func:`vidkin.index.prove_pair`. What it finds missing must be listed as accepted in the plan; missing
+            frames never are accepted.
+        folder: Where the files go, each below its former path; None for the system's trash.
+        link: Put a link to the kept file where the removed one was.
+        protected: Folders in which no file is touched.
+        dry_run: Only report what would be done.
+        on_progress: Callback that receives (files done, total number of files); what it raises ends the run between
+            two files.
+
+    Raises:
+        MediaError: The log cannot be read or written; finished steps are in it.
+        CollectionLockedError: Another removal of this user is at work.
+        InvalidArgumentError: The folder is one of the files' own folders.
+    """
+    target = None if folder is None else os.path.abspath(os.path.expanduser(folder))
+    entries = list(planned_files(plan))
+    task = _Task(
+        journal,
+        tuple(os.path.realpath(os.path.expanduser(item)) for item in protected),
+        link,
+        prove,
+        frozenset(group.keep.path for group in plan.groups),
+    )
+    places = ["" if target is None else _place_in(target, entry.file.path) for entry in entries]
+    actions: list[FileAction] = []
+    with nullcontext() if dry_run else hold_removals():
+        earlier = {step.source: step for step in journal.steps()} if journal.path.exists() else {}
+        moved = {step.source for step in earlier.values() if step.state == "done"}
+        for done, (entry, place) in enumerate(zip(entries, places, strict=True)):
+            if on_progress is not None and done:
+                on_progress(done, len(entries))
+            # What belongs to a video stays with it, or with the link that has its name.
+            if entry.video and (entry.video not in moved or (os.path.lexists(entry.video) and not dry_run)):
+                continue
+            path = entry.file.path
+            with hold_files(() if dry_run else (path, entry.keep.path)) as cause:
+                action = FileAction(path, "skipped", cause=cause)
+                if not cause:
+                    action = _remove(task, entry, place, earlier.get(path), dry_run=dry_run)
+            actions.append(replace(action, size=entry.file.size, video=entry.video))
+            if action.outcome != "skipped":
+                moved.add(path)
+    if on_progress is not None:
+        on_progress(len(entries), len(entries))
+    return actions
+
+
+def _remove(task: _Task, entry: PlannedFile, place: str, earlier: RemovalStep | None, *, dry_run: bool) -> FileAction:
+    """Carry out one entry of a plan; what an earlier run began is taken back first."""
+    file, keep = entry.file, entry.keep
+    if cause := _why_never(task, entry):
+        return FileAction(file.path, "skipped", cause=cause)
+    if earlier is not None and earlier.state in ("begun", "undoing") and not dry_run:
+        back = take_back(task.journal, earlier)
+        if back is not None and back.cause:
+            return back
+    elif earlier is not None and earlier.state == "done" and is_gone(earlier):
+        return FileAction(file.path, "skipped", cause=f"it was moved to {earlier.place or 'the trash'} before")
+    before = _check(task, entry)
+    if isinstance(before, str):
+        return FileAction(file.path, "skipped", cause=before)
+    if dry_run:
+        return FileAction(file.path, "planned", place)
+    to_trash = not place
+    try:
+        if to_trash and trash.is_written_here():
+            place = trash.choose_place(file.path)
+        if os.path.lexists(place):
+            raise FileExistsError(errno.EEXIST, f"there is a file {place} already; choose another folder")
+    except OSError as error:
+        return FileAction(file.path, "skipped", cause=cause_of(error))
+    link: Link = "" if entry.video else task.link
+    facts = file.size, file.content, keep.content, entry.video, before.st_ino, to_trash
+    step = task.journal.write(RemovalStep(file.path, place, link, keep.path, "begun", *facts))
+    try:
+        if place:
+            if to_trash:
+                trash.reserve(place, file.path)
+            move_file(file.path, before, file.content, place)
+        elif is_unchanged(file.path, before):
+            trash.send(file.path)
+            step = replace(step, place=trash.find_in_trash(file.path, file.size, file.content, before.st_ino))
+        else:
+            raise OSError(errno.EBUSY, "it changed since it was read")
+    except OSError as error:
+        return _give_up(task.journal, step, cause_of(error), is_taken=isinstance(error, FileExistsError))
+    try:
+        make_link(step)
+    except OSError as error:
+        cause = f"a link to {step.kept} cannot be made: {error.strerror or error}"
+        return _give_up(task.journal, step, cause)
+    with suppress(OSError):  # another program may have taken it from there
+        step = replace(step, inode=os.lstat(step.place).st_ino)
+    task.journal.write(replace(step, state="done"))
+    return FileAction(file.path, "removed", step.place)
+
+
+def _give_up(journal: Journal, step: RemovalStep, cause: str, *, is_taken: bool = False) -> FileAction:
+    """Take back a step that failed.
+
+    Args:
+        journal: The log.
+        step: The step.
+        cause: Why it failed.
+        is_taken: Whether another program took the new name meanwhile: what is there is not ours.
+    """
+    if is_taken:
+        journal.write(replace(step, state="undone"))
+        return FileAction(step.source, "skipped", cause=cause)
+    back = take_back(journal, step)
+    place = "" if back is None or not back.cause else step.place
+    if back is not None and back.cause:
+        cause += f"; it is in {place or 'the trash'}: {back.cause}"
+    return FileAction(step.source, "skipped", place, cause)
+
+
+def _why_never(task: _Task, entry: PlannedFile) -> str:
+    """Why a file is not touched, whatever it holds; empty if it may be."""
+    for folder in task.protected:
+        if is_within(entry.file.path, folder):
+            return f"it is in {folder}, which is protected"
+    if entry.file.path in task.kept:
+        return "the plan keeps it, too"
+    if entry.video and (owner := find_other_owner(entry.file.path, entry.video)):
+        return f"it belongs to {owner} as well, which is beside it"
+    return ""
+
+
+def _check(task: _Task, entry: PlannedFile) -> os.stat_result | str:
+    """Return the facts of a file that may be moved, all its bytes read; otherwise why it may not."""
+    file, keep = entry.file, entry.keep
+    if cause := _why_other_folder("its folder", file) or ("" if entry.video else _why_not_kept(task, keep)):
+        return cause
+    before = read_unchanged(file)
+    if isinstance(before, str):
+        return f"it {before}"
+    if entry.video:
+        return before
+    if os.path.samefile(file.path, keep.path):
+        return "it is the file to keep under another name"
+    if task.link == "hard" and (cause := _why_no_hard_link(file.path, keep.path)):
+        return cause
+    return _why_not_proven(task, entry) or _why_not_kept(task, keep) or before
+
+
+def _why_not_proven(task: _Task, entry: PlannedFile) -> str:
+    """Why it is not proven that the file to keep holds everything in another one; empty if it is."""
+    file, keep = entry.file, entry.keep
+    if file.content == keep.content:
+        return ""
+    proof = task.prove(keep.path, file.path)
+    missing = [one.text for one in proof.findings if one.kind in NEVER_ACCEPTED or one.text not in file.accepted]
+    if not missing and (proof.kept_content, proof.removed_content) != (keep.content, file.content):
+        return "it or the file to keep changed while they were decoded"
+    return "; ".join(missing)
+
+
+def _why_no_hard_link(path: str, keep: str) -> str:
+    """Why a hard link to the kept file cannot be where a file is; empty if it can."""
+    folder = os.path.dirname(os.path.realpath(path))
+    if os.stat(keep).st_dev != os.stat(folder).st_dev:
+        return f"a hard link cannot reach another disk, that of {keep}; use --link symbolic"
+    kept, other = (os.path.splitext(name)[1].lower() or "no extension" for name in (keep, path))
+    if kept != other:
+        return f"its name ends in {other} and that of the file to keep in {kept}; use --link symbolic"
+    return ""
+
+
+def _why_other_folder(words: str, file: FileState) -> str:
+    """Why a folder is not the one in which the plan saw a file; empty if it is.
+
+    Args:
+        words: Name of the folder at the beginning of the sentence.
+        file: A file of the plan.
+    """
+    folder, number = file.folder, file.folder_number
+    with suppress(OSError):  # reading the file reports what is wrong
+        folder, number = folder_of(file.path)
+    if folder != file.folder:
+        return f"{words} was {file.folder} when the plan was made and leads to {folder} now; make the plan again"
+    if number != file.folder_number:
+        return f"{words}, {folder}, is another folder than when the plan was made; make the plan again"
+    return ""
+
+
+def _why_not_kept(task: _Task, keep: FileState) -> str:
+    """What is wrong with the file to keep; empty if it is as it was. It is read once, and again after each change."""
+    if cause := _why_other_folder("the folder of the file to keep", keep):
+        return cause
+    with suppress(OSError):
+        if keep in task.verified and is_unchanged(keep.path, task.verified[keep]):
+            return ""
+    now = read_unchanged(keep)
+    if isinstance(now, str):
+        return f"the file to keep, {keep.path}, {now}"
+    task.verified[keep] = now
+    return ""
+
+
+def _place_in(folder: str, path: str) -> str:
+    """Return the new path of a file: its full path below the folder, so that no two files collide."""
+    if is_within(path, folder):
+        raise InvalidArgumentError(f"the folder for removed files must hold none of them, got {folder} for {path}")
+    drive, rest = os.path.splitdrive(path)
+    return os.path.join(folder, drive_name(drive), rest.lstrip("\\/"))

@@ -1,0 +1,140 @@
+"""Move a file so that at every moment all of its bytes are somewhere, and compare what is at a path."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import stat
+from contextlib import suppress
+
+from vidkin._base import disk
+from vidkin._base.files import check_length, hash_file
+from vidkin.files.plan import FileState
+
+
+def read_unchanged(file: FileState) -> os.stat_result | str:
+    """Return the facts of a file that is still as it was, all its bytes read; otherwise what is wrong, in words."""
+    before = read_held(file.path, file.size, file.content)
+    if before is not None and str(before.st_mtime_ns) == file.modified:
+        return before
+    if os.path.islink(file.path):
+        return "is a symbolic link now, it was a file when the plan was made"
+    return "changed since the plan was made, or cannot be read" if os.path.lexists(file.path) else "is gone"
+
+
+def read_held(path: str, size: int, content: str) -> os.stat_result | None:
+    """Return the facts of a file that holds these bytes, all of them read; None if there is another one, or a link."""
+    try:
+        before = os.lstat(path)
+        is_alike = stat.S_ISREG(before.st_mode) and before.st_size == size and hash_file(path) == content
+        return before if is_alike and is_unchanged(path, before) else None
+    except OSError:
+        return None
+
+
+def is_unchanged(path: str, before: os.stat_result) -> bool:
+    """Whether the same file is at a path, with the same size and time of change; OSError if nothing is."""
+    now = os.lstat(path)
+    names = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
+    return all(getattr(now, name) == getattr(before, name) for name in names) and not stat.S_ISLNK(now.st_mode)
+
+
+def is_other_name(path: str, other: str) -> bool:
+    """Whether one of two names can go without loss: they are of two files, or two links to the same one.
+
+    Two spellings of one name are neither. OSError if one of them is gone.
+    """
+    status = os.lstat(path)
+    if not os.path.samestat(status, os.lstat(other)):
+        return True
+    spellings = {os.path.normcase(real_path(name)) for name in (path, other)}
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1 and len(spellings) == 2
+
+
+def real_path(path: str) -> str:
+    """Return the path without links to folders in it; what it names itself may be a link."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def move_file(source: str, before: os.stat_result, content: str, target: str) -> None:
+    """Move a file, never over another one, and wait until that is on the disk.
+
+    On one disk it is renamed. Between disks it is copied to a hidden name next to the target, which reaches the disk
+    and is read again before it gets its name; only then is the original removed.
+
+    Args:
+        source: The file.
+        before: Facts of the moment at which all of it was read.
+        content: Hash of its bytes.
+        target: Where it goes; the folder is created.
+
+    Raises:
+        OSError: It cannot be moved, or changed meanwhile; it is still at its path, or whole at the target.
+    """
+    folder = os.path.dirname(target)
+    check_length(target)
+    disk.make_folders(folder)
+    try:
+        disk.rename_new(source, target)
+    except FileExistsError as error:
+        raise FileExistsError(errno.EEXIST, f"there is a file {target} already; choose another folder") from error
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        _copy(source, before.st_size, content, target)
+        remove_original(source, before)
+        return
+    if not is_unchanged(target, before):
+        disk.rename_new(target, source)
+        raise OSError(errno.EBUSY, "it changed while it was being moved")
+    disk.sync_folder(folder)
+    disk.sync_folder(os.path.dirname(source))
+
+
+def remove_original(path: str, before: os.stat_result) -> None:
+    """Remove a file whose copy is on another disk.
+
+    Raises:
+        OSError: It changed since its copy was made, or cannot be removed.
+    """
+    if not is_unchanged(path, before):
+        raise OSError(errno.EBUSY, "it changed while it was being copied")
+    disk.unlink(path)
+    disk.sync_folder(os.path.dirname(path))
+
+
+def hidden_name(path: str, ending: str) -> str:
+    """Return a hidden name next to a path, the same in the next run, which cleans it up."""
+    folder, name = os.path.split(path)
+    digest = hashlib.blake2b(os.fsencode(name), digest_size=10).hexdigest()
+    return os.path.join(folder, f".vidkin-{digest}.{ending}")
+
+
+def remove_partial(target: str) -> None:
+    """Remove what an interrupted copy to a target left; OSError if that fails."""
+    partial = hidden_name(target, "part")
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if stat.S_ISREG(os.lstat(partial).st_mode):
+            disk.unlink(partial)
+
+
+def _copy(source: str, size: int, content: str, target: str) -> None:
+    """Copy a file to another disk under a hidden name, read it again there, and give it its name."""
+    partial = hidden_name(target, "part")
+    remove_partial(target)
+    try:
+        disk.copy_new(source, partial)
+        shutil.copystat(source, partial)
+        disk.sync_file(partial)
+        if read_held(partial, size, content) is None:
+            raise OSError(errno.EIO, f"the copy at {target} does not match")
+        disk.rename_new(partial, target)
+        disk.sync_folder(os.path.dirname(target))
+    # Even Ctrl-C must not leave half a copy behind.
+    except BaseException:
+        with suppress(OSError):
+            disk.unlink(partial)
+        raise

@@ -1,0 +1,251 @@
+"""Removal plans: JSON files that a person can read and edit before anything happens."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from vidkin._base.arguments import check_arguments
+from vidkin._base.files import PathLike, check_file_name, hash_file
+from vidkin._base.outputs import open_output
+from vidkin._base.values import Result, read_json
+from vidkin.errors import InvalidArgumentError, MediaError
+from vidkin.files.companions import MAX_COMPANIONS, belongs_to
+from vidkin.files.journal import Journal
+
+_VERSION = 2
+_MAX_SIZE = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class FileState(Result):
+    """A file as it was when the plan was made.
+
+    Attributes:
+        path: Absolute.
+        size: Bytes.
+        modified: Time of its last change, nanoseconds since the epoch, as text that no reader of JSON rounds.
+        content: Hash of all its bytes, see :func:`vidkin._base.files.hash_file`.
+        folder: The folder that it is in, without symbolic links.
+        folder_number: Numbers of the disk and of the folder on that disk, as ``disk:folder``.
+        companions: Of a file to remove: files next to it that belong to it and move with it, such as subtitles.
+        accepted: Of a file to remove: what the kept file lacks, in words, and the user accepted.
+    """
+
+    path: str
+    size: int
+    modified: str
+    content: str
+    folder: str = field(compare=False)
+    folder_number: str = field(compare=False)
+    companions: tuple[FileState, ...] = field(default=(), compare=False)
+    accepted: tuple[str, ...] = field(default=(), compare=False)
+
+    @classmethod
+    def of(cls, path: str) -> FileState:
+        """Read the current state of a file, all its bytes.
+
+        Raises:
+            MediaError: It cannot be read.
+        """
+        try:
+            status = os.stat(path)
+            return cls(path, status.st_size, str(status.st_mtime_ns), hash_file(path), *folder_of(path))
+        except OSError as error:
+            raise MediaError(path, f"cannot be read: {error.strerror or error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class StayingFile(Result):
+    """A copy that stays in place.
+
+    Attributes:
+        path: The file.
+        why: One line.
+    """
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGroup(Result):
+    """One group of copies.
+
+    Attributes:
+        keep: The file that stays where it is.
+        reason: Why it is kept.
+        remove: Files that the kept one replaces.
+        stay: Copies that stay in place, with the reason; for the reader.
+    """
+
+    keep: FileState
+    reason: str = ""
+    remove: tuple[FileState, ...] = ()
+    stay: tuple[StayingFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicatePlan(Result):
+    """What to do with the duplicates of an index.
+
+    Attributes:
+        groups: Groups with something to remove.
+        created: ISO 8601 time.
+    """
+
+    groups: tuple[PlannedGroup, ...]
+    created: str = ""
+
+    @property
+    def savings(self) -> int:
+        """Bytes of all files to be removed, without what belongs to them."""
+        return sum(file.size for group in self.groups for file in group.remove)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """One file that a plan moves.
+
+    Attributes:
+        file: The file.
+        keep: The file that replaces it, or its video.
+        video: Path of the video that it belongs to; empty for a video.
+    """
+
+    file: FileState
+    keep: FileState
+    video: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FileAction(Result):
+    """What happened to one file.
+
+    Attributes:
+        path: The file.
+        outcome: ``removed``, ``restored``, ``skipped``; ``planned`` in a dry run.
+        place: Where it is now; empty if the trash does not report it.
+        cause: Why it was skipped.
+        size: Bytes.
+        video: The video that it belongs to; empty for a video itself.
+    """
+
+    path: str
+    outcome: Literal["removed", "restored", "skipped", "planned"]
+    place: str = ""
+    cause: str = ""
+    size: int = 0
+    video: str = ""
+
+
+def folder_of(path: str) -> tuple[str, str]:
+    """Return the folder that a file is in, without symbolic links, and its numbers; OSError if there is none."""
+    folder = os.path.realpath(os.path.dirname(path))
+    status = os.stat(folder)
+    return folder, f"{status.st_dev}:{status.st_ino}"
+
+
+def planned_files(plan: DuplicatePlan) -> Iterator[PlannedFile]:
+    """Every file that a plan moves, each video before what belongs to it."""
+    for group in plan.groups:
+        for file in group.remove:
+            yield PlannedFile(file, group.keep)
+            for companion in file.companions:
+                yield PlannedFile(companion, group.keep, file.path)
+
+
+@check_arguments
+def write_plan(plan: DuplicatePlan, path: PathLike, *, source: str | None = None) -> None:
+    """Write a plan as JSON; names that are not valid Unicode survive.
+
+    Args:
+        plan: The plan.
+        path: The file to write.
+        source: What it is a plan for, see :func:`vidkin._base.outputs.open_output`.
+
+    Raises:
+        InvalidArgumentError: The file is a plan that was carried out and whose files are still away: only that plan can
+            restore them.
+        MediaError: The file cannot be written.
+    """
+    check_plan_is_settled(path)
+    with open_output(path, source=source) as partial:
+        partial.write_text(plan_text(plan), encoding="ascii")
+
+
+@check_arguments
+def plan_text(plan: DuplicatePlan) -> str:
+    """Return a plan as JSON, which :func:`read_plan` reads."""
+    return json.dumps({"vidkin_plan": _VERSION, **plan.to_dict()}, indent=1, ensure_ascii=True) + "\n"
+
+
+@check_arguments
+def check_plan_is_settled(path: PathLike) -> None:
+    """Check that no removal can be undone only with the plan in this file, so that the file may be replaced.
+
+    Reads the log next to the plan, if there is one; never the plan.
+
+    Args:
+        path: Where a plan is, or will be.
+
+    Raises:
+        InvalidArgumentError: Files that this plan moved are not back, or its log is not a log.
+        MediaError: The log cannot be read.
+    """
+    journal = Journal.of_plan(path)
+    count = sum(step.state != "undone" for step in journal.steps()) if os.path.lexists(journal.path) else 0
+    if count:
+        files = "1 file" if count == 1 else f"{count} files"
+        raise InvalidArgumentError(
+            f"{os.fspath(path)} is a plan that moved {files}, and only with it can `vidkin apply --undo` restore them; "
+            f"choose another name, undo this plan first, or delete {journal.path} if you do not want them back"
+        )
+
+
+@check_arguments
+def read_plan(path: PathLike) -> DuplicatePlan:
+    """Read a plan from its file, which anyone may have written; deleted groups and files are not part of it.
+
+    Raises:
+        MediaError: The file cannot be read.
+        InvalidArgumentError: It is not a plan.
+    """
+    try:
+        table = read_json(path, follow_links=True)
+        version = table.get("vidkin_plan") if isinstance(table, dict) else None
+        if version != _VERSION:
+            raise ValueError(f"vidkin_plan must be {_VERSION}, got {version!r}")
+        plan = DuplicatePlan.from_dict(table)
+        for group in plan.groups:
+            _check_file(group.keep)
+            for file in group.remove:
+                _check_file(file)
+                _check_companions(file)
+    except OSError as error:
+        raise MediaError(path, f"cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise InvalidArgumentError(
+            f"{os.fspath(path)} must be a plan from `vidkin duplicates --plan`: {error}"
+        ) from error
+    return plan
+
+
+def _check_file(file: FileState) -> None:
+    check_file_name("path", file.path)
+    check_file_name("folder", file.folder)
+    if not 0 <= file.size < _MAX_SIZE:
+        raise ValueError(f"size must be a whole number of 63 bits, got {str(file.size)[:40]}")
+
+
+def _check_companions(file: FileState) -> None:
+    if len(file.companions) > MAX_COMPANIONS:
+        raise ValueError(f"companions must be a list of at most {MAX_COMPANIONS} files")
+    for companion in file.companions:
+        _check_file(companion)
+        folder, name = os.path.split(companion.path)
+        if folder != os.path.dirname(file.path) or not belongs_to(name, os.path.basename(file.path)):
+            raise ValueError(f"a companion must be next to its file and have its name, got {companion.path!a}")

@@ -1,0 +1,233 @@
+"""The system's trash: files that are sent there, their notes, and files found again.
+
+On systems of freedesktop.org (Linux, BSD) the trash is written here, by its specification: send2trash looks for a free
+name and then renames onto it, so that of two files of one name that are sent at the same time one is lost. Here the
+note is made first, which fails if there is one, and the file is then renamed without replacing, so that a crash at any
+moment leaves a file that undo finds. Windows and macOS have a call of their own, which send2trash makes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import ntpath
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from urllib.parse import quote, unquote_to_bytes
+
+from vidkin._base import disk
+from vidkin._base.files import read_regular_file
+from vidkin.files.moving import read_held, real_path
+
+_SYSTEM = sys.platform
+_HEADER = b"[Trash Info]"
+# A note has a path of at most some thousand bytes, each three characters in it.
+_MAX_NOTE = 1 << 16
+# A drive that is on another machine, as Windows numbers kinds of drives.
+_REMOTE_DRIVE = 4
+
+
+def is_written_here() -> bool:
+    """Whether the trash of this system is one of freedesktop.org."""
+    return _SYSTEM not in ("win32", "darwin")
+
+
+def choose_place(path: str) -> str:
+    """Return a new name for a file in the trash of its disk, whose folders are created.
+
+    Raises:
+        OSError: There is no trash on its disk.
+    """
+    stem, ending = os.path.splitext(os.path.basename(path))
+    return os.path.join(_trash_of(path), "files", f"{stem[:20]}.{secrets.token_hex(8)}{ending[:8]}")
+
+
+def reserve(place: str, path: str) -> None:
+    """Write the note of a file that is about to move to the trash.
+
+    Raises:
+        OSError: The note cannot be written, or the name is taken.
+    """
+    path, note = real_path(path), _note_of(place)
+    if os.path.dirname(os.path.dirname(place)) != _home_trash():  # only there paths are absolute
+        path = os.path.relpath(path, _root(place))
+    date = f"{datetime.now():%Y-%m-%dT%H:%M:%S}"
+    disk.create_new(note, _HEADER + f"\nPath={quote(os.fsencode(path))}\nDeletionDate={date}\n".encode("ascii"))
+    disk.sync_folder(os.path.dirname(note))
+
+
+def release(place: str, path: str) -> None:
+    """Remove the note of a file that is not in the trash any more, even one that a crash cut off; no other note.
+
+    Raises:
+        OSError: The system refuses.
+    """
+    note = _note_of(place)
+    is_ours = not is_written_here() or _named_path(place) in (None, real_path(path))
+    if note and is_ours and os.path.lexists(note) and not os.path.lexists(place):
+        disk.unlink(note)
+        disk.sync_folder(os.path.dirname(note))
+
+
+def is_reserved(place: str, path: str) -> bool:
+    """Whether a name in the trash may hold a file of ours: only by the note on this file."""
+    return not is_written_here() or _named_path(place) == real_path(path)
+
+
+def send(path: str) -> None:
+    """Move a file to the trash of Windows or macOS.
+
+    Raises:
+        OSError: The system refuses, or has no trash there: Windows deletes what is on another machine for good.
+    """
+    from send2trash import send2trash
+
+    if _SYSTEM == "win32" and _is_remote(path):
+        raise OSError(errno.ENOTSUP, "there is no trash on a drive of another machine; use --move-to FOLDER")
+    disk.before("trash", path)
+    send2trash(path)
+
+
+def find_in_trash(path: str, size: int, content: str, inode: int) -> str:
+    """Find a file in the trash; empty if it is not there, or the trash cannot be listed.
+
+    It is the same file of the disk, or else its note has its path, which Windows and macOS are not asked; in any case
+    it holds what it held. When something was deleted does not count: another program may have deleted another file of
+    the same path since.
+
+    Args:
+        path: Where it was.
+        size, content: Its bytes and their hash.
+        inode: Number of the file on its disk, as the log says.
+    """
+    same, named = [], []
+    for place in _entries(path):
+        with suppress(OSError):
+            status = os.lstat(place)
+            if status.st_size == size and status.st_ino == inode:
+                same.append(place)
+            elif status.st_size == size and is_reserved(place, path):
+                named.append(place)
+    return next((place for place in (*same, *named) if read_held(place, size, content) is not None), "")
+
+
+def volume_of(path: str) -> str:
+    """Return the root of the disk that a path is on."""
+    volume = os.path.dirname(os.path.realpath(path))
+    while not os.path.ismount(volume) and os.path.dirname(volume) != volume:
+        volume = os.path.dirname(volume)
+    return volume
+
+
+def _is_remote(path: str) -> bool:
+    """Whether Windows has a path from another machine."""
+    drive = ntpath.splitdrive(os.path.abspath(path))[0]
+    if drive.startswith(("\\\\", "//")):
+        return True
+    kernel = getattr(getattr(ctypes, "windll", None), "kernel32", None)
+    return kernel is not None and kernel.GetDriveTypeW(f"{drive}\\") == _REMOTE_DRIVE
+
+
+def _entries(path: str) -> Iterator[str]:
+    """The files in the trashes that may hold what was at a path; those that cannot be listed are left out."""
+    volume = volume_of(path)
+    if _SYSTEM == "win32":
+        with suppress(OSError):
+            for user in sorted(Path(volume, "$Recycle.Bin").iterdir()):
+                with suppress(OSError):
+                    yield from (os.fspath(entry) for entry in sorted(user.iterdir()) if entry.name.startswith("$R"))
+        return
+    own = str(os.getuid())
+    if _SYSTEM == "darwin":
+        folders = [os.path.expanduser("~/.Trash"), os.path.join(volume, ".Trashes", own)]
+    else:
+        trashes = (_home_trash(), os.path.join(volume, ".Trash", own), os.path.join(volume, f".Trash-{own}"))
+        folders = [os.path.join(trash, "files") for trash in trashes]
+    for folder in folders:
+        with suppress(OSError):
+            yield from (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
+
+
+def _trash_of(path: str) -> str:
+    """Return the trash to which a file goes: the home trash if that is on its disk, otherwise one on its disk.
+
+    Raises:
+        OSError: There is none, and none can be made.
+    """
+    home = _home_trash()
+    # A file on stacked file systems may have another number than its folder, which decides over renaming.
+    if _device_of(home) == os.stat(os.path.dirname(path)).st_dev:
+        return _make_trash(home)
+    volume = volume_of(path)
+    shared = os.path.join(volume, ".Trash")
+    with suppress(OSError):
+        mode = os.lstat(shared).st_mode
+        # Without the sticky bit, or through a link, others could replace what is in it.
+        if stat.S_ISDIR(mode) and mode & stat.S_ISVTX:
+            return _make_trash(os.path.join(shared, str(os.getuid())))
+    try:
+        return _make_trash(os.path.join(volume, f".Trash-{os.getuid()}"))
+    except OSError as error:
+        cause = f"there is no trash on its disk, {volume}: {error.strerror or error}; use --move-to FOLDER"
+        raise OSError(error.errno, cause) from error
+
+
+def _make_trash(folder: str) -> str:
+    """Create the folders of a trash that only its owner can read.
+
+    Raises:
+        OSError: The system refuses, or the trash is a link or another user's.
+    """
+    disk.make_folders(folder, 0o700)
+    status = os.lstat(folder)
+    # The owner may have put the home trash elsewhere, by a link.
+    if folder != _home_trash() and (not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid()):
+        raise PermissionError(errno.EPERM, f"{folder} is a symbolic link or belongs to another user")
+    for name in ("files", "info"):
+        disk.make_folders(os.path.join(folder, name), 0o700)
+    return folder
+
+
+def _home_trash() -> str:
+    data = os.environ.get("XDG_DATA_HOME", "")
+    # The specification has paths that are not absolute ignored.
+    return os.path.join(data if os.path.isabs(data) else os.path.expanduser("~/.local/share"), "Trash")
+
+
+def _device_of(path: str) -> int:
+    """Return the number of the disk of a path that may not exist yet."""
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    return os.stat(path).st_dev
+
+
+def _note_of(place: str) -> str:
+    """Return the note on a file in the trash; macOS has none that others may read."""
+    files, name = os.path.split(place)
+    if is_written_here():
+        return os.path.join(os.path.dirname(files), "info", f"{name}.trashinfo")
+    return os.path.join(files, f"$I{name[2:]}") if _SYSTEM == "win32" else ""
+
+
+def _root(place: str) -> str:
+    """Return the folder from which notes of this trash name files, where their paths are not absolute."""
+    parent = os.path.dirname(os.path.dirname(os.path.dirname(place)))
+    return os.path.dirname(parent) if os.path.basename(parent) == ".Trash" else parent
+
+
+def _named_path(place: str) -> str | None:
+    """Return where a file in the trash was, by its note; None if there is no note that can be read."""
+    with suppress(OSError, ValueError):
+        # A crash may have cut off the last line.
+        lines = read_regular_file(_note_of(place), _MAX_NOTE).rpartition(b"\n")[0].splitlines()
+        for line in lines if lines[:1] == [_HEADER] else ():
+            if line.startswith(b"Path="):
+                path = os.fsdecode(unquote_to_bytes(line.removeprefix(b"Path=").strip()))
+                return real_path(os.path.join(_root(place), path))
+    return None

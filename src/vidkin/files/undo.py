@@ -1,0 +1,200 @@
+"""Take a removal back, the last step first.
+
+What is in the way of a file is renamed aside, and removed only when it is known to be a link of ours whose content has
+another name.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import nullcontext
+from dataclasses import replace
+
+from vidkin._base import disk
+from vidkin._base.arguments import check_arguments
+from vidkin._base.files import hash_file
+from vidkin.files import moving, trash
+from vidkin.files.journal import Journal, RemovalStep
+from vidkin.files.locks import hold_files, hold_removals
+from vidkin.files.plan import DuplicatePlan, FileAction, PlannedFile, planned_files
+
+
+@check_arguments
+def undo_plan(journal: Journal, *, plan: DuplicatePlan | None = None, dry_run: bool = False) -> list[FileAction]:
+    """Undo every step of a log, the last one first; steps that were already undone are skipped.
+
+    A file comes back only if it holds, byte for byte, what was moved away, and only to where nothing is, or the link
+    that replaced it. Anything else is skipped, with the cause, and left as it is.
+
+    Args:
+        journal: Journal written by :func:`apply_plan`.
+        plan: The plan; steps that it does not name are skipped. None for a log that is your own.
+        dry_run: Only report what would be done.
+
+    Raises:
+        MediaError: The log cannot be read or written.
+        CollectionLockedError: Another removal of this user is at work.
+    """
+    planned = None if plan is None else {(entry.file.path, entry.keep.path): entry for entry in planned_files(plan)}
+    actions: list[FileAction] = []
+    with nullcontext() if dry_run else hold_removals():
+        for step in reversed(journal.steps()):
+            if step.state == "undone":
+                continue
+            cause = "" if planned is None else _why_not_planned(step, planned.get((step.source, step.kept)))
+            with hold_files(() if dry_run or cause else (step.kept, step.place)) as busy:
+                if cause := cause or busy:
+                    actions.append(FileAction(step.source, "skipped", step.place, cause, video=step.video))
+                elif (action := take_back(journal, step, dry_run=dry_run)) is not None:
+                    actions.append(action)
+    return actions
+
+
+def take_back(journal: Journal, step: RemovalStep, *, dry_run: bool = False) -> FileAction | None:
+    """Undo one step, whatever state a crash has left it in; None for a step that had not begun.
+
+    Raises:
+        MediaError: The log cannot be written.
+    """
+    # A complete copy on another disk may have its original besides; a hard link may hold the same bytes.
+    is_here = (
+        step.state != "done"
+        and moving.read_held(step.source, step.size, step.content) is not None
+        and why_no_link(step, step.source) != ""
+    )
+    before = moving.read_held(step.place, step.size, step.content)
+    if before is None and step.in_trash and not is_here:
+        step = replace(step, place=trash.find_in_trash(step.source, step.size, step.content, step.inode) or step.place)
+        before = moving.read_held(step.place, step.size, step.content)
+    cause = ""
+    if not is_here and before is None:
+        if step.state == "begun" and os.path.lexists(step.source):
+            return None
+        cause = f"it is no longer in {step.place}"
+        if not step.place:
+            cause = "the trash does not report where it is; open the trash, and restore the file there"
+        elif os.path.lexists(step.place):
+            cause = f"{step.place} does not hold what was moved there"
+    elif not is_here and os.path.lexists(step.source):
+        cause = why_no_link(step, step.source, read=True)
+    if not cause and not dry_run:
+        try:
+            cause = _put_back(journal, step, before, is_here=is_here)
+        except OSError as error:
+            cause = cause_of(error)
+    if cause:
+        return FileAction(step.source, "skipped", step.place, cause, step.size, step.video)
+    if is_here and step.state == "begun":
+        return None
+    return FileAction(step.source, "planned" if dry_run else "restored", step.place, "", step.size, step.video)
+
+
+def why_no_link(step: RemovalStep, path: str, *, read: bool = False) -> str:
+    """Why what is at a path is not the link that a step put there; empty if it is, and nothing is lost with it.
+
+    A hard link of ours is a regular file, the same as the kept one, which has this name besides.
+
+    Args:
+        step: The step.
+        path: Where the link is.
+        read: Whether a hard link must also hold what the kept file held.
+    """
+    other = "there is another file in its place"
+    try:
+        status = os.lstat(path)
+        if step.link == "symbolic":
+            return "" if stat.S_ISLNK(status.st_mode) and disk.read_link(path) == step.kept else other
+        if step.link != "hard" or not stat.S_ISREG(status.st_mode):
+            return other
+        kept = os.lstat(step.kept)
+        if not stat.S_ISREG(kept.st_mode) or not os.path.samestat(status, kept):
+            return f"{other}, not a link to {step.kept}"
+        if status.st_nlink < 2 or moving.real_path(path) == moving.real_path(step.kept):
+            return "the file in its place has no other name"
+        if read and hash_file(path) != step.kept_content:
+            return "the file in its place changed since the link was made"
+    except OSError as error:
+        return f"{other}: {error.strerror or error}"
+    return ""
+
+
+def is_gone(step: RemovalStep) -> bool:
+    """Whether nothing is where a file was, or the link that replaced it."""
+    return not os.path.lexists(step.source) or not why_no_link(step, step.source)
+
+
+def make_link(step: RemovalStep) -> None:
+    """Put the link of a step where the moved file was, if it has one; OSError if the system refuses."""
+    if step.link:
+        (disk.link if step.link == "hard" else disk.symlink)(step.kept, step.source)
+        disk.sync_folder(os.path.dirname(step.source))
+
+
+def cause_of(error: OSError) -> str:
+    """Why a file was not moved, in words."""
+    return f"it cannot be moved: {error.strerror or error}"
+
+
+def _why_not_planned(step: RemovalStep, entry: PlannedFile | None) -> str:
+    """Why a step of a log is not one of a plan; empty if it is."""
+    if entry is None or step.video != entry.video:
+        return "the plan does not name it with this file to keep"
+    if (step.size, step.content) != (entry.file.size, entry.file.content):
+        return "the plan names another content than the log"
+    return ""
+
+
+def _put_back(journal: Journal, step: RemovalStep, before: os.stat_result | None, *, is_here: bool) -> str:
+    """Move a file back, and remove what replaced it and what a crash left; return why that is refused.
+
+    Args:
+        journal: The log.
+        step: The step.
+        before: Facts of the file at its new place, all of it read; None if it is not there.
+        is_here: Whether it is at its old path.
+
+    Raises:
+        OSError: The system refuses; the same call ends it.
+    """
+    aside = moving.hidden_name(step.source, "aside")
+    cause = _remove_link(step, aside)
+    if not is_here:
+        journal.write(replace(step, state="undoing"))
+        if not cause and os.path.lexists(step.source):
+            # What was in the way has a name of its own now: what is checked there is what is removed.
+            disk.rename_new(step.source, aside)
+            cause = _remove_link(step, aside)
+    if cause:
+        if not os.path.lexists(step.source):
+            disk.rename_new(aside, step.source)
+        return cause
+    if not is_here and before is not None:
+        moving.move_file(step.place, before, step.content, step.source)
+    elif (
+        before is not None
+        and moving.is_other_name(step.source, step.place)
+        and (not step.in_trash or trash.is_reserved(step.place, step.source))
+    ):
+        moving.remove_original(step.place, before)
+    if step.place:
+        moving.remove_partial(step.place)
+        if step.in_trash:
+            trash.release(step.place, step.source)
+    journal.write(replace(step, state="undone"))
+    return ""
+
+
+def _remove_link(step: RemovalStep, path: str) -> str:
+    """Remove the link of a step from a path, if there is anything; return why it is not that link.
+
+    Raises:
+        OSError: The system refuses.
+    """
+    if not os.path.lexists(path):
+        return ""
+    cause = why_no_link(step, path)
+    if not cause:
+        disk.unlink(path)
+        disk.sync_folder(os.path.dirname(path))
+    return cause

@@ -1,0 +1,149 @@
+"""Plan the removal of the files of groups that are proven to be held by one that stays."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+
+from vidkin._base.arguments import check_arguments
+from vidkin._base.files import PathLike, is_within
+from vidkin.errors import MediaError
+from vidkin.files.companions import find_companions, find_photograph
+from vidkin.files.plan import DuplicatePlan, FileState, PlannedGroup, StayingFile
+from vidkin.files.proof_record import PROOF_REVISION
+from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember
+from vidkin.index.storage.files import content_hash
+from vidkin.index.storage.records import VideoRecord
+
+_logger = logging.getLogger(__name__)
+
+
+@check_arguments
+def plan_removal(
+    groups: Iterable[DuplicateGroup],
+    *,
+    protected: Sequence[PathLike] = (),
+    records: Iterable[VideoRecord] | None = None,
+) -> DuplicatePlan:
+    """Make a plan that removes the files that are proven to be held by one that stays.
+
+    A file stays if nothing proves that another one holds everything in it, if it has other names (hard links), if it or
+    the other one is a symbolic link, if it is in a protected folder, or if it is the movie of a photograph; and if it
+    or the other one is another file by now than the one that was compared or decoded. What belongs to a file, such as
+    its subtitles, goes with it. Every file of the plan is read whole.
+
+    Args:
+        groups: Result of :meth:`vidkin.Index.duplicates` with ``prove=True``; without it nothing is proven.
+        protected: Folders in which no file is touched.
+        records: Records of the index from which the groups are, to notice which files have changed since they were
+            read; None takes every file for unchanged.
+
+    Raises:
+        MediaError: A file can no longer be read.
+    """
+    folders = [os.path.realpath(os.path.expanduser(folder)) for folder in protected]
+    known = {record.path: record for record in records or ()}
+    planned = []
+    for group in groups:
+        reasons = why_files_stay(group, protected=folders, known=known)
+        members = {member.path: member for member in group.members}
+        keepers = dict.fromkeys(members[path].kept_by or "" for path, why in reasons.items() if why is None)
+        kept = {path: FileState.of(path) for path in keepers}
+        removed: dict[str, list[FileState]] = {path: [] for path in kept}
+        for path, why in reasons.items():
+            member = members[path]
+            if why is not None or member.kept_by is None or member.proof is None:
+                continue
+            state, proof = _state_with_companions(path), member.proof
+            contents = proof.kept_content, proof.removed_content
+            if contents == (kept[member.kept_by].content, state.content) and proof.revision == PROOF_REVISION:
+                accepted = tuple(finding.text for finding in proof.findings)
+                removed[member.kept_by].append(replace(state, accepted=accepted))
+            else:
+                reasons[path] = "it or the file to keep changed since they were decoded"
+        stay = [StayingFile(path, why) for path, why in reasons.items() if why is not None]
+        for path, remove in removed.items():
+            if remove:
+                reason = group.reason if path == group.best.path else "holds all of the others of it"
+                planned.append(PlannedGroup(kept[path], reason, tuple(remove), tuple(stay)))
+                stay = []
+    return DuplicatePlan(tuple(planned), datetime.now().astimezone().isoformat(timespec="seconds"))
+
+
+def why_files_stay(
+    group: DuplicateGroup, *, protected: Sequence[str] = (), known: Mapping[str, VideoRecord]
+) -> dict[str, str | None]:
+    """The reason not to remove each file of a group but the best one, by path; None for those that may go.
+
+    Args:
+        group: One of :meth:`vidkin.Index.duplicates`.
+        protected: Real paths of folders in which no file is touched.
+        known: Records of the index by path; files without one are taken for unchanged.
+    """
+    return {
+        member.path: "it changed since it was indexed; run `vidkin index` again"
+        if _has_changed(member.path, known.get(member.path))
+        else _why_it_stays(member, protected) or _why_not_for(member.kept_by or group.best.path, known)
+        for member in group.members
+        if not member.best
+    }
+
+
+def _why_not_for(kept: str, known: Mapping[str, VideoRecord]) -> str | None:
+    """Why nothing can be removed for a file that stays; None if it can."""
+    if os.path.islink(kept):  # what it points to may be the other one
+        return "the file to keep is a symbolic link"
+    if _has_changed(kept, known.get(kept)):
+        return "the file to keep changed since it was indexed; run `vidkin index` again"
+    return None
+
+
+def _has_changed(path: str, record: VideoRecord | None) -> bool:
+    """Whether a file has another content than when it was indexed; one that cannot be read is reported later."""
+    if record is None:
+        return False
+    try:
+        state = os.stat(path)
+        if (state.st_size, state.st_mtime_ns) == (record.size, record.mtime_ns):
+            return False
+        changed = state.st_size != record.size or all(
+            content_hash(path, state.st_size, whole=whole).text != record.content_hash for whole in (False, True)
+        )
+    except OSError:
+        return False
+    if changed:
+        _logger.warning("%s: changed since it was indexed, and stays; run `vidkin index` again", path)
+    return changed
+
+
+def _state_with_companions(path: str) -> FileState:
+    """The state of a file and of what belongs to it; a companion that cannot be read stays."""
+    companions = []
+    for companion in find_companions(path):
+        with suppress(MediaError):
+            companions.append(FileState.of(companion))
+    return replace(FileState.of(path), companions=tuple(companions))
+
+
+def _why_it_stays(member: DuplicateMember, protected: Sequence[str]) -> str | None:
+    """The reason not to remove a file; None for one that is spare."""
+    for folder in protected:
+        if is_within(member.path, folder):
+            return f"it is in {folder}, which is protected"
+    if member.stays:
+        return member.stays
+    if member.doubt:
+        return f"doubtful: {member.doubt}"
+    if not member.is_proven:
+        return "nothing proves that the kept file holds everything in it"
+    if os.path.islink(member.path):
+        return "it is a symbolic link"
+    if member.links:
+        return f"it has other names, as {member.links[0]}"
+    if photograph := find_photograph(member.path, member.duration):
+        return f"it is the movie of a photograph, {photograph}"
+    return None
