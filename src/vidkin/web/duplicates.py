@@ -19,7 +19,7 @@ from pydantic import Field
 from vidkin._base.values import write_csv_rows
 from vidkin.errors import CollectionMismatchError
 from vidkin.files import plan_text
-from vidkin.index import DuplicateGroup, DuplicateMember, VideoRecord, is_gone, plan_removal
+from vidkin.index import DuplicateGroup, DuplicateMember, Removals, VideoRecord, is_gone, plan_removal
 from vidkin.rendering.duplicates import (
     describe_findings,
     describe_member,
@@ -74,6 +74,14 @@ _COLUMNS: dict[str, Callable[[DuplicateMember, DuplicateGroup], Any]] = {
 _PATIENCE, _LOOK_EVERY = 3.0, 0.02
 # Copies of one video in a request.
 _MAX_COPIES = 100_000
+# Removals that the history shows, and what became of a file of them.
+_MAX_REMOVALS = 100
+_FATES = {
+    "removed": "moved",
+    "restored": "restored",
+    "unfinished": "not finished: undo it, or run `vidkin apply` with its plan",
+    "stayed": "stayed",
+}
 MAX_REASONS = 3
 """Findings that a page shows of a file; the others are counted."""
 
@@ -244,8 +252,20 @@ async def show_duplicates(
         "is_behind": able and not is_empty and not site.groups.is_current(),
         "view": view,
         "folders": await site.lists.run(lambda: _folders(site)),
+        "removals": await site.lists.run(lambda: removal_values(site)),
+        "fates": _FATES,
     }
     return site.page("duplicates.html", request, values)
+
+
+def removal_values(site: Site) -> list[dict[str, Any]]:
+    """What was removed, the newest first, with the names of files as they can be shown."""
+    if site.index.place.folder is None:
+        return []
+    return [
+        {**removal.to_dict(), "files": [{**file.to_dict(), "name": base_name(file.path)} for file in removal.files]}
+        for removal in Removals(site.index.place).all(limit=_MAX_REMOVALS)
+    ]
 
 
 @router.get("/api/duplicates", response_model=DuplicateList)

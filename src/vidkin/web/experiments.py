@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi import Path as PathPart
 from fastapi.responses import HTMLResponse, Response
 
@@ -22,10 +23,39 @@ ImageName = Annotated[str, PathPart(description="Name of the image, as it is lis
 
 
 @router.get("/experiments", response_class=HTMLResponse, include_in_schema=False)
-async def show_experiments(request: Request, site: CurrentSite) -> HTMLResponse:
-    """Page of trainings and benchmarks; its script asks for the curves."""
-    folders = [str(folder) for folder in site.settings.experiments]
-    return site.page("experiments.html", request, {"folders": folders})
+async def show_experiments(
+    request: Request, site: CurrentSite, run: Annotated[list[str] | None, Query()] = None, series: str = ""
+) -> HTMLResponse:
+    """Page of trainings and benchmarks, with the curves and tables of the chosen ones; its script asks again."""
+
+    def find() -> dict[str, Any]:
+        runs = find_runs(site.settings.experiments)
+        chosen = [each for each in runs if each.id in (run or ())]
+        curves = [(each, _read_series(each)) for each in chosen if each.kind == "training"]
+        names = sorted({name for _, curve in curves for name in curve})
+        shown = series if series in names else "loss" if "loss" in names else next(iter(names), "")
+        points = [point for _, curve in curves for point in curve.get(shown, ())]
+        return {
+            "folders": [str(folder) for folder in site.settings.experiments],
+            "runs": runs,
+            "chosen": chosen,
+            "curves": curves,
+            "names": names,
+            "series": shown,
+            "last": max([1, *(step for step, _ in points)]),
+            "low": min((value for _, value in points), default=0.0),
+            "high": max((value for _, value in points), default=1.0),
+            "tables": [(each, read_tables(Path(each.path))) for each in chosen if each.kind == "benchmark"],
+        }
+
+    return site.page("experiments.html", request, await site.lists.run(find))
+
+
+def _read_series(run: StoredRun) -> Mapping[str, tuple[tuple[int, float], ...]]:
+    try:
+        return read_curves(Path(run.path)).series
+    except OSError:
+        return {}
 
 
 @router.get("/api/experiments")

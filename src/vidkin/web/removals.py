@@ -18,7 +18,7 @@ from vidkin.files import FileAction, Finding
 from vidkin.index import DuplicateGroup, Removal, Removals, RemovedFile
 from vidkin.rendering.duplicates import describe_findings
 from vidkin.rendering.text import number, printable
-from vidkin.web.duplicates import MAX_REASONS, bring_up_to_date, current_groups
+from vidkin.web.duplicates import MAX_REASONS, bring_up_to_date, current_groups, removal_values
 from vidkin.web.jobs import Job
 from vidkin.web.parameters import Body, VideoId
 from vidkin.web.site import (
@@ -38,8 +38,6 @@ removals_page = Page(router)
 
 # Files of one request.
 _MOST = 100_000
-# Removals that the history shows.
-_HISTORY = 100
 
 RemovedFileModel: Any = result_model(RemovedFile, name=str)
 RemovalModel: Any = result_model(Removal, can_undo=bool, files=list[RemovedFileModel])
@@ -159,19 +157,7 @@ async def undo_removal(site: CurrentSite, undoing: Undoing) -> ResultResponse:
 @router.get("/api/duplicates/removals", response_model=list[RemovalModel])
 async def list_removals(site: CurrentSite) -> ResultResponse:
     """What was removed from this page and by `vidkin apply`, newest first, and where it is."""
-
-    def work() -> list[dict[str, Any]]:
-        if site.index.place.folder is None:
-            return []
-        return [
-            {
-                **removal.to_dict(),
-                "files": [{**file.to_dict(), "name": base_name(file.path)} for file in removal.files],
-            }
-            for removal in Removals(site.index.place).all(limit=_HISTORY)
-        ]
-
-    return ResultResponse(await site.lists.run(work))
+    return ResultResponse(await site.lists.run(lambda: removal_values(site)))
 
 
 def _choose(site: Site, paths: Collection[str]) -> list[DuplicateGroup]:

@@ -107,6 +107,7 @@ async def show_review(request: Request, site: CurrentSite) -> HTMLResponse:
     """Page with two videos to judge, and the trainings so far."""
     values = {
         "state": await site.lists.run(lambda: _state(site)),
+        "history": await site.lists.run(lambda: _history(site)),
         "is_empty": await site.lists.run(site.is_empty),
         "describe_run": describe_run,
         "install": "" if find_spec("torch") else install_command("train"),

@@ -254,15 +254,15 @@ def detect_shots_of(site: Site, record: VideoRecord, on_progress: Callable[..., 
 @router.get("/api/videos/{video}/shots", response_model=ShotList | None)
 async def get_shots(site: CurrentSite, video: VideoNumber) -> ResultResponse:
     """The shots of a video, as they were corrected if they were; null until they are detected."""
+    return ResultResponse(await site.lists.run(lambda: known_shots(site, site.index.record(video))))
 
-    def work() -> dict[str, Any] | None:
-        record = site.index.record(video)
-        try:
-            return _list(site, record)
-        except _NotDetectedError:
-            return None
 
-    return ResultResponse(await site.lists.run(work))
+def known_shots(site: Site, record: VideoRecord) -> dict[str, Any] | None:
+    """The shots of a video as the API has them; None until they are detected."""
+    try:
+        return _list(site, record)
+    except _NotDetectedError:
+        return None
 
 
 @router.put("/api/videos/{video}/shots", response_model=ShotList)

@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -107,6 +108,7 @@ class Site:
         self._templates.filters.update(
             json=_json,
             clock=clock,
+            local_time=lambda created: f"{datetime.fromisoformat(created).astimezone():%Y-%m-%d %H:%M}",
             file_size=lambda size: file_size(size).replace(" ", _FIXED_SPACE),
             printable=printable,
             number=number,

@@ -22,6 +22,7 @@ from vidkin.web.files import open_record
 from vidkin.web.library import VideoModel, video_values
 from vidkin.web.media import source_item
 from vidkin.web.parameters import Body, Prefer, VideoNumber, wants_job
+from vidkin.web.shots import known_shots
 from vidkin.web.site import (
     CurrentSite,
     Page,
@@ -113,6 +114,9 @@ async def show_video(request: Request, site: CurrentSite, video: VideoNumber) ->
             "can_open": _is_here(request) and not site.settings.read_only,
             "copies": _copies(site, record),
             "compared": None if found is None or not site.groups.is_current() else not found.uncompared,
+            "neighbors": _known_neighbors(site, record),
+            "recurring": _recurring_parts(site, record),
+            "shots": known_shots(site, record),
         }
 
     return site.page("video.html", request, await site.lists.run(find))
@@ -145,15 +149,14 @@ def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
 @router.get("/api/videos/{video}/neighbors", response_model=list[SimilarVideo] | None)
 async def get_neighbors(site: CurrentSite, video: VideoNumber) -> ResultResponse:
     """The most similar videos, if they were looked for since the index changed last; null otherwise."""
+    return ResultResponse(await site.lists.run(lambda: _known_neighbors(site, site.index.record(video))))
 
-    def work() -> list[dict[str, Any]] | None:
-        key = _neighbors_key(site, site.index.record(video))
-        try:
-            return site.cache.parse(key, ".json", _refuse, partial(_neighbor_values, site))
-        except FileNotFoundError:
-            return None
 
-    return ResultResponse(await site.lists.run(work))
+def _known_neighbors(site: Site, record: VideoRecord) -> list[dict[str, Any]] | None:
+    try:
+        return site.cache.parse(_neighbors_key(site, record), ".json", _refuse, partial(_neighbor_values, site))
+    except FileNotFoundError:
+        return None
 
 
 @router.post("/api/videos/{video}/neighbors", response_model=list[SimilarVideo], responses=or_job(NeighborsJob))
@@ -205,25 +208,25 @@ def _neighbor_values(site: Site, content: bytes) -> list[dict[str, Any]]:
 async def get_recurring(site: CurrentSite, video: VideoNumber) -> ResultResponse:
     """What of a video other videos show, too, such as an opening; null if nobody looked (`POST /api/recurring`) since
     the index changed."""
+    return ResultResponse(await site.lists.run(lambda: _recurring_parts(site, site.index.record(video))))
 
-    def work() -> list[dict[str, Any]] | None:
-        record, found = site.index.record(video), site.recurring.found
-        if found is None or not site.recurring.is_current:
-            return None
-        return [
-            {
-                "kind": group.kind,
-                "start": occurrence.start,
-                "end": occurrence.end,
-                "files": len(group.paths),
-                "others": [base_name(path) for path in group.paths if path != record.path][:3],
-            }
-            for group in found.groups
-            for occurrence in group.occurrences
-            if occurrence.path == record.path
-        ]
 
-    return ResultResponse(await site.lists.run(work))
+def _recurring_parts(site: Site, record: VideoRecord) -> list[dict[str, Any]] | None:
+    found = site.recurring.found
+    if found is None or not site.recurring.is_current:
+        return None
+    return [
+        {
+            "kind": group.kind,
+            "start": occurrence.start,
+            "end": occurrence.end,
+            "files": len(group.paths),
+            "others": [base_name(path) for path in group.paths if path != record.path][:3],
+        }
+        for group in found.groups
+        for occurrence in group.occurrences
+        if occurrence.path == record.path
+    ]
 
 
 class PlayerMoment(Body):

@@ -1,4 +1,4 @@
-// Queries as addresses of pages, so that a search can be kept, shared and gone back to.
+// Queries and filters as addresses of pages, so that they can be kept, shared and gone back to.
 
 const NUMBERS = ["start", "end", "time", "threshold"];
 
@@ -25,6 +25,12 @@ export function readQuery(address) {
   for (const name of NUMBERS) if (given.has(name)) query[name] = Number(given.get(name));
   if (given.has("box")) query.box = given.get("box").split(",").map(Number);
   return query;
+}
+
+/** The address of a page with what a form asks for, without what the page shows anyway. */
+export function formAddress(path, form, plain) {
+  const rest = new URLSearchParams([...new FormData(form)].filter(([name, value]) => value !== (plain[name] ?? "")));
+  return rest.size ? `${path}?${rest}` : path;
 }
 
 function words(query) {

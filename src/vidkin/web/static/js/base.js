@@ -21,35 +21,29 @@ window.addEventListener("unhandledrejection", (event) => {
  * given, it is called with the place in the line while the request waits for others: 1 is the next, 0 has begun.
  */
 export async function api(path, { method = "GET", body, signal, onWait } = {}) {
-  const options = { method, signal, headers: { Accept: "application/json" } };
+  const headers = { Accept: "application/json" };
+  let timer = 0;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
   if (onWait) {
     const ticket = `${tab}.${(tickets += 1)}`;
-    Object.assign(options.headers, { "X-Vidkin-Tab": tab, "X-Vidkin-Ticket": ticket });
-    const timer = setInterval(async () => {
+    Object.assign(headers, { "X-Vidkin-Tab": tab, "X-Vidkin-Ticket": ticket });
+    timer = setInterval(async () => {
       const answer = await fetch(`/api/searches/${ticket}`, { signal }).catch(() => null);
       if (answer?.status === 200) onWait((await answer.json()).position);
     }, 1000);
-    return send(path, options, body).finally(() => clearInterval(timer));
   }
-  return send(path, options, body);
-}
-
-async function send(path, options, body) {
-  if (body !== undefined) {
-    options.body = JSON.stringify(body);
-    options.headers["Content-Type"] = "application/json";
-  }
-  let answer;
-  try {
-    answer = await fetch(path, options);
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new RequestError(NO_ANSWER);
-  }
+  const answer = await request(path, { method, signal, headers, body: JSON.stringify(body) }).finally(() => clearInterval(timer));
   const value = /^application\/(problem\+)?json/.test(answer.headers.get("Content-Type")) ? await answer.json() : null;
   if (!answer.ok) throw new RequestError(value?.detail ?? `The server answered ${answer.status}.`);
   return value;
 }
+
+/** Send a body to the API with POST. */
+export const post = (path, body = undefined) => api(path, { method: "POST", body });
+
+const request = (path, options) => fetch(path, options).catch((error) => {
+  throw error.name === "AbortError" ? error : new RequestError(NO_ANSWER);
+});
 
 /**
  * Show a line at the bottom of the page for some seconds; screen readers read it. With an action {label, run} it has
@@ -72,33 +66,61 @@ for (const [name, element] of [["--said", messages], ["--bar", document.getEleme
 
 /** A page of the server as a document, by default the one that is shown, as it is now. */
 export async function fetchPage(address = location.pathname + location.search) {
-  const answer = await fetch(address, { headers: { Accept: "text/html" } }).catch(() => {
-    throw new RequestError(NO_ANSWER);
-  });
+  const answer = await request(address, { headers: { Accept: "text/html" } });
   return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
 
 /**
- * A function that fetches this page anew and gives it to `show`. It resolves when the page shows what the newest request
- * brought: an older one that comes late changes nothing.
+ * A function that fetches a page, by default this one, and gives it to `show`. It resolves when what the newest request
+ * brought is shown: an older one that comes late changes nothing.
  */
 export function refresher(show) {
   let newest = null;
-  return () => {
-    const mine = fetchPage().then((page) => (mine === newest ? show(page) : newest));
+  return (address) => {
+    const mine = fetchPage(address).then((page) => (mine === newest ? show(page) : newest));
     newest = mine;
     return mine;
   };
 }
 
-const CONTROLS = "a, button, input, select, summary";
+// What the page itself opens or shows, the server knows nothing of.
+const OWN = ["hidden", "open", "aria-expanded"];
+const nameOf = (node) => node.id || node.dataset?.key || node.dataset?.id || "";
 
-/** Put one element in the place of another, unless they are equal; the keyboard stays at the same control. */
-export function putInPlace(old, one) {
-  if (old.isEqualNode(one)) return;
-  const at = [...old.querySelectorAll(CONTROLS)].indexOf(document.activeElement);
-  old.replaceWith(one);
-  if (at >= 0) one.querySelectorAll(CONTROLS)[at]?.focus({ preventScroll: true });
+/**
+ * Make an element what another one is. What both have stays, by its id, `data-key` or `data-id`: the keyboard, what was
+ * typed, frames on the screen. An element with `data-own` is left as and where it is.
+ */
+export function morph(old, one) {
+  const focus = [];
+  for (let at = document.activeElement; at !== null && old.contains(at); at = at.parentElement) focus.push(at);
+  change(old, one);
+  for (const image of old.querySelectorAll("img")) if (image.complete) there(image);
+  // If the control is gone or was moved, the keyboard goes on at it, at the row around it, or at the first one of its list.
+  focus.some((at) => {
+    if (!at.isConnected) return false;
+    for (const one of [at, at.querySelector("[tabindex], a, button, input, select")]) if (!at.contains(document.activeElement)) one?.focus({ preventScroll: true });
+    return at.contains(document.activeElement);
+  });
+}
+
+function change(old, one) {
+  if (old.isEqualNode(one) || old.dataset?.own !== undefined) return;
+  if (old.nodeType !== Node.ELEMENT_NODE) return void (old.data = one.data);
+  for (const { name } of [...old.attributes]) if (!one.hasAttribute(name) && !OWN.includes(name)) old.removeAttribute(name);
+  for (const { name, value } of one.attributes) if (old.getAttribute(name) !== value && !OWN.includes(name)) old.setAttribute(name, value);
+  const left = [...old.childNodes];
+  let last = null;
+  for (const wanted of [...one.childNodes]) {
+    const like = left.findIndex((node) => node.nodeName === wanted.nodeName && nameOf(node) === nameOf(wanted));
+    const child = like < 0 ? wanted : left.splice(like, 1)[0];
+    const at = last === null ? old.firstChild : last.nextSibling;
+    if (child !== at) old.insertBefore(child, at);
+    if (like >= 0) change(child, wanted);
+    last = child;
+  }
+  for (const node of left) if (node.dataset?.own === undefined) node.remove();
+  if (old.nodeName === "SELECT") old.value = one.value;
 }
 
 /** Bytes as people read them, as the server writes them. */
@@ -156,6 +178,32 @@ export function make(name, attributes = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
+/** Listen to clicks by selector, `run(element, event)` for the first that fits; what comes to the page later is heard, too. */
+export function onClick(runs) {
+  document.addEventListener("click", (event) => {
+    const selector = Object.keys(runs).find((one) => event.target.closest(one));
+    if (selector !== undefined) runs[selector](event.target.closest(selector), event);
+  });
+}
+
+/** Run with the fields of a form when it is sent; the page stays. */
+export function onSubmit(form, run) {
+  form?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    run(form.elements);
+  });
+}
+
+/** Run when a form is sent or a field of it changed, and not before typing has stopped. */
+export function onInput(form, run) {
+  let timer = 0;
+  onSubmit(form, run);
+  form?.addEventListener("input", ({ target }) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => run(form.elements, target), ["search", "number"].includes(target.type) ? 250 : 0);
+  });
+}
+
 /** A card with a picture, a name and a line of facts, as lists of the server have them. */
 export function card(href, picture, name, facts = "") {
   return make("li", { class: "card" }, make("a", { href },
@@ -163,11 +211,25 @@ export function card(href, picture, name, facts = "") {
     make("span", { class: "name" }, ...breakable(name))), facts && make("span", { class: "facts" }, facts));
 }
 
+/** Put an element where a moment is on a line that shows `duration` seconds. */
+export function placeMoment(element, time, duration) {
+  element.style.left = `${(100 * time) / duration}%`;
+}
+
 /** Put an element where a stretch lies on a line that shows `duration` seconds. */
 export function placeStretch(element, start, end, duration) {
-  element.style.left = `${(100 * start) / duration}%`;
+  placeMoment(element, start, duration);
   element.style.width = `${(100 * Math.max(end - start, 0)) / duration}%`;
   return element;
+}
+
+/** What this browser keeps under a name, of this or the last visit; `otherwise` if that is nothing. */
+export function recall(storage, name, otherwise) {
+  try {
+    return JSON.parse(storage.getItem(name)) ?? otherwise;
+  } catch {
+    return otherwise; // somebody else wrote it
+  }
 }
 
 /** Ask with a dialog; resolves with the value of the button, empty if it was closed. */
@@ -177,10 +239,13 @@ export function ask(dialog) {
   return new Promise((resolve) => dialog.addEventListener("close", () => resolve(dialog.returnValue), { once: true }));
 }
 
+/** A number in bounds. */
+export const clamp = (value, low = 0, high = 1) => Math.min(Math.max(value, low), high);
+
 /** Where a pointer is in an element from left to right, from 0 to 1. */
 export function shareAt(event, element) {
   const box = element.getBoundingClientRect();
-  return Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
+  return clamp((event.clientX - box.left) / box.width);
 }
 
 /**
@@ -234,6 +299,20 @@ document.addEventListener("keydown", (event) => {
     link.click();
   } else return;
   event.preventDefault();
+});
+
+// A key presses what has it as `aria-keyshortcuts`: the last one that can be seen. Those of a row count inside of it only.
+const KEYS = { "<": "Shift+,", ">": "Shift+.", "+": "Plus", "=": "Plus" };
+document.addEventListener("keydown", (event) => {
+  const key = keyOf(event);
+  if (key === null || (event.repeat && /\w/.test(key))) return;
+  const letter = key.length === 1 ? key.toUpperCase() : key;
+  const name = KEYS[key] ?? (event.shiftKey ? `Shift+${letter}` : letter);
+  const control = [...document.querySelectorAll("[aria-keyshortcuts]")].findLast((one) =>
+    one.ariaKeyShortcuts.split(" ").includes(name) && !one.disabled && one.checkVisibility() && (one.closest("[data-keys]")?.contains(event.target) ?? true));
+  if (control === undefined) return;
+  event.preventDefault();
+  control.click();
 });
 
 // A name that is there already is selected, to be typed over; Enter saves it.

@@ -1,29 +1,40 @@
 // Duplicates: groups that stay where they are while verdicts, filters and removals change them.
-import { api, byId, count, fileSize, keyOf, make, putInPlace, refresher, say } from "./base.js";
-import { Follower, followJob, showProgress } from "./jobs.js";
+import { api, byId, count, fileSize, keyOf, make, morph, onClick, onInput, onSubmit, post, recall, refresher, say } from "./base.js";
+import { formAddress } from "./addresses.js";
+import { Jobs } from "./jobs.js";
 import { Player } from "./player.js";
 import { exactParts } from "./segments.js";
 import { Sync, SyncTools } from "./sync.js";
 
 const form = byId("wish");
 const filter = byId("filter");
-const progress = byId("progress");
 const bar = byId("selection");
 const STORE = `selected ${location.host}`;
-const jobs = new Follower((job) => (job.kind === "removal" ? followRemoval(job) : follow(job)));
-let running = null; // the job that is followed
+const SEARCH = "Find duplicates";
+const jobs = new Jobs(byId("progress"), {
+  onState: ({ detail }) => {
+    const now = detail.match(/\d+ groups? so far/)?.[0];
+    if (now === undefined || now === found) return;
+    found = now;
+    refresh().catch(() => {}); // the next state tries again
+  },
+  onEnd: async (ended, { kind, title }) => {
+    if (kind === "removal") report(title, ended.result);
+    await refresh();
+  },
+  onError: async (error) => {
+    say(error.message);
+    await refresh();
+  },
+});
+let found = null; // groups so far, in words
 let done = []; // what U takes back, the last one at the end
 let isNext = false; // a search begins when what is followed has ended
-let playing = null; // {section, tools, players}
+let playing = null; // {section, stage, button, tools, sync}
 let anew = false; // whether the next refresh shows the groups anew
 const refresh = refresher(show);
 
-function wish() {
-  const values = form.elements;
-  return { threshold: Number(values.threshold.value), parts: values.parts.checked, prefer: values.prefer.value, by: values.by?.value ?? "picture" };
-}
-
-// The page as the server has it now, group by group: what did not change is not touched, and nothing jumps.
+// The page as the server has it now: what did not change is not touched, and nothing jumps.
 
 function show(page) {
   const groups = page.getElementById("groups");
@@ -33,141 +44,55 @@ function show(page) {
     stopPlaying();
     byId("groups").replaceWith(groups);
   } else {
-    byId("groups").dataset.behind = groups.dataset.behind;
-    update(page);
+    const at = document.activeElement?.closest(".group") ?? [...document.querySelectorAll(".group")].find((group) => group.getBoundingClientRect().bottom > 0);
+    const before = at?.getBoundingClientRect().top;
+    arrange(page.getElementById("list"));
+    morph(byId("groups"), groups);
+    if (playing !== null) nameButton("Stop playing");
+    if (at?.isConnected) window.scrollBy(0, at.getBoundingClientRect().top - before);
   }
+  if (bar !== null) morph(byId("removals"), page.getElementById("removals"));
   filter.parentElement.hidden = page.querySelector(".bars").hidden && filter.elements.q.value === "" && filter.elements.show.value === "all";
   showSelection();
 }
 
-function update(page) {
-  const focus = keepFocus();
-  const anchor = document.activeElement?.closest(".group") ?? [...document.querySelectorAll(".group")].find((group) => group.getBoundingClientRect().bottom > 0);
-  const before = anchor?.getBoundingClientRect().top;
-  putInPlace(byId("summary"), page.getElementById("summary"));
-  const list = byId("list");
-  const left = new Map([...page.querySelectorAll(".group")].map((section) => [section.dataset.key, section]));
-  let last = null;
-  let anchored = anchor;
-  for (const old of [...list.tBodies]) {
-    const ids = new Set([...old.querySelectorAll(".member")].map((member) => member.dataset.id).filter(Boolean));
-    const successors = left.has(old.dataset.key)
-      ? [left.get(old.dataset.key)]
-      : [...left.values()].filter((section) => [...section.querySelectorAll(".member")].some((member) => ids.has(member.dataset.id)));
-    for (const section of successors) left.delete(section.dataset.key);
-    last = old;
-    if (successors.length === 0) settle(old);
-    else if (successors.length === 1 && isSame(old, successors[0])) putInPlace(old.querySelector("h2"), successors[0].querySelector("h2"));
-    else {
-      if (playing?.section === old) stopPlaying();
-      old.replaceWith(...successors);
-      if (old === anchor) anchored = successors[0];
-      last = successors.at(-1);
-    }
-  }
-  for (const section of left.values()) {
-    if (last === null) list.append(section);
-    else last.after(section);
-    last = section;
-  }
-  const [pages, wanted] = [document.querySelector("#groups nav.pages"), page.querySelector("nav.pages")];
-  if (pages && wanted) putInPlace(pages, wanted);
-  else if (wanted) byId("groups").append(wanted);
-  else pages?.remove();
-  focus();
-  if (anchored && before !== undefined) window.scrollBy(0, anchored.getBoundingClientRect().top - before);
+/** The groups of a new page in the order of the one that is shown; what is no group any more stays to be seen. */
+function arrange(list) {
+  const left = [...list.tBodies];
+  const idsOf = (group) => [...group.querySelectorAll(".member")].map((member) => member.dataset.id).filter(Boolean);
+  const ordered = [...byId("list").tBodies].flatMap((old) => {
+    const ids = new Set(idsOf(old));
+    const heirs = left.filter((group) => group.dataset.key === old.dataset.key || idsOf(group).some((id) => ids.has(id)));
+    for (const heir of heirs) left.splice(left.indexOf(heir), 1);
+    if (playing?.section === old && heirs[0]?.dataset.key !== old.dataset.key) stopPlaying();
+    old.dataset.key = heirs[0]?.dataset.key ?? "";
+    return heirs.length ? heirs : [settle(old.cloneNode(true))];
+  });
+  list.append(...ordered, ...left);
 }
 
-const PLACES = ["[data-keep]", '[data-verdict="match"]', '[data-verdict="not a match"]', "[data-select]", "[data-about]", ".name a", "[data-play]", "[data-select-group]"];
-
-/** Remembers where the keyboard is; what it returns brings it back if that was replaced. */
-function keepFocus() {
-  const element = document.activeElement;
-  if (!element?.closest(".group")) return () => {};
-  const what = PLACES.find((place) => element.matches(place));
-  const id = element.closest(".member")?.dataset.id;
-  const ids = [...element.closest(".group").querySelectorAll(".member")].map((member) => member.dataset.id).filter(Boolean);
-  return () => {
-    if (element.isConnected) return;
-    const byId = (one) => document.querySelector(`.member[data-id="${one}"]`);
-    const member = id ? byId(id) : null;
-    const around = id ? member : ids.map(byId).find(Boolean)?.closest(".group");
-    const again = (what && around?.querySelector(what)) || member || around?.querySelector(".member");
-    again?.focus({ preventScroll: true });
-  };
-}
-
-/** Whether two groups show the same files in the same roles with the same buttons. */
-function isSame(one, other) {
-  const buttons = (section) => [...section.querySelectorAll(".group-head button")].map((button) => Object.keys(button.dataset).join(" "));
-  const facts = (section) => [...section.querySelectorAll(".member")].map((member) =>
-    [member.dataset.id, member.dataset.other, member.dataset.parts, member.querySelector(".verdict").textContent, member.querySelector(".reasons")?.textContent, member.querySelectorAll("input, button").length].join("|"));
-  return [...buttons(one), ...facts(one)].join("\n") === [...buttons(other), ...facts(other)].join("\n");
-}
-
-/** A group that is none any more stays to be seen, without buttons, until the page is opened again. */
 function settle(section) {
-  if (section.classList.contains("settled")) return;
-  if (playing?.section === section) stopPlaying();
   section.classList.add("settled");
-  section.dataset.key = "";
   section.querySelector("h2 .facts").textContent = "Done: no duplicates left in this group";
-  for (const row of section.querySelectorAll(".about")) row.hidden = true;
   for (const part of section.querySelectorAll("button:not([data-about]), input")) part.remove();
+  return section;
 }
 
 // Searching.
 
 async function find() {
-  if (running?.title === "Find duplicates") return say("A search is running; stop it to search with other settings.");
-  if (isNext) return;
+  if (isNext || jobs.job?.title === SEARCH) return say("A search is running; stop it to search with other settings.");
   isNext = true; // behind what is being put together or moved now
   await jobs.idle();
   isNext = false;
-  const ended = await jobs.begin(() => ask("Find duplicates", "/api/duplicates", wish()));
-  await catchUp(ended);
-}
-
-/** The job that the server began; the page shows at once that something is on its way. */
-async function ask(title, address, body) {
-  running = { title };
-  showProgress(progress, { done: 0, total: 0, detail: "starting" });
-  progress.hidden = false;
-  progress.querySelector("button").hidden = true;
-  try {
-    return await api(address, { method: "POST", body });
-  } catch (error) {
-    running = null;
-    progress.hidden = true;
-    throw error;
-  }
+  const { threshold, parts } = form.elements;
+  const wish = { ...Object.fromEntries(new FormData(form)), threshold: Number(threshold.value), parts: parts.checked };
+  await catchUp(await jobs.begin(() => post("/api/duplicates", wish)));
 }
 
 /** What was compared before a stop, or judged meanwhile, is being put together. */
 async function catchUp(ended) {
   if (ended?.state === "stopped" || byId("groups").dataset.behind) await jobs.join("duplicates");
-}
-
-/** The last state of a job that is followed to its end, and until the page shows what it did; null if that failed. */
-async function follow(job) {
-  running = job;
-  let groups = null;
-  try {
-    return await followJob(job, progress, {
-      onState: ({ detail }) => {
-        const found = detail.match(/\d+ groups? so far/)?.[0];
-        if (found === undefined || found === groups) return;
-        groups = found;
-        refresh().catch(() => {}); // the next state tries again
-      },
-      onEnd: () => refresh(),
-    });
-  } catch (error) {
-    say(error.message);
-  } finally {
-    running = null;
-  }
-  return null;
 }
 
 /** A page that is opened while something is at work shows how far that is. */
@@ -194,12 +119,12 @@ async function decide(member, verdict) {
       const all = [...member.closest(".group").querySelectorAll(".member")];
       const before = Number(all.find((other) => other.classList.contains("best")).dataset.id);
       const others = all.map((other) => Number(other.dataset.id)).filter((id) => id && id !== first);
-      await api("/api/duplicates/keep", { method: "POST", body: { video: first, instead_of: others } });
-      done.push(() => api("/api/duplicates/keep", { method: "POST", body: { video: before, instead_of: [first] } }));
+      await post("/api/duplicates/keep", { video: first, instead_of: others });
+      done.push(() => post("/api/duplicates/keep", { video: before, instead_of: [first] }));
     } else {
       const body = { first, second: Number(member.dataset.other) };
-      await api("/api/duplicates/verdict", { method: "POST", body: { ...body, verdict } });
-      done.push(() => api("/api/duplicates/verdict", { method: "POST", body: { ...body, verdict: "forget" } }));
+      await post("/api/duplicates/verdict", { ...body, verdict });
+      done.push(() => post("/api/duplicates/verdict", { ...body, verdict: "forget" }));
     }
     await refresh();
     say(`Saved: ${words}.`, { action: { label: "Undo", run: undoLast } });
@@ -220,13 +145,7 @@ async function undoLast() {
 
 // Selecting and removing.
 
-function selected() {
-  try {
-    return new Map(Object.entries(JSON.parse(sessionStorage.getItem(STORE) ?? "{}")));
-  } catch {
-    return new Map();
-  }
-}
+const selected = () => new Map(Object.entries(recall(sessionStorage, STORE, {})));
 
 function store(chosen) {
   sessionStorage.setItem(STORE, JSON.stringify(Object.fromEntries(chosen)));
@@ -236,20 +155,18 @@ function store(chosen) {
 function showSelection() {
   if (bar === null) return;
   const chosen = selected();
-  for (const box of document.querySelectorAll("[data-select]")) {
-    const member = box.closest(".member");
-    box.checked = chosen.has(member.dataset.id);
-    member.classList.toggle("selected", box.checked);
-  }
+  for (const box of document.querySelectorAll("[data-select]")) box.checked = chosen.has(box.closest(".member").dataset.id);
   const bytes = [...chosen.values()].reduce((sum, size) => sum + size, 0);
   bar.hidden = chosen.size === 0;
   byId("selected").textContent = `${count(chosen.size, "copy", "copies")} selected, ${fileSize(bytes)}`;
 }
 
-function select(member, on) {
+function select(boxes, on) {
   const chosen = selected();
-  if (on) chosen.set(member.dataset.id, Number(member.dataset.size));
-  else chosen.delete(member.dataset.id);
+  for (const { dataset } of boxes.map((box) => box.closest(".member"))) {
+    if (on) chosen.set(dataset.id, Number(dataset.size));
+    else chosen.delete(dataset.id);
+  }
   store(chosen);
 }
 
@@ -269,76 +186,37 @@ async function remove(folder) {
   await act("/api/duplicates/remove", { videos, folder });
 }
 
-/** Prove, move or bring files back, unless other work on them is under way. */
-async function act(address, body, title = "Move files") {
-  if (running !== null) return say(`Wait until this has ended: ${running.title}.`);
-  await jobs.idle();
-  return jobs.begin(() => ask(title, address, body).catch(async (error) => {
-    await refresh();
-    throw error;
-  }));
+/** Prove, move or bring files back, unless other work is under way. */
+async function act(address, body) {
+  if (jobs.isBusy) return say("Wait until the work that is shown has ended, or stop it.");
+  return jobs.begin(() => post(address, body));
 }
 
 /** A plan has only what is proven: the proof comes first. */
 async function savePlan(address) {
-  const ended = await act("/api/duplicates/prove", {}, "Prove what can be removed");
+  const ended = await act("/api/duplicates/prove", {});
   if (ended?.state === "done") make("a", { href: address, download: "plan.json" }).click();
 }
 
-async function followRemoval(job) {
-  for (const button of bar.querySelectorAll("button")) button.disabled = true;
-  try {
-    const ended = await follow(job);
-    const result = ended?.result;
-    const proving = typeof result?.proven === "number";
-    if (!proving) store(new Map());
-    byId("where").hidden = true;
-    if (proving) {
-      say(`${count(result.proven, "file")} can be removed without loss${result.skipped.length ? `; ${count(result.skipped.length, "file")} cannot, see below` : ""}.`);
-    } else if (result) {
-      const moved = count(result.done, "file");
-      for (const { path, cause } of result.skipped) say(`${path} stayed: ${cause}`, { seconds: 20 });
-      if (job.title === "Restore files") say(`${moved} restored.`);
-      else if (result.done) {
-        const back = () => undo(result.name);
-        done.push(back);
-        say(`${moved} moved to ${result.folder ?? "the trash"} (${fileSize(result.bytes)}).`, { action: { label: "Undo", run: () => (done = done.filter((one) => one !== back), back()) } });
-      }
-    }
-    await showHistory();
-    return ended;
-  } finally {
-    for (const button of bar.querySelectorAll("button")) button.disabled = false;
+/** What a job did with files, in words. */
+function report(title, result) {
+  byId("where").hidden = true;
+  if (typeof result?.proven === "number") {
+    return say(`${count(result.proven, "file")} can be removed without loss${result.skipped.length ? `; ${count(result.skipped.length, "file")} cannot, see below` : ""}.`);
+  }
+  store(new Map());
+  if (!result) return;
+  const moved = count(result.done, "file");
+  for (const { path, cause } of result.skipped) say(`${path} stayed: ${cause}`, { seconds: 20 });
+  if (title === "Restore files") say(`${moved} restored.`);
+  else if (result.done) {
+    const back = () => undo(result.name);
+    done.push(back);
+    say(`${moved} moved to ${result.folder ?? "the trash"} (${fileSize(result.bytes)}).`, { action: { label: "Undo", run: () => (done = done.filter((one) => one !== back), back()) } });
   }
 }
 
-async function undo(name, paths = null) {
-  await act("/api/duplicates/undo", { name, paths });
-}
-
-const FATES = { removed: "moved", restored: "restored", unfinished: "not finished: undo it, or run `vidkin apply` with its plan", stayed: "stayed" };
-
-async function showHistory() {
-  const history = byId("history");
-  if (!history?.open) return;
-  const removals = await api("/api/duplicates/removals");
-  const item = (removal, file) => {
-    const where = file.fate === "removed" ? ` to ${file.place || "the trash"}` : "";
-    const back = file.fate === "removed" && removal.files.length > 1 ? make("button", { type: "button", onclick: () => undo(removal.name, [file.path]), "aria-label": `Restore ${file.name}` }, "Restore") : "";
-    return make("li", {}, make("strong", {}, file.name), ` ${FATES[file.fate]}${where} `, back);
-  };
-  history.querySelector(".removals").replaceChildren(
-    ...removals.map((removal) => {
-      const bytes = removal.files.filter((file) => file.fate === "removed").reduce((sum, file) => sum + file.size, 0);
-      const when = new Date(removal.created).toLocaleString();
-      return make("li", {},
-        make("div", { class: "removal-head" }, make("strong", {}, `${when}: ${count(removal.files.length, "file")}${bytes ? `, moved (${fileSize(bytes)})` : ""}`),
-          removal.can_undo ? make("button", { type: "button", onclick: () => undo(removal.name) }, "Undo") : make("span", { class: "good" }, "undone")),
-        make("ul", {}, ...removal.files.map((file) => item(removal, file))));
-    }),
-    ...(removals.length ? [] : [make("li", { class: "facts" }, "Nothing was removed yet.")]),
-  );
-}
+const undo = (name, paths = null) => act("/api/duplicates/undo", { name, paths });
 
 // Playing a group in sync.
 
@@ -347,8 +225,12 @@ function stopPlaying() {
   playing.tools.stop();
   playing.stage.replaceChildren();
   playing.stage.hidden = true;
-  playing.button.lastChild.textContent = " Play in sync";
+  nameButton("Play in sync");
   playing = null;
+}
+
+function nameButton(words) {
+  playing.section.querySelector("[data-play]").lastChild.textContent = ` ${words}`;
 }
 
 async function play(section) {
@@ -357,7 +239,6 @@ async function play(section) {
   const members = [...section.querySelectorAll(".member")].filter((member) => member.dataset.id);
   const best = members.find((member) => member.classList.contains("best"));
   if (best === undefined || members.length < 2) return say("Fewer than two of these files are there; there is nothing to play in sync.");
-  const button = section.querySelector("[data-play]");
   const stage = section.querySelector(".stage");
   const sources = await Promise.all(members.map((member) => api(`/api/videos/${member.dataset.id}/source`)));
   const players = sources.map((source, index) => new Player(source, { muted: members[index] !== best }));
@@ -369,8 +250,8 @@ async function play(section) {
   const tools = new SyncTools(sync, stage);
   stage.replaceChildren(tools.element, leader.element, ...rest.map(({ player }) => player.element));
   stage.hidden = false;
-  playing = { section, stage, button, tools, sync };
-  button.lastChild.textContent = " Stop playing";
+  playing = { section, stage, tools, sync };
+  nameButton("Stop playing");
   const start = Math.max(...rest.map(({ parts }) => Math.min(...parts.map((part) => part.start), leader.source.duration)), 0);
   tools.playStretch({ start: Math.min(start, leader.source.duration), end: leader.source.duration });
   refine(members, best, sync);
@@ -392,29 +273,8 @@ async function refine(members, best, sync) {
 
 // Mouse and keys.
 
-form?.addEventListener("submit", (event) => {
-  event.preventDefault();
-  find();
-});
-form?.elements.threshold.addEventListener("input", (event) => {
-  event.target.parentElement.firstChild.textContent = `Score of ${Number(event.target.value).toFixed(2)} or more `;
-});
-function viewAddress() {
-  const words = new URLSearchParams(new FormData(filter));
-  for (const [name, plain] of [["q", ""], ["show", "all"], ["sort", "path"], ["descending", ""]]) if (words.get(name) === plain) words.delete(name);
-  return words.size ? `/duplicates?${words}` : "/duplicates";
-}
-
-let typing = 0;
-filter?.addEventListener("submit", (event) => event.preventDefault());
-filter?.addEventListener("input", (event) => {
-  clearTimeout(typing);
-  if (event.target.name === "sort") filter.elements.descending.value = "";
-  typing = setTimeout(() => showView(), event.target.type === "search" ? 250 : 0);
-});
-
 function showView() {
-  history.replaceState(null, "", viewAddress());
+  history.replaceState(null, "", formAddress("/duplicates", filter, { show: "all", sort: "path" }));
   anew = true;
   return refresh();
 }
@@ -436,6 +296,12 @@ function showAbout(member) {
   member.querySelector("[data-about]").setAttribute("aria-expanded", String(!about.hidden));
 }
 
+onSubmit(form, find);
+form?.elements.threshold.addEventListener("input", ({ target }) => (target.parentElement.firstChild.textContent = `Score of ${Number(target.value).toFixed(2)} or more `));
+onInput(filter, ({ descending }, field) => {
+  if (field?.name === "sort") descending.value = "";
+  showView();
+});
 const rule = byId("rule");
 rule?.addEventListener("change", () => {
   for (const name of ["folder", "below"]) {
@@ -443,65 +309,52 @@ rule?.addEventListener("change", () => {
     field.disabled = field.parentElement.hidden = rule.elements.rule.value !== name;
   }
 });
-rule?.addEventListener("submit", (event) => {
-  event.preventDefault();
-  selectByRule(rule.elements);
-});
-document.addEventListener("change", (event) => {
-  if (event.target.matches("[data-select]")) select(event.target.closest(".member"), event.target.checked);
-});
-document.addEventListener("click", (event) => {
-  const button = event.target.closest("button");
-  if (button === null) return;
-  const member = rowOf(button);
-  if (button.classList.contains("again")) find();
-  else if ("sort" in button.dataset) sortBy(button.dataset.sort);
-  else if ("about" in button.dataset) showAbout(member);
-  else if (member !== null && ("keep" in button.dataset || "verdict" in button.dataset)) decide(member, button.dataset.verdict ?? "keep");
-  else if ("play" in button.dataset) play(button.closest(".group"));
-  else if ("selectGroup" in button.dataset) {
+onSubmit(rule, selectByRule);
+onSubmit(byId("where"), ({ folder }) => remove(folder.value));
+onClick({
+  ".again": find,
+  "[data-sort]": ({ dataset }) => sortBy(dataset.sort),
+  "[data-about]": (button) => showAbout(rowOf(button)),
+  "[data-keep]": (button) => decide(rowOf(button), "keep"),
+  "[data-verdict]": (button) => decide(rowOf(button), button.dataset.verdict),
+  "[data-play]": (button) => play(button.closest(".group")),
+  "[data-select]": (box) => select([box], box.checked),
+  "[data-select-group]": (button) => {
     const boxes = [...button.closest(".group").querySelectorAll("[data-select]")];
-    const on = boxes.some((box) => !box.checked);
-    for (const box of boxes) select(box.closest(".member"), on);
-  }
-});
-for (const [id, run] of Object.entries({
-  trash: () => remove(null),
-  move: () => {
-    const where = byId("where");
-    where.hidden = !where.hidden;
-    where.elements.folder.focus();
+    select(boxes, boxes.some((box) => !box.checked));
   },
-  clear: () => store(new Map()),
-})) byId(id)?.addEventListener("click", run);
-byId("where")?.addEventListener("submit", (event) => {
-  event.preventDefault();
-  remove(event.target.elements.folder.value);
+  "[data-undo]": ({ dataset }) => undo(dataset.undo, dataset.path ? [JSON.parse(dataset.path)] : null),
+  "#trash": () => remove(null),
+  "#move": () => {
+    byId("where").hidden = !byId("where").hidden;
+    byId("where").elements.folder.focus();
+  },
+  "#clear": () => store(new Map()),
+  '#export [href$="/plan.json"]': (link, event) => {
+    event.preventDefault();
+    savePlan(link.href);
+  },
 });
-document.querySelector('#export [href$="/plan.json"]')?.addEventListener("click", (event) => {
-  event.preventDefault();
-  savePlan(event.currentTarget.href);
-});
-byId("history")?.addEventListener("toggle", showHistory);
 document.addEventListener("keydown", (event) => {
   const key = keyOf(event);
-  if (key === null || (playing !== null && event.target.closest?.(".group") === playing.section && playing.tools.key(event))) return;
   if (key === "u" && bar !== null) {
     event.preventDefault();
     undoLast();
     return;
   }
-  const member = event.target.closest && rowOf(event.target);
+  const member = key !== null && event.target.closest && rowOf(event.target);
   if (!member) return;
   const all = [...document.querySelectorAll(".member")];
   const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[key];
+  // Also while the row of its facts is closed, or has the keyboard.
   const wanted = { c: '[data-verdict="match"]', n: '[data-verdict="not a match"]', k: "[data-keep]", x: "[data-select]" }[key];
   if (step !== undefined) all[all.indexOf(member) + step]?.focus();
   else if (wanted !== undefined) (member.querySelector(wanted) ?? member.nextElementSibling?.querySelector(`:scope > td ${wanted}`))?.click();
   else if (key === "Enter" && event.target === member) showAbout(member);
   else if (key === "p") play(member.closest(".group"));
   else if (key === "Delete" && bar !== null) {
-    if (selected().size === 0 && member.querySelector("[data-select]")) select(member, true);
+    const box = member.querySelector("[data-select]");
+    if (selected().size === 0 && box) select([box], true);
     remove(null);
   } else return;
   event.preventDefault();

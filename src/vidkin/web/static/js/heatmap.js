@@ -1,5 +1,5 @@
 // The frame map: a canvas with segments over it, a cross for the chosen cell, by mouse and by keyboard.
-import { make } from "./base.js";
+import { clamp, make } from "./base.js";
 
 // Magma, as in pictures of `vidkin match --output FILE.svg`: five of its colors.
 const COLORS = [[0, 0, 4], [81, 18, 124], [183, 55, 121], [252, 137, 97], [252, 253, 191]];
@@ -30,7 +30,7 @@ export class HeatMap extends EventTarget {
     const svg = make("svg", { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" }, ...lines);
     this.element = make("div", { class: "heat", tabindex: "0", role: "application", "aria-label": "Frame map; arrow keys move, Enter shows both moments" }, this.canvas, svg, this.cross);
     // About square cells, within bounds that a screen shows.
-    this.element.style.aspectRatio = String(Math.min(Math.max(columns / rows, 1), 4));
+    this.element.style.aspectRatio = String(clamp(columns / rows, 1, 4));
     this.#draw();
     this.element.addEventListener("pointermove", (event) => this.#point(event));
     this.element.addEventListener("click", (event) => {
@@ -52,13 +52,12 @@ export class HeatMap extends EventTarget {
   #share(times, time) {
     if (times.length < 2) return 0.5;
     const step = (times[times.length - 1] - times[0]) / (times.length - 1);
-    return Math.min(Math.max((time - times[0]) / (step * times.length), 0), 1);
+    return clamp((time - times[0]) / (step * times.length));
   }
 
   #point(event) {
     const box = this.element.getBoundingClientRect();
-    const cell = (share, count) => Math.min(Math.max(Math.floor(share * count), 0), count - 1);
-    this.#move(cell((event.clientY - box.top) / box.height, this.rows), cell((event.clientX - box.left) / box.width, this.columns));
+    this.#move(Math.floor(((event.clientY - box.top) / box.height) * this.rows), Math.floor(((event.clientX - box.left) / box.width) * this.columns));
   }
 
   #key(event) {
@@ -72,8 +71,8 @@ export class HeatMap extends EventTarget {
   }
 
   #move(row, column) {
-    this.row = Math.min(Math.max(row, 0), this.rows - 1);
-    this.column = Math.min(Math.max(column, 0), this.columns - 1);
+    this.row = clamp(row, 0, this.rows - 1);
+    this.column = clamp(column, 0, this.columns - 1);
     this.cross.hidden = false;
     this.cross.style.left = `${(100 * (this.column + 0.5)) / this.columns}%`;
     this.cross.style.top = `${(100 * (this.row + 0.5)) / this.rows}%`;

@@ -1,6 +1,6 @@
 // The map of the collection: points on a canvas with zoom, colors and a lasso; clusters with their posters.
-import { api, byId, clock, keyOf, make, say } from "./base.js";
-import { Follower, followJob } from "./jobs.js";
+import { api, byId, clamp, clock, keyOf, make, onClick, post, say } from "./base.js";
+import { Jobs } from "./jobs.js";
 
 // Each scheme has colors as far apart as they can be for people who see red and green alike, 3:1 or more on the
 // background; six colors in four shapes are as many groups as there are clusters.
@@ -22,8 +22,8 @@ const [FRAME_WIDTH, FRAME_HEIGHT] = [72, 42];
 const MOST_POSTERS = 12;
 const canvas = byId("points");
 const pen = canvas?.getContext("2d");
-const jobs = new Follower(follow);
-const of = byId("find")?.dataset.of;
+const finding = byId("find");
+const of = finding?.dataset.of;
 const TITLE = of === "shots" ? "Map of the shots" : "Map of the collection";
 const counted = (count) => `${count} ${count === 1 ? of.slice(0, -1) : of}`;
 let map = null;
@@ -35,7 +35,8 @@ let lasso = null;
 let asked = 0;
 
 const size = () => Math.min(canvas.clientWidth, canvas.clientHeight) * view.scale;
-const toScreen = (position) => [(map.x[position] - view.x) * size() + canvas.clientWidth / 2, (map.y[position] - view.y) * size() + canvas.clientHeight / 2];
+/** Pixels of the map's width, and where its left and its top are on the canvas. To be had once for many points: it asks for the layout. */
+const frameOfMap = () => [size(), canvas.clientWidth / 2 - view.x * size(), canvas.clientHeight / 2 - view.y * size()];
 const toMap = (x, y) => [(x - canvas.clientWidth / 2) / size() + view.x, (y - canvas.clientHeight / 2) / size() + view.y];
 
 function group() {
@@ -60,15 +61,7 @@ function lookOf(key) {
   return key < 0 ? { color: OTHERS, shape: shapes[0] } : { color: palette[key % palette.length], shape: shapes[Math.floor(key / palette.length) % shapes.length] };
 }
 
-function swatch({ color, shape }) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const outline = document.createElementNS("http://www.w3.org/2000/svg", "polygon");
-  svg.setAttribute("viewBox", "-.25 -.25 1.5 1.5");
-  svg.setAttribute("aria-hidden", "true");
-  for (const [name, value] of Object.entries({ points: SHAPES[shape].join(" "), fill: color })) outline.setAttribute(name, value);
-  svg.append(outline);
-  return svg;
-}
+const swatch = ({ color, shape }) => make("svg", { viewBox: "-.25 -.25 1.5 1.5", "aria-hidden": "true" }, make("polygon", { points: SHAPES[shape].join(" "), fill: color }));
 
 let drawing = 0;
 function draw() {
@@ -82,11 +75,12 @@ function paint() {
   const began = performance.now();
   const ratio = devicePixelRatio;
   const [width, height] = [canvas.clientWidth, canvas.clientHeight];
-  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+  const pixels = [width, height].map((side) => Math.round(side * ratio));
+  if (canvas.width !== pixels[0] || canvas.height !== pixels[1]) [canvas.width, canvas.height] = pixels;
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
-  const side = Math.min(Math.max(120 / Math.sqrt(map.videos.length) + view.scale, 2), 14);
-  const [wide, left, top] = [size(), width / 2 - view.x * size(), height / 2 - view.y * size()];
+  const side = clamp(120 / Math.sqrt(map.videos.length) + view.scale, 2, 14);
+  const [wide, left, top] = frameOfMap();
   const visible = [];
   for (const { color, shape, positions } of groups) {
     pen.fillStyle = color;
@@ -95,8 +89,7 @@ function paint() {
       const [x, y] = [map.x[position] * wide + left, map.y[position] * wide + top];
       if (x < -side || y < -side || x > width + side || y > height + side) continue;
       if (visible.length <= MOST_FRAMES) visible.push({ position, x, y, color, shape });
-      if (side < LEAST_SHAPE) pen.fillRect(x - side / 2, y - side / 2, side, side);
-      else fillShape(shape, x, y, side);
+      fillShape(shape, x, y, side);
     }
   }
   if (visible.length <= MOST_FRAMES) paintFrames(visible, side);
@@ -107,8 +100,7 @@ function paint() {
     const [x, y] = [map.x[position] * wide + left, map.y[position] * wide + top];
     const { color, shape } = groupOf(position);
     pen.fillStyle = color;
-    if (side < LEAST_SHAPE) pen.fillRect(x - side / 2, y - side / 2, side, side);
-    else fillShape(shape, x, y, side);
+    fillShape(shape, x, y, side);
     if (selected.size < 2000) pen.strokeRect(x - side / 2 - 1, y - side / 2 - 1, side + 2, side + 2);
   }
   if (lasso?.length > 1) {
@@ -123,6 +115,7 @@ function paint() {
 }
 
 function fillShape(shape, x, y, side) {
+  if (side < LEAST_SHAPE) return pen.fillRect(x - side / 2, y - side / 2, side, side);
   pen.beginPath();
   for (const [right, down] of SHAPES[shape]) pen.lineTo(x + (right - 0.5) * side, y + (down - 0.5) * side);
   pen.fill();
@@ -166,7 +159,7 @@ function groupOf(position) {
 
 function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {
   const before = toMap(x, y);
-  view.scale = Math.min(Math.max(view.scale * factor, 0.5), 400);
+  view.scale = clamp(view.scale * factor, 0.5, 400);
   const after = toMap(x, y);
   view.x += before[0] - after[0];
   view.y += before[1] - after[1];
@@ -181,7 +174,7 @@ function showAll() {
 /** The point nearest to a place of the canvas, at most some pixels away; -1 for none. */
 function nearest(x, y, within = 12) {
   let [best, distance] = [-1, within ** 2];
-  const [wide, left, top] = [size(), canvas.clientWidth / 2 - view.x * size(), canvas.clientHeight / 2 - view.y * size()];
+  const [wide, left, top] = frameOfMap();
   for (let position = 0; position < map.videos.length; position += 1) {
     const away = (map.x[position] * wide + left - x) ** 2 + (map.y[position] * wide + top - y) ** 2;
     if (away < distance) [best, distance] = [position, away];
@@ -227,12 +220,12 @@ function showClusters() {
 
 async function load() {
   const found = await api(`/api/map?of=${of}`);
-  byId("find").hidden = found !== null && found.is_current;
+  finding.hidden = found !== null && found.is_current;
   if (of === "shots" && !found?.is_current) await countShots();
   if (found === null) return;
   if (!found.is_current) {
     byId("why").textContent = `The ${of === "shots" ? "index or its shots" : "index"} changed since this map was computed.`;
-    byId("find").querySelector("button").textContent = "Compute it again";
+    finding.querySelector("button").textContent = "Compute it again";
   }
   map = found;
   lists = await api("/api/lists");
@@ -257,18 +250,6 @@ async function countShots() {
   byId("find-shots").hidden = unknown === 0;
 }
 
-function follow(job) {
-  const place = byId("find");
-  place.hidden = false;
-  return followJob(job, place.querySelector(".work"), {
-    button: place.querySelector("button"),
-    onEnd: async ({ state, notes }) => {
-      for (const line of notes) say(line, { seconds: 12 });
-      if (state === "done") await load();
-    },
-  });
-}
-
 // What is under the mouse.
 async function point(event) {
   const tip = byId("tip");
@@ -276,8 +257,9 @@ async function point(event) {
   const turn = (asked += 1);
   tip.hidden = found < 0;
   if (found < 0) return;
-  const [x, y] = toScreen(found);
-  tip.style.left = `${Math.min(Math.max(x - 80, 0), canvas.clientWidth - 160)}px`;
+  const [wide, left, top] = frameOfMap();
+  const [x, y] = [map.x[found] * wide + left, map.y[found] * wide + top];
+  tip.style.left = `${clamp(x - 80, 0, canvas.clientWidth - 160)}px`;
   tip.style.top = `${y > 130 ? y - 125 : y + 12}px`;
   if (tip.dataset.shown === String(found)) return;
   tip.dataset.shown = found;
@@ -338,19 +320,7 @@ function listen() {
   canvas.addEventListener("pointerup", end);
   canvas.addEventListener("pointercancel", end);
   canvas.addEventListener("pointerleave", () => (byId("tip").hidden = true));
-  byId("closer").addEventListener("click", () => zoom(1.5));
-  byId("farther").addEventListener("click", () => zoom(1 / 1.5));
-  byId("all").addEventListener("click", showAll);
-  byId("none").addEventListener("click", () => select([]));
-  byId("lasso").addEventListener("click", toggleLasso);
   byId("color").addEventListener("change", () => (group(), draw()));
-  byId("to-list")?.addEventListener("click", async () => {
-    const name = byId("list-name").value.trim();
-    await api("/api/lists", { method: "POST", body: { name, add: [...new Set([...selected].map((position) => map.videos[position]))] } });
-    say(`Added to "${name}"; the library shows it.`);
-  });
-  byId("find").querySelector("button").addEventListener("click", () =>
-    jobs.begin(() => api("/api/map", { method: "POST", body: { of, find_shots: byId("find-shots")?.querySelector("input").checked ?? true } })));
   new ResizeObserver(() => map !== null && draw()).observe(canvas);
   isDark.addEventListener("change", () => {
     if (map === null) return;
@@ -367,25 +337,37 @@ function toggleLasso() {
   canvas.classList.toggle("lasso", on);
 }
 
-document.addEventListener("keydown", (event) => {
-  const key = keyOf(event);
-  if (map === null || key === null) return;
-  const step = 40 / size();
-  const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] }[key];
-  if (moves && event.target === canvas) {
-    view.x += moves[0];
-    view.y += moves[1];
-    draw();
-  } else if (key === "+" || key === "=") zoom(1.5);
-  else if (key === "-") zoom(1 / 1.5);
-  else if (key === "0") showAll();
-  else if (key === "l") toggleLasso();
-  else if (key === "Escape" && selected.size) select([]);
-  else return;
+canvas?.addEventListener("keydown", (event) => {
+  const [right, down] = { ArrowLeft: [-40, 0], ArrowRight: [40, 0], ArrowUp: [0, -40], ArrowDown: [0, 40] }[keyOf(event)] ?? [0, 0];
+  if (!right && !down) return;
+  view.x += right / size();
+  view.y += down / size();
+  draw();
   event.preventDefault();
 });
 
 if (canvas !== null) {
+  const jobs = new Jobs(finding.querySelector(".work"), {
+    button: finding.querySelector("button"),
+    onBegin: () => (finding.hidden = false),
+    onEnd: async ({ state, notes }) => {
+      for (const line of notes) say(line, { seconds: 12 });
+      if (state === "done") await load();
+    },
+  });
+  onClick({
+    "#find button": () => jobs.begin(() => post("/api/map", { of, find_shots: byId("find-shots")?.querySelector("input").checked ?? true })),
+    "#closer": () => zoom(1.5),
+    "#farther": () => zoom(1 / 1.5),
+    "#all": showAll,
+    "#none": () => select([]),
+    "#lasso": toggleLasso,
+    "#to-list": async () => {
+      const name = byId("list-name").value.trim();
+      await post("/api/lists", { name, add: [...new Set([...selected].map((position) => map.videos[position]))] });
+      say(`Added to "${name}"; the library shows it.`);
+    },
+  });
   listen();
   if ((await jobs.join("map", (job) => job.title === TITLE)) === null) await load();
 }

@@ -1,5 +1,5 @@
 // A player of one video, picture or dropped file: what the browser cannot play is fetched in converted pieces.
-import { breakable, clock, keyOf, make } from "./base.js";
+import { breakable, clamp, clock, keyOf, make } from "./base.js";
 
 const PIECE_SECONDS = 10;
 const CONVERTED = "Converted for this browser.";
@@ -151,7 +151,7 @@ export class Player extends EventTarget {
   get time() {
     if (this.video === null) return 0;
     if (this.piece === null) return this.wanted ?? this.video.currentTime;
-    return Math.max(this.piece, 0) * PIECE_SECONDS + (this.offset ?? this.video.currentTime);
+    return this.#base() + (this.offset ?? this.video.currentTime);
   }
 
   #base() {
@@ -167,7 +167,7 @@ export class Player extends EventTarget {
   shownNow() {
     if (this.presented === null) return this.time;
     if (this.paused) return this.presented.time;
-    const since = Math.min(Math.max(performance.now() - this.presented.at, -100), 500) / 1000;
+    const since = clamp(performance.now() - this.presented.at, -100, 500) / 1000;
     return this.presented.time + since * this.video.playbackRate;
   }
 
@@ -201,7 +201,7 @@ export class Player extends EventTarget {
 
   seek(seconds) {
     if (this.video === null) return;
-    const time = Math.min(Math.max(seconds, 0), Math.max(this.source.duration - 0.05, 0));
+    const time = clamp(seconds, 0, Math.max(this.source.duration - 0.05, 0));
     if (this.piece === null) {
       if (this.video.readyState === 0) this.wanted = time;
       else this.video.currentTime = time;
@@ -234,7 +234,7 @@ export class Player extends EventTarget {
 
   /** Times as fast as usual. */
   setRate(rate) {
-    this.rate = Math.min(Math.max(rate, 0.1), 8);
+    this.rate = clamp(rate, 0.1, 8);
     if (this.video !== null) this.video.playbackRate = this.rate;
   }
 
@@ -244,14 +244,19 @@ export class Player extends EventTarget {
   }
 
   /** Draw a frame around a part of the picture, [left, top, right, bottom] as shares; null removes it. */
-  showBox(box, name = "match") {
-    this.overlay.querySelector(`.box.${name}`)?.remove();
-    if (box === null || (box[2] - box[0]) * (box[3] - box[1]) > 0.8) return null;
-    const frame = make("div", { class: `box ${name}` });
-    placeBox(frame, box);
-    this.overlay.append(frame);
-    return frame;
+  showBox(box) {
+    this.overlay.querySelector(".box.match")?.remove();
+    if (box !== null) showPart(this.overlay, box);
   }
+}
+
+/** Draw a frame around a part of a picture; true if the part is not most of the picture. */
+export function showPart(picture, box) {
+  if ((box[2] - box[0]) * (box[3] - box[1]) > 0.8) return false;
+  const frame = make("span", { class: "box match" });
+  placeBox(frame, box);
+  picture.append(frame);
+  return true;
 }
 
 /** Put an element where a box is. */
@@ -262,27 +267,23 @@ export function placeBox(element, [left, top, right, bottom]) {
   element.style.height = `${(bottom - top) * 100}%`;
 }
 
-/** Listen to keys while the focus is in an element; with `wholePage` also while it is on nothing else of the page. */
-export function listenKeys(element, listener, { wholePage = false } = {}) {
-  element.addEventListener("keydown", listener);
-  if (!wholePage) return;
-  document.addEventListener("keydown", (event) => {
-    if (element.isConnected && (event.target === document.body || event.target.id === "main")) listener(event);
-  });
-}
-
-/** The keys of a player: space plays, arrows move a second, comma and period a frame. */
-export function playerKeys(element, player, options) {
-  const listener = (event) => {
+/**
+ * The keys of a player while the focus is in an element, with `wholePage` also while it is on nothing else of the page:
+ * space plays, arrows move a second, comma and period a frame.
+ */
+export function playerKeys(element, player, { wholePage = false } = {}) {
+  const listen = (event) => {
     const key = keyOf(event);
-    if (key === null || event.target.closest(".drawn")) return;
+    if (key === null) return;
+    const far = event.shiftKey ? 5 : 1;
     if (key === " " && !event.target.closest("button, a, input, summary")) player.toggle();
-    else if (key === "ArrowLeft") player.seek(player.time - (event.shiftKey ? 5 : 1));
-    else if (key === "ArrowRight") player.seek(player.time + (event.shiftKey ? 5 : 1));
+    else if (key === "ArrowLeft") player.seek(player.time - far);
+    else if (key === "ArrowRight") player.seek(player.time + far);
     else if (key === ",") player.step(-1);
     else if (key === ".") player.step(1);
     else return;
     event.preventDefault();
   };
-  listenKeys(element, listener, options);
+  element.addEventListener("keydown", listen);
+  if (wholePage) document.addEventListener("keydown", (event) => element.isConnected && (event.target === document.body || event.target.id === "main") && listen(event));
 }

@@ -1,6 +1,6 @@
 // What is searched for: a player with a timeline to mark a stretch, and a rectangle to draw on its frame.
-import { dragPointer, keyOf, make } from "./base.js";
-import { Player, listenKeys, placeBox, playerKeys } from "./player.js";
+import { clamp, dragPointer, make } from "./base.js";
+import { Player, placeBox, playerKeys } from "./player.js";
 import { Timeline } from "./timeline.js";
 
 const STEP = 0.02;
@@ -14,8 +14,7 @@ export class QueryPanel extends EventTarget {
     this.box = null;
     this.player = new Player(source);
     this.element = this.player.element;
-    const isVideo = !source.still;
-    if (isVideo) {
+    if (!source.still) {
       this.timeline = new Timeline(this.player, { markable: true });
       this.timeline.addEventListener("mark", () => {
         if (this.timeline.start !== null) this.setBox(null);
@@ -23,15 +22,10 @@ export class QueryPanel extends EventTarget {
       });
       this.element.append(this.timeline.element);
     }
-    this.rectangle = make(
-      "button",
-      { type: "button", "aria-pressed": "false", title: "Key R. Drag on the picture; or arrow keys move it, with Shift they size it" },
-      "Rectangle",
-    );
-    this.rectangle.addEventListener("click", () => this.toggleRectangle());
+    const title = "Key R. Drag on the picture; or arrow keys move it, with Shift they size it";
+    this.rectangle = make("button", { type: "button", "aria-pressed": "false", "aria-keyshortcuts": "R", title, onclick: () => this.toggleRectangle() }, "Rectangle");
     this.player.note.before(this.rectangle);
     playerKeys(this.element, this.player, { wholePage: true });
-    listenKeys(this.element, (event) => this.#key(event), { wholePage: true });
     this.player.overlay.addEventListener("pointerdown", (event) => this.#draw(event));
   }
 
@@ -54,16 +48,13 @@ export class QueryPanel extends EventTarget {
     this.frame?.remove();
     this.frame = null;
     this.rectangle.setAttribute("aria-pressed", String(box !== null));
+    this.rectangle.setAttribute("aria-keyshortcuts", box === null ? "R" : "R Escape");
     this.player.overlay.classList.toggle("drawing", box !== null);
     if (box !== null) {
       this.player.pause();
       this.player.leavePoster(); // what is drawn on is what is searched for
-      this.frame = make("div", {
-        class: "box drawn",
-        tabindex: "0",
-        role: "group",
-        "aria-label": "Rectangle; arrow keys move it, with Shift they size it, Escape removes it",
-      });
+      const label = "Rectangle; arrow keys move it, with Shift they size it, Escape removes it";
+      this.frame = make("div", { class: "box drawn", tabindex: "0", role: "group", "aria-label": label, onkeydown: (event) => this.#moveBox(event) });
       placeBox(this.frame, box);
       this.player.overlay.append(this.frame);
     }
@@ -77,9 +68,7 @@ export class QueryPanel extends EventTarget {
     const overlay = this.player.overlay;
     const at = (moved) => {
       const area = overlay.getBoundingClientRect();
-      return [(moved.clientX - area.left) / area.width, (moved.clientY - area.top) / area.height].map((share) =>
-        Math.min(Math.max(share, 0), 1),
-      );
+      return [clamp((moved.clientX - area.left) / area.width), clamp((moved.clientY - area.top) / area.height)];
     };
     const [x, y] = at(event);
     const move = (moved) => {
@@ -97,32 +86,17 @@ export class QueryPanel extends EventTarget {
     dragPointer(event, overlay, { move, end });
   }
 
-  #key(event) {
-    const key = keyOf(event);
-    if (key === null) return;
-    if (event.target === this.frame && key.startsWith("Arrow")) this.#moveBox(event);
-    else if (key === "r") this.toggleRectangle();
-    else if (key === "i" && this.timeline) this.timeline.markStart();
-    else if (key === "o" && this.timeline) this.timeline.markEnd();
-    else if (key === "Escape" && this.box !== null) this.setBox(null);
-    else if (key === "Escape" && this.timeline) this.timeline.mark(null, null);
-    else return;
-    event.preventDefault();
-  }
-
   #moveBox(event) {
-    const across = { ArrowLeft: -STEP, ArrowRight: STEP }[event.key] ?? 0;
-    const down = { ArrowUp: -STEP, ArrowDown: STEP }[event.key] ?? 0;
-    let [left, top, right, bottom] = this.box;
-    if (event.shiftKey) {
-      right = Math.min(Math.max(right + across, left + LEAST), 1);
-      bottom = Math.min(Math.max(bottom + down, top + LEAST), 1);
-    } else {
-      const x = Math.min(Math.max(across, -left), 1 - right);
-      const y = Math.min(Math.max(down, -top), 1 - bottom);
-      [left, right, top, bottom] = [left + x, right + x, top + y, bottom + y];
+    const [across, down] = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] }[event.key] ?? [0, 0];
+    if (!across && !down) return;
+    event.preventDefault();
+    const [left, top, right, bottom] = this.box;
+    if (event.shiftKey) this.box = [left, top, clamp(right + across, left + LEAST, 1), clamp(bottom + down, top + LEAST, 1)];
+    else {
+      const x = clamp(across, -left, 1 - right);
+      const y = clamp(down, -top, 1 - bottom);
+      this.box = [left + x, top + y, right + x, bottom + y];
     }
-    this.box = [left, top, right, bottom];
     placeBox(this.frame, this.box);
     this.dispatchEvent(new Event("change"));
   }

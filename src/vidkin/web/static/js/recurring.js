@@ -1,12 +1,18 @@
 // What recurs: groups, one timeline a file, and a part in large whose ends are dragged or moved by keys.
-import { RequestError, api, byId, clock, dragPointer, keyOf, placeStretch, refresher, say, shareAt, warnUnsaved } from "./base.js";
-import { Follower, followJob } from "./jobs.js";
+import { RequestError, api, byId, clamp, clock, dragPointer, keyOf, morph, onClick, onSubmit, placeMoment, placeStretch, post, refresher, say, shareAt, warnUnsaved } from "./base.js";
+import { Jobs } from "./jobs.js";
 import { Player, playerKeys } from "./player.js";
 import { filmstrip } from "./timeline.js";
 
 const AROUND = 5; // seconds shown on both sides of a part
 const form = byId("wish");
-const jobs = new Follower(follow);
+const jobs = new Jobs(byId("progress"), {
+  onEnd: async ({ state }) => {
+    isOld = state === "done" && changes.size > 0;
+    if (isOld) say("The search has ended. Save or revert your changes to see what it found.", { seconds: 20 });
+    else if (state === "done") await refresh();
+  },
+});
 const refresh = refresher(show);
 let isOld = false; // a search ended while changes were not saved
 let changes = new Map(); // key of a group -> {place: {start, end, belongs}}
@@ -14,6 +20,7 @@ let chosen = null; // {button, part, file, view}
 let player = null;
 
 const editable = () => byId("found")?.dataset.editable === "yes";
+const allParts = () => [...document.querySelectorAll(".part")];
 const partOf = (button) => JSON.parse(button.dataset.part);
 const changeOf = (part) => changes.get(part.key)?.get(part.place) ?? { start: part.start, end: part.end, belongs: true };
 const row = (key) => document.querySelector(`#groups [data-key="${key}"]`);
@@ -22,27 +29,21 @@ const row = (key) => document.querySelector(`#groups [data-key="${key}"]`);
 
 function show(page) {
   if (page.getElementById("found") === null) return;
-  const kept = chosen === null ? null : { file: chosen.file.id, start: changeOf(chosen.part).start };
+  const last = chosen && { file: chosen.file.id, start: changeOf(chosen.part).start };
   const focus = document.activeElement?.closest(".end")?.id;
-  close();
+  closePlayer();
+  if (byId("editor")) {
+    byId("editor").hidden = true;
+    byId("groups").closest("section").before(byId("editor")); // where the server has it
+  }
+  chosen = null;
   changes = new Map();
   isOld = false;
-  const refocus = keepFocus();
-  byId("found").replaceWith(page.getElementById("found"));
+  morph(byId("found"), page.getElementById("found"));
   place();
-  refocus();
-  if (kept === null) return;
-  const buttons = [...document.querySelectorAll(`.file[data-id="${kept.file}"] .part`)];
-  const nearest = buttons.sort((one, other) => Math.abs(partOf(one).start - kept.start) - Math.abs(partOf(other).start - kept.start))[0];
+  const distance = (button) => Math.abs(partOf(button).start - last.start);
+  const [nearest] = last ? allParts().filter((button) => button.closest(".file").dataset.id === last.file).sort((one, other) => distance(one) - distance(other)) : [];
   if (nearest !== undefined) choose(nearest, { focus });
-}
-
-/** Remembers where the keyboard is in the list; what it returns brings it back there. */
-function keepFocus() {
-  const places = (key) => [...document.querySelectorAll(`#found [data-key="${key}"]:is(li, tr, section, article) :is(a, button, input, select)`)];
-  const key = document.activeElement?.closest("#found [data-key]")?.dataset.key;
-  const at = places(key).indexOf(document.activeElement);
-  return () => at >= 0 && places(key)[at]?.focus({ preventScroll: true });
 }
 
 /** Put the parts where they are in their files; the policy of the page forbids styles in its text. */
@@ -50,23 +51,11 @@ function place() {
   for (const block of document.querySelectorAll(".line span")) placeStretch(block, Number(block.dataset.left), Number(block.dataset.left) + Number(block.dataset.wide), 1);
 }
 
-// Searching.
-
 async function find() {
   if (jobs.isBusy) return say("A search is running; stop it to search with other settings.");
   const { least, shortest, inside, by } = form.elements;
   const body = { least: Number(least.value), shortest: Number(shortest.value), inside: inside.value === "yes", by: by?.disabled === false ? by.value : "picture" };
-  await jobs.begin(() => api("/api/recurring", { method: "POST", body }));
-}
-
-function follow(job) {
-  return followJob(job, byId("progress"), {
-    onEnd: async ({ state }) => {
-      isOld = state === "done" && changes.size > 0;
-      if (isOld) say("The search has ended. Save or revert your changes to see what it found.", { seconds: 20 });
-      else if (state === "done") await refresh();
-    },
-  });
+  await jobs.begin(() => post("/api/recurring", body));
 }
 
 // A part in large.
@@ -93,7 +82,7 @@ function choose(button, { focus = null } = {}) {
   draw();
   seek(start);
   byId("editor").scrollIntoView({ block: "nearest" });
-  if (focus) byId(focus)?.focus({ preventScroll: true });
+  if (focus) byId(focus).focus({ preventScroll: true });
 }
 
 /** The frames between which the ends are moved. */
@@ -118,11 +107,6 @@ function closePlayer() {
   player = null;
 }
 
-function close() {
-  closePlayer();
-  chosen = null;
-}
-
 const frame = () => 1 / (chosen.file.source?.frame_rate > 0 ? chosen.file.source.frame_rate : 25);
 
 function seek(time) {
@@ -133,17 +117,16 @@ function showNow() {
   if (chosen === null || player === null) return;
   const [from, to] = chosen.view;
   byId("now").hidden = player.time < from || player.time > to;
-  byId("now").style.left = `${(100 * (player.time - from)) / (to - from)}%`;
+  placeMoment(byId("now"), player.time - from, to - from);
 }
 
 function draw() {
   const { part, file, view: [from, to] } = chosen;
   const { start, end, belongs } = changeOf(part);
-  const at = (time) => `${(100 * (time - from)) / (to - from)}%`;
   placeStretch(byId("span"), start - from, end - from, to - from);
   for (const [name, time] of [["start", start], ["end", end]]) {
     const handle = byId(name);
-    handle.style.left = at(time);
+    placeMoment(handle, time - from, to - from);
     handle.setAttribute("aria-valuemax", file.duration.toFixed(2));
     handle.setAttribute("aria-valuenow", time.toFixed(3));
     handle.setAttribute("aria-valuetext", clock(time, 2));
@@ -156,8 +139,7 @@ function draw() {
   const block = chosen.button.closest(".file").querySelector(`.line [data-part="${number}"]`);
   placeStretch(block, start, end, file.duration);
   const isChanged = changes.has(part.key);
-  const unsaved = row(part.key)?.querySelector(".unsaved");
-  if (unsaved) unsaved.hidden = !isChanged;
+  row(part.key)?.classList.toggle("changed", isChanged);
   if (!editable()) return;
   byId("save").disabled = !isChanged;
   byId("revert").disabled = !isChanged;
@@ -176,7 +158,7 @@ function move(name, time) {
   const { start, end } = changeOf(chosen.part);
   const step = frame();
   const wanted = Math.round(time / step) * step;
-  const value = name === "start" ? Math.min(Math.max(wanted, 0), end - step) : Math.max(Math.min(wanted, chosen.file.duration), start + step);
+  const value = name === "start" ? clamp(wanted, 0, end - step) : clamp(wanted, start + step, chosen.file.duration);
   change({ [name]: value });
   const [from, to] = chosen.view;
   if (value < from || value > to) {
@@ -188,13 +170,6 @@ function move(name, time) {
   seek(name === "start" ? value : Math.max(value - step, 0));
 }
 
-function drag(event, handle) {
-  const [from, to] = chosen.view;
-  handle.focus();
-  event.preventDefault();
-  dragPointer(event, handle, { least: 2, move: (moved) => move(handle.id, from + shareAt(moved, byId("zoom")) * (to - from)) });
-}
-
 // What is said of a group.
 
 async function decide(key, verdict) {
@@ -202,12 +177,12 @@ async function decide(key, verdict) {
   const body = { verdict };
   if (verdict === "recurs") {
     body.name = item.querySelector("[name=name]").value;
-    const parts = new Map();
-    for (const [place, values] of changes.get(key) ?? []) parts.set(place, values);
-    if (parts.size) body.occurrences = (await stored(key)).map(({ start, end }, place) => parts.get(place) ?? { start, end, belongs: true });
+    const parts = changes.get(key);
+    if (parts) body.occurrences = (await stored(key)).map(({ start, end }, place) => parts.get(place) ?? { start, end, belongs: true });
   }
   await api(`/api/recurring/groups/${key}`, { method: "PUT", body });
   changes.delete(key);
+  item?.querySelector("details").removeAttribute("open");
   await refresh();
   say({ recurs: "Saved.", "does not recur": "Marked as not recurring; undo it below.", forget: "Verdict undone." }[verdict]);
 }
@@ -221,74 +196,65 @@ async function stored(key) {
 }
 
 function revert() {
-  const { key } = chosen.part;
-  const buttons = [...document.querySelectorAll(".part")].filter((button) => partOf(button).key === key);
-  const current = chosen.button;
+  const { part: { key }, button: current } = chosen;
   changes.delete(key);
-  for (const button of buttons) choose(button);
+  for (const button of allParts()) if (partOf(button).key === key) choose(button);
   choose(current);
   if (isOld && changes.size === 0) refresh();
 }
 
-document.addEventListener("click", (event) => {
-  const block = event.target.closest(".line [data-part]");
-  if (block !== null) return choose(block.closest(".file").querySelectorAll(".part")[Number(block.dataset.part)]);
-  const button = event.target.closest("button");
-  if (button === null) return;
-  const key = button.closest("[data-key]")?.dataset.key;
-  if (button.matches(".part")) choose(button);
-  else if (button.id === "save") decide(chosen.part.key, "recurs");
-  else if (button.id === "revert") revert();
-  else if (button.id === "apart") {
+const keyAt = (button) => button.closest("[data-key]").dataset.key;
+onClick({
+  ".line [data-part]": (block) => choose(block.closest(".file").querySelectorAll(".part")[Number(block.dataset.part)]),
+  ".part": (button) => choose(button),
+  "#save": () => decide(chosen.part.key, "recurs"),
+  "#revert": revert,
+  "#apart": () => {
     change({ belongs: !changeOf(chosen.part).belongs });
     draw();
-  } else if ("save" in button.dataset) decide(key, "recurs");
-  else if ("reject" in button.dataset) decide(key, "does not recur");
-  else if ("forget" in button.dataset) decide(key, "forget");
+  },
+  "[data-save]": (button) => decide(keyAt(button), "recurs"),
+  "[data-reject]": (button) => decide(keyAt(button), "does not recur"),
+  "[data-forget]": (button) => decide(keyAt(button), "forget"),
 });
 document.addEventListener("pointerdown", (event) => {
   const handle = event.target.closest(".end");
-  if (handle !== null && chosen !== null && event.button === 0 && editable()) drag(event, handle);
+  if (handle === null || event.button !== 0 || !editable()) return;
+  const [from, to] = chosen.view;
+  handle.focus();
+  event.preventDefault();
+  dragPointer(event, handle, { least: 2, move: (moved) => move(handle.id, from + shareAt(moved, byId("zoom")) * (to - from)) });
 });
 document.addEventListener("keydown", (event) => {
   const key = keyOf(event);
-  if (key === null) return;
-  const parts = [...document.querySelectorAll(".part")];
+  const parts = allParts();
   const step = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 }[key];
-  const handle = event.target.closest(".end");
   const next = { n: 1, p: -1 }[key];
+  const handle = event.target.closest(".end");
   if (next !== undefined && parts.length) {
-    const at = chosen === null ? -1 : parts.indexOf(chosen.button);
-    const button = parts[at < 0 ? 0 : Math.min(Math.max(at + next, 0), parts.length - 1)];
+    const button = parts[chosen === null ? 0 : clamp(parts.indexOf(chosen.button) + next, 0, parts.length - 1)];
     choose(button);
     button.focus({ preventScroll: true });
   } else if (chosen === null) return;
   else if (key === "[") byId("start").focus();
   else if (key === "]") byId("end").focus();
   else if (step !== undefined && handle !== null && editable()) move(handle.id, changeOf(chosen.part)[handle.id] + step * frame() * (event.shiftKey ? 10 : 1));
-  else if (key === "s" && editable() && changes.has(chosen.part.key)) decide(chosen.part.key, "recurs");
   else return;
   event.preventDefault();
 });
-document.addEventListener("focusin", (event) => {
-  const name = event.target.closest?.(".end")?.id;
-  if (name === undefined || chosen === null) return;
+document.addEventListener("focusin", ({ target }) => {
+  if (chosen === null || !target.matches(".end")) return;
   const { start, end } = changeOf(chosen.part);
-  seek(name === "start" ? start : Math.max(end - frame(), 0));
+  seek(target.id === "start" ? start : Math.max(end - frame(), 0));
 });
 warnUnsaved(() => changes.size > 0);
-/** What one file shows again is found by the picture, and only by it. */
-function allowRules() {
-  if (form?.elements.by) form.elements.by.disabled = form.elements.inside.value === "yes";
-}
-form?.addEventListener("change", allowRules);
-allowRules();
-form?.addEventListener("submit", (event) => {
-  event.preventDefault();
-  find();
-});
-place();
 if (form !== null) {
+  /** What one file shows again is found by the picture, and only by it. */
+  const allowRules = () => form.elements.by && (form.elements.by.disabled = form.elements.inside.value === "yes");
+  form.addEventListener("change", allowRules);
+  allowRules();
+  onSubmit(form, find);
+  place();
   const joined = await jobs.join("recurring");
   if (joined === null && byId("found").dataset.behind) await find();
 }

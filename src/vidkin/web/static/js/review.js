@@ -1,19 +1,23 @@
 // Review: one pair after another, judged by mouse or key; a training, and the switch to what it made.
-import { api, breakable, byId, clock, keyOf, make, putInPlace, refresher, say } from "./base.js";
-import { Follower, followJob } from "./jobs.js";
+import { api, breakable, byId, clock, keyOf, make, morph, onClick, post, refresher, say } from "./base.js";
+import { Jobs } from "./jobs.js";
 import { Player, playerKeys } from "./player.js";
-import { partOf } from "./segments.js";
-import { Sync } from "./sync.js";
+import { MatchTools } from "./segments.js";
 
 const shownPair = byId("pair");
 const moments = [0.1, 0.37, 0.63, 0.9];
-const jobs = new Follower(follow);
+const jobs = new Jobs(byId("progress"), {
+  quiet: true,
+  onEnd: ({ state, error }) => {
+    tell(state === "done" ? "Training finished; see Trainings below for what changed." : error || "Stopped.");
+    return refresh();
+  },
+});
 let waiting = [];
 let busy = false;
 let playing = null; // the two players of the pair that is shown
 const given = []; // verdicts of this visit, for undo: {pair, before}
 const moves = !matchMedia("(prefers-reduced-motion: reduce)").matches;
-const editable = byId("verdicts") !== null;
 
 /** A line below the buttons; it covers nothing. */
 function tell(text) {
@@ -27,56 +31,47 @@ class PairPlayers {
   constructor(sources, ids) {
     this.players = sources.map((source) => new Player(source, { muted: true }));
     this.stop = new AbortController();
-    this.sync = null;
+    this.tools = null;
     for (const player of this.players) {
-      player.video?.addEventListener("ended", () => this.sync === null && player.piece === null && (player.seek(0), player.play()));
+      if (player.video) player.video.loop = true;
       playerKeys(player.element, player);
     }
-    if (this.players.every((player) => player.video !== null)) this.#match(ids);
-    if (moves) this.play();
+    if (this.players.every((player) => player.video !== null)) this.#match(ids).catch(() => {}); // both play on by themselves
+    if (moves) this.toggle();
   }
 
   async #match([video, target]) {
-    try {
-      const { segments } = await api("/api/match", { method: "POST", body: { video, target }, signal: this.stop.signal });
-      if (!segments.length || this.stop.signal.aborted) return;
-      const on = !this.paused;
-      this.pause();
-      const parts = segments.map(partOf);
-      this.sync = new Sync(this.players[0], [{ player: this.players[1], parts }]);
-      this.sync.repeat({ start: parts[0].start, end: parts[0].end, again: true });
-      this.sync.seek(parts[0].start, parts[0]);
-      shownPair.dataset.synced = "yes";
-      if (on) this.sync.play();
-    } catch {
-      // Another pair is shown, or one of them cannot be read: both play on by themselves.
+    const { segments } = await api("/api/match", { method: "POST", body: { video, target }, signal: this.stop.signal });
+    if (!segments.length || this.stop.signal.aborted) return;
+    const play = !this.paused;
+    const [query, other] = this.players;
+    for (const player of this.players) {
+      player.pause();
+      player.video.loop = false;
     }
+    this.tools = new MatchTools({ player: query }, { player: other }, shownPair, segments);
+    this.tools.again.checked = true;
+    this.tools.playSegment(0, { play });
+    shownPair.dataset.synced = "yes";
   }
 
   get paused() {
-    return this.sync?.paused ?? this.players.every((player) => player.paused);
-  }
-
-  play() {
-    if (this.sync) this.sync.play();
-    else for (const player of this.players) player.play();
-  }
-
-  pause() {
-    if (this.sync) this.sync.pause();
-    else for (const player of this.players) player.pause();
+    return this.tools?.sync.paused ?? this.players.every((player) => player.paused);
   }
 
   toggle() {
-    if (this.paused) this.play();
-    else this.pause();
+    if (this.tools) return this.tools.toggle();
+    const { paused } = this;
+    for (const player of this.players) if (player.paused === paused) player.toggle();
   }
 
   end() {
     this.stop.abort();
-    this.pause();
-    this.sync?.stop();
-    for (const { video } of this.players) if (video) video.removeAttribute("src");
+    this.tools?.stop();
+    for (const player of this.players) {
+      player.pause();
+      player.video?.removeAttribute("src");
+    }
   }
 }
 
@@ -93,133 +88,76 @@ function side(video, player) {
 }
 
 async function show() {
-  await showPair();
+  await showPair().catch((error) => shownPair.replaceChildren(make("p", { class: "error" }, error.message)));
   for (const button of document.querySelectorAll("#verdicts button")) button.disabled = "undo" in button.dataset ? given.length === 0 : waiting.length === 0;
 }
 
 async function showPair() {
   if (shownPair.dataset.empty !== undefined) return; // the page says what to do
-  if (waiting.length === 0) {
-    try {
-      waiting = await api("/api/review/pairs?limit=12");
-    } catch (error) {
-      shownPair.replaceChildren(make("p", { class: "error" }, error.message));
-      return;
-    }
-  }
+  if (waiting.length === 0) waiting = await api("/api/review/pairs?limit=12");
   playing?.end();
   playing = null;
   delete shownPair.dataset.synced;
-  if (waiting.length === 0) shownPair.replaceChildren(make("p", { class: "empty" }, "No pair is left to judge. Train on the verdicts, or add videos."));
-  else {
-    const pair = waiting[0];
-    const ids = [pair.first.id, pair.second.id];
-    try {
-      const sources = await Promise.all(ids.map((id) => api(`/api/videos/${id}/source`)));
-      playing = new PairPlayers(sources, ids);
-      shownPair.replaceChildren(side(pair.first, playing.players[0]), side(pair.second, playing.players[1]));
-    } catch (error) {
-      shownPair.replaceChildren(make("p", { class: "error" }, error.message));
-    }
-  }
+  if (waiting.length === 0) return shownPair.replaceChildren(make("p", { class: "empty" }, "No pair is left to judge. Train on the verdicts, or add videos."));
+  const { first, second } = waiting[0];
+  const ids = [first.id, second.id];
+  playing = new PairPlayers(await Promise.all(ids.map((id) => api(`/api/videos/${id}/source`))), ids);
+  shownPair.replaceChildren(side(first, playing.players[0]), side(second, playing.players[1]));
 }
 
 const refresh = refresher((page) => {
-  putInPlace(byId("state"), page.getElementById("state"));
-  return showHistory();
+  for (const id of ["state", "history"]) morph(byId(id), page.getElementById(id));
 });
 
-async function judge(verdict) {
-  const pair = waiting[0];
-  if (pair === undefined || busy) return;
+const store = ([first, second], verdict) => post("/api/review/pairs", { first, second, verdict });
+const idsOf = ({ first, second }) => [first.id, second.id];
+
+/** One at a time: a verdict, or the way back. */
+async function alone(work) {
+  if (busy) return;
   busy = true;
   try {
-    if (verdict !== null) {
-      const body = { first: pair.first.id, second: pair.second.id, verdict };
-      await api("/api/review/pairs", { method: "POST", body });
-      given.push({ pair, before: pair.verdict ?? null });
-      tell(`${pair.first.name} and ${pair.second.name}: ${verdict}.`);
-      refresh();
-    }
-    waiting.shift();
+    await work();
     await show();
   } finally {
     busy = false;
   }
 }
+
+const judge = (verdict) => waiting.length && alone(async () => {
+  const [pair] = waiting;
+  if (verdict !== null) {
+    await store(idsOf(pair), verdict);
+    given.push({ pair, before: pair.verdict ?? "forget" });
+    tell(`${pair.first.name} and ${pair.second.name}: ${verdict}.`);
+    refresh();
+  }
+  waiting.shift();
+});
 
 /** Give a pair the verdict that it had before, and show it again. */
-async function undo() {
-  const last = given.pop();
-  if (last === undefined || busy) return;
-  busy = true;
-  try {
-    const { pair, before } = last;
-    await api("/api/review/pairs", { method: "POST", body: { first: pair.first.id, second: pair.second.id, verdict: before ?? "forget" } });
-    waiting.unshift(pair);
-    tell("Verdict undone.");
-    refresh();
-    await show();
-  } finally {
-    busy = false;
-  }
-}
-
-const VERDICTS = { same: "same", "same kind": "same kind", different: "different", forget: "no verdict" };
-
-async function showHistory() {
-  const past = await api("/api/review/history");
-  const rows = past.map(({ first, second, verdict, given: when }) => {
-    const names = make("span", {}, make("a", { href: `/match?video=${first.id}&target=${second.id}` }, `${first.name} and ${second.name}`));
-    const day = make("span", { class: "facts" }, new Date(when).toLocaleString());
-    if (!editable) return make("li", {}, names, make("strong", {}, verdict), day);
-    const choice = make("select", { "aria-label": `Verdict on ${first.name} and ${second.name}`, onchange: async () => {
-      await api("/api/review/pairs", { method: "POST", body: { first: first.id, second: second.id, verdict: choice.value } });
-      tell(choice.value === "forget" ? "Verdict undone." : `Now: ${choice.value}.`);
-      if (choice.value === "forget") waiting = [];
-      await refresh();
-      if (waiting.length === 0) await show();
-    } }, ...Object.entries(VERDICTS).map(([value, words]) => make("option", { value, selected: value === verdict }, words)));
-    return make("li", {}, names, choice, day);
-  });
-  byId("history").replaceChildren(...(rows.length ? rows : [make("li", { class: "facts" }, "No verdict yet.")]));
-}
-
-const train = (what) => jobs.begin(() => api("/api/review/train", { method: "POST", body: { what } }));
-
-function follow(job) {
-  return followJob(job, byId("progress"), {
-    quiet: true,
-    onEnd: ({ state, error }) => {
-      tell(state === "done" ? "Training finished; see Trainings below for what changed." : error || "Stopped.");
-      return refresh();
-    },
-  });
-}
-
-document.addEventListener("click", async (event) => {
-  const button = event.target.closest("button");
-  if (button === null) return;
-  const { verdict, train: what, use, value } = button.dataset;
-  if (verdict !== undefined) judge(verdict);
-  else if ("skip" in button.dataset) judge(null);
-  else if ("undo" in button.dataset) undo();
-  else if (what !== undefined) train(what);
-  else if (use !== undefined) {
-    await api("/api/review/use", { method: "POST", body: { what: use, use: value === "yes" } });
-    await refresh();
-  }
+const undo = () => given.length && alone(async () => {
+  const { pair, before } = given.pop();
+  await store(idsOf(pair), before);
+  waiting.unshift(pair);
+  tell("Verdict undone.");
+  refresh();
 });
-document.addEventListener("keydown", (event) => {
-  const key = event.repeat ? null : keyOf(event);
-  if (key === "p" && playing !== null) playing.toggle();
-  const index = ["1", "2", "3", "s", "u"].indexOf(key);
-  const button = document.querySelectorAll("#verdicts button")[index];
-  if (button) {
-    event.preventDefault();
-    button.click();
-  }
+
+byId("history").addEventListener("change", async ({ target }) => {
+  await store(JSON.parse(target.dataset.pair), target.value);
+  tell(target.value === "forget" ? "Verdict undone." : `Now: ${target.value}.`);
+  if (target.value === "forget") waiting = [];
+  await refresh();
+  if (waiting.length === 0) await show();
 });
+onClick({
+  "[data-verdict]": ({ dataset }) => judge(dataset.verdict),
+  "[data-skip]": () => judge(null),
+  "[data-undo]": undo,
+  "[data-train]": ({ dataset }) => jobs.begin(() => post("/api/review/train", { what: dataset.train })),
+  "[data-use]": ({ dataset }) => post("/api/review/use", { what: dataset.use, use: dataset.value === "yes" }).then(refresh),
+});
+document.addEventListener("keydown", (event) => !event.repeat && keyOf(event) === "p" && playing?.toggle());
 show();
-showHistory();
 jobs.join("review");

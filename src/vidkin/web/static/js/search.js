@@ -1,11 +1,10 @@
 // Search by example: choose or drop something, see what matches, play both sides in step.
-import { NO_ANSWER, api, breakable, byId as find, card, clock, count, keyOf, make, placeStretch, say, waiting } from "./base.js";
+import { NO_ANSWER, api, breakable, byId as find, card, clock, count, keyOf, make, onClick, recall, say, waiting } from "./base.js";
 import { matchAddress, readQuery, searchAddress } from "./addresses.js";
-import { placeBox } from "./player.js";
+import { showPart } from "./player.js";
 import { QueryPanel } from "./query.js";
-import { describeSegment, exactParts, partOf, stretch, stretchesOf } from "./segments.js";
-import { Sync, SyncTools } from "./sync.js";
-import { openSide } from "./timeline.js";
+import { MatchTools, describeSegment, stretch, stretchesOf } from "./segments.js";
+import { openSide, stretchButton } from "./timeline.js";
 
 // Lines below the timeline.
 const MOST_LINES = 8;
@@ -30,18 +29,13 @@ function showQuery(source) {
 
 // Searches with videos of the index, for the page that is opened without one; dropped files do not stay that long.
 
-function recent() {
-  try {
-    return JSON.parse(localStorage.getItem(RECENT) ?? "[]");
-  } catch {
-    return [];
-  }
-}
+const recent = () => recall(localStorage, RECENT, []);
 
 function remember(query) {
   if (query.video === undefined) return;
-  const row = { address: searchAddress(query), name: panel.source.name, time: query.time ?? query.start ?? null, part: query.box ? `rectangle at ${clock(query.time)}` : query.start === undefined ? "" : `${clock(query.start)} - ${clock(query.end)}` };
-  row.picture = `${panel.source.address}/thumbnail${row.time === null ? "" : `?time=${row.time.toFixed(1)}`}`;
+  const time = query.time ?? query.start;
+  const picture = `${panel.source.address}/thumbnail${time === undefined ? "" : `?time=${time.toFixed(1)}`}`;
+  const row = { address: searchAddress(query), name: panel.source.name, part: partOf(query).replace("the ", ""), picture };
   localStorage.setItem(RECENT, JSON.stringify([row, ...recent().filter(({ address }) => address !== row.address)].slice(0, MAX_RECENT)));
 }
 
@@ -51,13 +45,11 @@ function showRecent() {
   find("recent").querySelector("ul").replaceChildren(...rows.map(({ address, name, part, picture }) => card(address, picture, name, part)));
 }
 
-/** What a search is made with, in words. */
+/** What is searched with, in words. */
+const partOf = ({ box, time, start, end }) => (box ? `the rectangle at ${clock(time)}` : start === undefined ? "" : `${clock(start)} - ${clock(end)}`);
+
 function describe() {
-  const query = panel.describe();
-  let part = panel.source.still ? "the whole picture" : "the whole video";
-  if (query.box) part = `the rectangle at ${clock(query.time)}`;
-  else if (query.start !== undefined) part = `${clock(query.start)} - ${clock(query.end)}`;
-  find("what").textContent = `Search with ${part}.`;
+  find("what").textContent = `Search with ${partOf(panel.describe()) || (panel.source.still ? "the whole picture" : "the whole video")}.`;
 }
 
 async function search({ push = true } = {}) {
@@ -143,43 +135,33 @@ function heard(match) {
 function showMatch(match, query) {
   const { video } = match;
   // Where the picture says nothing, the sound says where.
-  const byEar = match.segments.length === 0 && match.sound_segments.length > 0;
-  const segments = byEar ? match.sound_segments : match.segments;
-  const still = panel.source.still || query.box;
-  const sides = video.still ? [] : still ? ["target"] : ["query", "target"];
+  const segments = match.segments.length ? match.segments : match.sound_segments;
+  const sides = video.still ? [] : panel.source.still || query.box ? ["target"] : ["query", "target"];
   const label = (segment) => describeSegment(segment, sides);
-  const play = (index) => segments[index] && showStep(match, segments[index], query);
-  const first = segments[0];
+  const play = (index) => segments[index] && showStep(match, segments, index, query);
+  const [first] = segments;
+  const at = first ? `&time=${((first.target_start + first.target_end) / 2).toFixed(1)}` : "";
   const picture = make("button", { type: "button", class: "picture", "aria-label": `Play ${video.name} beside the query`, onclick: () => play(0) },
-    video.missing ? make("span", { class: "none" }, "the file is gone") : make("img", { src: `${video.thumbnail}${first ? `&time=${((first.target_start + first.target_end) / 2).toFixed(1)}` : ""}`, alt: "", loading: "lazy" }));
-  if (first && (first.target_box[2] - first.target_box[0]) * (first.target_box[3] - first.target_box[1]) <= 0.8) {
-    // Around the picture itself: it is letterboxed like the screen of a player.
-    const fit = make("span", { class: "fit" });
-    fit.style.aspectRatio = `${video.width} / ${video.height}`;
-    const frame = make("span", { class: "box match" });
-    placeBox(frame, first.target_box);
-    fit.append(frame);
-    picture.append(fit);
-  }
+    video.missing ? make("span", { class: "none" }, "the file is gone") : make("img", { src: `${video.thumbnail}${at}`, alt: "", loading: "lazy" }));
+  // Around the picture itself: it is letterboxed like the screen of a player.
+  const fit = make("span", { class: "fit" });
+  fit.style.aspectRatio = `${video.width} / ${video.height}`;
+  if (first && showPart(fit, first.target_box)) picture.append(fit);
   const meter = make("span", { class: "meter" });
   meter.style.setProperty("--share", match.score);
-  const lines = make("div", { class: "lines" });
-  for (const side of segments.length ? sides : []) {
+  const lines = (segments.length ? sides : []).map((side) => {
     const duration = Math.max(side === "query" ? panel.source.duration : video.duration, 0.1);
-    const line = make("div", { class: "line" });
-    for (const [index, segment] of segments.slice(0, 20).entries()) {
-      const bar = make("button", { type: "button", tabindex: side === "query" ? "-1" : "0", class: `segment${segment.mirrored ? " mirrored" : ""}`, "aria-label": `Play ${label(segment)}`, title: label(segment), onclick: () => play(index) });
-      line.append(placeStretch(bar, segment[`${side}_start`], segment[`${side}_end`], duration));
-    }
-    lines.append(make("div", { class: "lane" }, make("span", { class: "facts" }, side === "query" ? "query" : "match"), line));
-  }
+    const button = (each, index) => stretchButton({ ...each, label: `Play ${each.label}` }, duration, { title: each.label, tabindex: side === "query" ? "-1" : "0", onclick: () => play(index) });
+    return make("div", { class: "lane" }, make("span", { class: "facts" }, side === "query" ? "query" : "match"),
+      make("div", { class: "line" }, ...stretchesOf(segments.slice(0, 20), side, label).map(button)));
+  });
   return make("li", { class: "match", "data-id": video.id },
     picture,
     make("div", { class: "about" },
       make("div", { class: "title" }, make("a", { href: `/videos/${video.id}${first ? `?time=${first.target_start.toFixed(2)}` : ""}` }, ...breakable(video.name)), meter, make("strong", {}, match.score.toFixed(2)),
         match.sound === null ? "" : make("span", { class: "tag", title: heard(match) }, `sound ${match.sound.toFixed(2)}`),
         match.mirrored ? make("span", { class: "tag" }, "mirrored") : "", video.missing ? make("span", { class: "error" }, "file is gone") : ""),
-      lines,
+      make("div", { class: "lines" }, ...lines),
       make("p", { class: "facts" }, first ? label(first) : `${clock(video.duration)}, similar as a whole`)));
 }
 
@@ -191,34 +173,23 @@ function endStep() {
   showLines();
 }
 
-async function showStep(match, segment, query) {
+async function showStep(match, segments, index, query) {
   endStep();
   if (match.video.missing) return say("The file is gone; it cannot be played.");
   const source = await api(`/api/videos/${match.video.id}/source`);
-  const { player, timeline } = openSide(find("target"), source, { muted: true });
+  const target = openSide(find("target"), source, { muted: true });
   find("compare").href = matchAddress(panel.describe(), match.video.id);
   find("compare").hidden = Boolean(query.box);
   find("target-panel").hidden = false;
-  player.element.classList.add("follower");
-  const parts = match.segments.map(partOf);
-  const sync = new Sync(panel.player, [{ player, parts }]);
-  const tools = (inStep = new SyncTools(sync, find("players")));
-  const show = (index, options) => tools.playStretch(sync.followers[0].parts[index], { only: sync.followers[0].parts[index], ...options });
-  find("target").append(tools.element);
   const label = (each) => `Segment ${stretch(each, "target")}`;
-  timeline?.showSegments(stretchesOf(match.segments, "target", label), show);
-  panel.timeline?.showSegments(query.box ? [] : stretchesOf(match.segments, "query", label), show);
+  const tools = (inStep = new MatchTools({ player: panel.player, timeline: query.box ? null : panel.timeline }, target, find("players"), segments, label));
+  find("target").append(tools.element);
   const isStill = query.box || panel.source.still;
-  if (segment) show(Math.max(match.segments.indexOf(segment), 0), { play: !isStill });
+  tools.playSegment(index, { play: !isStill });
   // Both pictures on the screen, also where one is below the other.
   if (matchMedia("(max-width: 40rem)").matches) find("query").scrollIntoView();
   else find("target-panel").scrollIntoView({ block: "nearest" });
-  if (!segment || isStill || source.still) return;
-  const exact = await exactParts({ ...panel.source.key, target: match.video.id }, parts);
-  if (inStep !== tools) return;
-  const [follower] = sync.followers;
-  follower.parts = exact;
-  if (parts.includes(follower.only)) follower.only = exact[parts.indexOf(follower.only)];
+  if (match.segments.length && !isStill && !source.still) await tools.refine({ ...panel.source.key, target: match.video.id });
 }
 
 function send(file) {
@@ -259,22 +230,12 @@ for (const name of ["dragover", "dragleave", "drop"]) {
     if (name === "drop" && event.dataTransfer.files[0]) send(event.dataTransfer.files[0]);
   });
 }
-find("search").addEventListener("click", () => search());
-find("close").addEventListener("click", endStep);
-find("stop").addEventListener("click", () => running?.abort());
+onClick({ "#search": () => search(), "#close": endStep, "#stop": () => running?.abort() });
 document.addEventListener("keydown", (event) => {
-  const key = keyOf(event);
-  if (key === null) return;
-  if (key === "s") search();
-  else if (key === "Escape" && running !== null) {
-    running.abort();
-    event.preventDefault(); // what is marked stays
-  } else if (inStep?.key(event)) return;
-  const step = { ArrowDown: 1, ArrowUp: -1 }[key];
+  const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[keyOf(event)];
   const row = event.target.closest(".match");
   if (row === null || step === undefined) return;
-  const next = step > 0 ? row.nextElementSibling : row.previousElementSibling;
-  next?.querySelector("button.picture").focus();
+  row[step]?.querySelector("button.picture").focus();
   event.preventDefault();
 });
 

@@ -1,5 +1,6 @@
-// Segments of a match: in words, as parts that players follow, and with exact times.
-import { api, clock } from "./base.js";
+// Segments of a match: in words, with exact times, and played on both sides in sync.
+import { clamp, clock, post } from "./base.js";
+import { Sync, SyncTools } from "./sync.js";
 
 /** Where a segment is in the query or in the target. */
 export const stretch = (segment, side) => `${clock(segment[`${side}_start`])} - ${clock(segment[`${side}_end`])}`;
@@ -25,7 +26,7 @@ export function stretchesOf(segments, side, label = describeSegment) {
 }
 
 /** A part from a segment of a match, with the query as the leader. */
-export function partOf(segment) {
+function partOf(segment) {
   return {
     start: segment.query_start,
     end: segment.query_end,
@@ -40,6 +41,37 @@ export function partOf(segment) {
 /** The same parts with exact times, by decoding both files; `query` names the leader and the target. */
 export async function exactParts({ video, upload, target }, parts) {
   const most = parts.slice(0, 8);
-  const exact = await api("/api/sync", { method: "POST", body: { video, upload, target, parts: most } });
+  const exact = await post("/api/sync", { video, upload, target, parts: most });
   return [...exact, ...parts.slice(most.length)];
+}
+
+/** Tools for both sides of a match, {player, timeline} each, whose segments can be chosen on the timelines. */
+export class MatchTools extends SyncTools {
+  constructor(query, target, stage, segments, label = describeSegment) {
+    super(new Sync(query.player, [{ player: target.player, parts: [] }]), stage);
+    target.player.element.classList.add("follower");
+    this.parts = segments.map(partOf);
+    for (const [name, { timeline }] of [["query", query], ["target", target]]) {
+      timeline?.showSegments(stretchesOf(segments, name, label), (index) => this.playSegment(index));
+    }
+  }
+
+  playSegment(index, options) {
+    const part = this.parts[index];
+    this.sync.followers[0].parts = this.parts;
+    this.playStretch(part, { only: part, ...options });
+  }
+
+  /** Take exact times, as soon as they are there; `query` names both files. */
+  async refine(query) {
+    const exact = await exactParts(query, this.parts);
+    const [follower] = this.sync.followers;
+    if (this.sync.stopped) return;
+    const only = exact[this.parts.indexOf(follower.only)];
+    this.parts = exact;
+    if (follower.parts.length) follower.parts = exact;
+    if (only === undefined) return;
+    follower.only = only;
+    if (this.sync.paused) this.sync.seek(clamp(this.sync.leader.time, only.start, only.end));
+  }
 }

@@ -1,6 +1,6 @@
 // Shots: a timeline whose cuts are dragged, added and removed, beside a player.
-import { SAME_TIME, api, ask, byId, clock, count, dragPointer, keyOf, make, placeStretch, say, shareAt, warnUnsaved } from "./base.js";
-import { Follower, followJob } from "./jobs.js";
+import { SAME_TIME, api, ask, byId, clamp, clock, count, dragPointer, keyOf, make, onClick, placeMoment, placeStretch, post, say, shareAt, warnUnsaved } from "./base.js";
+import { Jobs } from "./jobs.js";
 import { Player, playerKeys } from "./player.js";
 
 const root = byId("shots");
@@ -11,7 +11,13 @@ const address = `/api/videos/${video}/shots`;
 const player = new Player(JSON.parse(byId("player").dataset.source));
 byId("player").append(player.element);
 playerKeys(player.element, player, { wholePage: true });
-const jobs = new Follower(follow);
+const finding = byId("find");
+const jobs = new Jobs(finding.querySelector("div"), {
+  button: finding.querySelector("button"),
+  onBegin: () => (finding.hidden = false),
+  onEnd: ({ state }) => state === "done" && load(),
+});
+const clips = new Jobs(byId("making"));
 let shown = null;
 let cuts = [];
 // Parts that a person marked as critical, each {start, end}; `begun` is where one begins that is marked by keys.
@@ -23,16 +29,15 @@ let chosen = null;
 let changed = false;
 // Steps that can be undone: the cuts and marks before each, and the cut that keys move in it, if any.
 let steps = [];
-const picked = new Set();
 
 /** The time at which a pointer is on the timeline. */
 const timeAt = (event) => shareAt(event, timeline) * shown.duration;
-const percent = (time) => `${(100 * time) / shown.duration}%`;
+const snap = (time) => Math.round(time / frame()) * frame();
 const frame = () => 1 / shown.frame_rate;
 
 async function load() {
   const list = await api(address);
-  if (list === null) return void (byId("find").hidden = false);
+  if (list === null) return void (finding.hidden = false);
   accept(list);
   setZoom(firstZoom());
   fitHandles();
@@ -47,9 +52,7 @@ function accept(list, kept = []) {
   begun = null;
   changed = false;
   chosen = null;
-  picked.clear();
-  showPicked();
-  byId("find").hidden = true;
+  finding.hidden = true;
   byId("editor").hidden = false;
   draw();
 }
@@ -73,6 +76,7 @@ function draw() {
   const kinds = new Set([...cuts.map((cut) => cut.kind), byId("bands").querySelector(".critical") && "critical", shown.black.length && "black", shown.curve.length && "curve"]);
   for (const entry of document.querySelectorAll(".legend li")) entry.hidden = !kinds.has(entry.className);
   byId("list").replaceChildren(...shots.map(item));
+  showPicked();
   if (editable) {
     byId("save").disabled = !changed;
     byId("reset").disabled = !changed && !shown.corrected;
@@ -142,10 +146,8 @@ function band(start, end, kind) {
 /** A part that is marked as critical: a click or Enter takes the mark away. */
 function markBand(mark) {
   const words = `critical from ${clock(mark.start)} to ${clock(mark.end)}`;
-  const button = make("button", {
-    type: "button", class: "critical mark", title: editable ? `${words}: click to remove` : words, "aria-label": editable ? `Remove mark: ${words}` : words,
-    onclick: () => editable && !dragged && unmark(mark),
-  });
+  const names = editable ? { title: `${words}: click to remove`, "aria-label": `Remove mark: ${words}` } : { title: words, "aria-label": words };
+  const button = make("button", { type: "button", class: "critical mark", ...names, onclick: () => editable && !dragged && unmark(mark) });
   return placeStretch(button, mark.start, mark.end, shown.duration);
 }
 
@@ -157,9 +159,7 @@ function keep(moving = null) {
 }
 
 function undo() {
-  const step = steps.pop();
-  if (step === undefined) return say("There is nothing to undo.");
-  ({ cuts, marks, changed } = step);
+  ({ cuts, marks, changed } = steps.pop());
   chosen = begun = null;
   draw();
 }
@@ -172,8 +172,8 @@ function unmark(mark) {
 
 /** Mark a part as critical, to whole frames; parts that touch become one. */
 function markCritical(one, other) {
-  const snap = (time) => Math.min(Math.max(Math.round(time / frame()) * frame(), 0), shown.duration);
-  const part = { start: snap(Math.min(one, other)), end: snap(Math.max(one, other)) };
+  const [start, end] = [one, other].sort((a, b) => a - b).map((time) => clamp(snap(time), 0, shown.duration));
+  const part = { start, end };
   if (part.end - part.start < frame() / 2) return;
   const touching = marks.filter((mark) => mark.start <= part.end + SAME_TIME && mark.end >= part.start - SAME_TIME);
   part.start = Math.min(part.start, ...touching.map((mark) => mark.start));
@@ -261,7 +261,7 @@ function handle(cut) {
     onfocus: () => chosen !== cut && choose(cut, false),
     onpointerdown: (event) => editable && drag(event, cut),
   });
-  button.style.left = percent(cut.time);
+  placeMoment(button, cut.time, shown.duration);
   return button;
 }
 
@@ -269,52 +269,43 @@ function item({ start, end, kind, critical, opening }, index) {
   // The server knows what is seen of its own shots; of others it is their middle.
   const known = shown.shots.find((shot) => Math.abs(shot.start - start) < SAME_TIME && Math.abs(shot.end - end) < SAME_TIME);
   const address = known?.thumbnail ?? shown.shots[0].thumbnail.replace(/time=[\d.]+/, `time=${((start + end) / 2).toFixed(2)}`);
-  const picture = make("img", { alt: "", loading: "lazy", width: 240, height: 135, src: address });
   const words = [kind];
   // Of a cut between two frames there is no more to say than where it is.
   if (opening && opening.end - opening.start > 1.5 * frame()) words[0] += ` from ${clock(opening.start)} to ${clock(opening.end)}`;
   if (opening && kind !== "start" && opening.confidence < 0.95) words.push(`kind ${Math.round(100 * opening.confidence)} % certain`);
   if (critical) words.push("critical");
   const card = make("button", { type: "button", onclick: () => seek(start) },
-    make("span", { class: "picture" }, picture),
+    make("span", { class: "picture" }, make("img", { alt: "", loading: "lazy", width: 240, height: 135, src: address })),
     make("span", { class: "name" }, `${index + 1}: ${clock(start)} - ${clock(end)}`),
     make("span", { class: "facts" }, words.join(", ")));
-  const box = make("input", { type: "checkbox", "aria-label": `Select shot ${index + 1}`, onchange: (event) => pickShot(index + 1, event.target.checked) });
-  box.checked = picked.has(index + 1);
-  return make("li", { class: critical ? "card critical" : "card" }, card, make("label", { class: "pick-shot" }, box, " select"));
+  const box = make("input", { type: "checkbox", "aria-label": `Select shot ${index + 1}`, "aria-keyshortcuts": "X" });
+  return make("li", { class: critical ? "card critical" : "card", "data-keys": true }, card, make("label", { class: "pick-shot" }, box, " select"));
 }
 
 // Shots that are selected for a clip, by number from 1.
 
-function pickShot(number, on) {
-  if (on) picked.add(number);
-  else picked.delete(number);
-  showPicked();
-}
+const boxes = () => [...byId("list").querySelectorAll("input")];
+const picked = () => boxes().flatMap((box, index) => (box.checked ? [index + 1] : []));
 
 function showPicked() {
-  const some = picked.size > 0;
-  byId("picked").textContent = some ? `${count(picked.size, "shot")} selected` : "Select shots to make a clip of them.";
-  byId("pick-all").textContent = some ? "Select none" : "Select all";
-  byId("join").disabled = !some;
+  const { length } = picked();
+  byId("picked").textContent = length ? `${count(length, "shot")} selected` : "Select shots to make a clip of them.";
+  byId("pick-all").textContent = length ? "Select none" : "Select all";
+  byId("join").disabled = length === 0;
   byId("clip").hidden = true;
 }
 
 function pickAll() {
-  const boxes = [...byId("list").querySelectorAll("input")];
-  const on = picked.size === 0;
-  for (const [index, box] of boxes.entries()) {
-    box.checked = on;
-    pickShot(index + 1, on);
-  }
+  const on = picked().length === 0;
+  for (const box of boxes()) box.checked = on;
+  showPicked();
 }
 
 /** Write the selected shots, as one clip or into a folder; resolves with the result of the job. */
 async function makeClips(folder) {
   if (changed) return say("Save first: clips have the cuts that are saved.");
-  const job = await api(`/api/videos/${video}/clips`, { method: "POST", body: { shots: [...picked].sort((a, b) => a - b), folder } });
-  const ended = await followJob(job, byId("making"));
-  return ended.state === "done" ? ended.result : null;
+  const ended = await clips.begin(() => post(`/api/videos/${video}/clips`, { shots: picked(), folder }));
+  return ended?.state === "done" ? ended.result : null;
 }
 
 async function join() {
@@ -339,7 +330,7 @@ function peek(event) {
   const panel = byId("peek");
   const half = 80;
   panel.hidden = false;
-  panel.style.left = `${Math.min(Math.max(event.clientX - box.left, half), box.width - half)}px`;
+  panel.style.left = `${clamp(event.clientX - box.left, half, box.width - half)}px`;
   panel.querySelector("span").textContent = clock(time);
   clearTimeout(peek.timer);
   peek.timer = setTimeout(() => (panel.querySelector("img").src = `/videos/${video}/thumbnail?time=${time.toFixed(1)}`), 60);
@@ -377,13 +368,22 @@ function focusChosen() {
   byId("cuts").children[cuts.indexOf(chosen)]?.focus();
 }
 
+/** A moment at which a cut can be. */
+const bounded = (time) => clamp(time, frame(), shown.duration - frame());
+
 function place(cut, time) {
-  const wanted = Math.round(time / frame()) * frame();
   const from = cut.moved_from ?? cut.time;
-  cut.time = Math.min(Math.max(wanted, frame()), shown.duration - frame());
+  cut.time = bounded(snap(time));
   // The server knows where its own cuts were; a new one was nowhere.
   if (cut.moved_from !== undefined) cut.moved_from = Math.abs(cut.time - from) < frame() / 2 ? null : from;
   cuts.sort((one, other) => one.time - other.time);
+}
+
+/** Choose a cut after a step that moved, added or removed one. */
+function chooseAnew(cut) {
+  chosen = cut;
+  draw();
+  focusChosen();
 }
 
 function drag(event, cut) {
@@ -391,16 +391,14 @@ function drag(event, cut) {
   const button = event.target;
   const move = (step) => {
     const time = timeAt(step);
-    button.style.left = percent(Math.min(Math.max(time, frame()), shown.duration - frame()));
+    placeMoment(button, bounded(time), shown.duration);
     seek(time);
   };
   const end = (up, moved) => {
     if (!moved) return;
     keep();
     place(cut, timeAt(up));
-    chosen = cut;
-    draw();
-    focusChosen();
+    chooseAnew(cut);
   };
   dragPointer(event, button, { move, end, least: 3 });
 }
@@ -412,33 +410,20 @@ function add() {
   keep();
   cuts.push(cut);
   place(cut, time);
-  chosen = cut;
-  draw();
-  focusChosen();
+  chooseAnew(cut);
 }
 
 function remove() {
-  if (chosen === null) return;
   const index = cuts.indexOf(chosen);
   keep();
   cuts.splice(index, 1);
-  chosen = cuts[Math.min(index, cuts.length - 1)] ?? null;
-  draw();
-  focusChosen();
+  chooseAnew(cuts[Math.min(index, cuts.length - 1)] ?? null);
 }
 
 async function store(method) {
   const body = method === "PUT" ? { cuts: cuts.map(({ time, kind, moved_from = null }) => ({ time, kind, moved_from })), critical: marks.map(({ start, end }) => [start, end]) } : undefined;
   accept(await api(address, { method, body }), method === "PUT" ? steps.map((step) => ({ ...step, changed: true, moving: null })) : []);
   say(method === "PUT" ? "Saved." : "These are the cuts that were detected.");
-}
-
-const find = () => jobs.begin(() => api(address, { method: "POST" }));
-
-function follow(job) {
-  const place = byId("find");
-  place.hidden = false;
-  return followJob(job, place.querySelector("div"), { button: place.querySelector("button"), onEnd: ({ state }) => state === "done" && load() });
 }
 
 /** Show the shots; a page that is opened while they are being found shows how far that is. */
@@ -448,39 +433,36 @@ async function begin() {
   if (shown !== null && time >= 0) seek(Math.min(time, shown.duration - frame()));
 }
 
-byId("find").querySelector("button").addEventListener("click", find);
+onClick({
+  "#find button": () => jobs.begin(() => post(address)),
+  "#pick-all": pickAll,
+  "#join": join,
+  "#split": split,
+  "#add": add,
+  "#remove": remove,
+  "#undo": undo,
+  "#mark": markHere,
+  "#save": () => store("PUT"),
+  "#reset": () => (shown.corrected ? store("DELETE") : accept(shown)),
+  "#export a": (_, event) => {
+    if (!changed) return;
+    event.preventDefault();
+    say("Save first: the file has what is saved.");
+  },
+});
+byId("list").addEventListener("change", showPicked);
 timeline.addEventListener("click", (event) => {
   if (!dragged && !event.target.closest("button")) seek(timeAt(event));
 });
 timeline.addEventListener("pointerdown", dragMark);
 timeline.addEventListener("pointermove", (event) => shown !== null && event.pointerType === "mouse" && peek(event));
 timeline.addEventListener("pointerleave", () => (byId("peek").hidden = true));
-byId("pick-all").addEventListener("click", pickAll);
-byId("join").addEventListener("click", join);
-byId("split")?.addEventListener("click", split);
-player.addEventListener("time", () => {
-  if (shown !== null) byId("now").style.left = percent(Math.min(player.time, shown.duration));
-});
+player.addEventListener("time", () => shown !== null && placeMoment(byId("now"), Math.min(player.time, shown.duration), shown.duration));
 byId("zoom").addEventListener("input", (event) => {
   setZoom(Number(event.target.value));
   fitHandles();
   byId("now").scrollIntoView({ inline: "center", block: "nearest" });
 });
-if (editable) {
-  byId("add").addEventListener("click", add);
-  byId("remove").addEventListener("click", remove);
-  byId("undo").addEventListener("click", undo);
-  byId("mark").addEventListener("click", markHere);
-  byId("save").addEventListener("click", () => store("PUT"));
-  byId("reset").addEventListener("click", () => (shown.corrected ? store("DELETE") : accept(shown)));
-}
-for (const link of document.querySelectorAll("#export a")) {
-  link.addEventListener("click", (event) => {
-    if (!changed) return;
-    event.preventDefault();
-    say("Save first: the file has what is saved.");
-  });
-}
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown !== null && drawCurve());
 warnUnsaved(() => changed);
 document.addEventListener("keydown", (event) => {
@@ -491,21 +473,15 @@ document.addEventListener("keydown", (event) => {
   const next = { n: 1, p: -1 }[key];
   if (next !== undefined && cuts.length) {
     const from = cuts.indexOf(chosen);
-    choose(cuts[from < 0 ? (next > 0 ? 0 : cuts.length - 1) : Math.min(Math.max(from + next, 0), cuts.length - 1)], true);
+    choose(cuts[from < 0 ? (next > 0 ? 0 : cuts.length - 1) : clamp(from + next, 0, cuts.length - 1)], true);
     focusChosen();
   } else if (key === "Enter" && onCut) seek(chosen.time);
   else if (editable && step !== undefined && onCut) {
     keep(chosen);
     place(chosen, chosen.time + step * frame() * (event.shiftKey ? 10 : 1));
-    draw();
-    focusChosen();
+    chooseAnew(chosen);
     seek(chosen.time);
   } else if (editable && (key === "Delete" || key === "Backspace") && onCut) remove();
-  else if (key === "x" && event.target.closest("#list li")) event.target.closest("li").querySelector("input").click();
-  else if (editable && key === "a") add();
-  else if (editable && key === "u") undo();
-  else if (editable && key === "m") markHere();
-  else if (editable && key === "s" && changed) store("PUT");
   else return;
   event.preventDefault();
 });

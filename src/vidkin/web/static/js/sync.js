@@ -1,5 +1,5 @@
 // Players that show the same moment: one leads, the others follow it frame by frame.
-import { clock, make } from "./base.js";
+import { clamp, clock, make } from "./base.js";
 
 // Beyond this drift all stop and gather again, below it one plays a little faster or slower, seconds.
 const FAR = 0.3;
@@ -72,22 +72,24 @@ export class Sync extends EventTarget {
     this.followers = followers.map(({ player, parts }) => ({ player, parts, part: null }));
     this.loop = null;
     this.holding = null; // while all are waited for
-    this.stopped = false;
+    this.stopping = new AbortController();
     this.placed = null; // the moment of the leader for which the others were placed
-    this.seeked = () => this.leader.presented === null && this.#place();
-    this.frame = () => this.#follow();
-    leader.addEventListener("frame", this.frame);
-    leader.addEventListener("time", this.frame);
-    // A stretch that ends with the file: the video can stop by itself before it is seen to be there.
-    this.ended = () => this.loop?.again && this.holding === null && this.#startOver();
-    leader.addEventListener("end", this.ended);
-    this.kept = [leader, ...this.followers.map(({ player }) => player)].map((player) => new Kept(player));
     this.uncovering = false;
     this.paired = -Infinity; // when a pair of pictures was put on the screen
-    this.keeping = this.kept.map((kept) => () => this.#keep(kept));
-    this.kept.forEach(({ player }, index) => player.addEventListener("frame", this.keeping[index]));
-    leader.video?.addEventListener("seeked", this.seeked);
+    this.kept = [leader, ...this.followers.map(({ player }) => player)].map((player) => new Kept(player));
+    const { signal } = this.stopping;
+    const listen = (target, name, run) => target?.addEventListener(name, run, { signal });
+    listen(leader, "frame", () => this.#follow());
+    listen(leader, "time", () => this.#follow());
+    listen(leader.video, "seeked", () => leader.presented === null && this.#place());
+    // A stretch that ends with the file: the video can stop by itself before it is seen to be there.
+    listen(leader, "end", () => this.loop?.again && this.holding === null && this.#startOver());
+    for (const kept of this.kept) listen(kept.player, "frame", () => this.#keep(kept));
     this.timer = setInterval(() => this.#follow(), 250);
+  }
+
+  get stopped() {
+    return this.stopping.signal.aborted;
   }
 
   /** Show a moment of the leader, and what the others have there; `only` is the part that holds for the first follower. */
@@ -109,13 +111,16 @@ export class Sync extends EventTarget {
   }
 
   pause() {
-    this.holding = null;
     const time = this.kept[0].on?.time;
-    this.leader.pause();
-    for (const { player } of this.followers) player.pause();
+    this.#halt();
     // What is on the screen stays there; where it stopped, the others go to exactly.
     if (time === undefined) setTimeout(() => this.#place(), 60);
     else this.seek(time + this.leader.frameSeconds / 2);
+  }
+
+  #halt(holding = null) {
+    this.holding = holding;
+    for (const { player } of this.kept) player.pause();
   }
 
   /** Seconds of each player that are on the screen. */
@@ -173,9 +178,8 @@ export class Sync extends EventTarget {
 
   /** Stop, go to where everybody should be, wait until it is shown, and go on. */
   async #gather() {
-    const mine = (this.holding = {});
-    this.leader.pause();
-    for (const { player } of this.followers) player.pause();
+    const mine = {};
+    this.#halt(mine);
     for (const kept of this.kept) kept.forget();
     await this.leader.settled();
     this.#place();
@@ -199,9 +203,7 @@ export class Sync extends EventTarget {
 
   /** So many frames of the leader further; all players stop. */
   step(frames) {
-    this.holding = null;
-    this.leader.pause();
-    for (const { player } of this.followers) player.pause();
+    this.#halt();
     this.leader.step(frames);
   }
 
@@ -272,21 +274,16 @@ export class Sync extends EventTarget {
         this.#gather();
         return;
       }
-      const nudge = Math.abs(drift) < CLOSE ? 0 : Math.min(Math.max(drift * 1.5, -MOST_NUDGE), MOST_NUDGE);
+      const nudge = Math.abs(drift) < CLOSE ? 0 : clamp(drift * 1.5, -MOST_NUDGE, MOST_NUDGE);
       player.setRate(rate * (1 - nudge));
     }
   }
 
   stop() {
-    this.stopped = true;
-    this.kept.forEach(({ player }, index) => player.removeEventListener("frame", this.keeping[index]));
+    this.stopping.abort();
+    clearInterval(this.timer);
     for (const kept of this.kept) kept.clear();
     this.leader.showBox(null);
-    clearInterval(this.timer);
-    this.leader.removeEventListener("frame", this.frame);
-    this.leader.removeEventListener("time", this.frame);
-    this.leader.removeEventListener("end", this.ended);
-    this.leader.video?.removeEventListener("seeked", this.seeked);
     for (const { player } of this.followers) {
       player.pause();
       player.flip(false);
@@ -309,8 +306,9 @@ export class SyncTools {
     this.sync = sync;
     this.stage = stage;
     this.view = "beside";
-    const button = (label, key, run, name = label) => make("button", { type: "button", onclick: run, title: `Key ${key}`, "aria-label": name, "aria-keyshortcuts": key }, label);
-    this.play = make("button", { type: "button", class: "play", "aria-label": "Play in sync", title: "Key P", onclick: () => this.toggle() });
+    const button = (label, key, run, name) => make("button", { type: "button", onclick: run, title: `Key ${key}`, "aria-label": name, "aria-keyshortcuts": key }, label);
+    this.play = button("", "P", () => this.toggle(), "Play in sync");
+    this.play.className = "play";
     this.again = make("input", { type: "checkbox", onchange: () => this.#repeat() });
     this.choice = make("select", { "aria-label": "View", onchange: () => this.show(this.choice.value) }, ...Object.entries(VIEWS).map(([value, words]) => make("option", { value }, words)));
     this.wipe = make("input", { type: "range", min: 0, max: 100, value: 50, "aria-label": "Where the wipe is", oninput: () => this.#lay(), hidden: true });
@@ -374,16 +372,6 @@ export class SyncTools {
     this.play.classList.toggle("playing", playing);
     this.play.setAttribute("aria-label", playing ? "Pause all" : "Play in sync");
     this.readout.textContent = this.sync.times.map((time) => clock(time, 2)).join(" | ");
-  }
-
-  /** Keys: P plays, Shift with comma and period steps all by a frame; true if it was one of them. */
-  key(event) {
-    if (event.key === "p") this.toggle();
-    else if (event.key === "<" || (event.key === "," && event.shiftKey)) this.sync.step(-1);
-    else if (event.key === ">" || (event.key === "." && event.shiftKey)) this.sync.step(1);
-    else return false;
-    event.preventDefault();
-    return true;
   }
 
   stop() {

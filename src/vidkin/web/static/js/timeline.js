@@ -1,5 +1,5 @@
 // A timeline below a player: where it is, matching segments, and a stretch that can be marked.
-import { clock, dragPointer, make, placeStretch, shareAt } from "./base.js";
+import { clock, dragPointer, make, placeMoment, placeStretch, shareAt } from "./base.js";
 import { Player, playerKeys } from "./player.js";
 
 const FRAMES = 10;
@@ -11,6 +11,12 @@ export function filmstrip(source, from, to) {
   return make("div", { class: "film", "aria-hidden": "true" }, ...Array.from({ length: FRAMES }, image));
 }
 
+const classOf = ({ mirrored }) => (mirrored ? "segment mirrored" : "segment");
+
+/** A button on a line of `duration` seconds where a stretch {start, end, mirrored, label} is. */
+export const stretchButton = (stretch, duration, attributes) =>
+  placeStretch(make("button", { type: "button", class: classOf(stretch), "aria-label": stretch.label, title: stretch.label, ...attributes }), stretch.start, stretch.end, duration);
+
 /** Events: "seek" when somebody chose a moment, "mark" when the stretch changed. */
 export class Timeline extends EventTarget {
   constructor(player, { markable = false } = {}) {
@@ -21,15 +27,9 @@ export class Timeline extends EventTarget {
     this.end = null;
     this.head = make("div", { class: "head" });
     this.marked = make("div", { class: "marked", hidden: true });
-    this.track = make("div", {
-      class: "track",
-      role: "slider",
-      tabindex: "0",
-      "aria-label": `Moment of ${player.source.name}`,
-      "aria-valuemin": "0",
-      "aria-valuemax": this.duration.toFixed(1),
-      title: "Arrow keys: a second; with Shift: five; comma and period: a frame",
-    }, this.marked, this.head);
+    const title = "Arrow keys: a second; with Shift: five; comma and period: a frame";
+    const limits = { "aria-label": `Moment of ${player.source.name}`, "aria-valuemin": "0", "aria-valuemax": this.duration.toFixed(1) };
+    this.track = make("div", { class: "track", role: "slider", tabindex: "0", title, ...limits }, this.marked, this.head);
     this.segments = make("div", { class: "segments" });
     this.film = filmstrip(player.source, 0, this.duration);
     this.element = make("div", { class: "timeline" }, this.track, this.film, this.segments);
@@ -56,18 +56,11 @@ export class Timeline extends EventTarget {
         this.#seek(time); // the frame at this end is on the screen
       });
     });
-    const button = (label, key, action) =>
-      make("button", { type: "button", onclick: action, "aria-keyshortcuts": key, title: `Key ${key}` }, label);
+    const button = (label, key, onclick) => make("button", { type: "button", onclick, "aria-keyshortcuts": key, title: `Key ${key}` }, label);
     this.range = make("span", { class: "range", role: "status" }, HINT);
     this.clear = button("Clear", "Escape", () => this.mark(null, null));
-    this.marking = make(
-      "div",
-      { class: "tools marking" },
-      button("Start here", "I", () => this.markStart()),
-      button("End here", "O", () => this.markEnd()),
-      this.clear,
-      this.range,
-    );
+    const [start, end] = [button("Start here", "I", () => this.markStart()), button("End here", "O", () => this.markEnd())];
+    this.marking = make("div", { class: "tools marking" }, start, end, this.clear, this.range);
     this.clear.hidden = true;
     this.track.after(this.strip);
     this.element.append(this.marking);
@@ -101,26 +94,13 @@ export class Timeline extends EventTarget {
 
   /** Draw stretches [{start, end, mirrored, label}]; a click calls onChoose(index). */
   showSegments(stretches, onChoose) {
-    this.segments.replaceChildren(
-      ...stretches.map((stretch, index) => {
-        const bar = make("button", {
-          type: "button",
-          class: `segment${stretch.mirrored ? " mirrored" : ""}`,
-          "aria-label": stretch.label,
-          title: stretch.label,
-          onclick: () => onChoose(index),
-        });
-        return placeStretch(bar, stretch.start, stretch.end, this.duration);
-      }),
-    );
+    this.segments.replaceChildren(...stretches.map((stretch, index) => stretchButton(stretch, this.duration, { onclick: () => onChoose(index) })));
   }
 
   /** Draw a thin line for each of several videos, each with its stretches {start, end, mirrored}; to be looked at only. */
   showLines(rows) {
-    this.segments.replaceChildren(
-      ...rows.map((stretches) => make("div", { class: "thin", "aria-hidden": "true" }, ...stretches.map(({ start, end, mirrored }) =>
-        placeStretch(make("span", { class: `segment${mirrored ? " mirrored" : ""}` }), start, end, this.duration)))),
-    );
+    const span = (stretch) => placeStretch(make("span", { class: classOf(stretch) }), stretch.start, stretch.end, this.duration);
+    this.segments.replaceChildren(...rows.map((stretches) => make("div", { class: "thin", "aria-hidden": "true" }, ...stretches.map(span))));
   }
 
   #seek(time) {
@@ -138,7 +118,7 @@ export class Timeline extends EventTarget {
   }
 
   #show(time = this.player.time) {
-    this.head.style.left = `${(100 * Math.min(time, this.duration)) / this.duration}%`;
+    placeMoment(this.head, Math.min(time, this.duration), this.duration);
     this.track.setAttribute("aria-valuenow", time.toFixed(1));
     this.track.setAttribute("aria-valuetext", clock(time));
   }
