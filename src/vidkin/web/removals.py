@@ -28,7 +28,6 @@ from vidkin.web.site import (
     Site,
     accepted,
     answer_model,
-    base_name,
     job_model,
     result_model,
 )

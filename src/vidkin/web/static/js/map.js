@@ -31,6 +31,7 @@ let lists = [];
 let view = { x: 0.5, y: 0.5, scale: 0.92 }; // the middle of what is shown, and canvas widths per map width
 let selected = new Set(); // positions in the map
 let groups = []; // {name, positions, color, shape}
+let groupAt = []; // the group of each position
 let lasso = null;
 let asked = 0;
 
@@ -51,6 +52,7 @@ function group() {
   }
   const name = (key) => (key < 0 ? "others" : by === "cluster" ? `cluster ${key + 1}` : by === "folder" ? map.folders[key] : by);
   groups = [...positions].sort(([one], [other]) => (one < 0) - (other < 0) || one - other).map(([key, held]) => ({ name: name(key), positions: held, ...lookOf(key) }));
+  for (const one of groups) for (const position of one.positions) groupAt[position] = one;
   byId("legend").replaceChildren(...groups.slice(0, 24).map((one) => make("li", {}, swatch(one), `${one.name} (${one.positions.length})`)));
 }
 
@@ -98,7 +100,7 @@ function paint() {
   pen.lineWidth = 1.5;
   for (const position of selected) {
     const [x, y] = [map.x[position] * wide + left, map.y[position] * wide + top];
-    const { color, shape } = groupOf(position);
+    const { color, shape } = groupAt[position];
     pen.fillStyle = color;
     fillShape(shape, x, y, side);
     if (selected.size < 2000) pen.strokeRect(x - side / 2 - 1, y - side / 2 - 1, side + 2, side + 2);
@@ -145,16 +147,6 @@ function frameOf(position) {
   const address = pictureOf(position);
   if (!frames.has(address)) frames.set(address, make("img", { src: address, alt: "", onload: draw }));
   return frames.get(address);
-}
-
-const looks = new Map();
-function groupOf(position) {
-  if (looks.groups !== groups) {
-    looks.clear();
-    looks.groups = groups;
-    for (const one of groups) for (const each of one.positions) looks.set(each, one);
-  }
-  return looks.get(position);
 }
 
 function zoom(factor, x = canvas.clientWidth / 2, y = canvas.clientHeight / 2) {

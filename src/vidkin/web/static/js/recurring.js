@@ -8,28 +8,33 @@ const AROUND = 5; // seconds shown on both sides of a part
 const form = byId("wish");
 const jobs = new Jobs(byId("progress"), {
   onEnd: async ({ state }) => {
-    isOld = state === "done" && changes.size > 0;
+    isOld = state === "done" && changedParts().length > 0;
     if (isOld) say("The search has ended. Save or revert your changes to see what it found.", { seconds: 20 });
     else if (state === "done") await refresh();
   },
 });
 const refresh = refresher(show);
 let isOld = false; // a search ended while changes were not saved
-let changes = new Map(); // key of a group -> {place: {start, end, belongs}}
 let chosen = null; // {button, part, file, view}
 let player = null;
 
 const editable = () => byId("found")?.dataset.editable === "yes";
 const allParts = () => [...document.querySelectorAll(".part")];
 const partOf = (button) => JSON.parse(button.dataset.part);
-const changeOf = (part) => changes.get(part.key)?.get(part.place) ?? { start: part.start, end: part.end, belongs: true };
+/** Where a part is, and whether it belongs to its group, as it was changed or as the server has it. */
+const stateOf = ({ dataset }) => {
+  const { start, end, belongs = true } = JSON.parse(dataset.change ?? dataset.part);
+  return { start, end, belongs };
+};
+/** The parts that were changed, of a group or of all. */
+const changedParts = (key = null) => allParts().filter((button) => button.dataset.change && (key === null || partOf(button).key === key));
 const row = (key) => document.querySelector(`#groups [data-key="${key}"]`);
 
 // The page as the server has it now.
 
 function show(page) {
   if (page.getElementById("found") === null) return;
-  const last = chosen && { file: chosen.file.id, start: changeOf(chosen.part).start };
+  const last = chosen && { file: chosen.file.id, start: stateOf(chosen.button).start };
   const focus = document.activeElement?.closest(".end")?.id;
   closePlayer();
   if (byId("editor")) {
@@ -37,7 +42,6 @@ function show(page) {
     byId("groups").closest("section").before(byId("editor")); // where the server has it
   }
   chosen = null;
-  changes = new Map();
   isOld = false;
   morph(byId("found"), page.getElementById("found"));
   place();
@@ -71,7 +75,7 @@ function choose(button, { focus = null } = {}) {
   item.querySelector(`.line [data-part="${number}"]`)?.classList.add("chosen");
   const part = partOf(button);
   const isSameFile = chosen?.file.id === file.id && player !== null;
-  const { start, end } = changeOf(part);
+  const { start, end } = stateOf(button);
   chosen = { button, part, file, view: [Math.max(0, start - AROUND), Math.min(file.duration, end + AROUND)] };
   byId("editor").hidden = false;
   byId("editor").className = `panel color${part.color}`;
@@ -121,8 +125,8 @@ function showNow() {
 }
 
 function draw() {
-  const { part, file, view: [from, to] } = chosen;
-  const { start, end, belongs } = changeOf(part);
+  const { button, part, file, view: [from, to] } = chosen;
+  const { start, end, belongs } = stateOf(button);
   placeStretch(byId("span"), start - from, end - from, to - from);
   for (const [name, time] of [["start", start], ["end", end]]) {
     const handle = byId(name);
@@ -133,12 +137,12 @@ function draw() {
     if (!editable()) handle.setAttribute("aria-disabled", "true");
   }
   byId("part-facts").textContent = `${clock(start, 2)} - ${clock(end, 2)}, ${(end - start).toFixed(2)} s${belongs ? "" : "; does not belong to the group"}`;
-  chosen.button.querySelector(".times").textContent = `${clock(start)} - ${clock(end)}`;
-  chosen.button.classList.toggle("apart", !belongs);
-  const number = [...chosen.button.parentElement.children].indexOf(chosen.button);
-  const block = chosen.button.closest(".file").querySelector(`.line [data-part="${number}"]`);
+  button.querySelector(".times").textContent = `${clock(start)} - ${clock(end)}`;
+  button.classList.toggle("apart", !belongs);
+  const number = [...button.parentElement.children].indexOf(button);
+  const block = button.closest(".file").querySelector(`.line [data-part="${number}"]`);
   placeStretch(block, start, end, file.duration);
-  const isChanged = changes.has(part.key);
+  const isChanged = changedParts(part.key).length > 0;
   row(part.key)?.classList.toggle("changed", isChanged);
   if (!editable()) return;
   byId("save").disabled = !isChanged;
@@ -147,15 +151,12 @@ function draw() {
 }
 
 function change(values) {
-  const { part } = chosen;
-  const group = changes.get(part.key) ?? new Map();
-  group.set(part.place, { ...changeOf(part), ...values });
-  changes.set(part.key, group);
+  chosen.button.dataset.change = JSON.stringify({ ...stateOf(chosen.button), ...values });
 }
 
 /** Move an end to the frame nearest to a time; the other end stays behind it by a frame or more. */
 function move(name, time) {
-  const { start, end } = changeOf(chosen.part);
+  const { start, end } = stateOf(chosen.button);
   const step = frame();
   const wanted = Math.round(time / step) * step;
   const value = name === "start" ? clamp(wanted, 0, end - step) : clamp(wanted, start + step, chosen.file.duration);
@@ -177,11 +178,11 @@ async function decide(key, verdict) {
   const body = { verdict };
   if (verdict === "recurs") {
     body.name = item.querySelector("[name=name]").value;
-    const parts = changes.get(key);
-    if (parts) body.occurrences = (await stored(key)).map(({ start, end }, place) => parts.get(place) ?? { start, end, belongs: true });
+    const parts = new Map(changedParts(key).map((button) => [partOf(button).place, stateOf(button)]));
+    if (parts.size) body.occurrences = (await stored(key)).map(({ start, end }, place) => parts.get(place) ?? { start, end, belongs: true });
   }
   await api(`/api/recurring/groups/${key}`, { method: "PUT", body });
-  changes.delete(key);
+  for (const button of changedParts(key)) delete button.dataset.change;
   item?.querySelector("details").removeAttribute("open");
   await refresh();
   say({ recurs: "Saved.", "does not recur": "Marked as not recurring; undo it below.", forget: "Verdict undone." }[verdict]);
@@ -197,10 +198,12 @@ async function stored(key) {
 
 function revert() {
   const { part: { key }, button: current } = chosen;
-  changes.delete(key);
-  for (const button of allParts()) if (partOf(button).key === key) choose(button);
+  for (const button of changedParts(key)) {
+    delete button.dataset.change;
+    choose(button);
+  }
   choose(current);
-  if (isOld && changes.size === 0) refresh();
+  if (isOld && changedParts().length === 0) refresh();
 }
 
 const keyAt = (button) => button.closest("[data-key]").dataset.key;
@@ -210,7 +213,7 @@ onClick({
   "#save": () => decide(chosen.part.key, "recurs"),
   "#revert": revert,
   "#apart": () => {
-    change({ belongs: !changeOf(chosen.part).belongs });
+    change({ belongs: !stateOf(chosen.button).belongs });
     draw();
   },
   "[data-save]": (button) => decide(keyAt(button), "recurs"),
@@ -238,16 +241,16 @@ document.addEventListener("keydown", (event) => {
   } else if (chosen === null) return;
   else if (key === "[") byId("start").focus();
   else if (key === "]") byId("end").focus();
-  else if (step !== undefined && handle !== null && editable()) move(handle.id, changeOf(chosen.part)[handle.id] + step * frame() * (event.shiftKey ? 10 : 1));
+  else if (step !== undefined && handle !== null && editable()) move(handle.id, stateOf(chosen.button)[handle.id] + step * frame() * (event.shiftKey ? 10 : 1));
   else return;
   event.preventDefault();
 });
 document.addEventListener("focusin", ({ target }) => {
   if (chosen === null || !target.matches(".end")) return;
-  const { start, end } = changeOf(chosen.part);
+  const { start, end } = stateOf(chosen.button);
   seek(target.id === "start" ? start : Math.max(end - frame(), 0));
 });
-warnUnsaved(() => changes.size > 0);
+warnUnsaved(() => changedParts().length > 0);
 if (form !== null) {
   /** What one file shows again is found by the picture, and only by it. */
   const allowRules = () => form.elements.by && (form.elements.by.disabled = form.elements.inside.value === "yes");

@@ -67,11 +67,11 @@ export class MatchTools extends SyncTools {
     const exact = await exactParts(query, this.parts);
     const [follower] = this.sync.followers;
     if (this.sync.stopped) return;
-    const only = exact[this.parts.indexOf(follower.only)];
+    const index = this.parts.indexOf(follower.only);
     this.parts = exact;
     if (follower.parts.length) follower.parts = exact;
-    if (only === undefined) return;
-    follower.only = only;
-    if (this.sync.paused) this.sync.seek(clamp(this.sync.leader.time, only.start, only.end));
+    if (index < 0) return;
+    const { start, end } = (follower.only = exact[index]);
+    if (this.sync.paused) this.playSegment(index, { play: false, time: clamp(this.sync.leader.time, start, end) });
   }
 }

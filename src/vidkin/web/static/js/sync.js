@@ -326,11 +326,11 @@ export class SyncTools {
     this.#tell();
   }
 
-  /** Play a stretch of the leader {start, end}, again and again if the box is ticked. */
-  playStretch(stretch, { play = true, only = null } = {}) {
+  /** Play a stretch of the leader {start, end}, from its start or a moment in it, again and again if the box is ticked. */
+  playStretch(stretch, { play = true, only = null, time = stretch.start } = {}) {
     this.stretch = stretch;
     this.#repeat();
-    this.sync.seek(stretch.start, only);
+    this.sync.seek(time, only);
     if (play) this.sync.play();
   }
 
