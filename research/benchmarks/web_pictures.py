@@ -132,9 +132,9 @@ def wait_for(place: str) -> Callable[[Page], None]:
 
 
 def play_a_match(page: Page) -> None:
-    """The second match beside the query."""
+    """The best match beside the query."""
     wait_for(".match")(page)
-    page.locator(".match button.picture").nth(1).click()
+    page.locator(".match button.picture").first.click()
     wait_for("#target video")(page)
     page.wait_for_timeout(3 * _SETTLE)
 
