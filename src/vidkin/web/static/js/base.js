@@ -301,20 +301,6 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// A key presses what has it as `aria-keyshortcuts`: the last one that can be seen. Those of a row count inside of it only.
-const KEYS = { "<": "Shift+,", ">": "Shift+.", "+": "Plus", "=": "Plus" };
-document.addEventListener("keydown", (event) => {
-  const key = keyOf(event);
-  if (key === null || (event.repeat && /\w/.test(key))) return;
-  const letter = key.length === 1 ? key.toUpperCase() : key;
-  const name = KEYS[key] ?? (event.shiftKey ? `Shift+${letter}` : letter);
-  const control = [...document.querySelectorAll("[aria-keyshortcuts]")].findLast((one) =>
-    one.ariaKeyShortcuts.split(" ").includes(name) && !one.disabled && one.checkVisibility() && (one.closest("[data-keys]")?.contains(event.target) ?? true));
-  if (control === undefined) return;
-  event.preventDefault();
-  control.click();
-});
-
 // A name that is there already is selected, to be typed over; Enter saves it.
 document.addEventListener("focusin", ({ target }) => target.matches?.("[data-name]") && setTimeout(() => target.select()));
 document.addEventListener("keydown", (event) => {
@@ -335,6 +321,20 @@ document.addEventListener("keydown", (event) => {
   event.stopImmediatePropagation(); // the page has other uses of this key
   closeMenus(null);
   menu.querySelector("summary").focus();
+});
+
+// A key presses what has it as `aria-keyshortcuts`: the last one that can be seen. Those of a row count inside of it only.
+const KEYS = { "<": "Shift+,", ">": "Shift+.", "+": "Plus", "=": "Plus" };
+document.addEventListener("keydown", (event) => {
+  const key = keyOf(event);
+  if (key === null || (event.repeat && /\w/.test(key))) return;
+  const letter = key.length === 1 ? key.toUpperCase() : key;
+  const name = KEYS[key] ?? (event.shiftKey ? `Shift+${letter}` : letter);
+  const control = [...document.querySelectorAll("[aria-keyshortcuts]")].findLast((one) =>
+    one.ariaKeyShortcuts.split(" ").includes(name) && !one.disabled && one.checkVisibility() && (one.closest("[data-keys]")?.contains(event.target) ?? true));
+  if (control === undefined) return;
+  event.preventDefault();
+  control.click();
 });
 
 // Pictures that are on their way shimmer; what is there does not.
