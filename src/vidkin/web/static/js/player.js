@@ -56,7 +56,6 @@ export class Player extends EventTarget {
     const present = (now, { mediaTime, expectedDisplayTime }) => {
       this.presented = { time: this.#base() + mediaTime, at: expectedDisplayTime ?? now };
       this.dispatchEvent(new Event("frame"));
-      tell();
       video.requestVideoFrameCallback(present);
     };
     video.requestVideoFrameCallback?.(present);
@@ -87,7 +86,15 @@ export class Player extends EventTarget {
       if (this.#hasNext()) fetch(this.#address(this.piece + 1), { headers: { Range: "bytes=0-0" } }).catch(() => {});
     });
     for (const name of ["timeupdate", "seeked", "loadeddata"]) video.addEventListener(name, tell);
-    for (const name of ["play", "pause"]) video.addEventListener(name, () => this.#showState());
+    const step = () => {
+      tell();
+      if (!video.paused) requestAnimationFrame(step);
+    };
+    video.addEventListener("play", () => {
+      this.#showState();
+      requestAnimationFrame(step);
+    });
+    video.addEventListener("pause", () => this.#showState());
     video.addEventListener("ended", () => {
       if (this.#hasNext() && this.offset === null) this.#load(this.piece + 1, 0);
       else {
