@@ -6,7 +6,7 @@ In the ``pyproject.toml`` of your package::
     markdown = "markdown_report:REPORT"
 
 Then ``vidkin duplicates -o copies.md``, in Python ``write_duplicate_report(index.duplicates(), "copies.md")`` of
-``vidkin.rendering``. A report of what recurs is in the group ``vidkin.recurring_reports``.
+``vidkin.rendering``. A report of recurring segments is in the group ``vidkin.recurring_reports``.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from tests.cli.conftest import Library, run
 from vidkin._base.install import install_command
 
 
-def test_every_part_is_tried(library: Library) -> None:
+def test_every_part_of_the_installation_is_checked(library: Library) -> None:
     found = run("doctor", "--index", library.index, "-f", "json").json
     states = {part["name"]: part["state"] for part in found["parts"]}
     for needed in ("vidkin", "packages", "onnxruntime", "video decoders", "video encoders", "classical extractor"):

@@ -224,7 +224,7 @@ def test_match_takes_files_that_the_index_does_not_know(library: Library) -> Non
 
 def test_match_refuses_a_picture_that_cannot_be_before_any_work(library: Library) -> None:
     outcome = run("match", "gone.mp4", "gone.mp4", "-o", "map=map.doc", status=2)
-    assert "map.doc: not a picture format" in outcome.err
+    assert "map.doc: not an image format" in outcome.err
     outcome = run("match", "gone.mp4", "gone.mp4", "-o", "map.doc", status=2)
     assert "map.doc: the ending chooses the format and must be one of .png, .jpg" in outcome.err
 

@@ -272,7 +272,7 @@ def test_exports_that_fail_are_reported_and_the_others_are_written(tmp_path: Pat
     [
         (["-o", "edl=no/cuts.edl"], "there is no folder"),
         (["-o", "csv=no/shots.csv"], "there is no folder"),
-        (["-o", "plot=curve.mp3"], "curve.mp3: not a picture format; choose a name that ends in"),
+        (["-o", "plot=curve.mp3"], "curve.mp3: not an image format; choose a name that ends in"),
     ],
 )
 def test_invalid_targets_are_refused_before_anything_is_read(words: list[str], message: str) -> None:

@@ -76,7 +76,7 @@ def test_a_map_of_a_match_says_what_to_install(tmp_path: Path) -> None:
     film = encode(tmp_path / "a.mp4", pan("coffee", 20), rate=5)
     done = python("-m", "vidkin", "match", film, film, "-o", tmp_path / "map.svg")
     assert done.returncode == 3, done.stderr
-    sentence = "drawing a picture needs matplotlib, which is not installed"
+    sentence = "drawing a figure needs matplotlib, which is not installed"
     assert " ".join(done.stderr.split()) == f"Error: {sentence}; install it with: {install_command('plots')}"
 
 

@@ -22,22 +22,22 @@ def shared(start: float, end: float, path: str, there: float, speed: float = 1.0
 FILM = (shared(0, 40, "/v/a.mp4", 5), shared(62, 100, "/v/b.mp4", 0, 1.2))
 
 
-def test_one_sentence_says_how_much_few_files_have_and_what_is_missing() -> None:
+def test_coverage_sentence_names_the_fewest_files_and_the_missing_parts() -> None:
     film = Coverage("/v/film.mp4", 100.0, FILM)
     assert describe_coverage(film) == [
         "These 2 files together have 78.0 % of this video, missing 0:40.0 - 1:02.0: a.mp4, b.mp4"
     ]
     whole = Coverage("/v/film.mp4", 40.0, FILM[:1])
     assert describe_coverage(whole) == ["This file alone has 100.0 % of this video: a.mp4"]
-    assert describe_coverage(Coverage("/v/film.mp4", 40.0)) == ["Nothing of this video was found in the others."]
+    assert describe_coverage(Coverage("/v/film.mp4", 40.0)) == ["No part of this video was found in other files."]
 
 
-def test_a_strip_has_every_part_of_the_video_once() -> None:
+def test_strip_covers_the_video_exactly_once() -> None:
     assert strip_of(Coverage("/v/film.mp4", 100.0, FILM)) == [(0.0, 0.4, True), (0.4, 0.62, False), (0.62, 1.0, True)]
     assert strip_of(Coverage("/v/empty.mp4", 0.0)) == []
 
 
-def test_the_table_has_a_row_for_each_stretch() -> None:
+def test_coverage_table_has_a_row_for_each_stretch() -> None:
     quote = SharedStretch(10, 20, "/v/quote.mp4", 0, 10, 0.5)
     headings, *rows = coverage_cells(Coverage("/v/film.mp4", 100.0, (*FILM, quote)))
     values = [dict(zip(headings, row, strict=True)) for row in rows]
@@ -48,7 +48,7 @@ def test_the_table_has_a_row_for_each_stretch() -> None:
     ]
 
 
-def test_the_ending_chooses_the_file_that_is_written(tmp_path: Path) -> None:
+def test_file_extension_selects_the_coverage_format(tmp_path: Path) -> None:
     film = encode(tmp_path / "film.mp4", pan("coffee", 4, width=64, height=48), rate=25)
     found = Coverage(str(film), 100.0, FILM)
     for name in ("c.csv", "c.json", "c.edl"):

@@ -27,7 +27,7 @@ def pictures(page: str) -> list[np.ndarray]:
     return [np.asarray(Image.open(io.BytesIO(base64.b64decode(item)))) for item in data]
 
 
-def test_a_page_has_every_file_with_pictures_of_three_moments(tmp_path: Path) -> None:
+def test_duplicates_page_shows_three_frames_of_every_file(tmp_path: Path) -> None:
     clip = counting_clip(tmp_path / "clip & <b>.mp4", 20)
     best = member(clip, best=True, traits=Traits(50.0), links=("/other/name & co.mp4",))
     lost = tuple(Finding("picture", f"0:0{second}.0-0:0{second}.5 shows <others>") for second in range(3))
@@ -60,7 +60,7 @@ def test_a_page_has_every_file_with_pictures_of_three_moments(tmp_path: Path) ->
     assert [round((float(image.mean()) - 20) / 10) for image in shown[:3]] == [3, 10, 17]
 
 
-def test_a_file_that_cannot_be_read_has_its_cause_instead(tmp_path: Path) -> None:
+def test_duplicates_page_shows_the_cause_for_an_unreadable_file(tmp_path: Path) -> None:
     gone = DuplicateGroup((member(tmp_path / "gone.mp4", best=True), member(tmp_path / "too.mp4")))
     write_duplicate_page([gone], tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")

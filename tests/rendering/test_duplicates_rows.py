@@ -38,14 +38,14 @@ def copy(**facts: object) -> DuplicateMember:
         (copy(mirrored=True, differences=(Difference("mirrored"),)), "copy, mirrored"),
         (
             copy(differences=(Difference("trimmed", start=2.0, end=58.0), Difference("cropped", 0.7))),
-            "copy, 0:02.0 - 0:58.0 of it, cropped to 70 % of the picture",
+            "copy, 0:02.0 - 0:58.0 of it, cropped to 70 % of the frame",
         ),
         (
             copy(differences=(Difference("speed", 1.25), Difference("caption", where="bottom"))),
             "copy, 1.25x, caption at the bottom",
         ),
         (copy(differences=(Difference("no logo", where="upper left"),)), "copy, without a logo in the upper left"),
-        (copy(differences=(Difference("other container"),)), "copy, same picture, other container"),
+        (copy(differences=(Difference("other container"),)), "copy, same frames, other container"),
         (copy(differences=(Difference("bars added", 0.25),)), "copy, black bars added"),
         (copy(doubt="little detail"), "copy, doubtful: little detail"),
         (copy(doubt="a; b", findings=LOST[:2]), "copy, doubtful: no sound; a time code"),
@@ -53,26 +53,26 @@ def copy(**facts: object) -> DuplicateMember:
         (copy(kept_by="/a/best.mp4"), "copy, can be removed without loss"),
         (
             copy(kept_by="/b/whole.mp4"),
-            "copy, can be removed without loss: whole.mp4 holds everything in it",
+            "copy, can be removed without loss: whole.mp4 contains all of it",
         ),
         (copy(compared_with="/b/other\n.mp4"), "copy of other�.mp4"),
     ],
 )
-def test_a_member_in_words(member: DuplicateMember, words: str) -> None:
+def test_member_is_described_in_one_line(member: DuplicateMember, words: str) -> None:
     assert describe_member(member, DuplicateGroup((BEST, member))) == words
 
 
 @pytest.mark.parametrize(("reason", "words"), [("most detail", "keep (most detail)"), ("", "keep")])
-def test_the_best_one_says_why(reason: str, words: str) -> None:
+def test_best_file_is_described_with_the_reason(reason: str, words: str) -> None:
     assert describe_member(BEST, DuplicateGroup((BEST, copy()), reason)) == words
 
 
-def test_what_may_be_removable_of_a_group_is_what_is_spare() -> None:
+def test_only_spare_files_count_as_removable() -> None:
     group = DuplicateGroup((BEST, copy(), copy(doubt="dark"), copy(lacking=1.0)))
     assert (group.best, group.savings) == (BEST, 100)
 
 
-def test_a_row_has_the_times_of_an_excerpt_and_what_kind_of_copy_it_is() -> None:
+def test_table_row_has_the_relation_and_times_of_an_excerpt() -> None:
     differences = (Difference("without color"), Difference("lower resolution", 0.5))
     beside = {"companions": ("/a/copy.srt", "/a/copy.nfo"), "stays": "it is in the library"}
     traits = Traits(29.97, "HDR10", ("English 5.1", "German stereo"), 8, ("French",), 1, "2020-05-17", "+48.1+011.6/")
@@ -91,14 +91,14 @@ def test_a_row_has_the_times_of_an_excerpt_and_what_kind_of_copy_it_is() -> None
     assert (values["proven"], values["kept_by"], values["findings"]) == ("no", "", "no sound; a time code")
 
 
-def test_a_row_names_the_file_that_is_proven_to_hold_everything_of_it() -> None:
+def test_table_row_names_the_file_proven_to_contain_all_of_it() -> None:
     headings, best, row = duplicate_cells([DuplicateGroup((BEST, copy(kept_by="/a/best.mp4")))])
     values = dict(zip(headings, row, strict=True))
     assert (values["proven"], values["kept_by"], values["findings"]) == ("yes", "/a/best.mp4", "")
     assert dict(zip(headings, best, strict=True))["frame_rate"] == ""  # the file was not opened
 
 
-def test_only_the_traits_in_which_files_differ_are_said() -> None:
+def test_only_traits_that_differ_are_described() -> None:
     film = replace(BEST, traits=Traits(59.94, "HDR10", ("English 5.1", "German stereo"), date="2020-05-17"))
     small = copy(traits=Traits(29.97, "", (), date="2020-05-17"))
     group = DuplicateGroup((film, small, copy()))

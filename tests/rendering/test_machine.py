@@ -21,7 +21,7 @@ def states() -> dict[str, tuple[str, str]]:
     return {finding.name: (finding.state, finding.detail) for finding in inspect_machine()}
 
 
-def test_every_part_is_tried() -> None:
+def test_every_part_of_the_installation_is_checked() -> None:
     pytest.importorskip("torch")  # where every extra is installed
     findings = states()
     assert findings["vidkin"][1].startswith(f"{__version__}, Python {sys.version_info.major}.")
@@ -32,7 +32,7 @@ def test_every_part_is_tried() -> None:
     assert findings["classical extractor"][1].endswith(" values")
 
 
-def test_a_part_that_does_not_work_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_part_is_reported_as_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_DECODERS", ("betamax", "h264"))
     monkeypatch.setattr(machine, "_ENCODERS", ("libx264", "betamax"))
     found = states()
@@ -41,12 +41,12 @@ def test_a_part_that_does_not_work_is_broken(monkeypatch: pytest.MonkeyPatch) ->
     assert found["video encoders"][1] == "libx264 (without betamax)"
 
 
-def test_a_package_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_PACKAGES", ("numpy", "betamax"))
     assert states()["packages"][1] == f"not installed: betamax; run {install_command()}"
 
 
-def test_each_extra_says_what_it_is_for_and_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_extra_reports_its_purpose_and_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_extractor", lambda name: name)
     monkeypatch.setattr(machine, "EXTRAS", {"arrays": "big arrays", "pictures": "pictures of them"})
     requirements = [
@@ -77,7 +77,7 @@ def test_every_extra_for_users_is_listed() -> None:
     assert machine.EXTRAS.keys() == extras
 
 
-def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extra_names_its_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     version = importlib.metadata.version
 
     def without_pillow(name: str) -> str:
@@ -90,7 +90,7 @@ def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
     assert states()["packages"] == ("broken", f"not installed: pillow; run {install_command()}")
 
 
-def test_nothing_that_learns_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_for_training_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     version = importlib.metadata.version
     learning = {
         "torch",
@@ -121,7 +121,7 @@ def test_nothing_that_learns_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert " torch " not in describe_machine()
 
 
-def test_a_part_that_fails_is_broken_if_it_is_needed_and_else_missing(
+def test_failing_part_is_broken_if_required_and_missing_if_optional(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object) -> str:
@@ -134,7 +134,7 @@ def test_a_part_that_fails_is_broken_if_it_is_needed_and_else_missing(
     assert findings["extra train"] == ("missing", "no such library")
 
 
-def test_an_error_without_words_has_the_name_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_without_a_message_is_reported_by_its_type(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> str:
         raise ImportError
 
@@ -142,7 +142,7 @@ def test_an_error_without_words_has_the_name_of_its_kind(monkeypatch: pytest.Mon
     assert states()["vidkin extractor"] == ("broken", "ImportError")
 
 
-def test_codecs_that_are_missing_are_listed_but_for_the_first() -> None:
+def test_missing_codecs_are_listed_and_the_first_one_is_required() -> None:
     assert machine._codecs(("h264", "there is none"), "r") == "h264 (without there is none)"
     with pytest.raises(RuntimeError, match="lacks there is none; run pip install --force-reinstall av"):
         machine._codecs(("there is none", "h264"), "r")
@@ -157,7 +157,7 @@ def test_cached_weights_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert machine._cached_weights() == "weights cached: a, resnet50"
 
 
-def test_figures_name_processor_versions_and_date() -> None:
+def test_machine_description_names_processor_versions_and_date() -> None:
     line = describe_machine()
     assert f"vidkin {importlib.metadata.version('vidkin')}" in line
     assert " cores, " in line

@@ -27,18 +27,18 @@ def test_pairs_are_spread_over_the_segment_and_lie_on_the_diagonal() -> None:
     assert [pair.similarity for pair in pairs] == [1, 1, 1]
 
 
-def test_longer_segments_get_more_and_each_gets_one() -> None:
+def test_longer_segments_get_more_pairs_and_every_segment_gets_one() -> None:
     segments = (Segment(0, 8, 0, 8, 0.9), Segment(9, 10, 9, 10, 0.8))
     times = [pair.query_time for pair in frame_pairs(diagonal(12, *segments), count=4)]
     assert len([time for time in times if time <= 8]) == 3
     assert len([time for time in times if time >= 9]) == 1
 
 
-def test_a_segment_between_two_frames_has_no_pair() -> None:
+def test_segment_between_two_frames_has_no_pair() -> None:
     assert frame_pairs(diagonal(5, Segment(1.2, 1.8, 1.2, 1.8, 0.9))) == ()
 
 
-def test_the_most_similar_frame_near_the_line_is_the_partner_not_a_better_one_far_away() -> None:
+def test_frame_is_paired_with_the_most_similar_frame_near_the_line() -> None:
     comparison = diagonal(9, Segment(0, 8, 0, 8, 0.9))
     comparison.map[4] = np.array([1.0, 0, 0, 0.7, 0.3, 0.5, 0, 0, 1.0])
     (pair,) = frame_pairs(comparison, count=1)
@@ -46,7 +46,7 @@ def test_the_most_similar_frame_near_the_line_is_the_partner_not_a_better_one_fa
     assert abs(pair.similarity - 0.7) < 1e-6
 
 
-def test_boxes_and_flips_are_passed_on() -> None:
+def test_pairs_carry_boxes_and_flips() -> None:
     left, right = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
     segment = Segment(0, 4, 0, 4, 0.9, mirrored=True, query_box=left, target_box=right)
     (pair,) = frame_pairs(diagonal(5, segment), count=1)
@@ -57,7 +57,7 @@ def test_boxes_and_flips_are_passed_on() -> None:
     st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), min_size=1, max_size=8),
     st.integers(min_value=1, max_value=8),
 )
-def test_there_are_never_more_than_asked_for(spans: list[tuple[int, int]], count: int) -> None:
+def test_pair_count_never_exceeds_the_limit(spans: list[tuple[int, int]], count: int) -> None:
     segments = [Segment(start, start + length, start, start + length, 0.9) for start, length in spans]
     pairs = frame_pairs(diagonal(41, *segments), count=count)
     assert 1 <= len(pairs) <= count

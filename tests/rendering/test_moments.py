@@ -21,7 +21,7 @@ def member(
 BEST = member("/best", 60.0, best=True)
 
 
-def test_a_copy_that_begins_later_and_one_that_runs_faster_show_the_same_moments() -> None:
+def test_delayed_and_faster_copies_are_aligned_to_the_same_moments() -> None:
     later = member("/later", 58.0, Segment(0, 58, 2, 60, 1.0))
     # A second of it is 1.25 s of the best one.
     faster = member("/faster", 48.0, Segment(0, 48, 0, 60, 1.0, speed=1.25))
@@ -34,7 +34,7 @@ def test_a_copy_that_begins_later_and_one_that_runs_faster_show_the_same_moments
         assert at > 2  # where all of them have something
 
 
-def test_what_a_file_does_not_show_has_no_moment() -> None:
+def test_moment_is_none_where_a_file_lacks_the_footage() -> None:
     start = member("/start", 20.0, Segment(0, 20, 0, 20, 1.0))
     end = member("/end", 20.0, Segment(0, 20, 40, 60, 1.0))
     best, first, last = matching_moments(DuplicateGroup((BEST, start, end)))
@@ -47,7 +47,7 @@ def test_what_a_file_does_not_show_has_no_moment() -> None:
     assert [at for at in best if at is None] == []
 
 
-def test_a_file_that_matches_another_copy_is_aligned_by_way_of_it() -> None:
+def test_file_compared_with_another_copy_is_aligned_through_it() -> None:
     middle = member("/middle", 50.0, Segment(0, 50, 10, 60, 1.0))
     mirrored = member("/far", 40.0, Segment(0, 40, 5, 45, 1.0, mirrored=True), of="/middle")
     (part,) = align_group(DuplicateGroup((BEST, middle, mirrored)))["/far"]
@@ -57,7 +57,7 @@ def test_a_file_that_matches_another_copy_is_aligned_by_way_of_it() -> None:
     assert part.to_dict()["box"] == [0.0, 0.0, 1.0, 1.0]
 
 
-def test_copies_with_the_same_bytes_and_those_of_each_other_alone_end() -> None:
+def test_alignment_ends_for_identical_and_mutually_compared_copies() -> None:
     twin = member("/twin", 60.0)
     assert align_group(DuplicateGroup((BEST, twin)))["/twin"][0].time(30.0) == 30.0
     one = member("/one", 60.0, Segment(0, 60, 0, 60, 1.0), of="/other")

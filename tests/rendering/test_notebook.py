@@ -35,7 +35,7 @@ def member(path: str, *, best: bool) -> DuplicateMember:
     return DuplicateMember(path, 0.91, 64, 48, 6.0, 1000, best, compared_with=None if best else path)
 
 
-def test_a_match_is_shown_with_the_moment_and_an_escaped_name(video: str) -> None:
+def test_notebook_shows_a_match_with_its_moment_and_escaped_name(video: str) -> None:
     text = a_match(video, mirrored=True)._repr_html_()
     assert text.count(PICTURE) == 1
     assert "&lt;i&gt; &amp; co.mp4" in text
@@ -43,7 +43,7 @@ def test_a_match_is_shown_with_the_moment_and_an_escaped_name(video: str) -> Non
     assert "score 0.83, 2.0 - 4.0 s, mirrored" in text
 
 
-def test_groups_and_shots_are_shown_with_a_picture_of_each(video: str) -> None:
+def test_notebook_shows_a_frame_for_each_group_member_and_shot(video: str) -> None:
     group = DuplicateGroup((member(video, best=True), member(video, best=False)), "more pixels")
     text = group._repr_html_()
     assert text.count(PICTURE) == 2
@@ -54,7 +54,7 @@ def test_groups_and_shots_are_shown_with_a_picture_of_each(video: str) -> None:
     assert shots._repr_html_().count(PICTURE) == len(shots) == 1
 
 
-def test_what_recurs_is_shown_with_a_picture_of_each_occurrence(video: str) -> None:
+def test_notebook_shows_a_frame_for_each_occurrence(video: str) -> None:
     group = RecurringGroup((Occurrence(video, 1.0, 3.0, 0.9), Occurrence(video, 4.0, 6.0, 0.8)), "opening", 2)
     text = vidkin.show(Results([group]))._repr_html_()
     assert text.count(PICTURE) == group._repr_html_().count(PICTURE) == 2
@@ -62,14 +62,14 @@ def test_what_recurs_is_shown_with_a_picture_of_each_occurrence(video: str) -> N
     assert "4.00 - 6.00 s, score 0.80" in text
 
 
-def test_one_shot_is_shown_in_words() -> None:
+def test_single_shot_is_shown_as_text() -> None:
     times = {"start": 0.0, "end": 2.0, "transition_start": 0.0, "transition_end": 0.5}
     text = vidkin.show(Shot(**times, start_frame=0, end_frame=20, kind="fade", confidence=0.9))._repr_html_()
     assert "0.00 - 2.00 s" in text
     assert "fade" in text
 
 
-def test_a_long_list_is_shown_to_a_bound_and_small(video: str) -> None:
+def test_notebook_output_of_a_long_list_is_limited(video: str) -> None:
     text = Results([a_match(video)] * 1000)._repr_html_()
     assert "1,000 results" in text
     assert text.count(PICTURE) == 24
@@ -77,7 +77,7 @@ def test_a_long_list_is_shown_to_a_bound_and_small(video: str) -> None:
     assert len(text) < 24 * 12_000
 
 
-def test_a_file_that_is_gone_or_broken_costs_only_its_picture(tmp_path: Path, video: str) -> None:
+def test_missing_or_damaged_file_loses_only_its_frame(tmp_path: Path, video: str) -> None:
     (tmp_path / "broken.mp4").write_bytes(b"no video at all" * 50)
     paths = [str(tmp_path / "gone.mp4"), str(tmp_path / "broken.mp4"), video, "/odd/\udcff\x1b.mp4"]
     text = Results([a_match(path) for path in paths])._repr_html_()
@@ -86,7 +86,7 @@ def test_a_file_that_is_gone_or_broken_costs_only_its_picture(tmp_path: Path, vi
     assert "\x1b" not in text
 
 
-def test_show_puts_the_moments_of_the_query_above_those_of_the_match(video: str, tmp_path: Path) -> None:
+def test_show_puts_query_frames_above_match_frames(video: str, tmp_path: Path) -> None:
     shown = vidkin.show(a_match(video, speed=2.0), query=video)
     assert shown._repr_html_().count(PICTURE) == 8
     assert "0:01.0 - 0:03.0 of the query at 0:02.0 - 0:04.0" in shown.html
@@ -101,7 +101,7 @@ def test_show_puts_the_moments_of_the_query_above_those_of_the_match(video: str,
         vidkin.show(7)
 
 
-def test_tables_have_a_row_a_result_and_of_groups_a_row_a_file(video: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_frames_have_a_row_for_each_result_or_group_member(video: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What pandas is given; pandas itself takes rows of plain values by name."""
     pandas = ModuleType("pandas")
     pandas.DataFrame = list  # type: ignore[attr-defined]
@@ -138,7 +138,7 @@ def test_tables_have_a_row_a_result_and_of_groups_a_row_a_file(video: str, monke
     assert json.loads(json.dumps(groups.to_dicts())) == [group.to_dict() for group in groups]
 
 
-def test_without_pandas_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pandas_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingPartError, match="needs pandas; run pip install pandas, or use table_rows"):
         Results([a_match("/a.mp4")]).to_pandas()

@@ -41,7 +41,7 @@ def orange(image: np.ndarray) -> np.ndarray:
     return np.argwhere(np.abs(image - np.array([255, 127, 14])).sum(-1) < 12)
 
 
-def test_a_segment_is_drawn_downwards_to_the_right(tmp_path: Path) -> None:
+def test_segment_is_drawn_down_and_to_the_right(tmp_path: Path) -> None:
     target = tmp_path / "map.png"
     draw_map(comparison(10, 20, Segment(0, 10, 0, 10, 0.9)), target, query="q.mp4", target="t.mp4")
     share = orange(pixels(target))
@@ -52,7 +52,7 @@ def test_a_segment_is_drawn_downwards_to_the_right(tmp_path: Path) -> None:
     assert made_in(tmp_path) == [target]
 
 
-def test_no_segment_draws_no_line(tmp_path: Path) -> None:
+def test_map_without_segments_has_no_lines(tmp_path: Path) -> None:
     draw_map(comparison(4, 6), tmp_path / "map.png", query="q.mp4", target="t.mp4")
     assert len(orange(pixels(tmp_path / "map.png"))) == 0
 
@@ -72,8 +72,8 @@ def test_a_thin_diagonal_survives_pooling() -> None:
 
 
 @pytest.mark.parametrize("name", ["map.xyz", "map", "map.mp4"])
-def test_an_unknown_picture_format_is_refused_with_the_accepted_ones(name: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"not a picture format; choose a name that ends in .*\.png"):
+def test_unknown_image_format_is_refused_with_the_accepted_ones(name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"not an image format; choose a name that ends in .*\.png"):
         require_picture_name(name)
 
 
@@ -94,7 +94,7 @@ def test_frame_pairs_lie_on_the_segments() -> None:
     assert frame_pairs(comparison(3, 3)) == ()
 
 
-def test_the_partner_of_a_frame_is_the_most_alike_around_the_line() -> None:
+def test_partner_is_the_most_similar_frame_around_the_line() -> None:
     found = comparison(10, 10, Segment(0, 9, 0.6, 9.6, 0.9))  # the line runs 0.6 s beside the diagonal
     pairs = frame_pairs(found, count=3)
     assert [(pair.query_time, pair.target_time, pair.similarity) for pair in pairs] == [
@@ -104,7 +104,7 @@ def test_the_partner_of_a_frame_is_the_most_alike_around_the_line() -> None:
     ]
 
 
-def test_no_more_pairs_than_asked_for_and_none_twice() -> None:
+def test_pairs_are_unique_and_within_the_limit() -> None:
     many = comparison(30, 30, *(Segment(i, i + 0.5, i, i + 0.5, 0.5) for i in range(9)))
     assert len(frame_pairs(many, count=6)) == 6
     short = comparison(30, 30, Segment(4, 6, 4, 6, 0.9))
@@ -130,7 +130,7 @@ def test_pairs_show_the_frames_of_both_videos(tmp_path: Path) -> None:
     assert reds[:, 0].max() < greens[:, 0].min()  # the query stands above the target
 
 
-def test_a_mirrored_pair_is_flipped_back(tmp_path: Path) -> None:
+def test_mirrored_pair_is_flipped_back(tmp_path: Path) -> None:
     half = np.zeros((96, 128, 3), np.uint8)
     half[:, :64, 0] = 255  # red on the left
     first = encode(tmp_path / "a.mp4", [half] * 10)
@@ -143,21 +143,19 @@ def test_a_mirrored_pair_is_flipped_back(tmp_path: Path) -> None:
     assert upper[:, 1].mean() > lower[:, 1].mean() + 20
 
 
-def test_pairs_of_nothing_are_refused(tmp_path: Path) -> None:
+def test_drawing_no_pairs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="there are no matching frames to show"):
         draw_pairs((), tmp_path / "pairs.png", query="a.mp4", target="b.mp4")
 
 
-def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_failed_drawing_leaves_no_file(tmp_path: Path) -> None:
     pairs = frame_pairs(comparison(1, 1, Segment(0, 1, 0, 1, 0.9)))
     with pytest.raises(MediaError, match=r"missing\.mp4"):
         draw_pairs(pairs, tmp_path / "pairs.png", query=tmp_path / "missing.mp4", target=tmp_path / "b.mp4")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_picture_format_that_needs_a_missing_program_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_image_format_that_needs_a_missing_program_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InvalidArgumentError, match="cannot be written"):
         draw_curve(detection(), tmp_path / "curve.pgf")

@@ -10,9 +10,9 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.pictures import new_figure, require_picture_name, set_text, short_name, write_figure
 
 
-def test_names_that_cannot_be_pictures_are_refused_with_those_that_can(tmp_path: Path) -> None:
+def test_invalid_image_names_are_refused_with_the_accepted_formats(tmp_path: Path) -> None:
     require_picture_name(tmp_path / "map.PNG")
-    with pytest.raises(InvalidArgumentError, match=r"map\.doc: not a picture format; choose .*\.png"):
+    with pytest.raises(InvalidArgumentError, match=r"map\.doc: not an image format; choose .*\.png"):
         require_picture_name(tmp_path / "map.doc")
     with pytest.raises(InvalidArgumentError, match="none: no such folder; create it first"):
         require_picture_name(tmp_path / "none" / "map.png")
@@ -33,7 +33,7 @@ def test_long_names_keep_both_ends(name: str, room: int, short: str) -> None:
     assert len(shown) <= min(room, 40)
 
 
-def test_a_figure_is_a_whole_file_and_dollars_are_dollars(tmp_path: Path) -> None:
+def test_figure_is_complete_and_dollar_signs_are_literal(tmp_path: Path) -> None:
     figure = new_figure(2.0, 1.0, dpi=50)
     axes = figure.add_subplot()
     set_text(axes.set_title("", size=6), r"$not_a{formula$ 山")
@@ -44,7 +44,7 @@ def test_a_figure_is_a_whole_file_and_dollars_are_dollars(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "a.svg"]
 
 
-def test_what_matplotlib_refuses_is_an_error_of_ours(tmp_path: Path) -> None:
+def test_matplotlib_errors_become_invalid_argument_errors(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"a\.xyz: cannot be written"):
         write_figure(new_figure(1.0, 1.0), tmp_path / "a.xyz")
     assert list(tmp_path.iterdir()) == []

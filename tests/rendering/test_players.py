@@ -26,9 +26,9 @@ def make_player(folder: Path, name: str, *, status: int = 0, stays: int = 0) -> 
     return path
 
 
-def test_the_best_player_that_is_there_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_best_installed_player_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingPartError, match="there is no video player; install mpv or vlc"):
+    with pytest.raises(MissingPartError, match="no video player was found; install mpv or vlc"):
         find_player()
     for name in ("xdg-open", "ffplay", "vlc", "mpv"):
         make_player(tmp_path, name)
@@ -61,21 +61,19 @@ def test_players_start_at_the_requested_time(
     assert called == [*arguments, os.path.join(tmp_path, "-rf é.mp4")]
 
 
-def test_what_only_starts_another_program_may_end_at_once() -> None:
+def test_launchers_may_exit_at_once() -> None:
     assert [Player(name, "").hands_over for name in ("mpv", "vlc", "ffplay", "iina", "xdg-open", "own")] == [
         *(False, False, False, True, True, True),
     ]
 
 
-def test_a_player_that_fails_is_an_error(tmp_path: Path) -> None:
+def test_failing_player_raises_an_error(tmp_path: Path) -> None:
     player = find_player(str(make_player(tmp_path, "mpv", status=3)))
-    with pytest.raises(MissingPartError, match="mpv ended with status 3; name another player"):
+    with pytest.raises(MissingPartError, match="mpv ended with status 3; choose another player"):
         player.show("a.mp4", 0.0)
 
 
-def test_windows_opens_the_file_itself_where_no_player_is_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_windows_opens_the_file_without_a_known_player(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(os, "startfile", opened.append, raising=False)
@@ -86,7 +84,7 @@ def test_windows_opens_the_file_itself_where_no_player_is_known(
     assert opened == [str(tmp_path / "a.mp4")]
 
 
-def test_a_player_is_found_where_its_installer_put_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_player_is_found_in_its_install_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_player(tmp_path / "apps", "VLC")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setitem(_INSTALLED, sys.platform, {"vlc": str(tmp_path / "apps" / "VLC")})

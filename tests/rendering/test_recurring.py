@@ -40,7 +40,7 @@ RECAP = RecurringGroup(
 GROUPS = [OPENING, CLOSING, RECAP]
 
 
-def test_groups_and_differences_are_said_in_words() -> None:
+def test_groups_and_differences_are_described() -> None:
     assert describe_group(0, OPENING) == "A: opening, 0:28.0 long, in 2 of 12 files"
     assert describe_group(2, RECAP) == "C: recap, 0:09.0 long, of footage in 1 earlier file"
     assert describe_difference(OPENING.occurrences[1]) == "0:08.0 shorter, 0.96x"
@@ -104,7 +104,7 @@ def test_rows_name_every_occurrence() -> None:
     assert (first[2], len(rest)) == ("a.mkv", 4)
 
 
-def test_the_page_has_a_strip_for_each_file_and_says_what_cannot_be_read(tmp_path: Path) -> None:
+def test_page_has_a_strip_or_the_cause_for_each_file(tmp_path: Path) -> None:
     write_season(tmp_path)
     film = str(tmp_path / "e1.mp4")
     gone = str(tmp_path / "<gone>.mp4")
@@ -119,7 +119,7 @@ def test_the_page_has_a_strip_for_each_file_and_says_what_cannot_be_read(tmp_pat
     assert seen == [(1, 1)]
 
 
-def test_parts_are_split_exactly_to_their_frames(tmp_path: Path) -> None:
+def test_split_parts_have_exactly_their_frames(tmp_path: Path) -> None:
     film = encode(tmp_path / "film.mp4", shots(("coffee", 0, 20), ("rocket", 0, 30), ("chelsea", 0, 15)), rate=RATE)
     group = RecurringGroup((Occurrence(str(film), 2.0, 5.0, 0.9), Occurrence("other", 0.0, 3.0, 0.9)), "opening", 2)
     parts = parts_of_file([group], str(film), 6.5)
@@ -136,7 +136,7 @@ def test_parts_are_split_exactly_to_their_frames(tmp_path: Path) -> None:
         assert difference == pytest.approx(0, abs=6)
 
 
-def test_what_is_left_is_one_file_with_all_frames_but_those_of_the_opening(tmp_path: Path) -> None:
+def test_joined_file_has_every_frame_except_the_opening(tmp_path: Path) -> None:
     film = encode(tmp_path / "film.mp4", shots(("coffee", 0, 20), ("rocket", 0, 30), ("chelsea", 0, 15)), rate=RATE)
     group = RecurringGroup((Occurrence(str(film), 2.0, 5.0, 0.9), Occurrence("other", 0.0, 3.0, 0.9)), "opening", 2)
     parts = parts_of_file([group], str(film), 6.5)
@@ -154,7 +154,7 @@ def test_what_is_left_is_one_file_with_all_frames_but_those_of_the_opening(tmp_p
         join_parts(left.path, parts, tmp_path / "rest", name="film")
 
 
-def test_the_table_of_the_guide_is_the_table_of_formats() -> None:
+def test_guide_lists_all_formats() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "recurring.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|`]+) \| `(\w+)` \| (`\.[^|]*) \| `-", guide, flags=re.MULTILINE)
     players = [

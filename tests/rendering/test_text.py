@@ -32,14 +32,14 @@ def test_clock_rounds_halves_up_and_carries(seconds: float, text: str) -> None:
 
 
 @given(st.integers(min_value=0, max_value=10_000_000))
-def test_a_clock_reads_back_as_the_tenths_it_shows(tenths: int) -> None:
+def test_clock_parses_back_to_the_same_tenths(tenths: int) -> None:
     *hours, minutes, rest = clock(tenths / 10).split(":")
     whole, tenth = rest.split(".")
     assert int(minutes) < 60 or not hours
     assert ((int(hours[0]) if hours else 0) * 60 + int(minutes)) * 600 + int(whole) * 10 + int(tenth) == tenths
 
 
-def test_a_range_without_length_is_empty() -> None:
+def test_empty_range_is_an_empty_string() -> None:
     assert clock_range(1.0, 61.5) == "0:01.0 - 1:01.5"
     assert clock_range(2.0, 2.0) == ""
     assert clock_range(3.0, 2.0) == ""
@@ -59,12 +59,12 @@ def test_a_range_without_length_is_empty() -> None:
         (1_234_567_000_000_000, "1234.6 TB"),
     ],
 )
-def test_sizes(size: int, text: str) -> None:
+def test_file_sizes_have_decimal_units(size: int, text: str) -> None:
     assert file_size(size) == text
 
 
 @given(st.integers(min_value=0, max_value=2**53 - 1))
-def test_a_size_is_within_half_of_its_last_digit(size: int) -> None:
+def test_file_size_is_rounded_to_its_last_digit(size: int) -> None:
     amount, unit = file_size(size).split()
     scale = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}[unit]
     assert float(amount) < 1000 or unit == "TB"
@@ -81,13 +81,13 @@ def test_numbers_have_singular_plural_and_thousands() -> None:
     assert [number(count, "copy", "copies") for count in (1, 3)] == ["1 copy", "3 copies"]
 
 
-def test_percents() -> None:
+def test_percentages_have_one_decimal_and_a_deviation() -> None:
     assert percent(1.0) == "100.0"
     assert percent(0.0004) == "0.0"
     assert percent(0.5, 0.0) == "50.0 ± 0.0"
 
 
-def test_what_a_terminal_would_obey_is_replaced() -> None:
+def test_control_characters_are_replaced() -> None:
     assert printable("a\x1b[31mb\nc\u202ed") == "a�[31mb�c�d"
     assert printable(os.fsdecode(b"caf\xe9 \xe5\xb1\xb1.mp4")) == "caf� 山.mp4"
     assert printable("plain ü 山.mp4") == "plain ü 山.mp4"
@@ -97,8 +97,6 @@ def test_what_a_terminal_would_obey_is_replaced() -> None:
     ("platform", "line"),
     [("linux", "vidkin apply 'my plan.json' --undo"), ("win32", 'vidkin apply "my plan.json" --undo')],
 )
-def test_a_command_to_copy_is_quoted_as_the_shell_of_the_system_reads_it(
-    monkeypatch: pytest.MonkeyPatch, platform: str, line: str
-) -> None:
+def test_command_line_is_quoted_for_the_system_shell(monkeypatch: pytest.MonkeyPatch, platform: str, line: str) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     assert command_line(["vidkin", "apply", "my plan.json", "--undo"]) == line

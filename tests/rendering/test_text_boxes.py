@@ -27,11 +27,11 @@ from vidkin.similarity import WHOLE, Box, Segment
         ((0.0, 0.25, 0.5, 0.75), "middle left 50 %"),
     ],
 )
-def test_place_and_size(box: Box, words: str) -> None:
+def test_box_is_described_by_position_and_size(box: Box, words: str) -> None:
     assert describe_box(box) == words
 
 
-def test_both_sides_are_named() -> None:
+def test_parts_of_file_and_query_are_described() -> None:
     def parts(query_box: Box, target_box: Box) -> str:
         return describe_parts(Segment(0, 5, 0, 5, 0.9, query_box=query_box, target_box=target_box))
 

@@ -20,7 +20,7 @@ def test_matches_have_ranks() -> None:
     assert (two["rank"], two["mirrored"], two["segments"]) == (2, False, [])
 
 
-def test_names_survive_the_pipe(capsys) -> None:
+def test_file_names_survive_a_pipe(capsys) -> None:
     undecodable = os.fsdecode(b"caf\xe9.mp4")
     print_json({"path": undecodable, "other": "山.mp4", "infinite": float("inf")})
     written = capsys.readouterr().out

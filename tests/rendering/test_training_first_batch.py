@@ -46,6 +46,6 @@ def test_at_most_eight_rows_are_drawn(
         assert abs(picture.width - width) <= 1
 
 
-def test_the_name_is_checked_before_anything_is_drawn(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="not a picture format"):
+def test_image_name_is_checked_before_drawing(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="not an image format"):
         draw_first_batch(batch(1), tmp_path / "batch.txt")

@@ -72,7 +72,7 @@ def test_every_row_says_what_it_is_and_how_a_browser_takes_it() -> None:
         assert re.fullmatch(r"(text|application|image)/[a-z]+", row.media_type)
 
 
-def test_the_table_of_the_guide_is_the_table_of_formats() -> None:
+def test_guide_lists_all_formats() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "shots.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (`\..*?) \| (.+?) \|$", guide, flags=re.MULTILINE)
     expected = []

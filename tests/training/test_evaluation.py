@@ -223,5 +223,5 @@ class TestPicture:
         folder, labelled = trained
         with pytest.raises(InvalidArgumentError, match="none: no such folder; create it first"):
             draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "none" / "q.png")
-        with pytest.raises(InvalidArgumentError, match=r"q\.what: not a picture format"):
+        with pytest.raises(InvalidArgumentError, match=r"q\.what: not an image format"):
             draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "q.what")

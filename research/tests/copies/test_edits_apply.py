@@ -215,7 +215,7 @@ def test_bars_are_twelve_hundredths_each(
 
 
 @pytest.mark.parametrize(("name", "size"), [("resize", (64, 96)), ("aspect", (128, 170)), ("rotate5", (128, 192))])
-def test_sizes(copies: dict[str, EditResult], name: str, size: tuple[int, int]) -> None:
+def test_file_sizes_have_decimal_units(copies: dict[str, EditResult], name: str, size: tuple[int, int]) -> None:
     info = probe(copies[name].path)
     assert (info.height, info.width) == size
 

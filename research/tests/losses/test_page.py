@@ -91,5 +91,5 @@ def test_a_picture_shows_the_first_seed(report: LossReport, tmp_path: Path, suff
 
 
 def test_another_extension_is_refused(report: LossReport, tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="not a picture format"):
+    with pytest.raises(InvalidArgumentError, match="not an image format"):
         draw_losses(report, tmp_path / "losses.docx")

@@ -1,4 +1,4 @@
-"""What the command line and the web app both show: JSON values, text, pictures, findings on machine and index."""
+"""Output shared by the command line and the web app: JSON, text, figures, and checks of the machine and the index."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,5 @@
-"""Pictures of a classifier: retrieval rows, wrong answers beside their neighbors, the embedding as a map."""
+"""Figures of a classifier: retrieval rows, wrong answers next to their nearest neighbors, and a map of the
+embedding."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 _QUERIES, _RESULTS, _WRONG = 6, 5, 9
 _RIGHT_COLOR, _WRONG_COLOR = "#2ca02c", "#d62728"
 _SIDE = 112
-# t-SNE of more takes minutes.
-_MOST_POINTS = 1000
+# t-SNE of more points takes minutes.
+_MAX_POINTS = 1000
 
 
 def picture_paths(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -37,15 +38,15 @@ def draw_classifier(
 ) -> tuple[Path, ...]:
     """Draw ``retrieval.png``, ``misclassified.png`` and ``embedding.png`` into a folder.
 
-    ``retrieval``: test items, evenly spread, and their nearest training items, green of the same class, red otherwise.
-    ``misclassified``: wrong answers, each beside the nearest training item. ``embedding``: t-SNE of up to 1,000 test
-    items.
+    ``retrieval``: test items, evenly spread, and their nearest training items, framed green if the class is the same
+    and red otherwise. ``misclassified``: wrong answers, each next to the nearest training item. ``embedding``: t-SNE of
+    up to 1,000 test items.
 
     Args:
         parts: Test and training items with the outputs of the model.
         folder: An existing folder.
         seed: Seed of t-SNE.
-        source: What they are drawn of, see :func:`vidkin._base.outputs.open_output`.
+        source: Description of the data drawn, see :func:`vidkin._base.outputs.open_output`.
 
     Returns:
         The files.
@@ -91,9 +92,9 @@ def _draw_wrong(parts: DescribedParts, path: Path, source: str | None) -> None:
         figure.suptitle("All test items are classified correctly.")
     names = parts.test.labelled.subcategories()
     for position, query in enumerate(wrong[positions].tolist()):
-        _, nearest_places = nearest(parts.test_outputs.embeddings[query : query + 1], parts.train_outputs.embeddings, 1)
+        _, neighbors = nearest(parts.test_outputs.embeddings[query : query + 1], parts.train_outputs.embeddings, 1)
         row, column = divmod(position, 3)
-        result = int(nearest_places[0, 0])
+        result = int(neighbors[0, 0])
         said = names[int(predicted[query])]
         for axis, inputs, item, title in (
             (axes[row][2 * column], parts.test, query, f"said {said}"),
@@ -109,7 +110,7 @@ def _draw_wrong(parts: DescribedParts, path: Path, source: str | None) -> None:
 
 def _draw_map(parts: DescribedParts, path: Path, seed: int, source: str | None) -> None:
     manifold = import_part("sklearn.manifold", extra="train")
-    step = -(-len(parts.test) // _MOST_POINTS)
+    step = -(-len(parts.test) // _MAX_POINTS)
     vectors = parts.test_outputs.embeddings[::step]
     labels: Tensor = parts.test.labels[::step, 1]
     perplexity = min(30.0, max(1.0, (len(vectors) - 1) / 3))

@@ -30,26 +30,27 @@ _HEADINGS = (
     "exact",
     "source",
 )
-# Files, and stretches of which nothing is elsewhere, that a sentence names.
-_MOST_NAMED = 8
-# A rate of a file is taken for a standard one that it differs from by this share at most.
+# Maximum number of files, and of unique stretches, named in a sentence.
+_MAX_NAMED = 8
+# A frame rate within this share of a standard rate counts as that rate: containers store rounded averages.
 _SAME_RATE = 0.002
 
 
 def describe_coverage(coverage: Coverage) -> list[str]:
-    """Say how much of a video is elsewhere, how few files have it, and what is only in it; one sentence an entry.
+    """Say how much of a video other files hold, the fewest files that hold it, and what is unique; one sentence an
+    entry.
 
     For example ``These 4 files together have 97.0 % of this film, missing 0:40.0 - 1:02.0: a.mp4, ...``
     """
     if not coverage.stretches:
-        return ["Nothing of this video was found in the others."]
+        return ["No part of this video was found in other files."]
     steps = coverage.fewest
-    names = ", ".join(printable(os.path.basename(step.path)) for step in steps[:_MOST_NAMED])
-    more = f" and {len(steps) - _MOST_NAMED} more" if len(steps) > _MOST_NAMED else ""
+    names = ", ".join(printable(os.path.basename(step.path)) for step in steps[:_MAX_NAMED])
+    more = f" and {len(steps) - _MAX_NAMED} more" if len(steps) > _MAX_NAMED else ""
     missing = coverage.only_here
-    spans = ", ".join(clock_range(start, end) for start, end in missing[:_MOST_NAMED])
-    rest = f" and {number(len(missing) - _MOST_NAMED, 'more stretch', 'more stretches')}"
-    spans += rest if len(missing) > _MOST_NAMED else ""
+    spans = ", ".join(clock_range(start, end) for start, end in missing[:_MAX_NAMED])
+    rest = f" and {number(len(missing) - _MAX_NAMED, 'more stretch', 'more stretches')}"
+    spans += rest if len(missing) > _MAX_NAMED else ""
     share = f"{percent(coverage.share)} % of this video"
     lacking = f", missing {spans}" if missing else ""
     if len(steps) == 1:
@@ -58,8 +59,8 @@ def describe_coverage(coverage: Coverage) -> list[str]:
 
 
 def coverage_cells(coverage: Coverage) -> Iterator[tuple[str, ...]]:
-    """Rows for CSV and tab-separated files: the headings, then each stretch by start; ``source`` is ``yes`` for the
-    file that shows a stretch best, in the row of the stretch it is from."""
+    """Rows for CSV and tab-separated files: the headings, then each stretch by start; ``source`` is ``yes`` if the file
+    is the best source of that stretch."""
     yield _HEADINGS
     sources = {(piece.path, piece.other_start - piece.speed * piece.start) for piece in coverage.sources}
     for each in coverage.stretches:
@@ -85,13 +86,12 @@ def _write_json(coverage: Coverage, file: IO[str]) -> None:
 
 
 def _write_edl(coverage: Coverage, file: IO[str]) -> None:
-    """The sources in order as a CMX 3600 edit decision list: one cut event a piece, a reel for each file, gaps left
-    open.
+    """Write the sources in order as a CMX 3600 edit decision list: one cut a piece, one reel a file, gaps left open.
 
-    Positions are rounded to frames of a timeline at the rate of the video; a source of another speed has an ``M2`` line
-    with the frames of it that a second of the timeline shows.
+    Times are rounded to frames of a timeline at the video's rate; a source at another speed has an ``M2`` line with its
+    frames per second of the timeline.
     """
-    # The command names the formats in its help, which needs neither NumPy nor a decoder.
+    # Imported late: the command lists the formats in its help, which must not load NumPy or a decoder.
     from vidkin.media.time_code import frame_at, timecode
 
     rate = _timeline_rate(coverage.path)
@@ -119,7 +119,7 @@ def _write_edl(coverage: Coverage, file: IO[str]) -> None:
 
 
 def _timeline_rate(path: str) -> Fraction:
-    """The standard rate nearest to the average one of a video, or a whole number."""
+    """The standard frame rate nearest to the video's average rate, or a whole number."""
     from vidkin.media.probing import probe
     from vidkin.media.time_code import STANDARD_RATES
 
@@ -133,15 +133,16 @@ COVERAGE_FORMATS: Mapping[str, FileFormat[Coverage]] = {
     "json": FileFormat(".json", "all", _write_json),
     "edl": FileFormat(".edl", "the sources in order", _write_edl),
 }
-"""Formats by name; command, README and guide name them."""
+"""Formats by name; the command, README and guide list them."""
 
 
 def strip_of(coverage: Coverage) -> list[tuple[float, float, bool]]:
-    """The video as a strip: (start, end, whether it is elsewhere) in shares of its length, in order, without gaps."""
+    """The video as a strip: (start, end, whether other files hold it) in shares of its length, in order, without
+    gaps."""
     if coverage.duration <= 0:
         return []
     spans = sorted([(*span, True) for span in coverage.elsewhere] + [(*span, False) for span in coverage.only_here])
-    # Gaps of a few frames, which neither list names, go to what comes after them.
+    # Gaps of a few frames, which neither list covers, go to the span after them.
     ends = [end / coverage.duration for _, end, _ in spans[:-1]]
     edges = [0.0, *ends, 1.0]
     return [(*edge, span[2]) for edge, span in zip(pairwise(edges), spans, strict=True)]

@@ -1,4 +1,4 @@
-"""The curve of shots as a picture: the format ``plot`` of `vidkin shots --output`."""
+"""The shot detector's curve as an image: the format ``plot`` of `vidkin shots --output`."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _CRITICAL_COLOR = "#ff7f0e"
 
 @check_arguments
 def draw_curve(detection: ShotDetection, path: PathLike) -> None:
-    """Write the detector's curve over time as a picture, with a red dot at each cut.
+    """Write the detector's curve over time as an image, with a red dot at each cut.
 
     Gradual transitions are light red bands around their dot; critical shots (0.5 or more) are orange at the bottom.
     Seconds count from the start of the file.
 
     Args:
         detection: Result of :func:`vidkin.shots.detect`.
-        path: The picture; its extension chooses the format (.png, .pdf, .svg, ...).
+        path: The image; its extension chooses the format (.png, .pdf, .svg, ...).
 
     Raises:
-        InvalidArgumentError: The detector has no curve, the extension is not a picture format, or the folder does not
+        InvalidArgumentError: The detector has no curve, the extension is not an image format, or the folder does not
             exist.
     """
     require_picture_name(path)

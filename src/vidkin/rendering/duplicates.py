@@ -1,4 +1,4 @@
-"""Duplicates in words, as table cells, and as a self-contained HTML page with images of all copies."""
+"""Duplicates in words, as table cells, and as a self-contained HTML page with frames of all copies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin.files.findings import Finding
 from vidkin.index import Difference, DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.heard import ONLY_SOUND
 from vidkin.index.duplicates.traits import Traits
-from vidkin.rendering.moments import picture_strip
+from vidkin.rendering.moments import frame_strip
 from vidkin.rendering.text import clock, file_size, number, printable
 
 _HEADINGS = (
@@ -50,15 +50,15 @@ _HEADINGS = (
     "kept_by",
     "findings",
 )
-# Files that belong to a video and are named beside it; the rest is counted.
-_MOST_NAMED = 3
-# Findings that a line of a table has room for.
+# Maximum number of companion files (subtitles and the like) to name; the rest is counted.
+_MAX_NAMED = 3
+# A table line has room for this many findings.
 _MAX_FINDINGS = 2
 
-# Ways in which a copy differs, in words; those with an amount or a place are in `describe_difference`.
+# Differences of a copy in words; `describe_difference` words the ones with an amount or a position.
 _WORDS = {
-    "other container": "same picture, other container",
-    "other sound or tags": "same picture, other sound or tags",
+    "other container": "same frames, other container",
+    "other sound or tags": "same frames, other sound or tags",
     "bars added": "black bars added",
     "bars removed": "without black bars",
     "borders removed": "without borders",
@@ -71,17 +71,18 @@ _WORDS = {
 def describe_member(member: DuplicateMember, group: DuplicateGroup, *, most_findings: int = _MAX_FINDINGS) -> str:
     """Describe a file of a group in one line.
 
-    For example ``keep (most detail)``, ``copy, mirrored, cropped to 70 % of the picture, with film.en.srt`` or
-    ``excerpt of film.mp4, from 0:10.0 - 0:15.0 of it``.
+    For example ``keep (most detail)``, ``copy, mirrored, cropped to 70 % of the frame, with film.en.srt`` or ``excerpt
+    of film.mp4, from 0:10.0 - 0:15.0 of it``.
 
     Args:
         member: The file.
         group: Its group.
-        most_findings: Number of findings of a proof to name; the others are counted. With 0 only that it is doubtful.
+        most_findings: Number of findings of a proof to name; the others are counted. With 0 the line only says
+            ``doubtful``.
     """
     if member.best:
         return f"keep ({group.reason})" if group.reason else "keep"
-    # A copy is one of the file to keep, unless another one is named; what is part of what is always said.
+    # A copy is of the file to keep unless it names another file; an excerpt or overlap always names its file.
     name = printable(os.path.basename(member.compared_with or ""))
     other = f" of {name}" if member.compared_with not in (None, group.best.path) else ""
     times = ""
@@ -96,7 +97,7 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup, *, most_find
     if member.doubt == ONLY_SOUND:
         kinds = {
             "whole": f"same sound as {name}",
-            "excerpt": f"its sound is that of {name}, {times}",
+            "excerpt": f"its sound matches {name}, {times}",
             "contains": f"has the sound of {name} at {times}",
             "overlaps": f"shares the sound of {times} with {name}",
         }
@@ -105,14 +106,14 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup, *, most_find
         parts.append("mirrored")
     if member.turned and all(difference.kind != "turned" for difference in member.differences):
         parts.append(describe_difference(Difference("turned", float(member.turned))))
-    # The times of an excerpt are said already.
+    # The words for an excerpt already give its times.
     differences = [each for each in member.differences if each.kind != "trimmed" or member.relation == "whole"]
     parts += map(describe_difference, differences)
     if member.lacking and member.relation == "whole":
         parts.append(f"has {clock(member.lacking)} more")
     if member.is_proven:
         holder = printable(os.path.basename(member.kept_by or ""))
-        others = f": {holder} holds everything in it" if member.kept_by != group.best.path else ""
+        others = f": {holder} contains all of it" if member.kept_by != group.best.path else ""
         parts.append(f"can be removed without loss{others}")
     if member.findings:
         said = "; ".join(describe_findings(member.findings, most_findings)) if most_findings else ""
@@ -121,19 +122,20 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup, *, most_find
         parts.append(f"doubtful: {member.doubt}")
     if member.stays:
         parts.append(f"stays: {member.stays}")
-    return ", ".join([*parts, *_with_companions(member)])
+    return ", ".join([*parts, *_companion_words(member)])
 
 
-def _with_companions(member: DuplicateMember) -> list[str]:
-    """What goes where the file goes, in a few words; nothing if there is no such file."""
+def _companion_words(member: DuplicateMember) -> list[str]:
+    """Files that move along with this one, in a few words; empty if there are none."""
     names = [printable(os.path.basename(path)) for path in member.companions]
-    if len(names) > _MOST_NAMED:
-        names[_MOST_NAMED - 1 :] = [f"{len(names) - _MOST_NAMED + 1} more"]
+    if len(names) > _MAX_NAMED:
+        names[_MAX_NAMED - 1 :] = [f"{len(names) - _MAX_NAMED + 1} more"]
     return [f"with {' and '.join(names)}"] if names else []
 
 
 def describe_findings(findings: Sequence[Finding], most: int) -> list[str]:
-    """What a file has that the one to keep lacks, in a few words each; those after the first ``most`` are counted.
+    """Content of a file that the file to keep lacks, in a few words each; findings after the first ``most`` are
+    counted.
 
     >>> describe_findings([Finding("sound", "no sound"), Finding("data", "a time code"), Finding("ends", "longer")], 1)
     ['no sound', 'and 2 more']
@@ -143,7 +145,7 @@ def describe_findings(findings: Sequence[Finding], most: int) -> list[str]:
 
 
 def describe_traits(member: DuplicateMember, group: DuplicateGroup) -> list[str]:
-    """The traits of a file in which the files of its group differ, in a few words each.
+    """Traits in which a file differs from others of its group, in a few words each.
 
     For example ``59.94 frames a second``, ``HDR10``, ``sound: English 5.1, German stereo``.
     """
@@ -167,7 +169,7 @@ def _trait_words(traits: Traits) -> tuple[str, ...]:
 
 
 def describe_removable(groups: Iterable[DuplicateGroup]) -> str:
-    """How many bytes of groups can be removed, in words; empty if none.
+    """Bytes that can be removed from groups, in words; empty if there are none.
 
     For example ``1.2 GB can be removed without loss, 300 MB may be removable``: the rest is not proven.
     """
@@ -179,10 +181,10 @@ def describe_removable(groups: Iterable[DuplicateGroup]) -> str:
 
 
 def describe_difference(difference: Difference) -> str:
-    """Describe one way in which a copy differs from the file that it is compared with.
+    """Describe one difference between a copy and the file it is compared with.
 
     >>> describe_difference(Difference("cropped", 0.7)), describe_difference(Difference("caption", where="bottom"))
-    ('cropped to 70 % of the picture', 'caption at the bottom')
+    ('cropped to 70 % of the frame', 'caption at the bottom')
     """
     kind, amount, where = difference.kind, difference.amount or 0.0, difference.where
     if kind == "trimmed" and difference.start is not None and difference.end is not None:
@@ -192,9 +194,9 @@ def describe_difference(difference: Difference) -> str:
     if kind == "turned":
         return f"turned {amount:.0f} degrees"
     if kind == "cropped":
-        return f"cropped to {100 * amount:.0f} % of the picture"
+        return f"cropped to {100 * amount:.0f} % of the frame"
     if kind == "uncropped":
-        return f"shows more: the other one is {100 * amount:.0f} % of the picture"
+        return f"shows more: the other file has {100 * amount:.0f} % of the frame"
     if kind in ("caption", "no caption", "logo", "no logo"):
         words = kind.replace("no ", "without a ") if kind.startswith("no ") else kind
         preposition = (
@@ -270,17 +272,18 @@ def write_duplicate_page(
     source: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Write an HTML page with every group: one file a row, with pictures of each at the same three moments.
+    """Write an HTML page with every group: one file a row, with three frames of each at the same shares of its length.
 
     Args:
         groups: Result of :meth:`vidkin.Index.duplicates`.
         path: The file to write.
-        short_side: Pixels at the shorter side of the pictures.
-        source: What the groups are of, see :func:`vidkin._base.outputs.open_output`.
+        short_side: Shorter side of the frames, pixels.
+        source: Description of the videos searched, see :func:`vidkin._base.outputs.open_output`.
         on_progress: Callback that receives (groups written, total number of groups).
 
     Raises:
-        MediaError: The file cannot be written. A video that cannot be read shows the cause instead of its pictures.
+        MediaError: The file cannot be written. For a video that cannot be read the page shows the cause instead of
+            frames.
     """
     with open_output(path, source=source) as partial, partial.open("w", encoding="utf-8") as file:
         for position, part in enumerate(duplicate_page(groups, short_side=short_side)):
@@ -292,7 +295,7 @@ def write_duplicate_page(
 def duplicate_page(groups: Sequence[DuplicateGroup], *, short_side: int = 160) -> Iterator[str]:
     """The parts of the page of :func:`write_duplicate_page`: its head, each group, and its end."""
     copies = sum(len(group.members) - 1 for group in groups)
-    removable = describe_removable(groups) or "none of them may be removable"
+    removable = describe_removable(groups) or "none is removable"
     yield (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><title>Duplicates</title>\n'
@@ -322,15 +325,15 @@ def _row(member: DuplicateMember, group: DuplicateGroup, short_side: int) -> str
     kind = ' class="keep"' if member.best else ""
     doubt = ' class="doubt"' if member.doubt else ""
     return (
-        f'<tr{kind}><td class="pictures">{_pictures(member, short_side)}</td>'
+        f'<tr{kind}><td class="pictures">{_frames_html(member, short_side)}</td>'
         f'<td><span{doubt}>{words}</span><br><span class="path">{name}</span><br>'
         f"<small>{facts}</small>{f'<ul>{found}</ul>' if found else ''}</td></tr>\n"
     )
 
 
-def _pictures(member: DuplicateMember, short_side: int) -> str:
+def _frames_html(member: DuplicateMember, short_side: int) -> str:
     def turn(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         upright = np.rot90(image, -member.turned // 90)
         return upright[:, ::-1] if member.mirrored else upright
 
-    return picture_strip(member.path, (share * member.duration for share in _MOMENTS), short_side=short_side, turn=turn)
+    return frame_strip(member.path, (share * member.duration for share in _MOMENTS), short_side=short_side, turn=turn)

@@ -37,17 +37,17 @@ _PACKAGES = (
     "faiss-cpu",
 )
 
-_MEASURED_WITH = ("vidkin", "numpy", "onnxruntime", "av", "faiss-cpu", "torch")
+_BENCHMARK_PACKAGES = ("vidkin", "numpy", "onnxruntime", "av", "faiss-cpu", "torch")
 
 EXTRAS: Mapping[str, str] = {
     "web": "`vidkin serve`",
-    "plots": "charts: the map of a match and the curve of shots as pictures",
+    "plots": "charts: the map of a match and the curve of shots as images",
     "train": "training, evaluation and export of models, networks of timm and torchvision",
-    "tensorboard": "curves of a training in TensorBoard",
-    "map": "a map of the collection by UMAP, on the page Map",
+    "tensorboard": "training curves in TensorBoard",
+    "map": "a UMAP map of the index, on the page Map",
     "otio": "timelines: `vidkin shots -o film.otio`",
 }
-"""What each extra is for; :func:`inspect_machine` has a finding for each."""
+"""Purpose of each extra; :func:`inspect_machine` reports on each."""
 
 _RESEARCH, _SCALE = "package vidkin-research", "package vidkin-scale"
 
@@ -58,7 +58,7 @@ _ENCODERS = ("libx264", "libx265", "libvpx-vp9")
 
 @dataclass(frozen=True, slots=True)
 class PartCheck:
-    """The state of one part.
+    """State of one part of the installation or an index.
 
     Attributes:
         name: Name of the part.
@@ -73,9 +73,9 @@ class PartCheck:
 
 def inspect_machine() -> tuple[PartCheck, ...]:
     """Test every part by using it, instead of only checking that it is installed."""
-    there = _versions(_PACKAGES)
-    packages = PartCheck("packages", "ok", ", ".join(f"{name} {version}" for name, version in there.items()))
-    missing = [name for name in _PACKAGES if name not in there]
+    installed = _versions(_PACKAGES)
+    packages = PartCheck("packages", "ok", ", ".join(f"{name} {version}" for name, version in installed.items()))
+    missing = [name for name in _PACKAGES if name not in installed]
     if missing:
         packages = PartCheck("packages", "broken", f"not installed: {', '.join(missing)}; run {install_command()}")
     return (
@@ -105,7 +105,7 @@ def describe_machine() -> str:
     memory = ""
     if hasattr(os, "sysconf"):
         memory = f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB, "
-    versions = ", ".join(f"{name} {version}" for name, version in _versions(_MEASURED_WITH).items())
+    versions = ", ".join(f"{name} {version}" for name, version in _versions(_BENCHMARK_PACKAGES).items())
     return (
         f"{model}, {os.cpu_count()} cores, {memory}Python {platform.python_version()}, {versions}, "
         f"{datetime.date.today()}"
@@ -115,14 +115,14 @@ def describe_machine() -> str:
 def _try(name: str, use: Callable[[], str], *, needed: bool) -> PartCheck:
     try:
         return PartCheck(name, "ok", use())
-    # Whatever a half-installed binary package raises on import or first use is the finding.
+    # A half-installed binary package fails on import or first use; its error is the result of the check.
     except (ImportError, OSError, RuntimeError, VidkinError) as error:
         cause = str(error).strip().splitlines() or [type(error).__name__]
         return PartCheck(name, "broken" if needed else "missing", cause[0])
 
 
 def _versions(packages: Sequence[str]) -> dict[str, str]:
-    """The versions of those that are installed."""
+    """Versions of the packages that are installed."""
     found = {}
     for name in packages:
         with suppress(importlib.metadata.PackageNotFoundError):
@@ -131,7 +131,7 @@ def _versions(packages: Sequence[str]) -> dict[str, str]:
 
 
 def _extras() -> list[PartCheck]:
-    """A finding for each extra of vidkin; which packages it consists of is known from its metadata."""
+    """Check each extra of vidkin; vidkin's metadata lists the packages it consists of."""
     packages: dict[str, list[str]] = {}
     for requirement in importlib.metadata.requires("vidkin") or ():
         match = re.match(r"([\w.-]+)[^;]*;.*extra == ['\"]([\w-]+)['\"]", requirement)
@@ -141,17 +141,17 @@ def _extras() -> list[PartCheck]:
 
 
 def _extra(name: str, packages: Sequence[str]) -> str:
-    """What the extra is for, and the versions of its packages.
+    """The purpose of an extra and the versions of its packages.
 
     Raises:
-        MissingPartError: One of them is not installed; the message ends with the command.
+        MissingPartError: A package is not installed; the message ends with the command that installs it.
     """
     purpose = EXTRAS[name]
-    there = _versions(packages)
-    absent = [package for package in packages if package not in there] or ([] if packages else ["its packages"])
+    installed = _versions(packages)
+    absent = [package for package in packages if package not in installed] or ([] if packages else ["its packages"])
     if absent:
         raise MissingPartError(f"{purpose}; not installed: {', '.join(absent)}; install with: {install_command(name)}")
-    details = [", ".join(f"{package} {version}" for package, version in there.items())]
+    details = [", ".join(f"{package} {version}" for package, version in installed.items())]
     if name == "train":
         details += [_torch(), _cached_weights()]
     return "; ".join([purpose, *details])
@@ -172,37 +172,37 @@ def _scale() -> str:
     return f"{purpose}; " + ", ".join(f"{name} {version}" for name, version in _versions(("ray", "obstore")).items())
 
 
-# Noun, group of entry points and names of what other packages can add.
+# Kinds of parts that other packages can add: noun, group of entry points, names.
 _KINDS: tuple[tuple[str, str, Callable[[], tuple[str, ...]]], ...] = (
     ("extractors", "vidkin.extractors", available_extractors),
     ("shot detectors", "vidkin.shot_detectors", available_detectors),
     ("shot formats", "vidkin.shot_formats", shot_format_names),
     ("reports of duplicates", "vidkin.duplicate_reports", lambda: available_reports()[0]),
-    ("reports of what recurs", "vidkin.recurring_reports", lambda: available_reports()[1]),
+    ("reports of recurring segments", "vidkin.recurring_reports", lambda: available_reports()[1]),
 )
 
 
 def _registered(group: str, names: Callable[[], tuple[str, ...]]) -> str:
-    """All names of a kind, those of other packages with their package.
+    """All names of a kind; names that another package adds are followed by that package.
 
     Raises:
-        VidkinError: What another package lists cannot be imported.
+        VidkinError: An entry point of another package cannot be loaded.
     """
-    brought = {}
+    added = {}
     for entry in importlib.metadata.entry_points(group=group):
         if entry.dist is not None and entry.dist.name != "vidkin":
-            brought[entry.name] = f"{entry.dist.name} {entry.dist.version}"
+            added[entry.name] = f"{entry.dist.name} {entry.dist.version}"
             try:
                 entry.load()
-            # Whatever the import of a stranger's module raises is the finding.
+            # Third-party code can raise anything on import; the check reports it.
             except Exception as error:
-                raise VidkinError(f"{entry.name} of {brought[entry.name]} cannot be loaded: {error}") from error
-    sources = {name: brought.get(name) or brought.get(name.partition(":")[0]) for name in names()}
+                raise VidkinError(f"{entry.name} of {added[entry.name]} cannot be loaded: {error}") from error
+    sources = {name: added.get(name) or added.get(name.partition(":")[0]) for name in names()}
     return ", ".join(name if source is None else f"{name} ({source})" for name, source in sources.items())
 
 
 def _torch() -> str:
-    """Imports it: a torch without its libraries is there for pip alone."""
+    """Describe the device torch uses. It is imported: pip also lists a torch whose libraries are missing."""
     torch = import_part("torch", extra="train")
     return f"torch uses {torch.cuda.get_device_name(0) if torch.cuda.is_available() else 'no CUDA device'}"
 
@@ -235,7 +235,7 @@ def _extractor(name: str) -> str:
 
 
 def _cached_weights() -> str:
-    """Which weights of timm's networks need no network connection any more."""
+    """List timm weights that are cached, so that using them needs no network connection."""
     home = os.environ.get("HF_HUB_CACHE") or os.path.join(
         os.environ.get("HF_HOME", os.path.expanduser("~/.cache/huggingface")), "hub"
     )
@@ -262,10 +262,10 @@ _MODEL = "model of the index"
 
 
 def inspect_index(index: str | os.PathLike[str]) -> tuple[PartCheck, ...]:
-    """Findings about an index; none if there is nothing at this path.
+    """Check an index; empty if the path does not exist.
 
     Raises:
-        CollectionNotFoundError: There is something else at this path.
+        CollectionNotFoundError: The path is not an index.
     """
     place = open_place(index)
     if not place.has_folder():

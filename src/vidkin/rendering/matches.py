@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from vidkin.index import Comparison, SoundOffset
     from vidkin.similarity import Box, Segment
 
-# A segment's line runs between sampled frames: look for a frame's partner this many seconds around it.
+# A segment's line runs between sampled frames, so a frame's partner can lie this many seconds away from it.
 _NEAR_LINE = 1.0
 _WHOLE = (0.0, 0.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class FramePair:
-    """Two moments that show the same thing, or that a proof found to differ.
+    """Two frames that match, or that a proof found to differ.
 
     Attributes:
         query_time: Seconds in the query.
         target_time: Seconds in the target.
         similarity: Calibrated similarity of the two frames, in [0, 1]; None where they differ.
         mirrored: The query's frame must be flipped left to right.
-        query_box, target_box: The parts of the pictures that match; for the query, before it is flipped.
+        query_box, target_box: Matching parts of the frames; for the query, before it is flipped.
     """
 
     query_time: float
@@ -48,8 +48,8 @@ class FramePair:
     target_box: Box
 
 
-def pairs_of_findings(proof: Proof, *, count: int = 6) -> tuple[FramePair, ...]:
-    """A pair of frames for each finding of a proof that names a time: the removed file and what the kept one has."""
+def select_finding_pairs(proof: Proof, *, count: int = 6) -> tuple[FramePair, ...]:
+    """A pair of frames for each finding of a proof with a time: the removed file's frame and the kept file's."""
     pairs: list[FramePair] = []
     for finding in proof.findings:
         if finding.start is None or finding.end is None or not proof.stretches or len(pairs) == count:
@@ -67,8 +67,8 @@ def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, .
 
     Args:
         comparison: Result of :meth:`vidkin.index.Index.match` or :func:`vidkin.compare`.
-        count: At most this many pairs. Each segment gets a share by its length, and at least one pair as long as
-            there are any; short segments have fewer frames and so fewer pairs.
+        count: At most this many pairs. Each segment gets a share by its length and at least one pair while any are
+            left; short segments have fewer frames and so fewer pairs.
     """
     segments = comparison.segments[:count]
     if not segments:
@@ -87,13 +87,13 @@ def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, .
 
 
 def _query_length(segment: Segment) -> float:
-    """Seconds of the query in a segment; of a single moment more than 0, so that it can be divided by."""
+    """Seconds of the query in a segment, always above 0, so that callers can divide by it."""
     return max(segment.query_end - segment.query_start, SAME_TIME)
 
 
 def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair | None:
-    """The compared frames nearest to a point of a segment: a frame of the query inside it, and the most similar of
-    the target's frames around the segment's line."""
+    """The compared frames nearest to a point of a segment: a query frame inside it, and the most similar target frame
+    around the segment's line."""
     point = segment.query_start + share * (segment.query_end - segment.query_start)
     times, target_times = comparison.query_times, comparison.target_times
     inside = np.flatnonzero((times >= segment.query_start) & (times <= segment.query_end))
@@ -117,7 +117,7 @@ def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair |
 
 
 # No screen shows more cells; maps of hour-long videos are pooled to this many per side.
-_MOST_CELLS = 1000
+_MAX_CELLS = 1000
 
 
 @check_arguments
@@ -133,13 +133,13 @@ def pool_map(
     rows, columns = (
         times.astype(np.float64, copy=False) for times in (comparison.query_times, comparison.target_times)
     )
-    row_starts = np.arange(0, len(rows), -(-len(rows) // _MOST_CELLS))
-    column_starts = np.arange(0, len(columns), -(-len(columns) // _MOST_CELLS))
+    row_starts = np.arange(0, len(rows), -(-len(rows) // _MAX_CELLS))
+    column_starts = np.arange(0, len(columns), -(-len(columns) // _MAX_CELLS))
     pooled = np.maximum.reduceat(np.maximum.reduceat(values, row_starts, axis=0), column_starts, axis=1)
     return pooled, rows[row_starts], columns[column_starts]
 
 
-# Positions are in milliseconds: frames of either recording would be coarser than the offset is known.
+# The timeline counts milliseconds: the offset is known more precisely than a frame of either recording.
 _TIMELINE_RATE = 1000.0
 
 
@@ -149,7 +149,7 @@ def write_map(comparison: Comparison, path: PathLike, *, source: str | None = No
     Raises:
         MediaError: The file cannot be written.
     """
-    # To a file, as savez would append its own ending to a name.
+    # Pass an open file: given a name, savez would append its own extension.
     with open_output(path, source=source) as partial, partial.open("wb") as file:
         np.savez_compressed(
             file, map=comparison.map, query_times=comparison.query_times, target_times=comparison.target_times
@@ -161,8 +161,8 @@ def write_sync(offset: SoundOffset, path: PathLike, *, source: str | None = None
 
     Args:
         offset: Result of :func:`vidkin.index.query.sound.find_offset`.
-        path: Where to write; readers expect ``.otio``.
-        source: What it is made of, see :func:`vidkin._base.outputs.open_output`; None: both recordings.
+        path: Output file; readers expect ``.otio``.
+        source: Description of the inputs, see :func:`vidkin._base.outputs.open_output`; default: both recordings.
 
     Raises:
         MissingPartError: opentimelineio is not installed.
@@ -181,9 +181,9 @@ def write_sync(offset: SoundOffset, path: PathLike, *, source: str | None = None
         return otio.opentime.TimeRange(time(0, _TIMELINE_RATE), time(round(seconds * _TIMELINE_RATE), _TIMELINE_RATE))
 
     if offset.offset is None:
-        raise InvalidArgumentError("offset must be known, got a pair of recordings without a common sound")
+        raise InvalidArgumentError("offset must be known, but no shared sound was found in these recordings")
     timeline = otio.schema.Timeline(name="synchronized")
-    # Times of the second are speed * times of the first + offset.
+    # A time in the second recording is speed * time in the first + offset.
     starts = max(offset.offset, 0.0), max(-offset.offset, 0.0)
     files = (offset.query, offset.query_length), (offset.target, offset.target_length)
     for start, (file, length) in zip(starts, files, strict=True):

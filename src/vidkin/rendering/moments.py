@@ -1,5 +1,4 @@
-"""Moments of videos as pictures in a page, and the same moments in all files of a group of copies: where each of them
-shows what the best one shows."""
+"""Frames of videos embedded in a page, and matching moments in all files of a group of copies."""
 
 from __future__ import annotations
 
@@ -21,25 +20,25 @@ from vidkin.similarity import Box, Segment
 
 _JPEG_QUALITY = 80
 
-# Shares of what all files have in common at which their pictures are from.
+# Frames are taken at these shares of the footage that all files have in common.
 SHARES = (0.15, 0.5, 0.85)
 _WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
-# Moments of the best file that are tried.
-_TRIED = 60
+# Number of moments of the best file to try.
+_CANDIDATES = 60
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedPart(Result):
-    """A part of the best file that another file shows, too.
+    """A part of the best file that another file also shows.
 
-    A moment ``t`` of the best file in ``[start, end]`` is at ``at + (t - start) * rate`` in the other one.
+    A moment ``t`` of the best file in ``[start, end]`` is at ``at + (t - start) * rate`` in the other file.
 
     Attributes:
         start, end: Seconds of the best file.
         at: Seconds of the other file at ``start``.
-        rate: Seconds of the other file per second of the best one.
-        mirrored: Whether the other one is flipped left to right.
-        box: Part of the other one's picture that shows the best one, shares of its sides without black bars.
+        rate: Seconds of the other file per second of the best file.
+        mirrored: Whether the other file is flipped left to right.
+        box: Part of the other file's frame that shows the best file, in shares of its sides without black bars.
     """
 
     start: float
@@ -50,31 +49,30 @@ class AlignedPart(Result):
     box: Box = _WHOLE
 
     def time(self, moment: float) -> float:
-        """Seconds of the other file at a moment of the best one."""
+        """Convert a moment of the best file to seconds of the other file."""
         return self.at + (moment - self.start) * self.rate
 
 
 def align_group(group: DuplicateGroup) -> dict[str, tuple[AlignedPart, ...]]:
-    """Path of each file -> the parts of the best one that it shows, in the order of time.
+    """Map the path of each file to the parts of the best file that it shows, in order of time.
 
-    A file that was compared with another than the best one is aligned by way of that one. Where two files are copies by
-    the user's word only, there is one part: the whole, stretched to the length of the other.
+    A file compared with a file other than the best one is aligned through that file. If two files are copies only by
+    the user's decision, there is one part: the whole, stretched to the length of the other file.
     """
     members = {member.path: member for member in group.members}
     aligned: dict[str, tuple[AlignedPart, ...]] = {}
     for member in group.members:
-        aligned[member.path] = _aligned(member, group.best, members, frozenset())
+        aligned[member.path] = _align(member, group.best, members, frozenset())
     return aligned
 
 
 def matching_moments(group: DuplicateGroup, shares: Sequence[float] = SHARES) -> list[list[float | None]]:
-    """For each file of a group, in its order, the seconds at which it shows the same as the others; None where it does
-    not.
+    """For each file of a group, in group order, the seconds at which it shows the same moments; None where it does not.
 
-    The moments lie where most files have something in common, at these shares of that.
+    The moments lie at these shares of the footage that most files have in common.
     """
     best, aligned = group.best, align_group(group)
-    tried = [(position + 0.5) / _TRIED * best.duration for position in range(_TRIED)]
+    tried = [(position + 0.5) / _CANDIDATES * best.duration for position in range(_CANDIDATES)]
     shown = [sum(_at(parts, moment) is not None for parts in aligned.values()) for moment in tried]
     common = [moment for moment, count in zip(tried, shown, strict=True) if count == max(shown)]
     moments = [common[min(int(share * len(common)), len(common) - 1)] for share in shares]
@@ -85,18 +83,18 @@ def _at(parts: Sequence[AlignedPart], moment: float) -> float | None:
     return next((part.time(moment) for part in parts if part.start <= moment <= part.end), None)
 
 
-def _aligned(
+def _align(
     member: DuplicateMember, best: DuplicateMember, members: dict[str, DuplicateMember], seen: frozenset[str]
 ) -> tuple[AlignedPart, ...]:
     if member.path == best.path:
         return (AlignedPart(0.0, best.duration, 0.0),)
     if member.path in seen:
-        return ()  # two that match each other, and neither the best one
+        return ()  # two files that match each other, but not the best one
     reference = members.get(member.compared_with or best.path, best)
     parts = _parts_of(member, reference)
     if reference.path == best.path:
         return parts
-    between = _aligned(reference, best, members, seen | {member.path})
+    between = _align(reference, best, members, seen | {member.path})
     joined = [_join(first, then) for first in between for then in parts]
     return tuple(sorted((part for part in joined if part is not None), key=lambda part: part.start))
 
@@ -110,7 +108,7 @@ def _parts_of(member: DuplicateMember, reference: DuplicateMember) -> tuple[Alig
 
 
 def _part(segment: Segment) -> AlignedPart:
-    """The part of a segment whose query is the file, and whose target is the one it was compared with."""
+    """Convert a segment whose query is the file and whose target is the file it was compared with."""
     return AlignedPart(
         segment.target_start,
         segment.target_end,
@@ -122,7 +120,7 @@ def _part(segment: Segment) -> AlignedPart:
 
 
 def _join(first: AlignedPart, then: AlignedPart) -> AlignedPart | None:
-    """What a file shows of the best one by way of a third; None if that is nothing."""
+    """Chain two alignments: the part of the best file that a file shows through a third; None if there is none."""
     low, high = sorted((first.time(first.start), first.time(first.end)))
     low, high = max(low, then.start), min(high, then.end)
     if low > high:
@@ -133,21 +131,20 @@ def _join(first: AlignedPart, then: AlignedPart) -> AlignedPart | None:
     return AlignedPart(start, end, then.time(low), first.rate * then.rate, mirrored, then.box)
 
 
-def picture_strip(
+def frame_strip(
     path: str,
     times: Iterable[float],
     *,
     short_side: int,
     turn: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] | None = None,
 ) -> str:
-    """HTML of the pictures of a video at these times, seconds, which stand in the page itself; why there are none, if
-    the file cannot be read.
+    """HTML with frames of a video, embedded in the page; the cause if the file cannot be read.
 
     Args:
         path: The video.
-        times: One for each picture.
+        times: Seconds, one for each frame.
         short_side: Length of the shorter side, pixels.
-        turn: What is done to each picture first.
+        turn: Function applied to each frame first.
     """
     from PIL import Image
 

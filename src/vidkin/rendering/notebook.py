@@ -1,4 +1,4 @@
-"""A match, a group or shots in a notebook, larger than as a result of a cell; or as a file to open in a browser."""
+"""A match, a group or shots in a notebook, larger than the result of a cell; or as a page for a browser."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from vidkin.media.notebook import picture_html, shown_name
 from vidkin.rendering.text import clock
 from vidkin.similarity import Segment
 
-# Segments of a match, moments of each, and the height of their pictures in pixels.
-_MOST_SEGMENTS, _MOMENTS, _SIDE = 4, 4, 120
+# Maximum number of segments, frames of each, and their height in pixels.
+_MAX_SEGMENTS, _MOMENTS, _SIDE = 4, 4, 120
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What :func:`show` returns: a notebook shows it.
+    """Result of :func:`show`, which a notebook displays.
 
     Attributes:
-        html: HTML with its pictures inside; it loads nothing.
+        html: HTML with embedded images; it loads nothing.
     """
 
     html: str = field(repr=False)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as a page that any browser opens."""
+        """Write it as a page for any browser."""
         write_text(path, f"<!doctype html><meta charset=utf-8><title>vidkin</title>{self.html}\n")
 
     def _repr_html_(self) -> str:
@@ -39,17 +39,17 @@ class Shown:
 
 @check_arguments
 def show(result: Any, *, query: str | os.PathLike[str] | None = None) -> Shown:
-    """Show a match moment by moment, the query above the video that matches; or any result with its pictures.
+    """Show a match moment by moment, the query above the matching video; or any result that has images.
 
     Args:
-        result: A :class:`vidkin.Match`, or what else has pictures: a group, shots, a list of them.
-        query: The video that was searched for; without it only the match is shown.
+        result: A :class:`vidkin.Match`, a group, shots, or a list of them.
+        query: The query video; without it only the match is shown.
 
     Returns:
-        An object that a notebook shows; ``save`` writes it as a page.
+        An object that a notebook displays; ``save`` writes it as a page.
 
     Raises:
-        InvalidArgumentError: There is nothing to show of such a value.
+        InvalidArgumentError: Values of this type cannot be shown.
     """
     if isinstance(result, Match) and result.segments:
         return Shown(_match_html(result, None if query is None else os.fspath(query)))
@@ -64,9 +64,9 @@ def show(result: Any, *, query: str | os.PathLike[str] | None = None) -> Shown:
 def _match_html(match: Match, query: str | None) -> str:
     title = f"{shown_name(match.path)}: score {match.score:.2f}"
     parts = [f"<p><strong>{html.escape(title)}</strong></p>"]
-    parts += [_segment_html(match.path, segment, query) for segment in match.segments[:_MOST_SEGMENTS]]
-    if len(match.segments) > _MOST_SEGMENTS:
-        parts.append(f"<p>and {len(match.segments) - _MOST_SEGMENTS} more segments</p>")
+    parts += [_segment_html(match.path, segment, query) for segment in match.segments[:_MAX_SEGMENTS]]
+    if len(match.segments) > _MAX_SEGMENTS:
+        parts.append(f"<p>and {len(match.segments) - _MAX_SEGMENTS} more segments</p>")
     return "".join(parts)
 
 

@@ -1,5 +1,5 @@
-"""Figures drawn with matplotlib: frame maps and matching frames; checked file names, text that is never markup, whole
-files or none."""
+"""Figures drawn with matplotlib (frame maps, matching frames), with checked file names, literal text and atomic
+writes."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 
 PathLike = str | os.PathLike[str]
 
-_LONGEST_NAME = 40
+_MAX_NAME = 40
 
 
 def require_picture_name(path: PathLike) -> None:
-    """Check a picture before the work for it begins.
+    """Check the file name of a figure before work starts.
 
     Raises:
-        InvalidArgumentError: Its name has no extension of a picture format, or its folder does not exist.
+        InvalidArgumentError: The extension is not an image format, or the folder does not exist.
         MissingPartError: matplotlib is not installed.
     """
     name = printable(os.fspath(path))
     formats = sorted(_matplotlib("backend_bases").FigureCanvasBase.get_supported_filetypes())
     if Path(path).suffix.lower().lstrip(".") not in formats:
-        raise InvalidArgumentError(f"{name}: not a picture format; choose a name that ends in .{', .'.join(formats)}")
+        raise InvalidArgumentError(f"{name}: not an image format; choose a name that ends in .{', .'.join(formats)}")
     folder = Path(path).parent
     if not folder.is_dir():
         raise InvalidArgumentError(f"{printable(os.fspath(folder))}: no such folder; create it first")
 
 
 def new_figure(width: float, height: float, *, dpi: int = 120) -> Figure:
-    """Make an empty figure of this size in inches. It avoids pyplot: no global state, no display, nothing to close."""
+    """Make an empty figure of this size in inches. pyplot is avoided for its global state."""
     figure: Figure = _matplotlib("figure").Figure(figsize=(width, height), dpi=dpi, layout="constrained")
     return figure
 
@@ -57,9 +57,9 @@ def set_text(text: Any, content: str) -> None:
     text.set_text(content)
 
 
-def short_name(path: PathLike, *, room: int = _LONGEST_NAME) -> str:
+def short_name(path: PathLike, *, room: int = _MAX_NAME) -> str:
     """Shorten the name of a file to at most ``room`` letters (default 40) by cutting out its middle."""
-    name, room = printable(Path(path).name), min(room, _LONGEST_NAME)
+    name, room = printable(Path(path).name), min(room, _MAX_NAME)
     end = room * 3 // 8
     return name if len(name) <= room else f"{name[: room - end - 1]}…{name[-end:]}"
 
@@ -70,7 +70,7 @@ def write_figure(figure: Figure, path: PathLike, *, source: str | None = None) -
     Args:
         figure: The figure.
         path: The file to write.
-        source: What it is made of, see :func:`vidkin._base.outputs.open_output`.
+        source: Description of the inputs, see :func:`vidkin._base.outputs.open_output`.
 
     Raises:
         InvalidArgumentError: The format needs a program that is not installed (.pgf needs TeX).
@@ -85,7 +85,7 @@ def write_figure(figure: Figure, path: PathLike, *, source: str | None = None) -
         raise InvalidArgumentError(f"{printable(os.fspath(path))}: cannot be written ({error})") from error
 
 
-# Room for a label along an axis, and beside a row of frames.
+# Room for a label along an axis, and next to a row of frames.
 _LETTERS_AN_INCH = 12
 
 _LETTERS_A_ROW = 22
@@ -96,7 +96,7 @@ _SEGMENT_COLOR = "#ff7f0e"
 def draw_map(
     comparison: Comparison, path: PathLike, *, query: PathLike, target: PathLike, source: str | None = None
 ) -> None:
-    """Write the frame map as a picture: target time runs to the right, query time down, both in seconds.
+    """Write the frame map as an image: target time runs to the right, query time down, both in seconds.
 
     Each cell is the calibrated similarity of a frame of the query with a frame of the target, from 0
     (black) to 1 (bright). Matching segments are drawn as lines over it; dashed ones match mirrored. Maps of
@@ -104,13 +104,13 @@ def draw_map(
 
     Args:
         comparison: Result of :meth:`vidkin.index.Index.match` or :func:`vidkin.compare`.
-        path: The picture; its extension chooses the format (.png, .pdf, .svg, ...).
+        path: The image; its extension chooses the format (.png, .pdf, .svg, ...).
         query: Name of the query, for the axis.
         target: Name of the target, for the axis.
-        source: What it is drawn of, see :func:`vidkin._base.outputs.open_output`; None: both videos.
+        source: Description of the inputs, see :func:`vidkin._base.outputs.open_output`; default: both videos.
 
     Raises:
-        InvalidArgumentError: The extension is not a picture format, or the folder does not exist.
+        InvalidArgumentError: The extension is not an image format, or the folder does not exist.
         MissingPartError: matplotlib is not installed.
     """
     require_picture_name(path)
@@ -145,12 +145,12 @@ def draw_map(
 def draw_pairs(
     pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, target: PathLike, source: str | None = None
 ) -> None:
-    """Write pairs of matching frames as a picture: the query above, the target below, times on each.
+    """Write pairs of matching frames as an image: the query above, the target below, with times.
 
-    Where only part of a picture matches, a box is drawn around it.
+    A box marks the matching part of a frame if only part of it matches.
 
     Raises:
-        InvalidArgumentError: There are no pairs, the extension is not a picture format, or the folder does not exist.
+        InvalidArgumentError: There are no pairs, the extension is not an image format, or the folder does not exist.
         MediaError: A frame cannot be read.
     """
     require_picture_name(path)
@@ -197,5 +197,5 @@ def _edges(times: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _matplotlib(module: str) -> Any:
-    """One of its modules, imported when something is drawn; MissingPartError if it is not installed."""
-    return import_part(f"matplotlib.{module}", extra="plots", purpose="drawing a picture")
+    """Import a module of matplotlib on first use; MissingPartError if it is not installed."""
+    return import_part(f"matplotlib.{module}", extra="plots", purpose="drawing a figure")

@@ -1,4 +1,4 @@
-"""Video players of the system: which one there is, and how to start it at a time."""
+"""Video players of the system: find one and start it at a given time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from vidkin.errors import InvalidArgumentError, MissingPartError
 
-# Programs by name, the best first, and the arguments that make them start at a time; none if they cannot.
+# Programs by name, best first, with the arguments that start them at a given time, if they have any.
 _START_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "mpv": ("--start={}",),
     "vlc": ("--start-time={}",),
@@ -22,9 +22,9 @@ _START_ARGUMENTS: dict[str, tuple[str, ...]] = {
 
 _HANDING_OVER = ("iina",)
 
-# The player of the desktop of Windows has no program to start: the system opens the file.
+# Windows opens the file itself with the default player; there is no program to start.
 _WINDOWS = "Windows"
-# Where installers put players that they do not add to the path.
+# Install locations of players that are not on the PATH.
 _INSTALLED = {
     "darwin": {
         "vlc": "/Applications/VLC.app/Contents/MacOS/VLC",
@@ -33,7 +33,7 @@ _INSTALLED = {
     "win32": {"vlc": r"C:\Program Files\VideoLAN\VLC\vlc.exe"},
 }
 
-# A player that cannot start ends within so many seconds.
+# A player that fails to start exits within this many seconds.
 _PATIENCE = 1.0
 
 
@@ -56,20 +56,20 @@ class Player:
 
     @property
     def hands_over(self) -> bool:
-        """Whether it may end at once because it only starts another program, or asks one that runs to show the file."""
+        """Whether it may exit at once because it only starts another program or hands the file to a running one."""
         return not self.takes_time or self.name in _HANDING_OVER
 
     def command(self, path: str, start: float) -> list[str]:
-        """The command that plays a video from a time on, or from its start if the player does not accept a time."""
+        """The command that plays a video from a given time, or from its start if the player does not accept a time."""
         times = [part.format(f"{start:.3f}") for part in _START_ARGUMENTS.get(self.name, ())]
         # An absolute path is never taken for an option.
         return [*filter(None, [self.program]), *times, os.path.abspath(path)]
 
     def show(self, path: str, start: float) -> bool:
-        """Start the player, and leave it running; False if it ended at once, without an error.
+        """Start the player and leave it running; False if it exited at once without an error.
 
         Raises:
-            MissingPartError: It cannot be started, or ends at once with an error.
+            MissingPartError: It cannot be started, or exits at once with an error.
         """
         try:
             if not self.program:
@@ -85,27 +85,26 @@ class Player:
         except OSError as error:
             raise MissingPartError(
                 f"{self.program or 'the player'} cannot be started ({(error.strerror or str(error)).lower()}); "
-                "name another player (--player)"
+                "choose another player (--player)"
             ) from error
         try:
             status = process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
             return True
         if status != 0:
-            raise MissingPartError(f"{self.program} ended with status {status}; name another player (--player)")
+            raise MissingPartError(f"{self.program} ended with status {status}; choose another player (--player)")
         return False
 
 
 def find_player(name: str | None = None) -> Player:
-    """A player of this system.
+    """Find a video player on this system.
 
     Args:
-        name: A program; default the first that is there of mpv, vlc, ffplay, iina and what the desktop opens files
-            with.
+        name: A program; default: the first installed one of mpv, vlc, ffplay, iina and the desktop's file opener.
 
     Raises:
-        InvalidArgumentError: There is no program of this name.
-        MissingPartError: There is no player at all.
+        InvalidArgumentError: No program of this name is installed.
+        MissingPartError: No player was found.
     """
     for candidate in [name] if name is not None else _START_ARGUMENTS:
         installed = _INSTALLED.get(sys.platform, {}).get(candidate, "")
@@ -116,4 +115,4 @@ def find_player(name: str | None = None) -> Player:
         return Player(_WINDOWS, "")
     if name is not None:
         raise InvalidArgumentError(f"player must be an installed program, got {name!r}")
-    raise MissingPartError("there is no video player; install mpv or vlc, or name one (--player)")
+    raise MissingPartError("no video player was found; install mpv or vlc, or choose one (--player)")

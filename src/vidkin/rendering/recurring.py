@@ -1,5 +1,5 @@
-"""Recurring stretches in words, as a table, as chapters and skips for players, as a page with strips of frames, and cut
-or joined as video files."""
+"""Recurring segments in words and as files: tables, chapters and skip lists for players, a page, cut or joined
+videos."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vidkin.index import Occurrence, RecurringGroup
 from vidkin.media import Piece, iter_planes, join_spans, probe, split_exactly
 from vidkin.media.frames import first_at
 from vidkin.media.pieces import piece_paths
-from vidkin.rendering.moments import picture_strip
+from vidkin.rendering.moments import frame_strip
 from vidkin.rendering.text import FileFormat, clock, json_text, number, printable
 
 KIND_NAMES = {
@@ -32,7 +32,7 @@ KIND_NAMES = {
     "inside": "Repeated part",
     "copy": "Copies",
 }
-"""Name of each kind of group, as chapters have it."""
+"""Chapter title for each kind of group."""
 
 _HEADINGS = (
     "group",
@@ -53,29 +53,30 @@ _HEADINGS = (
     "without_middle",
     "found_by",
 )
-_USUAL_SPEED = 0.005
-_LONGEST_NAME = 240  # bytes of a name without its ending
-_LEAST_PART = 0.5  # seconds of a chapter between two others
+_SPEED_TOLERANCE = 0.005
+_MAX_NAME = 240  # bytes of a name without its ending
+_MIN_PART = 0.5  # seconds of a chapter between two others
 
 
 @check_arguments
 def describe_group(position: int, group: RecurringGroup) -> str:
-    """A group in one line: ``A: opening, 0:28.0 long, in 11 of 12 files``; ``, by its sound`` if that shows it."""
+    """A group in one line: ``A: opening, 0:28.0 long, in 11 of 12 files``; plus ``, by its sound`` if found that
+    way."""
     name = f"{group_name(position)}: {group.name}" if group.name else group_name(position)
-    heard = ", by its sound" if group.found_by == "sound" else ""
-    files = f"in {len(group.paths)} of {number(group.files, 'file')}{heard}"
+    by_sound = ", by its sound" if group.found_by == "sound" else ""
+    files = f"in {len(group.paths)} of {number(group.files, 'file')}{by_sound}"
     if group.kind == "copy":
         return f"{name}: copies of one video, {files}; only the first was compared with others"
     if group.kind == "recap":
-        words = f"recap, {clock(group.occurrences[0].duration)} long, of footage in {_of_earlier(group)}"
-        return f"{name}: {words}{heard}"
+        words = f"recap, {clock(group.occurrences[0].duration)} long, of footage in {_earlier_files(group)}"
+        return f"{name}: {words}{by_sound}"
     if len(group.paths) == 1:
         return f"{name}: repeated {number(len(group.occurrences), 'time')}, {clock(group.duration)} long"
     kind = {"inside": "repeated part"}.get(group.kind, group.kind)
     return f"{name}: {kind}, {clock(group.duration)} long, {files}"
 
 
-def _of_earlier(group: RecurringGroup) -> str:
+def _earlier_files(group: RecurringGroup) -> str:
     sources = {occurrence.path for occurrence in group.occurrences if occurrence.source}
     return number(len(sources), "earlier file")
 
@@ -96,7 +97,8 @@ def group_name(position: int) -> str:
 
 @check_arguments
 def describe_difference(occurrence: Occurrence) -> str:
-    """How an occurrence differs from the others of its group: ``0:05.0 shorter, 0.96x, other titles``, or nothing."""
+    """Describe how an occurrence differs from the rest of its group: ``0:05.0 shorter, 0.96x, other titles``, or
+    nothing."""
     words = []
     if occurrence.source:
         words.append("shown again by the recap")
@@ -104,7 +106,7 @@ def describe_difference(occurrence: Occurrence) -> str:
         words.append(f"{clock(occurrence.shorter)} shorter")
     if occurrence.without_middle:
         words.append(f"another cut ({clock(occurrence.without_middle)} left out inside)")
-    if abs(occurrence.speed - 1) > _USUAL_SPEED:
+    if abs(occurrence.speed - 1) > _SPEED_TOLERANCE:
         words.append(f"{occurrence.speed:.2f}x")
     if occurrence.titled:
         words.append("other titles")
@@ -155,7 +157,7 @@ class NamedPart(NamedTuple):
 def parts_of_file(groups: Sequence[RecurringGroup], path: str, duration: float) -> list[NamedPart]:
     """A file from its start to its end as parts that recur and parts between them, named ``Part 1``, ``Part 2``...
 
-    Footage that a recap of another file shows again, and copies, are no parts. Of overlapping parts the first counts.
+    Copies, and footage that the recap of another file repeats, are not parts. The first of overlapping parts wins.
 
     Args:
         groups: Result of :meth:`vidkin.Index.recurring`.
@@ -173,7 +175,7 @@ def parts_of_file(groups: Sequence[RecurringGroup], path: str, duration: float) 
     last, count = 0.0, 0
     for start, end, name in [*marked, (duration, duration, "")]:
         start = max(start, last)
-        if start - last >= _LEAST_PART:
+        if start - last >= _MIN_PART:
             count += 1
             parts.append(NamedPart(f"Part {count}", last, start, False))
         elif parts:
@@ -188,10 +190,10 @@ def parts_of_file(groups: Sequence[RecurringGroup], path: str, duration: float) 
 
 @dataclass(frozen=True, slots=True)
 class PlayerFormat:
-    """A kind of file for players, one or more for each video.
+    """A file format for players; each video gets one or more files.
 
     Attributes:
-        label: What they are, for people.
+        label: Description for users.
         files: Content of each file as a function of the parts of the video, by the ending of its name.
     """
 
@@ -233,15 +235,15 @@ def ffmetadata_chapters(parts: Sequence[NamedPart]) -> str:
 
 
 def _metadata_text(text: str) -> str:
-    """Text as a value of FFmpeg's metadata format: what separates is preceded by a backslash."""
+    """Escape text as a value of FFmpeg's metadata format: a backslash before each special character."""
     return re.sub(r"([=;#\\])", r"\\\1", text)
 
 
 def skip_list(parts: Sequence[NamedPart]) -> str:
-    """What recurs as an edit decision list of MPlayer, as Kodi and plugins of Jellyfin read it: start, end, action 3.
+    """Recurring parts as an MPlayer edit decision list, as Kodi and Jellyfin plugins read it: start, end, action 3.
 
-    Action 3 is a commercial break: a player skips it once, and a person can go back into it. (0 would take it out of
-    the film for good.)
+    Action 3 marks a commercial break: a player skips it once, and the viewer can go back into it. Action 0 would always
+    cut it.
     """
     return "".join(f"{part.start:.3f}\t{part.end:.3f}\t3\n" for part in parts if part.recurs)
 
@@ -259,7 +261,7 @@ img { height: 4.5rem; border-radius: 3px; margin-right: .2rem; }
 }
 .path { overflow-wrap: anywhere; } small { opacity: .75; }
 """
-# Moments of an occurrence, as shares of its length: its first and last frames show whether the ends are right.
+# Frames shown of an occurrence, as shares of its length; the first and the last show whether the ends are right.
 _MOMENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _BEFORE_END = 0.06  # seconds
 _SHORT_SIDE = 120  # pixels
@@ -268,16 +270,16 @@ _SHORT_SIDE = 120  # pixels
 def _strip(occurrence: Occurrence) -> str:
     last = max(occurrence.start, occurrence.end - _BEFORE_END)
     times = (occurrence.start + share * (last - occurrence.start) for share in _MOMENTS)
-    return picture_strip(occurrence.path, times, short_side=_SHORT_SIDE)
+    return frame_strip(occurrence.path, times, short_side=_SHORT_SIDE)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupsToWrite:
-    """What recurs, as it is written to a file.
+    """Recurring groups to write to a file.
 
     Attributes:
         groups: Result of :meth:`vidkin.Index.recurring`.
-        index: Name of the index; None for files without one.
+        index: Name of the index; None if the files are not in an index.
         on_progress: Callback that receives (groups written, total number of groups).
     """
 
@@ -295,11 +297,13 @@ def _write_json(found: GroupsToWrite, file: IO[str]) -> None:
 
 
 def _write_page(found: GroupsToWrite, file: IO[str]) -> None:
-    """A page with every group: one file a row, with a strip of frames from its start to its end, or a cause."""
+    """Write a page with every group: one file a row, with a strip of frames from start to end, or the cause of a
+    failure."""
     file.write(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width"><title>What recurs</title>\n'
-        f"<style>{_STYLE}</style></head><body>\n<h1>What recurs</h1>\n<p>{number(len(found.groups), 'group')}</p>\n"
+        '<meta name="viewport" content="width=device-width"><title>Recurring segments</title>\n'
+        f"<style>{_STYLE}</style></head><body>\n"
+        f"<h1>Recurring segments</h1>\n<p>{number(len(found.groups), 'group')}</p>\n"
     )
     for position, group in enumerate(found.groups):
         file.write(f"<h2>{html.escape(describe_group(position, group))}</h2>\n<table>\n")
@@ -324,17 +328,17 @@ RECURRING_FORMATS: Mapping[str, FileFormat[GroupsToWrite]] = {
     "json": FileFormat(".json", "JSON", _write_json, "application/json"),
     "html": FileFormat(".html", "Strips of frames", _write_page, "text/html", reads_video=True),
 }
-"""Files of all that recurs, by name; command, page, API and guide read this table and the next one."""
+"""Formats for all recurring groups, by name; the command, page, API and guide read this table and the next one."""
 
 PLAYER_FORMATS: Mapping[str, PlayerFormat] = {
     "chapters": PlayerFormat("Chapters", {".chapters.xml": matroska_chapters, ".chapters.txt": ffmetadata_chapters}),
     "edl": PlayerFormat("Skip lists (EDL)", {".edl": skip_list}),
 }
-"""Files of the parts of each video, for players."""
+"""Formats for players: files with the parts of each video."""
 
 
-# Formats that hold H.264 with AAC; others become MP4. Rates above are mistakes of containers.
-_JOINED, _HIGHEST_RATE, _QUALITY = (".mp4", ".mkv", ".mov"), 240.0, 18
+# Containers that hold H.264 with AAC; others become MP4. Containers that claim a higher frame rate are wrong.
+_JOIN_SUFFIXES, _MAX_RATE, _QUALITY = (".mp4", ".mkv", ".mov"), 240.0, 18
 
 
 class _FrameSpan(NamedTuple):
@@ -349,17 +353,17 @@ class _FrameSpan(NamedTuple):
 def split_parts(
     path: str, parts: Sequence[NamedPart], folder: str | os.PathLike[str], *, name: str = ""
 ) -> list[Piece]:
-    """Write parts of a file as files that hold exactly their frames, named ``<file>-01-Opening``...
+    """Write each part of a video as a file with exactly its frames, named ``<file>-01-Opening``...
 
     Args:
         path: The video.
-        parts: Parts in order of time; those without a frame are left out.
+        parts: Parts in order of time; parts without a frame are left out.
         folder: Where to write; created if missing.
-        name: What the names of the files begin with; "" is the name of the video.
+        name: Start of the file names; "" means the name of the video.
 
     Raises:
         MediaError: The video cannot be read, or a part cannot be written.
-        InvalidArgumentError: The folder is that of the video and has a file with the name of a part.
+        InvalidArgumentError: The folder is the video's own and already has a file with the name of a part.
     """
     times = _frame_times(path)
     stem = name or safe_name(Path(path).stem)
@@ -367,13 +371,13 @@ def split_parts(
     for number_of_part, part, span in _spans_of(parts, times):
         spans.append(span)
         ending = f"-{number_of_part:02d}-{part.name.replace(' ', '-')}"
-        names.append(safe_name(f"{stem}{ending}", longest=_LONGEST_NAME))
+        names.append(safe_name(f"{stem}{ending}", longest=_MAX_NAME))
     return list(split_exactly(path, folder, spans, times=times, names=names).pieces) if spans else []
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedParts(Result):
-    """What is left of a video, as one file.
+    """The remaining parts of a video, joined into one file.
 
     Attributes:
         path: The file.
@@ -396,31 +400,32 @@ def join_parts(
     name: str = "",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> JoinedParts | None:
-    """Write parts of a file one after the other as one file, ``<file>-without-recurring``, exact to the frame.
+    """Join parts of a video into one file, ``<file>-without-recurring``, exact to the frame.
 
-    Pictures are encoded again; of the other streams only the first sound is kept, see :func:`vidkin.media.join_spans`.
+    Frames are encoded again; of the other streams only the first audio track is kept, see
+    :func:`vidkin.media.join_spans`.
 
     Args:
         path: The video.
-        parts: Parts in order of time; those without a frame are left out.
+        parts: Parts in order of time; parts without a frame are left out.
         folder: Where to write; created if missing.
-        name: What the name of the file begins with; "" is the name of the video.
+        name: Start of the file name; "" means the name of the video.
         on_progress: Callback that receives (parts begun, total number of parts).
 
     Returns:
-        The file; None if the parts have no frame.
+        The file; None if no part has a frame.
 
     Raises:
         MediaError: The video cannot be read, or the file cannot be written.
-        InvalidArgumentError: The folder is that of the video and has a file of this name.
+        InvalidArgumentError: The folder is the video's own and already has a file of this name.
     """
     spans = [span for _, _, span in _spans_of(parts, _frame_times(path))]
     if not spans:
         return None
     suffix = Path(path).suffix.lower()
-    stem = safe_name(f"{name or safe_name(Path(path).stem)}-without-recurring", longest=_LONGEST_NAME)
-    (target,) = piece_paths(path, folder, [stem], suffix if suffix in _JOINED else ".mp4")
-    rate = min(probe(path).frame_rate or 25.0, _HIGHEST_RATE)
+    stem = safe_name(f"{name or safe_name(Path(path).stem)}-without-recurring", longest=_MAX_NAME)
+    (target,) = piece_paths(path, folder, [stem], suffix if suffix in _JOIN_SUFFIXES else ".mp4")
+    rate = min(probe(path).frame_rate or 25.0, _MAX_RATE)
     join_spans(path, target, spans, rate=rate, crf=_QUALITY, on_progress=on_progress)
     frames = sum(span.end_frame - span.start_frame for span in spans)
     return JoinedParts(str(target), path, tuple((span.start, span.end) for span in spans), frames)
@@ -431,7 +436,7 @@ def _frame_times(path: str) -> NDArray[np.float64]:
 
 
 def _spans_of(parts: Sequence[NamedPart], times: NDArray[np.float64]) -> Iterator[tuple[int, NamedPart, _FrameSpan]]:
-    """Parts that have frames, each with its number, from 1, and its frames."""
+    """Yield each part that has frames, with its number, from 1, and its frames."""
     usual = float(np.median(np.diff(times))) if len(times) > 1 else 1 / 25
     for count, part in enumerate(parts, start=1):
         first, last = first_at(times, np.array([part.start, part.end])).tolist()

@@ -1,6 +1,6 @@
-"""Reports: one file of all duplicates, or of all that recurs, in a format of ours or of another package.
+"""Reports: one file with all duplicates or all recurring segments, in a built-in format or one of another package.
 
-Another package lists a `FileFormat`, whose function gets the groups and an open text file, in the entry point group
+Another package registers a `FileFormat`, whose function gets the groups and an open text file, in the entry point group
 ``vidkin.duplicate_reports`` or ``vidkin.recurring_reports``.
 """
 
@@ -42,12 +42,12 @@ _DUPLICATES: Registry[FileFormat[Sequence[DuplicateGroup]]] = Registry(
     {
         "csv": FileFormat(".csv", "Table (CSV)", _write_csv, "text/csv"),
         "json": FileFormat(".json", "JSON", _write_json, "application/json"),
-        "html": FileFormat(".html", "Pictures of all copies", _write_page, "text/html", reads_video=True),
+        "html": FileFormat(".html", "Frames of all copies", _write_page, "text/html", reads_video=True),
     },
     group="vidkin.duplicate_reports",
 )
 _RECURRING: Registry[FileFormat[Sequence[RecurringGroup]]] = Registry(
-    "report of what recurs",
+    "report of recurring segments",
     {
         name: FileFormat(
             form.suffix,
@@ -85,17 +85,17 @@ def write_recurring_report(groups: Sequence[RecurringGroup], path: str | os.Path
 
 
 def available_reports() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the reports of duplicates and of what recurs, those of installed packages included."""
+    """Names of the reports of duplicates and of recurring segments, including those of installed packages."""
     return _DUPLICATES.usages(), _RECURRING.usages()
 
 
 def duplicate_reports() -> dict[str, FileFormat[Sequence[DuplicateGroup]]]:
-    """The formats of a report of duplicates by their names, those of installed packages included."""
+    """Formats for reports of duplicates by name, including those of installed packages."""
     return _formats_of(_DUPLICATES)
 
 
 def recurring_reports() -> dict[str, FileFormat[Sequence[RecurringGroup]]]:
-    """The formats of a report of what recurs by their names, those of installed packages included."""
+    """Formats for reports of recurring segments by name, including those of installed packages."""
     return _formats_of(_RECURRING)
 
 

@@ -1,4 +1,4 @@
-"""Times, sizes, counts, parts of pictures and file names as people read them; results as JSON and as files."""
+"""Times, sizes, counts, parts of frames and file names as text for people; results as JSON and as files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def clock(seconds: float, *, digits: int = 1) -> str:
 
 
 def clock_range(start: float, end: float) -> str:
-    """Format a range of seconds; empty where both ends are the same, as for a picture.
+    """Format a range of seconds; empty if both ends are the same, as for an image.
 
     >>> clock_range(4.5, 75.25), clock_range(0.0, 0.0)
     ('0:04.5 - 1:15.3', '')
@@ -54,7 +54,7 @@ def file_size(size: int) -> str:
     """Format a number of bytes: ``1.4 MB``."""
     amount = float(size)
     for unit in ("B", "kB", "MB", "GB"):
-        # What rounds to 1,000 of a unit is written as 1 of the next.
+        # Sizes that round to 1,000 of a unit are written as 1 of the next.
         if round(amount, 1) < 1000:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1000
@@ -81,7 +81,7 @@ def percent(share: float, deviation: float | None = None) -> str:
 def printable(text: str) -> str:
     """Replace characters that a terminal would act on or that cannot be written as UTF-8."""
     if any("\ud800" <= char <= "\udfff" for char in text):
-        # Those that stand for bytes of a name of a file; others come from JSON, and no file is named so.
+        # Only \udc80 to \udcff stand for bytes of a file name; other surrogates come from JSON and name no file.
         text = "".join(
             char if char < "\ud800" or "\udc80" <= char <= "\udcff" or char > "\udfff" else "�" for char in text
         )
@@ -90,7 +90,7 @@ def printable(text: str) -> str:
 
 
 def command_line(words: Sequence[str]) -> str:
-    """A command to copy into a shell of this system, with quotes where it needs them."""
+    """A command to copy into the system's shell, quoted where needed."""
     if sys.platform == "win32":
         from subprocess import list2cmdline
 
@@ -101,7 +101,7 @@ def command_line(words: Sequence[str]) -> str:
 
 
 def json_text(value: object, *, indent: int | None = None) -> str:
-    """One JSON document.
+    """A result as one JSON document.
 
     Only ASCII is written, so that file names that are not valid Unicode survive a pipe: ``json.loads`` returns the
     exact string that opens the file.
@@ -116,12 +116,12 @@ def print_json(value: object, *, indent: int | None = 2) -> None:
 
 
 def match_as_json(match: Match, rank: int) -> dict[str, Any]:
-    """A match as an object: the rank and what :meth:`vidkin.Match.to_dict` gives."""
+    """A match as a JSON object: its rank and the result of :meth:`vidkin.Match.to_dict`."""
     return {"rank": rank, **match.to_dict()}
 
 
 def matches_as_json(matches: Sequence[Match], *, first_rank: int = 1) -> list[dict[str, Any]]:
-    """Matches as objects, ranked in their order."""
+    """Matches as JSON objects, ranked in their order."""
     return [match_as_json(match, rank) for rank, match in enumerate(matches, start=first_rank)]
 
 
@@ -168,7 +168,7 @@ def score_cells(item: Any, names: Sequence[str]) -> list[str]:
     return ["" if (score := getattr(item, name)) is None else f"{score:.2f}" for name in names]
 
 
-# A box with at least this share of a side has all of it; one with at least this share of the picture is the whole.
+# A box with at least the first share of a side counts as all of it; with the second share of the area, as the whole.
 _FULL, _WHOLE = 0.9, 0.8
 
 # Maximum distance of a half's edge from the middle.
@@ -178,7 +178,7 @@ _ACROSS, _DOWN = ("left", "middle", "right"), ("upper", "middle", "lower")
 
 
 def describe_box(box: Box) -> str:
-    """Say where a box is and, unless it is a half, how large; empty if it is about the whole picture.
+    """Say where a box is and, unless it is a half, how large; empty if it is nearly the whole frame.
 
     >>> describe_box((0.5, 0.0, 1.0, 1.0)), describe_box((0.4, 0.4, 0.97, 0.97))
     ('right half', 'lower right 57 %')
@@ -200,7 +200,7 @@ def describe_box(box: Box) -> str:
 
 @check_arguments
 def describe_parts(segment: Segment) -> str:
-    """Say which part of the file and of the query matched; empty if both are whole, or have the same letterbox."""
+    """Say which parts of the file and the query match; empty if both match as a whole or have the same letterbox."""
     sides = (describe_box(segment.target_box), "file"), (describe_box(segment.query_box), "query")
     if sides[0][0] == sides[1][0] and sides[0][0].startswith("middle "):
         return ""
@@ -224,14 +224,14 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class FileFormat(Generic[_Result]):
-    """A kind of file made from a result.
+    """A file format for a result.
 
     Attributes:
-        suffix: Ending of the file's name, which chooses it.
-        label: What the file is, for people: ``every stretch as a table``.
+        suffix: File extension that selects the format.
+        label: Description for users: ``every stretch as a table``.
         write: Function of the result and an open text file.
         media_type: Type of the content for browsers.
-        reads_video: Writing it decodes videos again.
+        reads_video: Whether writing it decodes videos again.
     """
 
     suffix: str
@@ -242,16 +242,16 @@ class FileFormat(Generic[_Result]):
 
 
 def describe_formats(formats: Mapping[str, FileFormat[Any]]) -> str:
-    """The rows of a table in one line, for the help of an option: ``.csv every stretch as a table, .json ...``."""
+    """List formats in one line, for an option's help: ``.csv every stretch as a table, .json ...``."""
     return ", ".join(f"{form.suffix} {form.label}" for form in formats.values())
 
 
 @check_arguments
 def find_format(formats: Mapping[str, FileFormat[_Result]], path: str | os.PathLike[str]) -> FileFormat[_Result]:
-    """The row of a table that the ending of a file's name chooses.
+    """Find the format that the extension of a file selects.
 
     Raises:
-        InvalidArgumentError: There is none; the message lists all.
+        InvalidArgumentError: No format has this extension; the message lists all.
     """
     for form in formats.values():
         if os.fspath(path).lower().endswith(form.suffix):
@@ -270,7 +270,7 @@ def write_format(
         form: The format.
         result: The result.
         path: The file to write.
-        source: What it is made of, see :func:`vidkin._base.outputs.open_output`.
+        source: Description of the inputs, see :func:`vidkin._base.outputs.open_output`.
 
     Raises:
         MediaError: The file cannot be written.

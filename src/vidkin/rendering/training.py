@@ -1,4 +1,4 @@
-"""Pictures of a training: its first batch, as the network will see it, and quadlets that the trained model ranks."""
+"""Figures of a training: the first batch as the network sees it, and quadlets ranked by the trained model."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from vidkin.training import FirstBatch
 from vidkin.training.evaluation import embed_set
 from vidkin.training.inputs import OnItem
 
-_MOST_ROWS = 8
+_MAX_ROWS = 8
 
-# Of a batch that has no tuples.
+# Items a row if the batch has no tuples.
 _COLUMNS = 6
 
-# Of a clip: the first, the middle and the last.
+# Frames shown of a clip: the first, the middle and the last.
 _FRAMES = 3
 
 _GAP = ((0, 0), (0, 0), (0, 2), (0, 0))
@@ -30,15 +30,15 @@ def draw_first_batch(batch: FirstBatch, path: PathLike, *, source: str | None = 
 
     Args:
         batch: The batch.
-        path: The picture, ``.png`` or ``.svg``.
-        source: What it is drawn of, see :func:`vidkin._base.outputs.open_output`.
+        path: The image, ``.png`` or ``.svg``.
+        source: Description of the data drawn, see :func:`vidkin._base.outputs.open_output`.
 
     Returns:
         Number of items drawn.
 
     Raises:
-        InvalidArgumentError: The extension is not a picture format, or the folder does not exist.
-        MediaError: The picture cannot be written.
+        InvalidArgumentError: The extension is not an image format, or the folder does not exist.
+        MediaError: The image cannot be written.
     """
     require_picture_name(path)
     count, columns = len(batch.items), len(batch.members) or _COLUMNS
@@ -48,7 +48,7 @@ def draw_first_batch(batch: FirstBatch, path: PathLike, *, source: str | None = 
         lines = [[member * tuples + row for member in range(columns)] for row in range(tuples)]
     else:
         lines = [list(range(start, min(start + columns, count))) for start in range(0, count, columns)]
-    lines = lines[:_MOST_ROWS]
+    lines = lines[:_MAX_ROWS]
     frames = batch.images.shape[1]
     shown = sorted({0, frames // 2, frames - 1}) if frames >= _FRAMES else list(range(frames))
     figure = new_figure(1.2 * columns * (0.5 + 0.5 * len(shown)), 1.15 * len(lines) + 0.5, dpi=100)
@@ -94,27 +94,27 @@ def draw_quadlets(
 ) -> float:
     """Sample quadlets from the labels and draw one row for each: query, positive, intermediate, negative.
 
-    Below each image are its labels and its squared distance to the query. A row has a green frame if the order
-    d(q,p) < d(q,i) < d(q,n) holds, a red one if it does not. Videos are shown by their middle frame.
+    Below each image are its labels and its squared distance to the query. A row is framed green if the order d(q,p) <
+    d(q,i) < d(q,n) holds, and red otherwise. Videos are shown by their middle frame.
 
     Args:
         model: Computes the embeddings.
         labeled: A part of a collection.
-        path: The picture, ``.png`` or ``.svg``.
+        path: The image, ``.png`` or ``.svg``.
         count: Number of rows.
         seed: Seed of the sample.
         cache: Folder with cached features of a frozen backbone.
         threads: Number of files decoded at a time.
-        source: What it is drawn of, see :func:`vidkin._base.outputs.open_output`.
+        source: Description of the data drawn, see :func:`vidkin._base.outputs.open_output`.
         on_item: Callback as in :func:`vidkin.training.evaluate`.
 
     Returns:
         The share of rows in the right order, in [0, 1].
 
     Raises:
-        InvalidArgumentError: The labels have no quadlets, the extension is not a picture format, or the folder does
-            not exist.
-        MediaError: The picture cannot be written.
+        InvalidArgumentError: The labels have no quadlets, the extension is not an image format, or the folder does not
+            exist.
+        MediaError: The image cannot be written.
     """
     require_picture_name(path)
     embeddings, made = embed_set(model, labeled, cache=cache, threads=threads, on_item=on_item)

@@ -23,7 +23,7 @@ def draw_losses(report: LossReport, path: str | os.PathLike[str]) -> None:
         path: The picture, ``.png`` or ``.svg``.
 
     Raises:
-        InvalidArgumentError: The extension is not a picture format, or the folder does not exist.
+        InvalidArgumentError: The extension is not an image format, or the folder does not exist.
         MediaError: The picture cannot be written.
     """
     require_picture_name(path)
