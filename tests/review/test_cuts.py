@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "i.vidkin"
 
 
-def test_a_threshold_is_trained_measured_and_used(path: Path) -> None:
+def test_trained_threshold_is_measured_and_used(path: Path) -> None:
     with Index.open(path, read_only=True) as index:
         (record,) = index.videos()
         verdicts = [(frame, "cut") for frame in (18, 19, 20, 21, 22, 38, 39, 40, 41, 42)]
@@ -54,7 +54,7 @@ def test_a_threshold_is_trained_measured_and_used(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "runs.jsonl", "cuts.json"])
-def test_nothing_is_written_through_a_link(path: Path, name: str, tmp_path: Path) -> None:
+def test_symbolic_links_in_the_review_folder_are_refused(path: Path, name: str, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     if name:
         (path / REVIEW_FOLDER).mkdir()
@@ -70,7 +70,7 @@ def test_nothing_is_written_through_a_link(path: Path, name: str, tmp_path: Path
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_one_kind_of_verdict_is_not_enough(path: Path) -> None:
+def test_training_needs_both_kinds_of_verdicts(path: Path) -> None:
     with Index.open(path, read_only=True) as index:
         (record,) = index.videos()
         Labels.judge_cuts(
@@ -82,13 +82,13 @@ def test_one_kind_of_verdict_is_not_enough(path: Path) -> None:
         use_detector(open_place(path), use=True)
 
 
-def test_the_threshold_lies_between_the_answers() -> None:
+def test_threshold_separates_the_answers() -> None:
     examples = [(0.9, True), (0.8, True), (0.7, True), (0.4, False), (0.2, False), (0.1, False)]
     assert 0.4 < _fit(examples) < 0.7
     assert _fit([(0.1, True), (0.9, False), (0.2, True), (0.8, False)]) == 0.5
 
 
-def test_figures_by_hand() -> None:
+def test_f1_and_judgment_match_hand_computed_values() -> None:
     # Two of three guesses are right, and two of four cuts are found: precision 2/3, recall 1/2.
     rows = [(True, True), (True, True), (True, False), (False, True), (False, True)]
     assert _f1(rows) == pytest.approx(2 * (2 / 3) * 0.5 / (2 / 3 + 0.5))
@@ -98,7 +98,7 @@ def test_figures_by_hand() -> None:
     assert _judge([(True, False, True)] * 4) == "worse"
 
 
-def test_a_cut_that_is_moved_is_one_verdict_until_it_is_moved_again_or_removed(tmp_path: Path) -> None:
+def test_moved_cut_is_one_verdict_until_moved_again_or_removed(tmp_path: Path) -> None:
     detected = (DetectedCut(10), DetectedCut(30))
 
     def save(*cuts: int, moved: tuple[tuple[int, int], ...] = ()) -> list[tuple[int, str, int | None]]:
@@ -120,13 +120,13 @@ def test_a_cut_that_is_moved_is_one_verdict_until_it_is_moved_again_or_removed(t
         CorrectedShots((DetectedCut(10),), moved=((11, 10),))
 
 
-def test_a_moved_cut_was_detected_at_the_frame_it_was_moved_from() -> None:
+def test_moved_cut_uses_the_probability_at_its_original_frame() -> None:
     label = CutLabel(video="aa", frame=20, verdict="cut", source="test", given="", moved_from=10)
     assert _near({11: 0.9, 30: 0.5}, label) == 0.9
     assert _near({30: 0.5}, label) == _LEAST
 
 
-def test_corrections_are_stored_as_cuts_and_as_labels(tmp_path: Path) -> None:
+def test_corrections_are_stored_as_cuts_and_labels(tmp_path: Path) -> None:
     detected = (DetectedCut(10), DetectedCut(30, "dissolve", 0.8, 25, 35))
     corrected = (DetectedCut(12), detected[1])
     assert read_corrected(tmp_path, "aa:1") is None
@@ -138,7 +138,7 @@ def test_corrections_are_stored_as_cuts_and_as_labels(tmp_path: Path) -> None:
     assert labels == {12: "cut", 30: "cut", 10: "no cut"}
     (file,) = (tmp_path / "review").glob("shots-*.json")
     file.write_text('{"cuts": [{"frame": -1}]}', encoding="utf-8")
-    with pytest.raises(CollectionDamagedError, match="delete it to see the cuts that were detected"):
+    with pytest.raises(CollectionDamagedError, match="delete it to see the detected cuts"):
         read_corrected(tmp_path, "aa:1")
     forget_corrected(tmp_path, "aa:1")
     assert read_corrected(tmp_path, "aa:1") is None

@@ -13,7 +13,7 @@ from vidkin.review import Labels
 from vidkin.review.labels import is_held_back
 
 
-def test_a_later_verdict_replaces_an_earlier_one_whatever_the_order(tmp_path: Path) -> None:
+def test_later_verdict_replaces_an_earlier_one_in_either_order(tmp_path: Path) -> None:
     Labels.judge_pair(open_place(tmp_path), "bb", "aa", "same", source="review page")
     Labels.judge_pair(open_place(tmp_path), "aa", "cc", "different", source="review page")
     Labels.judge_pair(open_place(tmp_path), "aa", "bb", "same kind", source="another")
@@ -26,7 +26,7 @@ def test_a_later_verdict_replaces_an_earlier_one_whatever_the_order(tmp_path: Pa
     assert set(table["pairs"][0]) == {"first", "second", "verdict", "source", "given"}
 
 
-def test_cuts_are_kept_beside_pairs(tmp_path: Path) -> None:
+def test_verdicts_on_cuts_and_pairs_are_stored_together(tmp_path: Path) -> None:
     Labels.judge_pair(open_place(tmp_path), "aa", "bb", "same", source="test")
     Labels.judge_cuts(open_place(tmp_path), "aa", [(10, "cut"), (20, "no cut")], source="shots page")
     Labels.judge_cuts(open_place(tmp_path), "aa", [(10, "no cut")], source="shots page")
@@ -35,7 +35,7 @@ def test_cuts_are_kept_beside_pairs(tmp_path: Path) -> None:
     assert len(labels.pairs) == 1
 
 
-def test_impossible_verdicts_are_refused(tmp_path: Path) -> None:
+def test_invalid_verdicts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="different content"):
         Labels.judge_pair(open_place(tmp_path), "aa", "aa", "same", source="test")
     with pytest.raises(InvalidArgumentError, match="verdict must be one of 'same', 'same kind', 'different'"):
@@ -46,7 +46,7 @@ def test_impossible_verdicts_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"pairs": [{"first": "aa"}]}', '{"cuts": 7}'])
-def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, text: str) -> None:
+def test_damaged_label_file_is_named_and_left_unchanged(tmp_path: Path, text: str) -> None:
     (tmp_path / "review").mkdir()
     (tmp_path / "review" / "labels.json").write_text(text, encoding="utf-8")
     with pytest.raises(CollectionDamagedError, match=r"labels\.json is damaged"):
@@ -54,7 +54,7 @@ def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, text: str) -> No
     assert (tmp_path / "review" / "labels.json").read_text(encoding="utf-8") == text
 
 
-def test_a_third_is_held_back_and_always_the_same() -> None:
+def test_same_third_of_verdicts_is_always_held_back() -> None:
     held = [is_held_back("aa", number) for number in range(600)]
     assert 160 < sum(held) < 240
     assert held == [is_held_back("aa", number) for number in range(600)]

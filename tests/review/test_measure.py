@@ -39,7 +39,7 @@ def test_ordering_counts_pairs_of_different_grades() -> None:
 
 
 @pytest.mark.large
-def test_verdicts_teach_a_measure_that_orders_unseen_pairs_better(path: Path) -> None:
+def test_trained_scorer_orders_held_back_pairs_better(path: Path) -> None:
     pairs = all_pairs(path)
     drawn = [pair for pair in pairs if judge(*pair) != "different"]
     drawn += random.Random(1).sample([pair for pair in pairs if judge(*pair) == "different"], 60)
@@ -68,7 +68,7 @@ def test_verdicts_teach_a_measure_that_orders_unseen_pairs_better(path: Path) ->
         assert index.scorer == before
 
 
-def test_too_few_verdicts_are_an_error_that_says_what_to_do(path: Path) -> None:
+def test_too_few_verdicts_raise_an_error_with_advice(path: Path) -> None:
     judge_pairs(path, all_pairs(path)[:2])
     with (
         Index.open(path, read_only=True) as index,
@@ -79,7 +79,7 @@ def test_too_few_verdicts_are_an_error_that_says_what_to_do(path: Path) -> None:
         use_measure(open_place(path), use=True)
 
 
-def test_a_measure_of_other_features_is_refused(path: Path) -> None:
+def test_scorer_trained_on_other_features_is_refused(path: Path) -> None:
     measure = ReviewMeasure("other", (0.0,) * 16, (1.0,) * 16, (1.0, 1.0, 1.0), 0.0, 1.0)
     (path / "review").mkdir()
     measure.write(path / "review" / "measure.json")
@@ -109,7 +109,7 @@ def test_grades_follow_the_formula() -> None:
             ReviewMeasure("", **{**values, **wrong})  # type: ignore[arg-type]
 
 
-def test_what_is_called_better() -> None:
+def test_judgment_follows_the_interval() -> None:
     assert judge_difference(0.01, 0.2) == "better"
     assert judge_difference(0.0, 0.2) == judge_difference(-0.1, 0.2) == "no clear difference"
     assert judge_difference(-0.2, -0.01) == "worse"
@@ -130,7 +130,7 @@ def test_pairs_are_suggested_until_all_are_judged(path: Path) -> None:
         assert suggest_pairs(index, Labels.open(path)) == []
 
 
-def test_lines_that_describe_something_other_than_a_training_are_left_out(tmp_path: Path) -> None:
+def test_lines_that_do_not_describe_a_training_are_skipped(tmp_path: Path) -> None:
     """The file comes with the index, which may be a stranger's."""
     (tmp_path / "review").mkdir()
     runs = tmp_path / "review" / "runs.jsonl"

@@ -37,7 +37,7 @@ def test_trainings_and_benchmarks_are_found_with_their_state(tmp_path: Path) -> 
     assert find_runs([tmp_path / "nothing"]) == []
 
 
-def test_a_training_runs_as_long_as_its_process_holds_the_folder(tmp_path: Path) -> None:
+def test_training_is_running_while_its_process_holds_the_lock(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     write_training(folder, [2.0, 1.0], report=False)
     lock = FileLock(folder / ".training.lock")
@@ -57,7 +57,7 @@ def test_a_training_runs_as_long_as_its_process_holds_the_folder(tmp_path: Path)
         assert state_of(folder) == "running"
 
 
-def test_a_complete_training_that_was_called_again_is_done(tmp_path: Path) -> None:
+def test_rerun_of_a_complete_training_is_done(tmp_path: Path) -> None:
     """The log is written again, the report of the call that trained stays."""
     folder = tmp_path / "run"
     write_training(folder, [2.0, 1.0], report=False)
@@ -72,7 +72,7 @@ def state_of(folder: Path) -> str:
     return run.state
 
 
-def test_curves_are_thinned_and_a_half_written_line_is_left_out(tmp_path: Path) -> None:
+def test_curves_are_thinned_and_half_written_lines_skipped(tmp_path: Path) -> None:
     write_training(tmp_path / "long", [float(step) for step in range(1, 2502)], report=False)
     with (tmp_path / "long" / "run.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"step": 2502, "kind": "warning", "text": "collapsed"}\n{"step": 25')
@@ -85,7 +85,7 @@ def test_curves_are_thinned_and_a_half_written_line_is_left_out(tmp_path: Path) 
     assert curves.warnings == ("collapsed",)
 
 
-def test_tables_are_lists_of_entries_with_figures(tmp_path: Path) -> None:
+def test_lists_of_entries_with_figures_become_tables(tmp_path: Path) -> None:
     write_benchmark(tmp_path / "figures.json")
     (table,) = read_tables(tmp_path / "figures.json")
     assert table.title == "sets / birds / chosen"

@@ -119,7 +119,7 @@ def test_a_trained_model_can_be_evaluated(data: Path, model: Path, tmp_path: Pat
         assert picture.convert("L").getextrema()[0] < 100
 
 
-def test_figures_by_hand(data: Path, model: Path) -> None:
+def test_f1_and_judgment_match_hand_computed_values(data: Path, model: Path) -> None:
     """Four test items on a line, classes 0, 0, 1, 1; the last is predicted as 0, the class of its nearest neighbor."""
     network = load_model(model)
     assert isinstance(network, TwoHeadNetwork)

@@ -93,7 +93,7 @@ def test_a_verdict_is_taken_back_and_the_history_has_the_newest_first(index: Pat
     assert past[0]["first"]["id"] == one["first"]["id"]
     gone = {"first": one["second"]["id"], "second": one["first"]["id"], "verdict": "forget"}
     assert client.post("/api/review/pairs", json=gone).json()["same_kind"] == 0
-    assert "no verdict on these two videos to take back" in client.post("/api/review/pairs", json=gone).json()["detail"]
+    assert "no verdict on these two videos to undo" in client.post("/api/review/pairs", json=gone).json()["detail"]
 
 
 def test_a_training_is_offered_when_its_verdicts_are_enough(index: Path, connect: Connect) -> None:

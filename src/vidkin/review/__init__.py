@@ -1,4 +1,4 @@
-"""People's verdicts as labels, and training on them on top of the features of an index."""
+"""Human verdicts on pairs and cuts, stored as labels, and training on them with the features of an index."""
 
 from vidkin.review.cuts import (
     CorrectedShots,

@@ -1,5 +1,4 @@
-"""Cuts and critical parts corrected by a person, stored with an index; every cut kept, added or removed becomes a
-label, and labels train the thresholds of the shot detector."""
+"""Human corrections of cuts and critical parts, stored as labels that train the threshold of the shot detector."""
 
 from __future__ import annotations
 
@@ -27,12 +26,12 @@ from vidkin.shots import DetectedCut, detect, fit_rule, open_detector, with_thre
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class CorrectedShots:
-    """What a person made of the shots of a video.
+    """Shots of a video after human correction.
 
     Attributes:
         cuts: All cuts, in order of frames.
-        critical: Frames [first, after the last) that are marked as critical, in order of frames.
-        moved: Frame of each cut that was moved, and the frame it was moved from.
+        critical: Critical parts as frames [first, last + 1), in order.
+        moved: New and original frame of each moved cut.
     """
 
     cuts: tuple[DetectedCut, ...]
@@ -57,7 +56,7 @@ class CorrectedShots:
 
 @check_arguments
 def read_corrected(index: Path, video: str) -> CorrectedShots | None:
-    """Corrected shots of a video; None if nobody corrected them.
+    """Corrected shots of a video; None without corrections.
 
     Args:
         index: Folder of the index.
@@ -75,9 +74,7 @@ def read_corrected(index: Path, video: str) -> CorrectedShots | None:
         moved = tuple((int(frame), int(origin)) for frame, origin in table.get("moved", ()))
         return CorrectedShots(tuple(DetectedCut(**row) for row in table["cuts"]), critical, moved)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, InvalidArgumentError) as error:
-        raise CollectionDamagedError(
-            f"{path} is damaged ({error}); delete it to see the cuts that were detected"
-        ) from error
+        raise CollectionDamagedError(f"{path} is damaged ({error}); delete it to see the detected cuts") from error
 
 
 @check_arguments
@@ -86,12 +83,12 @@ def write_corrected(
 ) -> None:
     """Store corrected shots: cuts in the list are labeled ``cut``, detected ones missing from it ``no cut``.
 
-    A cut that was moved is one label, which replaces that of the frame it was moved from.
+    A moved cut is one label, which replaces the label at its original frame.
 
     Args:
         place: Where the index is, a folder of this machine.
         video: Content hash.
-        corrected: The cuts, and what is critical.
+        corrected: Cuts and critical parts.
         detected: Cuts that the detector reported.
         source: Source of the labels.
 
@@ -115,10 +112,10 @@ def forget_corrected(index: Path, video: str) -> None:
 
 @check_arguments
 def corrections_version(index: Path) -> str:
-    """Text that is another one after any correction of cuts: a hash of the files with corrections and their times."""
+    """A hash of the correction files and their times, which changes with every correction."""
     files = []
     for path in (index / REVIEW_FOLDER).glob("shots-*.json"):
-        with suppress(OSError):  # forgotten meanwhile
+        with suppress(OSError):  # deleted in the meantime
             files.append((path.name, path.stat().st_mtime_ns))
     files.sort()
     return hashlib.blake2b(repr(files).encode(), digest_size=8).hexdigest()
@@ -133,26 +130,26 @@ def _file(index: Path, video: str) -> Path:
 _FILE, _USED = "cuts.json", "detector.json"
 
 # Transitions with at least this probability are listed; everywhere else the probability counts as this.
-_LEAST = 0.02
+_MIN_PROBABILITY = 0.02
 
 # A verdict applies to a transition within this many frames.
-_NEAR = 2
+_TOLERANCE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class CutReview(Result):
     """Result of training the threshold of a shot detector, measured on held-back verdicts.
 
-    The figure is F1 of ``cut`` on the held-back verdicts.
+    The figures are F1 scores of ``cut`` on the held-back verdicts.
 
     Attributes:
-        trained_on: Number of verdicts of the training.
-        held_back: Number of verdicts that the figures are measured on.
+        trained_on: Number of training verdicts.
+        held_back: Number of verdicts held back to measure the figures.
         before: Figure of the detector as it ships.
         after: Figure with the trained threshold.
         threshold: Lowest probability at which a transition counts.
-        judgment: ``better`` if it is right on significantly more held-back verdicts than the detector as it ships (sign
-            test at 10 %); ``worse`` likewise.
+        judgment: ``better`` or ``worse`` if it is right on significantly more or fewer held-back verdicts than the
+            detector as it ships (sign test at 10 %).
         missing: Number of verdicts on videos that are no longer in the index or cannot be read.
         detector: Name of the detector with this threshold, for `vidkin.shots.open_detector`.
     """
@@ -171,7 +168,7 @@ class CutReview(Result):
 def train_cuts(
     index: Index, *, detector: str = "default", on_progress: Callable[[int, int], None] | None = None
 ) -> CutReview:
-    """Train the threshold of a shot detector on the verdicts of an index; it is used after :func:`use_detector`.
+    """Train the threshold of a shot detector on the verdicts of an index; :func:`use_detector` puts it to use.
 
     Args:
         index: Index with verdicts on cuts.
@@ -180,7 +177,7 @@ def train_cuts(
 
     Raises:
         InvalidArgumentError: The training part or the held-back part lacks a ``cut`` or a ``no cut``.
-        CollectionError: The folder of reviews has a symbolic link in it.
+        CollectionError: The review folder contains a symbolic link.
     """
     refuse_links(index.path, REVIEW_FOLDER)
     labels = Labels.open(index.path).cuts
@@ -202,10 +199,10 @@ def train_cuts(
     chances: list[float] = []
     decided: list[bool] = []
     for done, (video, group) in enumerate(by_video.items(), start=1):
-        low = _chances_of(paths[video], with_threshold(detector, _LEAST))
-        usual = _chances_of(paths[video], detector)
-        chances += [_near(low, label) for label in group]
-        decided += [_near(usual, label) > _LEAST for label in group]
+        low = _frame_probabilities(paths[video], with_threshold(detector, _MIN_PROBABILITY))
+        usual = _frame_probabilities(paths[video], detector)
+        chances += [_probability_near(low, label) for label in group]
+        decided += [_probability_near(usual, label) > _MIN_PROBABILITY for label in group]
         if on_progress is not None:
             on_progress(done, len(by_video))
     threshold = _fit([(c, t) for c, t, back in zip(chances, truths, held, strict=True) if not back])
@@ -235,7 +232,7 @@ def use_detector(place: Place, *, use: bool) -> str:
 
     Raises:
         InvalidArgumentError: No threshold has been trained.
-        CollectionError: The folder of reviews has a symbolic link in it.
+        CollectionError: The review folder contains a symbolic link.
     """
     index = folder_of(place)
     folder = index / REVIEW_FOLDER
@@ -267,7 +264,7 @@ def read_detector(index: Path) -> str:
         ) from error
 
 
-def _chances_of(path: str, detector: str) -> dict[int, float]:
+def _frame_probabilities(path: str, detector: str) -> dict[int, float]:
     """Frame -> probability, for every frame of each transition that a detector reports."""
     chances: dict[int, float] = {}
     for cut in detect(path, detector).cuts:
@@ -276,21 +273,21 @@ def _chances_of(path: str, detector: str) -> dict[int, float]:
     return chances
 
 
-def _near(chances: Mapping[int, float], label: CutLabel) -> float:
-    """Probability near a judged frame; a cut that was moved was detected at the frame it was moved from."""
+def _probability_near(chances: Mapping[int, float], label: CutLabel) -> float:
+    """Probability near a judged frame or, for a moved cut, near its original frame, where it was detected."""
     around = [frame for frame in (label.frame, label.moved_from) if frame is not None]
-    frames = {near for frame in around for near in range(frame - _NEAR, frame + _NEAR + 1)}
-    return max((chances[each] for each in frames if each in chances), default=_LEAST)
+    frames = {near for frame in around for near in range(frame - _TOLERANCE, frame + _TOLERANCE + 1)}
+    return max((chances[each] for each in frames if each in chances), default=_MIN_PROBABILITY)
 
 
 def _fit(examples: Sequence[tuple[float, bool]]) -> float:
-    """Threshold with the highest F1; .5 if the verdicts are unrelated to the probabilities."""
+    """The threshold with the highest F1; .5 if the verdicts do not follow the probabilities."""
     rule = fit_rule([{"chance": chance} for chance, _ in examples], [truth for _, truth in examples], names=["chance"])
     weight = rule.weights["chance"]
     if weight <= 0:
         return 0.5
     logit = math.log(rule.threshold / (1 - rule.threshold)) if rule.threshold < 1 else 50.0
-    return min(max((logit - rule.bias) / weight, _LEAST), 0.98)
+    return min(max((logit - rule.bias) / weight, _MIN_PROBABILITY), 0.98)
 
 
 def _f1(rows: Sequence[tuple[bool, bool]]) -> float:
@@ -299,7 +296,7 @@ def _f1(rows: Sequence[tuple[bool, bool]]) -> float:
 
 
 def _judge(rows: Sequence[tuple[bool, bool, bool]]) -> Judgment:
-    """Sign test at 10 % over the verdicts on which exactly one of the two is right."""
+    """Sign test at 10 % over the verdicts that exactly one of the two thresholds gets right."""
     gained = sum(after == truth != before for before, after, truth in rows)
     lost = sum(before == truth != after for before, after, truth in rows)
     both = gained + lost

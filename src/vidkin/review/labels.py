@@ -1,7 +1,8 @@
-"""Human verdicts stored with an index: on pairs of videos, and on possible cuts; and how many a training still needs.
+"""Human verdicts on pairs of videos and on possible cuts, stored with an index, and whether they suffice for training.
 
 ``review/labels.json`` in the folder of the index holds ``{"pairs": [...], "cuts": [...]}`` with the fields of
-:class:`PairLabel` and :class:`CutLabel`. Videos are named by the hash of their bytes, so that labels survive renames.
+:class:`PairLabel` and :class:`CutLabel`. Videos are identified by the hash of their bytes, so that labels survive
+renames.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from vidkin.index.storage.place import Place
 PairVerdict = Literal["same", "same kind", "different"]
 CutVerdict = Literal["cut", "no cut"]
 REVIEW_FOLDER = "review"
-"""Folder in an index for labels and what is trained on them."""
+"""Folder in an index for labels and the results of training on them."""
 
 
 @check_constructor
@@ -37,7 +38,7 @@ class PairLabel(Result):
     Attributes:
         first, second: Content hashes, the smaller one first.
         verdict: ``same``, ``same kind`` or ``different``.
-        source: Who or what gave it, for example ``review page``.
+        source: Origin of the verdict, for example ``review page``.
         given: ISO 8601 time.
     """
 
@@ -56,15 +57,15 @@ class PairLabel(Result):
 @check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutLabel(Result):
-    """Whether a new shot begins at a frame.
+    """A person's verdict on whether a new shot begins at a frame.
 
     Attributes:
         video: Content hash.
         frame: First frame of the new shot, from 1.
         verdict: ``cut`` or ``no cut``.
-        source: Who or what gave it.
+        source: Origin of the verdict.
         given: ISO 8601 time.
-        moved_from: Frame at which the cut was before a person moved it; None if nobody moved it.
+        moved_from: Frame of the cut before a person moved it; None if it was not moved.
     """
 
     video: str
@@ -86,8 +87,8 @@ class Labels(Result):
     """All labels of an index.
 
     Attributes:
-        pairs: One for each pair, in the order in which they were given.
-        cuts: One for each judged frame, in the same form.
+        pairs: One for each pair, in the order given.
+        cuts: One for each judged frame, in the order given.
     """
 
     pairs: tuple[PairLabel, ...] = ()
@@ -137,7 +138,7 @@ class Labels(Result):
         """Drop the verdict on two videos, given by content hash.
 
         Raises:
-            InvalidArgumentError: There is none.
+            InvalidArgumentError: There is no such verdict.
             CollectionLockedError: Another process is writing.
         """
         first, second = sorted((one, other))
@@ -145,7 +146,7 @@ class Labels(Result):
             labels = Labels.open(folder_of(place))
             kept = tuple(old for old in labels.pairs if (old.first, old.second) != (first, second))
             if len(kept) == len(labels.pairs):
-                raise InvalidArgumentError("there is no verdict on these two videos to take back")
+                raise InvalidArgumentError("there is no verdict on these two videos to undo")
             Labels(kept, labels.cuts)._write(place)
 
     @staticmethod
@@ -163,10 +164,10 @@ class Labels(Result):
         Args:
             place: Where the index is.
             video: Content hash.
-            verdicts: Frames and what is judged of each.
-            source: Who or what gave them.
-            moved: For each cut that was moved, its frame and the one it was moved from: one verdict, which replaces
-                those on both frames and an earlier move from the same frame.
+            verdicts: Frames, each with its verdict.
+            source: Origin of the verdicts.
+            moved: New -> original frame of each moved cut. Its verdict replaces verdicts on both frames and an earlier
+                move from the same frame.
             wait: Seconds to wait for another process that is writing.
 
         Raises:
@@ -193,7 +194,8 @@ class Labels(Result):
 
 
 def is_held_back(*names: object) -> bool:
-    """Whether a label is held back from training: a third of all, chosen by a hash of ``names``, so always the same."""
+    """Whether a label is held back from training: a third of all, chosen by a hash of ``names`` so that it stays the
+    same."""
     return sha256("\0".join(map(str, names)).encode()).digest()[0] < 256 // 3
 
 
@@ -210,17 +212,17 @@ def _now() -> str:
 
 
 WANTED_PAIRS, WANTED_CUTS = 30, 20
-"""Verdicts from which on a training is offered: of fewer too few are held back to tell better from worse."""
+"""Minimum number of verdicts for training: with fewer, too few are held back to see a difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness(Result):
-    """Whether verdicts are enough for a training.
+    """Whether there are enough verdicts for training.
 
     Attributes:
         given: Number of verdicts on videos that are in the index.
-        wanted: Number from which on a training is offered.
-        missing: What else is needed, in a few words; empty if nothing is.
+        wanted: Number required for training.
+        missing: Further requirement in a few words; empty if there is none.
     """
 
     given: int
@@ -229,13 +231,13 @@ class Readiness(Result):
 
     @property
     def is_ready(self) -> bool:
-        """Whether a training can begin."""
+        """Whether training can begin."""
         return self.given >= self.wanted and not self.missing
 
 
 @check_arguments
 def readiness_of_pairs(labels: Labels, contents: Collection[str]) -> Readiness:
-    """Whether the verdicts on pairs are enough for :func:`vidkin.review.train_measure`.
+    """Whether there are enough verdicts on pairs for :func:`vidkin.review.train_measure`.
 
     Args:
         labels: Labels of the index.
@@ -248,14 +250,14 @@ def readiness_of_pairs(labels: Labels, contents: Collection[str]) -> Readiness:
 
 @check_arguments
 def readiness_of_cuts(labels: Labels, contents: Collection[str]) -> Readiness:
-    """Whether the verdicts on cuts are enough for :func:`vidkin.review.train_cuts`; arguments as before."""
+    """Whether there are enough verdicts on cuts for :func:`vidkin.review.train_cuts`; takes the same arguments."""
     usable = [label for label in labels.cuts if label.video in contents]
     parts = [(is_held_back(label.video, label.frame), label.verdict) for label in usable]
-    return Readiness(len(usable), WANTED_CUTS, _missing(parts, "both cuts and frames that are no cut"))
+    return Readiness(len(usable), WANTED_CUTS, _missing(parts, "both cuts and frames that are not cuts"))
 
 
 def _missing(parts: Sequence[tuple[bool, Hashable]], words: str) -> str:
-    """What is needed, if a part of the verdicts, trained on or held back, has them of one kind only."""
+    """The requirement that is not met if the training part or the held-back part has verdicts of one kind only."""
     kinds = [{verdict for is_back, verdict in parts if is_back is back} for back in (False, True)]
     if len(kinds[0] | kinds[1]) < 2:
         return words

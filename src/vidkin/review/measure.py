@@ -1,7 +1,6 @@
-"""A similarity measure from verdicts, on top of the score of an index: its material, its figures, its use, and which
-pairs to judge next.
+"""Train and use a scorer from verdicts on top of the index's own score, and suggest which pairs to judge next.
 
-Only fitting it needs torch, in :mod:`vidkin.review.measure_head`.
+Only fitting, in :mod:`vidkin.review.measure_head`, needs torch.
 """
 
 from __future__ import annotations
@@ -49,30 +48,30 @@ _GRADES = {"different": 0, "same kind": 1, "same": 2}
 
 _STEPS = 300
 
-# Bootstrap draws for the interval, and the share left out on each side.
+# Bootstrap draws for the interval, and the share cut off on each side.
 _DRAWS, _TAIL = 1000, 0.05
 
-# Number of videos whose mean is the center.
-_MOST_VIDEOS = 1000
+# Maximum number of videos averaged for the center.
+_MAX_VIDEOS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureReview(Result):
     """Result of training on verdicts, measured on held-back pairs.
 
-    The figure is the share of pairs of verdicts of different grades (same over same kind over different) that the score
-    puts in the right order; .5 is chance. Videos of held-back pairs can be in other pairs of the training.
+    The figures are shares of pairs of verdicts with different grades (same over same kind over different) that the
+    score orders correctly; .5 is chance. Videos of held-back pairs can also be in training pairs.
 
     Attributes:
-        trained_on: Number of verdicts of the training.
-        held_back: Number of verdicts that the figures are measured on.
+        trained_on: Number of training verdicts.
+        held_back: Number of verdicts held back to measure the figures.
         before: Figure of the index's own scorer.
-        after: Figure of the trained measure.
+        after: Figure of the trained scorer.
         low, high: 90 % interval of ``after - before``, over draws of the held-back verdicts.
         judgment: ``better`` if the whole interval is above 0, ``worse`` if it is below.
-        right: Share of held-back verdicts that the measure predicts correctly.
+        right: Share of held-back verdicts that the scorer predicts correctly.
         missing: Number of verdicts on videos that are no longer in the index.
-        path: File of the measure.
+        path: File of the scorer.
     """
 
     trained_on: int
@@ -89,9 +88,9 @@ class MeasureReview(Result):
 
 @check_arguments
 def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | None = None) -> MeasureReview:
-    """Train a measure on the verdicts of an index and store it beside them; it is used after :func:`use_measure`.
+    """Train a scorer on the verdicts of an index and store it with them; :func:`use_measure` puts it to use.
 
-    A third of the verdicts is held back, always the same ones, however many come later.
+    A third of the verdicts is held back; a verdict always stays in the same part.
 
     Args:
         index: Index with verdicts.
@@ -99,7 +98,7 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
             step.
 
     Raises:
-        InvalidArgumentError: Too few verdicts: both parts, training and held back, need two different ones.
+        InvalidArgumentError: Too few verdicts: the training part and the held-back part each need two kinds.
         MissingPartError: torch is not installed.
     """
     with name_missing_parts("training on verdicts"):
@@ -123,7 +122,7 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
         if on_progress is not None:
             on_progress(done, total)
 
-    center = video_vectors(index, list(records.values())[:_MOST_VIDEOS]).mean(axis=0)
+    center = video_vectors(index, list(records.values())[:_MAX_VIDEOS]).mean(axis=0)
     numbers, ones, others = _read_pairs(index, usable, records, center, report)
     measure, cosines = fit_measure(
         (numbers, ones, others),
@@ -159,21 +158,21 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
 
 @check_arguments
 def use_measure(place: Place, *, use: bool) -> None:
-    """Switch searches of an index to the measure trained last, or back to its own scorer.
+    """Switch searches of an index to the scorer trained last, or back to its own.
 
     Raises:
-        InvalidArgumentError: No measure has been trained, or it was trained on other features.
+        InvalidArgumentError: No scorer has been trained, or it was trained on other features.
         CollectionLockedError: Another process is writing.
     """
     with place.exclusive(5.0):
         manifest = Manifest.read(place)
         if use and ReviewMeasure.read(folder_of(place) / MEASURE_FILE).fingerprint != manifest.fingerprint:
-            raise InvalidArgumentError("the measure was trained on other features; train it again")
+            raise InvalidArgumentError("the scorer was trained on other features; train it again")
         replace(manifest, reviewed=use).write(place)
 
 
 def store_review(index: Path, kind: Literal["measure", "cuts"], review: Result) -> None:
-    """Add a training to those that :func:`read_reviews` gives."""
+    """Add a training to the log that :func:`read_reviews` reads."""
     path = index / REVIEW_FOLDER / _RUNS_FILE
     with writing(path):
         if os.path.lexists(path):
@@ -186,8 +185,8 @@ def store_review(index: Path, kind: Literal["measure", "cuts"], review: Result) 
 def read_reviews(index: Path) -> list[dict[str, Any]]:
     """Past trainings on the verdicts of an index, oldest first: ``kind`` and the fields of the review.
 
-    A line that an interruption cut short, or that says something else than a training, is left out; so is everything
-    in a file that is no text or beyond the limit of JSON files.
+    Truncated lines and lines that do not describe a training are skipped; so is a file that is not text or exceeds the
+    limit of JSON files.
     """
     path = index / REVIEW_FOLDER / _RUNS_FILE
     try:
@@ -205,7 +204,7 @@ def read_reviews(index: Path) -> list[dict[str, Any]]:
 
 
 def _is_review(run: object) -> bool:
-    """Whether a line has what is said of a training: an index, and so this file, may be a stranger's."""
+    """Whether a line describes a training; an index, and so this file, may come from an untrusted source."""
     if not isinstance(run, dict) or run.get("kind") not in ("measure", "cuts"):
         return False
     counts = all(type(run.get(name)) is int for name in ("trained_on", "held_back"))
@@ -215,7 +214,7 @@ def _is_review(run: object) -> bool:
 
 
 def judge_difference(low: float, high: float) -> Judgment:
-    """Judgment from an interval of the difference: ``better`` above 0, ``worse`` below 0."""
+    """Judge an interval of the difference: ``better`` above 0, ``worse`` below 0."""
     if low > 0:
         return "better"
     return "worse" if high < 0 else "no clear difference"
@@ -240,18 +239,18 @@ def ordering(scores: NDArray[np.floating], grades: NDArray[np.integer]) -> float
 def interval_of_difference(
     before: NDArray[np.floating], after: NDArray[np.floating], grades: NDArray[np.integer]
 ) -> tuple[float, float]:
-    """90 % interval of how much higher :func:`ordering` is with other scores, by drawing the pairs with replacement.
+    """90 % bootstrap interval of how much higher :func:`ordering` is with the scores after than before.
 
     Args:
         before, after: [N] scores of the same pairs.
-        grades: [N] integers, the higher the more alike.
+        grades: [N] integers, higher for more similar pairs.
     """
     draw = random.Random(0)
     differences = []
     for _ in range(_DRAWS):
-        places = np.array(draw.choices(range(len(grades)), k=len(grades)))
-        if len(set(grades[places].tolist())) > 1:
-            figures = (ordering(values[places], grades[places]) for values in (after, before))
+        drawn = np.array(draw.choices(range(len(grades)), k=len(grades)))
+        if len(set(grades[drawn].tolist())) > 1:
+            figures = (ordering(values[drawn], grades[drawn]) for values in (after, before))
             differences.append(next(figures) - next(figures))
     differences.sort()
     return differences[int(_TAIL * len(differences))], differences[int((1 - _TAIL) * len(differences))]
@@ -264,7 +263,7 @@ def _read_pairs(
     center: NDArray[np.float32],
     report: Callable[[int], None],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    """Numbers [N, 3] by the index's own scorer, and centered descriptors [N, D] of either side."""
+    """Numbers [N, 3] from the index's own scorer, and centered descriptors [N, D] of both sides."""
     scorer = index.scorer
     inner = scorer.inner if isinstance(scorer, ReviewedScorer) else scorer
     rows, ones, others = [], [], []
@@ -278,10 +277,10 @@ def _read_pairs(
     return np.concatenate(rows), np.stack(ones), np.stack(others)
 
 
-# Number of videos that pairs are drawn from at a time; a small index is used whole.
-_MOST_DRAWN = 400
+# Pairs are drawn from at most this many videos at a time.
+_MAX_DRAWN = 400
 
-# Ranks of neighbors from which pairs are drawn: likely copies, similar videos, and any others.
+# Ranks of the neighbors to draw: likely copies (1), similar videos, and any video (0).
 _RANKS = (1, 1, 2, 4, 8, 0)
 
 
@@ -301,9 +300,9 @@ class SuggestedPair(Result):
 
 @check_arguments
 def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[SuggestedPair]:
-    """Suggest pairs that have not been judged, from similar to dissimilar, so that all verdicts occur.
+    """Suggest pairs that have not been judged, from similar to dissimilar, so that every kind of verdict occurs.
 
-    The draw depends only on the number of verdicts: the same pairs are suggested until one is judged.
+    The draw depends only on the number of verdicts, so the same pairs are suggested until one is judged.
 
     Args:
         index: Index with features.
@@ -313,8 +312,8 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
     check_at_least(1, limit=limit)
     draw = random.Random(len(labels.pairs))
     records = list(_records_by_content(index).values())
-    if len(records) > _MOST_DRAWN:
-        records = draw.sample(records, _MOST_DRAWN)
+    if len(records) > _MAX_DRAWN:
+        records = draw.sample(records, _MAX_DRAWN)
     if len(records) < 2:
         return []
     vectors = video_vectors(index, records)
@@ -325,7 +324,7 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
     order = np.argsort(-similarity, axis=1, kind="stable")
     judged = {(label.first, label.second) for label in labels.pairs}
     suggestions: list[SuggestedPair] = []
-    # Some draws hit a judged pair; after many in a row nothing is left.
+    # Draws can hit judged pairs; the bound ends the loop when few or no pairs are left.
     for _ in range(50 * limit):
         rank = draw.choice(_RANKS)
         position = draw.randrange(len(records))
@@ -341,7 +340,7 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
 
 
 def _records_by_content(index: Index) -> dict[str, VideoRecord]:
-    """Content hash -> a video with it that has features."""
+    """Map each content hash to a video that has features."""
     return {
         record.content_hash: record
         for record in index.videos()
@@ -350,5 +349,5 @@ def _records_by_content(index: Index) -> dict[str, VideoRecord]:
 
 
 def video_vectors(index: Index, records: list[VideoRecord]) -> NDArray[np.float32]:
-    """[N, D]: mean descriptors of videos."""
+    """Mean descriptors [N, D] of videos."""
     return np.stack([describe_video_whole(index.store.read(record.id)) for record in records])

@@ -1,4 +1,4 @@
-"""The head that verdicts train: a weight for each dimension, three coefficients, two thresholds. It needs torch."""
+"""Fit a scorer to verdicts with torch: a weight for each dimension, three coefficients and two thresholds."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def fit_measure(
     steps: int,
     on_step: Callable[[int], None],
 ) -> tuple[ReviewMeasure, NDArray[np.float32]]:
-    """Fit a measure to the verdicts on pairs.
+    """Fit a scorer to the verdicts on pairs.
 
     Args:
-        pairs: Numbers [N, 3] by the index's own scorer (see :data:`vidkin.similarity.reviewed.PAIR_NUMBERS`), and
-            centered descriptors [N, D] of either side.
+        pairs: Numbers [N, 3] from the index's own scorer (see :data:`vidkin.similarity.reviewed.PAIR_NUMBERS`), and
+            centered descriptors [N, D] of both sides.
         grades: [N], 0 different, 1 same kind, 2 same.
-        trained: [N], pairs of the training; the others are left out of it.
+        trained: [N], whether each pair is used for training.
         center: [D], mean descriptor of the index.
-        fingerprint: Fingerprint of its features.
+        fingerprint: Fingerprint of the features of the index.
         steps: Number of steps.
         on_step: Called with the number of steps done.
 
     Returns:
-        The measure, and the weighted cosines [N] of all pairs.
+        The scorer, and the weighted cosines [N] of all pairs.
     """
     numbers, ones, others = map(torch.from_numpy, pairs)
     chosen = torch.from_numpy(trained)
@@ -72,16 +72,16 @@ class _Head(nn.Module):
         self.gap = nn.Parameter(torch.tensor(1.0))
 
     def cosines(self, ones: Tensor, others: Tensor) -> Tensor:
-        """[N], weighted, of centered descriptors [N, D]."""
+        """Weighted cosines [N] of centered descriptors [N, D]."""
         weights = self.scales.exp()
         return torch.cosine_similarity(ones * weights, others * weights)
 
     def thresholds(self) -> tuple[Tensor, Tensor]:
-        """Thresholds of ``same kind`` and of ``same``."""
+        """Thresholds of ``same kind`` and ``same``."""
         return self.kind, self.kind + nn.functional.softplus(self.gap)
 
     def measure(self, fingerprint: str, center: NDArray[np.float32]) -> ReviewMeasure:
-        """The measure in the form that is stored."""
+        """The scorer in its stored form."""
         first, second, third = nn.functional.softplus(self.raw.detach()).tolist()
         kind, same = (float(value.detach()) for value in self.thresholds())
         weights = self.scales.detach().exp().tolist()
@@ -89,7 +89,7 @@ class _Head(nn.Module):
 
 
 def _objective(model: _Head, batch: tuple[Tensor, Tensor, Tensor, Tensor]) -> Mapping[str, Tensor]:
-    """Ordinal regression: each threshold is a binary decision with both answers weighted equally."""
+    """Ordinal regression loss: each threshold is a binary decision with both answers weighted equally."""
     numbers, ones, others, grades = batch
     columns = torch.cat([numbers[:, :2], model.cosines(ones, others)[:, None]], dim=1)
     total = columns @ nn.functional.softplus(model.raw)

@@ -1,4 +1,4 @@
-"""Stored runs: trainings with their curves, including running ones, and figures of benchmarks."""
+"""Find and read stored runs: trainings with their curves, even while they run, and figures of benchmarks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from vidkin._base.locks import open_lock
 from vidkin._base.values import Result, parse_json, read_json
 
 _LOG, _REPORT, _LOCK = "run.jsonl", "report.json", ".training.lock"
-_MOST_RUNS, _MOST_FOLDERS, _DEPTH = 300, 5000, 4
-# Of a file, and of all that one look reads: the folder may be a stranger's, and a page waits for the answer.
-_MOST_BYTES, _MOST_IN_ALL = 64_000_000, 256_000_000
-_LONGEST_LINE = 1 << 16
-_MOST_POINTS = 1000
-# If no lock shows whether a process is training, a run counts as interrupted after this many seconds without a line.
+_MAX_RUNS, _MAX_FOLDERS, _MAX_DEPTH = 300, 5000, 4
+# Bytes read of one file and in total: the folder may be untrusted, and a page waits for the answer.
+_MAX_BYTES, _MAX_TOTAL_BYTES = 64_000_000, 256_000_000
+_MAX_LINE = 1 << 16
+_MAX_POINTS = 1000
+# Without a lock to check, a run counts as interrupted after this many seconds without a new line.
 _SILENT = 600.0
 _NOT_TERMS = frozenset({"step", "kind"})
 
@@ -33,14 +33,14 @@ class StoredRun(Result):
     """A training or a benchmark.
 
     Attributes:
-        id: Short name for addresses, the same as long as the path is the same.
+        id: Short name for addresses, derived from the path.
         name: Folder or file, relative to the searched folder.
         path: Absolute path.
         kind: ``training`` or ``benchmark``.
         state: ``running``, ``done`` or ``interrupted``.
         changed: Time of the last write, in seconds since the epoch.
         figures: Last values of a training by name; empty for a benchmark.
-        pictures: Names of the pictures in its folder; for a training, the retrieval rows it drew.
+        pictures: File names of images in the folder of a training, for example retrieval rows.
     """
 
     id: str
@@ -58,7 +58,7 @@ class Curves(Result):
     """The log of a training.
 
     Attributes:
-        series: (step, value) by name; at most a thousand points each, evenly spaced, always including the last.
+        series: (step, value) by name; at most a thousand evenly spaced points each, including the last.
         warnings: Logged warnings.
     """
 
@@ -71,9 +71,9 @@ class FigureTable(Result):
     """Rows of a benchmark's figures.
 
     Attributes:
-        title: Place in the file.
+        title: Position in the file, as keys.
         columns: Names of the figures.
-        rows: Cells as text; numbers with four places.
+        rows: Cells as text; numbers with four decimals.
     """
 
     title: str
@@ -84,26 +84,26 @@ class FigureTable(Result):
 def find_runs(folders: Sequence[Path]) -> list[StoredRun]:
     """Trainings (folders with ``run.jsonl``) and benchmarks (JSON files with tables of figures), newest first.
 
-    Looks four folders deep, follows no links, and lists 300 runs at most; what cannot be read is left out, and so is
-    what is beyond 256 MB in all.
+    Searches four levels deep without following links and lists at most 300 runs; unreadable files, and files beyond 256
+    MB in total, are skipped.
     """
     runs: list[StoredRun] = []
-    left = _MOST_IN_ALL
+    left = _MAX_TOTAL_BYTES
     for folder in folders:
         for seen, (place, names, files) in enumerate(os.walk(folder)):
             depth = len(Path(place).relative_to(folder).parts)
-            names[:] = sorted(name for name in names if not name.startswith(".")) if depth < _DEPTH else []
-            if seen > _MOST_FOLDERS or len(runs) >= _MOST_RUNS:
+            names[:] = sorted(name for name in names if not name.startswith(".")) if depth < _MAX_DEPTH else []
+            if seen > _MAX_FOLDERS or len(runs) >= _MAX_RUNS:
                 break
             if _LOG in files:
                 names[:] = []
             for path in [Path(place, name) for name in ([_LOG] if _LOG in files else sorted(files))]:
                 if path.name != _LOG and path.suffix != ".json":
                     continue
-                left -= min(_size(path), _MOST_BYTES)
+                left -= min(_size(path), _MAX_BYTES)
                 if left < 0:
                     break
-                with suppress(OSError):  # no file, or gone meanwhile
+                with suppress(OSError):  # not a regular file, or gone in the meantime
                     if path.name == _LOG:
                         runs.append(_training(path.parent, folder, files))
                     elif read_tables(path):
@@ -112,8 +112,8 @@ def find_runs(folders: Sequence[Path]) -> list[StoredRun]:
 
 
 def read_curves(path: Path) -> Curves:
-    """The log of a training in a folder; a line that is being written is left out, and so are the first ones of a log
-    of more than 64 MB.
+    """Read the log of a training in a folder, without a half-written last line; of a log above 64 MB only the end is
+    read.
 
     Raises:
         OSError: The log cannot be read, or is not a regular file.
@@ -123,9 +123,9 @@ def read_curves(path: Path) -> Curves:
     return _read_curves(path, state.st_mtime_ns, state.st_size)
 
 
-@lru_cache(maxsize=_MOST_RUNS)
+@lru_cache(maxsize=_MAX_RUNS)
 def _read_curves(path: Path, _changed: int, _size: int) -> Curves:
-    """Reread only if the file changed, because a page that follows a training asks every other second."""
+    """Cached until the file changes, because a page that follows a training asks every other second."""
     series: dict[str, list[tuple[int, float]]] = {}
     warnings = []
     for line in _lines(path / _LOG):
@@ -138,23 +138,23 @@ def _read_curves(path: Path, _changed: int, _size: int) -> Curves:
                 series.setdefault(prefix + name, []).append((int(line["step"]), float(value)))
     thinned = {}
     for name, points in series.items():
-        step = max(1, -(-len(points) // _MOST_POINTS))
+        step = max(1, -(-len(points) // _MAX_POINTS))
         thinned[name] = tuple(points[(len(points) - 1) % step :: step])
     return Curves(thinned, tuple(warnings))
 
 
 def read_tables(path: Path) -> tuple[FigureTable, ...]:
-    """Lists of entries with numbers in a JSON file, each as a table; none if it is no file of figures."""
+    """Read each list of entries with numbers in a JSON file as a table; empty if it has no figures."""
     try:
         state = path.stat()
-        return _read_tables(path, state.st_mtime_ns) if state.st_size <= _MOST_BYTES else ()
+        return _read_tables(path, state.st_mtime_ns) if state.st_size <= _MAX_BYTES else ()
     except (OSError, ValueError):
         return ()
 
 
-@lru_cache(maxsize=_MOST_RUNS)
+@lru_cache(maxsize=_MAX_RUNS)
 def _read_tables(path: Path, _changed: int) -> tuple[FigureTable, ...]:
-    """Reread only if the file changed, because a page that follows a training asks every other second."""
+    """Cached until the file changes, because a page that follows a training asks every other second."""
     value = read_json(path)
     return tuple(_tables(value, "")) if isinstance(value, dict) else ()
 
@@ -173,11 +173,11 @@ def _training(path: Path, root: Path, files: Sequence[str]) -> StoredRun:
 
 
 def _is_running(path: Path) -> bool:
-    """Whether a process trains in the folder: it holds the lock there, which is released if the process is killed."""
-    from filelock import Timeout  # loads asyncio, which readers do not need
+    """Whether a process is training in the folder; it holds the lock there, which is released even if it is killed."""
+    from filelock import Timeout  # imported late: it loads asyncio
 
     if (path / _LOCK).is_file():
-        with suppress(OSError):  # the folder is not ours; then the time of the last line must do
+        with suppress(OSError):  # no write access; use the time of the last line
             lock = open_lock(path / _LOCK)
             try:
                 lock.acquire(timeout=0)
@@ -190,7 +190,8 @@ def _is_running(path: Path) -> bool:
 
 
 def _is_report_of(path: Path, *, last: int) -> bool:
-    """Whether the report is of this log: written after it, or of as many steps (a run that had nothing left to do)."""
+    """Whether the report belongs to this log: written after it, or with as many steps (a rerun that had nothing to
+    do)."""
     if (path / _REPORT).stat().st_mtime >= (path / _LOG).stat().st_mtime:
         return True
     try:
@@ -225,12 +226,12 @@ def _size(path: Path) -> int:
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     with open_regular_file(path, follow_links=False) as opened, io.BufferedReader(opened) as file:
-        if os.fstat(opened.fileno()).st_size > _MOST_BYTES:
-            file.seek(-_MOST_BYTES, os.SEEK_END)
-        left = _MOST_BYTES
-        while left > 0 and (line := file.readline(_LONGEST_LINE)):
+        if os.fstat(opened.fileno()).st_size > _MAX_BYTES:
+            file.seek(-_MAX_BYTES, os.SEEK_END)
+        left = _MAX_BYTES
+        while left > 0 and (line := file.readline(_MAX_LINE)):
             left -= len(line)
-            if not line.startswith(b"{"):  # as of a file that is mostly holes
+            if not line.startswith(b"{"):  # for example a file that is mostly holes
                 continue
             try:
                 value = parse_json(line.decode("utf-8", "replace"))
@@ -257,7 +258,7 @@ def _tables(value: object, title: str) -> Iterator[FigureTable]:
 
 
 def _flatten(row: Mapping[str, Any]) -> dict[str, str | int | float]:
-    """The texts and numbers of an entry, and those one level below, named after both levels."""
+    """Texts and numbers of an entry and of the level below it, whose names join both keys."""
     cells: dict[str, str | int | float] = {}
     for name, value in row.items():
         inner = {f"{name} {key}": part for key, part in value.items()} if isinstance(value, dict) else {name: value}

@@ -48,7 +48,7 @@ def test_what_cannot_be_decided_or_forgotten_is_an_error() -> None:
         '{"decisions": [{"first": 1, "second": "bb", "verdict": "match"}]}',
     ],
 )
-def test_a_damaged_file_is_named_and_left_alone(tmp_path: Path, text: str) -> None:
+def test_damaged_label_file_is_named_and_left_unchanged(tmp_path: Path, text: str) -> None:
     (tmp_path / "decisions.json").write_text(text, encoding="utf-8")
     with pytest.raises(CollectionDamagedError, match=r"decisions\.json is damaged .*; correct it, restore it"):
         Decisions.open(open_place(tmp_path))
