@@ -23,7 +23,7 @@ from vidkin.review import (
     use_detector,
     write_corrected,
 )
-from vidkin.review.cuts import _LEAST, _f1, _fit, _judge, _near
+from vidkin.review.cuts import _MIN_PROBABILITY, _f1, _fit, _judge, _probability_near
 from vidkin.shots import DetectedCut
 
 
@@ -122,8 +122,8 @@ def test_moved_cut_is_one_verdict_until_moved_again_or_removed(tmp_path: Path) -
 
 def test_moved_cut_uses_the_probability_at_its_original_frame() -> None:
     label = CutLabel(video="aa", frame=20, verdict="cut", source="test", given="", moved_from=10)
-    assert _near({11: 0.9, 30: 0.5}, label) == 0.9
-    assert _near({30: 0.5}, label) == _LEAST
+    assert _probability_near({11: 0.9, 30: 0.5}, label) == 0.9
+    assert _probability_near({30: 0.5}, label) == _MIN_PROBABILITY
 
 
 def test_corrections_are_stored_as_cuts_and_labels(tmp_path: Path) -> None:

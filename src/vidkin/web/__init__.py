@@ -1,4 +1,4 @@
-"""The local web app of an index - pages, an HTTP API, and the protection of both."""
+"""The local web app for an index: pages, an HTTP API, and their protection."""
 
 from vidkin.web.app import create_app
 from vidkin.web.files import requested_range

@@ -1,4 +1,4 @@
-"""The HTTP API on one page, every address with what it takes; and jobs, which outlive a request."""
+"""The API reference page, and the endpoints that list, watch and stop jobs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _JOBS: Any = (
 AnyJob: Any = create_model(
     "Job",
     __base__=RootModel[Annotated[Union[_JOBS], Field(discriminator="kind")]],  # noqa: UP007
-    __doc__="A job: its kind says what its result is.",
+    __doc__="A job; its kind determines the type of its result.",
 )
 JobNumber = Annotated[
     int, PathPart(alias="id", ge=0, le=MAX_NUMBER, description="Number of the job.", examples=[1764412800123])
@@ -48,15 +48,15 @@ JobNumber = Annotated[
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"description": "Events until the job ends.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
 }
-# Seconds between looks at a job that a page watches.
-_LOOK_EVERY = 0.2
-# Some browsers and proxies close silent streams.
-_ALIVE_EVERY = 15.0
+# Seconds between polls of a job that a page watches.
+_POLL_SECONDS = 0.2
+# Seconds between keep-alive lines: some browsers and proxies close silent streams.
+_KEEP_ALIVE_SECONDS = 15.0
 
 
 @router.get("/api", response_class=HTMLResponse, include_in_schema=False)
 async def show_api(request: Request, site: CurrentSite) -> HTMLResponse:
-    """Page with every address of the API and what it takes."""
+    """Page with every endpoint of the API and its parameters."""
     document: dict[str, Any] = request.app.openapi()
     schemas = document["components"]["schemas"]
     rows = []
@@ -85,7 +85,8 @@ async def list_jobs(
     kind: Annotated[JobKind | None, Query(description="Only jobs of this kind.", examples=["index"])] = None,
     state: Annotated[JobStatus | None, Query(description="Only jobs in this state.", examples=["running"])] = None,
 ) -> ResultResponse:
-    """The jobs, newest first: all that run, and the last 50 that have ended, also before this server was started."""
+    """List jobs, newest first: all that are running, and the last 50 finished ones, including jobs of earlier
+    servers."""
 
     def work() -> list[JobState]:
         states = site.jobs.states()
@@ -96,13 +97,13 @@ async def list_jobs(
 
 @router.get("/api/jobs/{id}", response_model=AnyJob)
 async def get_job(site: CurrentSite, number: JobNumber) -> ResultResponse:
-    """How far a job has come, and its result when it is done."""
+    """Get the progress of a job, and its result when it is done."""
     return ResultResponse(await site.lists.run(partial(_state, site, number)))
 
 
 @router.post("/api/jobs/{id}/stop", response_model=AnyJob)
 async def stop_job(site: CurrentSite, number: JobNumber) -> ResultResponse:
-    """Ask a job to stop; finished work is kept, and a job that has ended stays as it is."""
+    """Ask a job to stop. Finished work is kept; a job that has already ended is unchanged."""
     job = site.jobs.get(number)
     if job is not None:
         job.stop()
@@ -111,7 +112,7 @@ async def stop_job(site: CurrentSite, number: JobNumber) -> ResultResponse:
 
 @router.get("/api/jobs/{id}/events", response_class=Response, responses=_EVENTS)
 async def watch_job(site: CurrentSite, number: JobNumber) -> StreamingResponse:
-    """Server-sent events: the state of a job at every change, until it ends; the data of each is a job as JSON."""
+    """Stream the state of a job as server-sent events, one at every change until it ends, each a job as JSON."""
     state = await site.lists.run(partial(_state, site, number))
     events = _events(site, state)
     return StreamingResponse(events, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
@@ -127,15 +128,15 @@ async def _events(site: Site, state: JobState) -> AsyncIterator[bytes]:
             yield f"data: {json_text(state)}\n\n".encode("ascii")
             if state.state != "running":
                 return
-        elif silent >= _ALIVE_EVERY:
+        elif silent >= _KEEP_ALIVE_SECONDS:
             silent = 0.0
             yield b": still here\n\n"
-        await asyncio.sleep(_LOOK_EVERY)
-        silent += _LOOK_EVERY
+        await asyncio.sleep(_POLL_SECONDS)
+        silent += _POLL_SECONDS
 
 
 def _state(site: Site, number: int) -> JobState:
     state = site.jobs.state(number)
     if state is None:
-        raise RefusedError(404, "not-found", f"there is no job {number} (any more)")
+        raise RefusedError(404, "not-found", f"there is no job {number}, or it was deleted")
     return state

@@ -1,4 +1,4 @@
-"""The app, assembled: pages, static files, errors as answers, and the guard in front."""
+"""Assemble the app: pages, static files, error handling, and the guard in front."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from vidkin.web.shots import shots_page
 from vidkin.web.site import Site
 from vidkin.web.video import video_page
 
-# In the order of the navigation.
+# Ordered as in the navigation.
 _PAGES = (
     library_page,
     search_page,
@@ -61,17 +61,17 @@ _PAGES = (
     video_page,
     clips_page,
 )
-# Seconds between looks for dropped files that nobody uses any more.
-_CLEAN_EVERY = 30.0
-# And between two times that free memory is given back to the system.
-_GIVE_BACK_EVERY = 2.0
-# Headings of pages that say what is wrong; the message says what to do.
+# Seconds between deletions of unused uploads.
+_CLEAN_SECONDS = 30.0
+# Seconds between returns of free memory to the system.
+_TRIM_SECONDS = 2.0
+# Headings of error pages by status; the message below says what to do.
 _TITLES = {
     404: "Not found",
     409: "Not now",
-    422: "That cannot be done",
+    422: "Not possible",
     410: "Gone",
-    503: "Not possible now",
+    503: "Not possible right now",
     504: "That took too long",
     507: "The disk is full",
 }
@@ -79,15 +79,15 @@ _TITLES = {
 
 @check_arguments
 def create_app(index: str | os.PathLike[str], settings: Settings | None = None) -> ASGIApp:
-    """The web app of an index, as an ASGI application.
+    """Create the web app of an index, an ASGI application.
 
     Args:
-        index: Folder of the index, or its address on object storage, which can only be shown.
+        index: Folder of the index, or its address on object storage, which is read-only.
         settings: Limits, and the token that requests must carry.
 
     Raises:
         CollectionNotFoundError: There is no index.
-        InvalidArgumentError: An index on object storage is not to be read only.
+        InvalidArgumentError: The index is on object storage and ``read_only`` is not set.
     """
     settings = settings or Settings()
     place = open_place(index)
@@ -109,12 +109,12 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
         [page.router for page in _PAGES],
         title="vidkin",
         version=__version__,
-        summary="What the pages of `vidkin serve` do, as an HTTP API.",
+        summary="HTTP API with all functions of the pages of `vidkin serve`.",
         description="\n\n".join(f"**{title}.** {text}" for title, text in RULES.items()),
         dependencies=[Depends(refuse_unknown_parameters)],
         generate_unique_id_function=_operation_id,
         lifespan=lifespan,
-        # The documentation page of FastAPI loads its scripts from another host; ours is /api.
+        # FastAPI's documentation page loads scripts from another host; /api replaces it.
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/openapi.json",
@@ -127,32 +127,32 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
 
 
 def _operation_id(route: APIRoute) -> str:
-    """The name of a function as clients that are generated from the description write it."""
+    """The name of a function in generated clients."""
     first, *rest = route.name.split("_")
     return first + "".join(word.title() for word in rest)
 
 
 async def _clean(site: Site) -> None:
-    """Delete old dropped files on time, even without requests, and give back memory that work has left."""
+    """Delete expired uploads even without requests, and return freed memory to the system."""
     cleaned, calls = time.monotonic(), 0
     while True:
-        await asyncio.sleep(_GIVE_BACK_EVERY)
+        await asyncio.sleep(_TRIM_SECONDS)
         if site.calls() != calls:
             calls = site.calls()
             await asyncio.to_thread(give_back_memory)
-        if time.monotonic() - cleaned > _CLEAN_EVERY:
+        if time.monotonic() - cleaned > _CLEAN_SECONDS:
             cleaned = time.monotonic()
             site.uploads.clean()
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    """The error as a page for a person who opened an address, otherwise as a problem."""
+    """Answer with an error page in a browser, otherwise with a problem document."""
     site: Site = request.app.state.site
     problem = problem_of(error)
     headers = dict(getattr(error, "headers", None) or {})
     if isinstance(error, BusyError):
         headers["Retry-After"] = "2"
-    if problem.detail == HTTPStatus.NOT_FOUND.phrase:  # of the router, which found no function for the address
+    if problem.detail == HTTPStatus.NOT_FOUND.phrase:  # from the router, which knows no such address
         is_api = request.url.path.startswith("/api/")
         advice = "address {} in the API; GET /api lists them" if is_api else "page at {}; go to the library"
         problem.detail = f"there is no {advice.format(request.url.path)}"
@@ -162,9 +162,9 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     problem.detail = site.uploads.shown(problem.detail)
     if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
         message = problem.detail
-        if message.split(" ")[0].isalpha():  # a sentence, not the name of a file
+        if message.split(" ")[0].isalpha():  # the message does not begin with a file name
             message = message[0].upper() + message[1:]
-        title = _TITLES.get(problem.status, "That did not work")
+        title = _TITLES.get(problem.status, "Something went wrong")
         answer = site.page("error.html", request, {"title": title, "message": message})
         answer.status_code = problem.status
         return answer
@@ -172,7 +172,7 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 
 
 def _allowed(request: Request) -> str:
-    """The methods of an address, for the header ``Allow``; the router knows those of its first function only."""
+    """All methods of an address, for the header ``Allow``; the router lists only the methods of its first function."""
     app: DescribedApp = request.app
     found = [route.methods or () for route in app.functions if route.matches(request.scope)[0] is not Match.NONE]
     return ", ".join(sorted({method for methods in found for method in methods} or {"GET", "HEAD"}))  # static files

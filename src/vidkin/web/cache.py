@@ -1,4 +1,4 @@
-"""Files that are made once and kept on disk: thumbnails and converted pieces of videos."""
+"""A disk cache of generated files: thumbnails and converted pieces of videos."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from vidkin._base.values import LONG_JSON_LIMITS
 from vidkin.errors import CollectionNotFoundError
 
 _logger = logging.getLogger(__name__)
-# After so many bytes written the folder is measured again, as a share of what it may hold.
-_MEASURE_AFTER = 0.05
-# Bytes of a file; a larger one is not ours, and is made again.
-_LARGEST = LONG_JSON_LIMITS.size
+# The folder is measured again after writing this share of its maximum size.
+_MEASURE_SHARE = 0.05
+# Maximum bytes of a parsed file; the cache writes no larger one, so such a file is replaced.
+_MAX_PARSED_BYTES = LONG_JSON_LIMITS.size
 _Parsed = TypeVar("_Parsed")
 
 
 class DiskCache:
-    """Files by key in one folder; each is made once, however many ask for it at a time.
+    """Files by key in one folder; simultaneous requests for a key make its file only once.
 
-    A folder that cannot be written is replaced by a temporary one, which :meth:`close` deletes.
+    If the folder is not writable, a temporary one is used and deleted by :meth:`close`.
 
     Args:
-        folder: The folder; made on first use.
-        most: Bytes; beyond them the least recently used files are deleted.
-        read_only: Use what is in the folder, and keep what is made in a temporary one.
+        folder: The folder, created on first use.
+        most: Maximum size in bytes; beyond it the least recently used files are deleted.
+        read_only: Read the folder, but write new files to a temporary one.
     """
 
     def __init__(self, folder: Path, *, most: int, read_only: bool = False) -> None:
@@ -50,7 +50,7 @@ class DiskCache:
         self._damaged: set[str] = set()
         try:
             if read_only:
-                raise PermissionError("the index is only shown")
+                raise PermissionError("the index is read-only")
             if folder.is_symlink():
                 raise NotADirectoryError(f"{folder} is a symbolic link")
             folder.mkdir(parents=True, exist_ok=True)
@@ -59,32 +59,32 @@ class DiskCache:
             with tempfile.TemporaryFile(dir=folder):
                 self._folder = folder
         except OSError as error:
-            _logger.info("%s: thumbnails are kept for this run only (%s)", folder, error)
+            _logger.info("%s: thumbnails are cached for this run only (%s)", folder, error)
             self._temporary = TemporaryFolder()
             self._folder = self._temporary.path
 
     def get(self, key: str, ending: str, make: Callable[[Path], None]) -> Path:
-        """The file of a key.
+        """Return the file of a key, making it if it does not exist.
 
         Args:
-            key: Names all that the content depends on.
+            key: Everything that the content depends on.
             ending: Ending of the file's name, including the dot.
-            make: Writes it, if it is not there; its errors go to the caller, and nothing is kept.
+            make: Writes the file; its errors are passed on, and nothing is kept.
         """
         path = self._path(key, ending)
-        with self._one_at_a_time(path.name):
+        with self._lock(path.name):
             kept = self.find(key, ending)
             if kept is None:
                 self._make(path, make)
         return kept or path
 
     def read(self, key: str, ending: str, make: Callable[[Path], None]) -> bytes:
-        """The content of the file of a key; see :meth:`get`."""
-        return read_regular_file(self.get(key, ending, make), _LARGEST)
+        """Return the content of the file of a key; see :meth:`get`."""
+        return read_regular_file(self.get(key, ending, make), _MAX_PARSED_BYTES)
 
     def parse(self, key: str, ending: str, make: Callable[[Path], None], parse: Callable[[bytes], _Parsed]) -> _Parsed:
-        """What the file of a key says, see :meth:`get`. One that ``parse`` refuses with a ValueError, TypeError or
-        LookupError was damaged from outside and is made again."""
+        """Return the parsed file of a key, see :meth:`get`. A file for which ``parse`` raises ValueError, TypeError or
+        LookupError is damaged and made again."""
         try:
             return parse(self.read(key, ending, make))
         except (ValueError, TypeError, LookupError):
@@ -92,30 +92,30 @@ class DiskCache:
             return parse(self.read(key, ending, make))
 
     def put(self, key: str, ending: str, content: bytes) -> None:
-        """Keep something under a key, instead of what was there."""
+        """Store content under a key, replacing any previous content."""
         path = self._path(key, ending)
-        with self._one_at_a_time(path.name):
+        with self._lock(path.name):
             self._make(path, lambda partial: _write(partial, content))
 
     def find(self, key: str, ending: str) -> Path | None:
-        """The file of a key, which counts as used; None if it is not there."""
+        """Return the file of a key and mark it as used; None if it does not exist."""
         path = self._path(key, ending)
-        return path if _touch(path) else self._kept_beneath(path)
+        return path if _touch(path) else self._original_file(path)
 
     def has(self, key: str, ending: str) -> bool:
-        """Whether the file of a key is there."""
+        """Whether the file of a key exists."""
         path = self._path(key, ending)
-        return _is_kept(path) or self._kept_beneath(path) is not None
+        return _is_cached(path) or self._original_file(path) is not None
 
-    def _kept_beneath(self, path: Path) -> Path | None:
-        """The file in the folder that is not written to, under the name that it has in the other one."""
+    def _original_file(self, path: Path) -> Path | None:
+        """The file of the same name in the read-only folder, if there is one."""
         if self._beneath is None:
             return None
         path = self._beneath / path.relative_to(self._folder)
-        return path if path.name not in self._damaged and _is_kept(path) else None
+        return path if path.name not in self._damaged and _is_cached(path) else None
 
     def discard(self, key: str, ending: str) -> None:
-        """Forget the file of a key, which was damaged from outside."""
+        """Delete the damaged file of a key."""
         path = self._path(key, ending)
         self._damaged.add(path.name)
         path.unlink(missing_ok=True)
@@ -127,11 +127,11 @@ class DiskCache:
         self._account(path.stat().st_size)
 
     def _make_folder(self, folder: Path) -> None:
-        """Make a folder of the cache, and the cache itself if somebody removed it; not the index around it."""
+        """Create a folder of the cache, and the cache itself if it was removed, but never the index around it."""
         try:
             self._folder.mkdir(exist_ok=True)
         except FileNotFoundError as error:
-            raise CollectionNotFoundError(f"{self._folder.parent} is not there any more; bring it back") from error
+            raise CollectionNotFoundError(f"{self._folder.parent} no longer exists; restore it") from error
         folder.mkdir(exist_ok=True)
 
     def _path(self, key: str, ending: str) -> Path:
@@ -144,7 +144,7 @@ class DiskCache:
             self._temporary.close()
 
     @contextmanager
-    def _one_at_a_time(self, name: str) -> Iterator[None]:
+    def _lock(self, name: str) -> Iterator[None]:
         with self._lock:
             lock = self._locks.setdefault(name, threading.Lock())
             self._users[name] += 1
@@ -158,10 +158,10 @@ class DiskCache:
                     del self._users[name], self._locks[name]
 
     def _account(self, size: int) -> None:
-        """Now and then delete what was used least recently, down to nine tenths of what the folder may hold."""
+        """From time to time delete the least recently used files, down to nine tenths of the maximum size."""
         with self._lock:
             self._written += size
-            if self._written < self._most * _MEASURE_AFTER:
+            if self._written < self._most * _MEASURE_SHARE:
                 return
             self._written = 0
             files = []
@@ -181,11 +181,11 @@ class DiskCache:
 
 
 def _touch(path: Path) -> bool:
-    """Note that a file was used; False if it is not there, or cannot be ours."""
+    """Mark a file as used; False if it does not exist or was not written by this cache."""
     try:
-        if path.is_dir() and not path.is_symlink():  # in the way of the file
+        if path.is_dir() and not path.is_symlink():  # a folder blocks the file name
             path.rename(path.with_name(f"{path.name}.{secrets.token_hex(4)}"))
-        if not _is_kept(path):
+        if not _is_cached(path):
             return False
         os.utime(path)
     except OSError:
@@ -197,10 +197,10 @@ def _write(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def _is_kept(path: Path) -> bool:
-    """Whether a file is there as this cache writes one: the folder may be a stranger's."""
+def _is_cached(path: Path) -> bool:
+    """Whether the cache can have written this file; the folder may be untrusted."""
     try:
         state = path.lstat()
     except OSError:
         return False
-    return stat.S_ISREG(state.st_mode) and state.st_size <= _LARGEST
+    return stat.S_ISREG(state.st_mode) and state.st_size <= _MAX_PARSED_BYTES

@@ -1,4 +1,4 @@
-"""Shots as files: chosen ones joined to a new clip, or each as a file of its own in a folder, also of many videos."""
+"""Export shots as files: joined into one clip, or split into one file each, for one or many videos."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ from vidkin.web.site import (
 router = APIRouter(tags=["shots"])
 clips_page = Page(router)
 
-_MOST_SHOTS, _MOST_VIDEOS = 5000, 10_000
-# Names of files in the result of a job.
+_MAX_SHOTS, _MAX_VIDEOS = 5000, 10_000
+# Maximum number of file names in the result of a job.
 _MAX_NAMES = 1000
 
 ShotNumber = Annotated[int, Field(ge=1, le=MAX_NUMBER)]
-ShotNumbers = Annotated[list[ShotNumber], Field(max_length=_MOST_SHOTS, examples=[[1, 2]])]
+ShotNumbers = Annotated[list[ShotNumber], Field(max_length=_MAX_SHOTS, examples=[[1, 2]])]
 
 
 class ShotChoice(Body):
     """Shots of a video."""
 
-    shots: ShotNumbers = Field(default_factory=list, description="Numbers of shots from 1; empty for all of them.")
+    shots: ShotNumbers = Field(default_factory=list, description="Numbers of shots, from 1; empty for all.")
     folder: str | None = Field(
-        None, max_length=4096, description="Folder of the server's computer for a file of each; null for one new clip."
+        None, max_length=4096, description="Folder on the server's computer, one file per shot; null for one clip."
     )
 
 
@@ -60,7 +60,7 @@ ClipsJob = job_model(
     "clips",
     answer_model(
         "ClipsResult",
-        "What was written.",
+        "The files that were written.",
         address=str | None,
         folder=str | None,
         videos=int,
@@ -91,8 +91,8 @@ def _result(
 
 @router.post("/api/videos/{video}/clips", status_code=202, response_model=ClipsJob)
 async def make_clips(site: CurrentSite, video: VideoNumber, choice: ShotChoice) -> ResultResponse:
-    """Write shots, as a job: each as a file into a folder, exact to the frame; or one after the other as one new clip,
-    whose address is in the result; both with their sound. The video itself stays as it is."""
+    """Export shots with sound, exact to the frame, as a job: one file each into a folder, or joined into one clip whose
+    address is in the result. The video itself is unchanged."""
     if choice.folder is not None:
         site.check_writable()
     record, shots, detection = await site.lists.run(partial(_choose, site, video, choice.shots))
@@ -121,19 +121,19 @@ async def make_clips(site: CurrentSite, video: VideoNumber, choice: ShotChoice) 
 
 
 class VideosToSplit(Body):
-    """Videos of the index, all of whose shots become files."""
+    """Videos of the index to split into files, one per shot."""
 
-    videos: list[VideoId] = Field(min_length=1, max_length=_MOST_VIDEOS, description="Numbers of the videos.")
+    videos: list[VideoId] = Field(min_length=1, max_length=_MAX_VIDEOS, description="Numbers of the videos.")
     folder: str = Field(
-        max_length=4096, description="New or empty folder of the server's computer; each video gets a folder in it."
+        max_length=4096, description="New or empty folder on the server's computer; each video gets a folder in it."
     )
 
 
 @router.post("/api/clips", status_code=202, response_model=ClipsJob)
 async def split_videos(site: CurrentSite, chosen: VideosToSplit) -> ResultResponse:
-    """Write every shot of several videos as a file, as a job: in a folder for each video, exact to the frame and with
-    sound. Shots that are not known are found first. The videos stay as they are; one that cannot be read is named in
-    the result with its cause."""
+    """Export every shot of several videos as a file, as a job: one folder per video, exact to the frame, with sound.
+    Unknown shots are detected first. The videos are unchanged; the result lists videos that cannot be read, with
+    causes."""
     site.check_writable()
     records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
     folder = await site.lists.run(partial(_check_empty, chosen.folder))
@@ -175,7 +175,7 @@ def _split(
     shots: Sequence[Shot] | None = None,
 ) -> tuple[Piece, ...]:
     """Write shots of a video, by default all, as files into a folder."""
-    open_record(record).close()  # what is not the file that was indexed is not cut
+    open_record(record).close()  # refuses a file other than the indexed one
     report = split_exactly(
         record.path,
         folder,
@@ -191,7 +191,7 @@ def _split(
 @router.get(
     "/videos/{video}/clip",
     response_class=Response,
-    responses={**download("video/mp4"), 206: {"description": "The range that was asked for."}},
+    responses={**download("video/mp4"), 206: {"description": "The requested range."}},
 )
 async def get_clip(
     request: Request,
@@ -201,19 +201,19 @@ async def get_clip(
         list[ShotNumber],
         Query(
             default_factory=list,
-            max_length=_MOST_SHOTS,
-            description="Numbers of the shots, from 1; none for all.",
+            max_length=_MAX_SHOTS,
+            description="Numbers of the shots, from 1; empty for all.",
             examples=[[1, 2]],
         ),
     ],
 ) -> Response:
-    """A clip of chosen shots that was made before, as a file."""
+    """Download a clip of chosen shots that was made before."""
 
     def find() -> tuple[Path, VideoRecord]:
         record, shots, _ = _choose(site, video, shot)
         path = site.cache.find(_key(record, shots), ".mp4")
         if path is None:
-            raise HTTPException(404, "there is no such clip (any more); make it on the page of the shots")
+            raise HTTPException(404, "there is no such clip, or it was deleted; make it on the page of the shots")
         return path, record
 
     path, record = await site.lists.run(find)
@@ -224,19 +224,19 @@ async def get_clip(
 
 
 def _check_empty(name: str) -> str:
-    """An absolute path of a folder that is new or empty: files with the names of shots would be replaced.
+    """The absolute path of a new or empty folder, required because existing files could be replaced.
 
     Raises:
-        InvalidArgumentError: It is none.
+        InvalidArgumentError: The folder is not empty.
     """
     folder = check_folder(name)
     if os.path.isdir(folder) and os.listdir(folder):
-        raise InvalidArgumentError(f"{name}: there are files in it; name a new folder, or an empty one")
+        raise InvalidArgumentError(f"{name}: is not empty; choose a new or an empty folder")
     return folder
 
 
 def _choose(site: Site, video: int, numbers: Sequence[int]) -> tuple[VideoRecord, list[Shot], ShotDetection]:
-    """The record, the chosen shots in order, and all shots as they were corrected.
+    """The record, the chosen shots in order, and all shots with corrections.
 
     Raises:
         InvalidArgumentError: There is no such shot.

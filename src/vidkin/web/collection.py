@@ -1,4 +1,4 @@
-"""The index behind the pages: its records, and handles to search it with."""
+"""The index behind the pages: its records, and handles for searches."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from vidkin.index.storage.manifest import MANIFEST_FILE
 from vidkin.index.storage.opening import folder_of
 from vidkin.index.storage.place import Place
 
-# Seconds for which a list of videos is shown without asking the store whether another process wrote.
-_FRESH = 1.0
+# Seconds for which a list of videos is reused before checking whether another process wrote.
+_MAX_AGE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Listing:
     """The records of an index at one moment.
 
     Attributes:
-        records: Sorted by path, broken and stale ones too.
-        by_id: The same by their number.
+        records: All records, including broken and stale ones, sorted by path.
+        by_id: The same records by number.
     """
 
     records: Sequence[VideoRecord]
@@ -34,25 +34,25 @@ class Listing:
 
 
 class SharedIndex:
-    """An index that many requests read at a time.
+    """An index shared by many simultaneous requests.
 
-    An :class:`~vidkin.index.Index` serves one caller at a time; this lends handles to it, so that a search that is
-    stuck holds only its own. Records come from a handle of their own.
+    An :class:`~vidkin.index.Index` serves one caller at a time; this class lends handles, so that a stuck search blocks
+    only its own. Records are read through a separate handle.
 
     Attributes:
         place: Where the index is.
-        location: The folder or the address of the index, as text.
-        folder: The folder of the index, with thumbnails, verdicts and corrected shots; for an index on object storage a
-            temporary one without any.
+        location: Folder or address of the index, as text.
+        folder: Folder of the index, with thumbnails, verdicts and corrected shots; for an index on object storage an
+            empty temporary folder.
 
     Args:
         place: Where the index is.
         cluster: Name of a cluster that searches it, see :mod:`vidkin.index.clusters`; None searches in this process.
-        read_only: Keep nothing in the index of what is compared.
+        read_only: Do not store comparisons in the index.
 
     Raises:
         CollectionNotFoundError: There is no index.
-        ClusterError: No cluster answers.
+        ClusterError: The cluster does not answer.
     """
 
     def __init__(self, place: Place, *, cluster: str | None = None, read_only: bool = False) -> None:
@@ -80,19 +80,19 @@ class SharedIndex:
 
     @property
     def has_sound(self) -> bool:
-        """Whether the sound of files is described, and may count in a search."""
+        """Whether the index has audio fingerprints for searches by sound."""
         return self._lister.manifest.sound
 
     @property
     def has_segments(self) -> bool:
-        """Whether the scores identify copies and where they match; otherwise they order kinds of videos."""
+        """Whether scores identify copies and where they match; otherwise they only order kinds of videos."""
         return self._lister.manifest.has_segments
 
     def check_present(self) -> None:
         """Raise :class:`CollectionNotFoundError` if the folder of the index was moved away or deleted."""
         if self.place.folder is not None and not self.place.has_file(MANIFEST_FILE):
             raise CollectionNotFoundError(
-                f"{self.location} is not there any more; bring the index back, or start another server"
+                f"{self.location} no longer exists; restore the index, or start another server"
             )
 
     def listing(self) -> Listing:
@@ -104,7 +104,7 @@ class SharedIndex:
         self.check_present()
         with self._lock:
             now = time.monotonic()
-            if self._listing is None or now - self._looked > _FRESH:
+            if self._listing is None or now - self._looked > _MAX_AGE:
                 if self._lister.refresh() or self._listing is None:
                     records = self._lister.videos()
                     self._listing = Listing(records, {record.id: record for record in records})
@@ -119,22 +119,22 @@ class SharedIndex:
         """
         record = self.listing().by_id.get(video)
         if record is None:
-            raise NotIndexedError(f"video {video} is not in the index (any more); reload the library")
+            raise NotIndexedError(f"video {video} is not in the index; reload the library")
         return record
 
     def reopen(self) -> None:
-        """Open the handles again that are idle: how the index scores has changed."""
+        """Reopen idle handles after the scorer of the index changed."""
         while not self._idle.empty():
             self._idle.get_nowait().close()
 
     def forget(self) -> None:
-        """Look at the store again for the next listing; called after this process wrote."""
+        """Read the store again for the next listing; called after this process wrote."""
         with self._lock:
             self._looked = 0.0
 
     @contextmanager
     def reader(self) -> Iterator[Index]:
-        """A handle for searches, for this caller alone; opened if all others are in use.
+        """Lend a handle for searches to this caller alone; open a new one if all are in use.
 
         Raises:
             CollectionNotFoundError: The index is gone.
@@ -153,7 +153,7 @@ class SharedIndex:
 
     @contextmanager
     def writer(self) -> Iterator[Index]:
-        """A handle that may write; the lock of the index keeps writers apart."""
+        """Lend a handle that may write; the lock of the index admits one writer at a time."""
         self.check_present()
         try:
             with Index.open(self.location) as index:

@@ -1,4 +1,4 @@
-"""Duplicates: groups of copies at the same moments, side by side; verdicts on them; tables and plans to take away."""
+"""Duplicates: groups of copies with frames of the same moments, verdicts, and exports of tables and plans."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _SORTS: dict[str, Callable[[DuplicateGroup], Any]] = {
     "savings": lambda group: (-group.savings, group.best.path),
     "copies": lambda group: (-len(group.members), group.best.path),
 }
-# Columns by which groups are sorted: the value of a copy; the smallest of a group counts, descending the largest.
+# Sort columns: the value of a copy. A group sorts by its smallest value, or in descending order by its largest.
 _COLUMNS: dict[str, Callable[[DuplicateMember, DuplicateGroup], Any]] = {
     "size": lambda member, _: member.size,
     "length": lambda member, _: member.duration,
@@ -70,9 +70,9 @@ _COLUMNS: dict[str, Callable[[DuplicateMember, DuplicateGroup], Any]] = {
     "folder": lambda member, _: os.path.dirname(member.path),
     "reason": lambda member, group: describe_member(member, group, most_findings=0),
 }
-# Seconds that the page waits for groups that only have to be put together, and between two looks.
-_PATIENCE, _LOOK_EVERY = 3.0, 0.02
-# Copies of one video in a request.
+# Seconds the page waits for stored groups to be put together, and between polls.
+_MAX_WAIT, _POLL_SECONDS = 3.0, 0.02
+# Maximum number of copies of one video in a request.
 _MAX_COPIES = 100_000
 # Removals that the history shows, and what became of a file of them.
 _MAX_REMOVALS = 100
@@ -83,21 +83,20 @@ _FATES = {
     "stayed": "stayed",
 }
 MAX_REASONS = 3
-"""Findings that a page shows of a file; the others are counted."""
+"""Maximum number of findings shown for a file; the others are counted."""
 
 _SegmentModel: Any = result_model(Segment, called="SegmentOfCopy")
 _PartModel: Any = result_model(AlignedPart)
-# Besides the fields of the member: ``id``, ``compared_with_id``: numbers of the videos, None where one has left the
-# index; ``name``, ``folder``: as they can be shown; ``words``: the role of the file; ``spare``: as ``is_spare``;
-# ``reasons``: at most three of the findings in words, and how many more there are; ``details``: the traits in which the
-# files of the group differ;
-# ``pictures``: addresses of pictures of it at the same moments of the content, None where it does not show that;
-# ``moments``: their times, as text; ``aligned``: whether these moments are known to be the same;
-# ``parts``: which parts of the best file it shows, for players; ``evidence``: findings that have a time, with frames of
-# the file and of the best one at that moment, None where the best one does not show it.
+# Besides the fields of the member: ``id``, ``compared_with_id``: numbers of the videos, None if no longer in the index;
+# ``name``, ``folder``: in printable form; ``words``: the role of the file; ``spare``: as ``is_spare``; ``reasons``: at
+# most three findings in words, and the number of further ones; ``details``: traits in which the files of the group
+# differ; ``pictures``: addresses of its frames at the same moments, None where it lacks one; ``moments``: their times,
+# as text; ``aligned``: whether these moments are known to be the same; ``parts``: parts of the best file that it shows,
+# for players; ``evidence``: findings with a time, with frames of this file and the best one, None where the best one
+# lacks the moment.
 EvidenceModel: Any = answer_model(
     "EvidenceOfFinding",
-    "A finding that has a time, and what both files show then.",
+    "A finding with a time, and the frames of both files at that time.",
     text=str,
     moment=str,
     picture=str,
@@ -122,18 +121,18 @@ MemberModel: Any = result_model(
     parts=list[_PartModel],
     evidence=list[EvidenceModel],
 )
-# ``key``: names the group as long as its files are the same; ``number``: its place among all groups; ``removable``: the
-# bytes that can be removed, in words.
+# ``key``: identifies the group as long as its files are the same; ``number``: its position among all groups;
+# ``removable``: the bytes that can be removed, in words.
 GroupModel: Any = result_model(
     DuplicateGroup, savings=int, members=list[MemberModel], key=str, number=int, removable=str
 )
-# ``searched``: videos were compared; ``is_preview``: a search is at work; ``uncompared``: videos that no search
-# compared; ``total``: groups that fit the filter; ``copies``: files besides the best ones; ``spare``: files that may be
-# removable; ``savings``: their bytes; ``proven``, ``proven_bytes``: those of them that can be removed without loss;
-# ``of_all``: groups in all, whatever the filter.
+# ``searched``: videos were compared; ``is_preview``: a search is running; ``uncompared``: videos not compared yet;
+# ``total``: groups that pass the filter; ``copies``: files besides the best ones; ``spare``: files that may be
+# removable; ``savings``: their bytes; ``proven``, ``proven_bytes``: files that can be removed without loss, and their
+# bytes; ``of_all``: all groups, regardless of the filter.
 DuplicateList: Any = answer_model(
     "DuplicateList",
-    "Some groups of duplicates, and figures of all that fit the filter.",
+    "A page of the groups of duplicates, and totals of all groups that pass the filter.",
     searched=bool,
     is_preview=bool,
     uncompared=int,
@@ -153,45 +152,45 @@ DuplicateList: Any = answer_model(
 class Verdict(Body):
     """A verdict on two videos of the index."""
 
-    first: VideoId = Field(description="Number of the one video.")
-    second: VideoId = Field(description="Number of the other video.", examples=[2])
-    verdict: Literal["match", "not a match", "forget"] = Field(description="`forget` takes an earlier one back.")
+    first: VideoId = Field(description="Number of the first video.")
+    second: VideoId = Field(description="Number of the second video.", examples=[2])
+    verdict: Literal["match", "not a match", "forget"] = Field(description="`forget` undoes an earlier verdict.")
 
 
 class Keeper(Body):
-    """Which copy of a group to keep."""
+    """The copy of a group to keep."""
 
     video: VideoId = Field(description="Number of the video.")
-    instead_of: list[VideoId] = Field(max_length=_MAX_COPIES, description="Numbers of the other ones.", examples=[[2]])
+    instead_of: list[VideoId] = Field(max_length=_MAX_COPIES, description="Numbers of the others.", examples=[[2]])
 
 
-DuplicatesJob = job_model("duplicates", answer_model("DuplicatesResult", "What was found.", groups=int))
+DuplicatesJob = job_model("duplicates", answer_model("DuplicatesResult", "Result of the search.", groups=int))
 WordsOfPath = Annotated[
-    str, Query(description="Words that the path of a file of the group holds, all of them.", examples=["holiday"])
+    str, Query(description="Words that must all occur in the path of a file of the group.", examples=["holiday"])
 ]
 GroupsShown = Annotated[
     GroupFilter,
-    Query(description="Which groups: `spare` with files that may be removable, `doubtful`, `other` than whole copies."),
+    Query(description="Groups to list: `spare` with removable files, `doubtful`, or `other` than whole copies."),
 ]
-Order = Annotated[GroupSort, Query(description="In which order.")]
+Order = Annotated[GroupSort, Query(description="Sort order.")]
 Descending = Annotated[bool, Query(description="Whether the largest values come first.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """How many verdicts on pairs the index remembers."""
+    """Number of verdicts on pairs that the index stores."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """Which groups to show.
+    """Filter and order of the groups to show.
 
     Attributes:
-        words: Words that the path of one of its files holds.
-        show: Which groups.
-        sort: In which order.
+        words: Words that must all occur in the path of one file.
+        show: Kind of groups.
+        sort: Sort order.
         descending: Whether the largest values come first.
     """
 
@@ -234,7 +233,7 @@ async def show_duplicates(
     descending: bool = False,
     number: Annotated[int, Query(alias="page", ge=1)] = 1,
 ) -> HTMLResponse:
-    """Page of the groups, some at a time; what a command or another page did since is in it."""
+    """Page of the groups, including changes made by commands and other pages."""
     size, view = site.settings.groups_a_page, _View(q, show, sort, descending)
     able = site.index.has_segments
     is_empty = await site.lists.run(site.is_empty)
@@ -272,24 +271,25 @@ def removal_values(site: Site) -> list[dict[str, Any]]:
 async def list_duplicates(
     site: CurrentSite,
     offset: Offset = 0,
-    limit: Annotated[int, Query(ge=1, le=200, description="Number of groups, at most.", examples=[50])] = 50,
+    limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of groups.", examples=[50])] = 50,
     q: WordsOfPath = "",
     show: GroupsShown = "all",
     sort: Order = "path",
     descending: Descending = False,
 ) -> ResultResponse:
-    """Groups of duplicates: those of the last search, by this server or a command, true to verdicts and removals."""
+    """List the groups of duplicates of the last search by this server or a command, updated by verdicts and
+    removals."""
     await bring_up_to_date(site, wait=True)
     return ResultResponse(await site.lists.run(lambda: _list(site, _View(q, show, sort, descending), offset, limit)))
 
 
 @router.post("/api/duplicates", status_code=202, response_model=DuplicatesJob)
 async def find_duplicates(site: CurrentSite, wish: Wish) -> ResultResponse:
-    """Search for duplicates, as a job; groups can be listed as they are found. Comparisons are stored for the next
+    """Search for duplicates, as a job. Groups can be listed as they are found; comparisons are stored for the next
     search."""
     if not site.index.has_segments:
         raise CollectionMismatchError(
-            "the scores of this index order kinds of videos and do not tell copies; serve another index"
+            "the scores of this index order kinds of videos and cannot identify copies; serve another index"
         )
 
     def work(job: Job) -> dict[str, int]:
@@ -303,10 +303,10 @@ async def find_duplicates(site: CurrentSite, wish: Wish) -> ResultResponse:
 
 @router.post("/api/duplicates/verdict")
 async def decide_pair(site: CurrentSite, verdict: Verdict) -> Verdicts:
-    """Remember that two videos are duplicates, or not; the groups follow at once."""
+    """Store whether two videos are duplicates; the groups are updated at once."""
     site.check_writable()
 
-    # Not a job: 0.1 s in an index of 67 videos, and 0.3 s to keep a copy.
+    # Not a job: even keeping a copy takes only 0.3 s in an index of 67 videos.
     def work() -> Verdicts:
         first, second = (site.index.record(video).path for video in (verdict.first, verdict.second))
         with site.index.writer() as index:
@@ -325,7 +325,7 @@ async def decide_pair(site: CurrentSite, verdict: Verdict) -> Verdicts:
 
 @router.post("/api/duplicates/keep")
 async def keep_copy(site: CurrentSite, keeper: Keeper) -> Verdicts:
-    """Remember which copy is to be kept; the groups follow at once."""
+    """Store which copy to keep; the groups are updated at once."""
     site.check_writable()
 
     def work() -> Verdicts:
@@ -345,12 +345,12 @@ async def list_spare_files(
     site: CurrentSite,
     q: WordsOfPath = "",
     show: GroupsShown = "all",
-    folder: Annotated[str, Query(description="Only files in this folder and in the folders in it.")] = "",
+    folder: Annotated[str, Query(description="Only files in this folder and below it.")] = "",
     below: Annotated[
-        int | None, Query(ge=0, le=MAX_NUMBER, description="Only files of fewer bytes.", examples=[1000000])
+        int | None, Query(ge=0, le=MAX_NUMBER, description="Only files smaller than this, bytes.", examples=[1000000])
     ] = None,
 ) -> dict[str, int]:
-    """Numbers of all videos that may be removable, of the groups that fit the filter, and their bytes."""
+    """List the numbers and sizes of all videos that may be removable in the groups that pass the filter."""
     await bring_up_to_date(site, wait=True)
 
     def work() -> dict[str, int]:
@@ -372,7 +372,7 @@ async def list_spare_files(
 
 @router.get("/api/duplicates.csv", response_class=Response, responses=download("text/csv"))
 async def export_groups(site: CurrentSite) -> Response:
-    """The groups as a table, one line a file, as `vidkin duplicates -o FILE.csv` writes it."""
+    """Download the groups as a table with one line per file, as written by `vidkin duplicates -o FILE.csv`."""
     await bring_up_to_date(site, wait=True)
 
     def work() -> bytes:
@@ -385,7 +385,8 @@ async def export_groups(site: CurrentSite) -> Response:
 
 @router.get("/api/duplicates/plan.json", response_class=Response, responses=download("application/json"))
 async def export_plan(site: CurrentSite) -> Response:
-    """What can be removed without loss, for `vidkin apply plan.json`; nothing happens until that command is run.
+    """Download a plan of the files that can be removed without loss, for `vidkin apply plan.json`; nothing is removed
+    until that command runs.
 
     `POST /api/duplicates/prove` comes first.
     """
@@ -404,13 +405,13 @@ async def export_plan(site: CurrentSite) -> Response:
 
 
 def current_groups(site: Site) -> tuple[DuplicateGroup, ...]:
-    """The groups, if they are true now.
+    """The groups, if they are up to date.
 
     Raises:
-        HTTPException: They are not, or a search is at work.
+        HTTPException: They are not up to date, or a search is running.
     """
     if not site.index.has_segments or not site.groups.is_current() or site.groups.found is None:
-        raise HTTPException(409, "the groups are being brought up to date; wait until that has ended")
+        raise HTTPException(409, "the groups are being updated; wait until that has finished")
     groups: tuple[DuplicateGroup, ...] = site.groups.found.groups
     return groups
 
@@ -420,24 +421,25 @@ def _download(content: bytes, name: str, kind: str) -> Response:
 
 
 async def bring_up_to_date(site: Site, *, wait: bool = False) -> None:
-    """Put together what is stored, as a job; waits for it a moment, or until it ends."""
+    """Group stored comparisons, as a job; wait for it briefly, or until it ends."""
     if not site.index.has_segments or await site.lists.run(site.groups.is_current):
         return
 
     def work(job: Job) -> dict[str, int]:
-        found = site.groups.regroup(lambda done, total: job.report(done, total, "reading what was compared before"))
+        found = site.groups.regroup(lambda done, total: job.report(done, total, "reading stored comparisons"))
         return {"groups": len(found.groups)}
 
     try:
-        job = site.jobs.start("duplicates", "Group what was compared before", work)
+        job = site.jobs.start("duplicates", "Group stored comparisons", work)
     except JobRunningError as error:
-        # Either a search, which shows its groups itself, or this already; a verdict given meanwhile comes after it.
+        # Either a search, which shows its own groups, or this very job; verdicts given in the meantime are applied
+        # after it.
         job = error.job
-    ended = asyncio.get_running_loop().time() + (site.settings.request_seconds if wait else _PATIENCE)
+    ended = asyncio.get_running_loop().time() + (site.settings.request_seconds if wait else _MAX_WAIT)
     while job.is_running and asyncio.get_running_loop().time() < ended:
         if wait and job.title == "Find duplicates":
             return
-        await asyncio.sleep(_LOOK_EVERY)
+        await asyncio.sleep(_POLL_SECONDS)
     if wait and not job.is_running and job.state().state == "done" and not await site.lists.run(site.groups.is_current):
         await bring_up_to_date(site, wait=True)
 
@@ -451,7 +453,7 @@ def _numbers(site: Site) -> dict[str, int]:
 
 
 def _folders(site: Site) -> list[str]:
-    """Folders of the groups, to be offered where a folder is to be named."""
+    """Folders of the groups, offered as suggestions where a folder is entered."""
     found: FoundGroups = site.groups.found or FoundGroups()
     return sorted({os.path.dirname(member.path) for group in found.groups for member in group.members})[:50]
 
@@ -536,7 +538,7 @@ def _member_values(
 def _evidence(
     member: DuplicateMember, parts: Sequence[AlignedPart], record: VideoRecord, kept: VideoRecord | None
 ) -> list[dict[str, Any]]:
-    """The findings that have a time, with frames of both files in the middle of each."""
+    """Findings with a time, each with frames of both files at its middle."""
     rows = []
     for finding in member.findings:
         if finding.start is None or finding.end is None:

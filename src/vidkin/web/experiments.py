@@ -1,4 +1,4 @@
-"""Experiments: stored trainings and benchmarks side by side, with curves that grow while a training runs."""
+"""Experiments: stored trainings and benchmarks side by side, with live curves of running trainings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from vidkin._base.files import read_regular_file
 from vidkin.review.stored_runs import Curves, FigureTable, StoredRun, find_runs, read_curves, read_tables
 from vidkin.web.site import CurrentSite, Page, Site, download
 
-_LARGEST_PICTURE = 64_000_000
+_MAX_IMAGE_BYTES = 64_000_000
 
 router = APIRouter(tags=["experiments"])
 experiments_page = Page(router, "Experiments", "/experiments")
-RunId = Annotated[str, PathPart(description="Id of the run, as it is listed.", examples=["8d969eef6ecad3c2"])]
-ImageName = Annotated[str, PathPart(description="Name of the image, as it is listed.", examples=["rows.png"])]
+RunId = Annotated[str, PathPart(description="Id of the run, as listed.", examples=["8d969eef6ecad3c2"])]
+ImageName = Annotated[str, PathPart(description="Name of the image, as listed.", examples=["rows.png"])]
 
 
 @router.get("/experiments", response_class=HTMLResponse, include_in_schema=False)
@@ -60,42 +60,42 @@ def _read_series(run: StoredRun) -> Mapping[str, tuple[tuple[int, float], ...]]:
 
 @router.get("/api/experiments")
 async def list_experiments(site: CurrentSite) -> list[StoredRun]:
-    """Trainings and benchmarks below the folders of `vidkin serve --experiments`, newest first."""
+    """List trainings and benchmarks below the folders of `vidkin serve --experiments`, newest first."""
     return await site.lists.run(lambda: find_runs(site.settings.experiments))
 
 
 @router.get("/api/experiments/{run}/curves")
 async def get_curves(site: CurrentSite, run: RunId) -> Curves:
-    """What a training logged so far."""
+    """Get the curves that a training has logged so far."""
 
     def work() -> Curves:
         stored = _find(site, run, "training")
         try:
             return read_curves(Path(stored.path))
         except OSError as error:
-            raise HTTPException(404, f"the log of {stored.name} cannot be read any more: {error.strerror}") from error
+            raise HTTPException(404, f"the log of {stored.name} can no longer be read: {error.strerror}") from error
 
     return await site.lists.run(work)
 
 
 @router.get("/api/experiments/{run}/tables")
 async def get_tables(site: CurrentSite, run: RunId) -> tuple[FigureTable, ...]:
-    """The figures of a benchmark."""
+    """Get the figures of a benchmark as tables."""
     return await site.lists.run(lambda: read_tables(Path(_find(site, run, "benchmark").path)))
 
 
 @router.get("/api/experiments/{run}/pictures/{name}", response_class=Response, responses=download("image/png"))
 async def get_experiment_image(site: CurrentSite, run: RunId, name: ImageName) -> Response:
-    """A picture that a training drew, for example its retrieval rows."""
+    """Get an image drawn by a training, for example its retrieval rows."""
 
     def work() -> bytes:
         stored = _find(site, run, "training")
         if name not in stored.pictures:
-            raise HTTPException(404, f"this training has no picture {name!r}")
+            raise HTTPException(404, f"this training has no image {name!r}")
         try:
-            return read_regular_file(Path(stored.path, name), _LARGEST_PICTURE)
+            return read_regular_file(Path(stored.path, name), _MAX_IMAGE_BYTES)
         except (OSError, ValueError) as error:
-            raise HTTPException(404, f"the picture {name!r} cannot be read: {error}") from error
+            raise HTTPException(404, f"the image {name!r} cannot be read: {error}") from error
 
     return Response(await site.lists.run(work), media_type="image/png")
 
@@ -104,4 +104,4 @@ def _find(site: Site, run: str, kind: str) -> StoredRun:
     for stored in find_runs(site.settings.experiments):
         if stored.id == run and stored.kind == kind:
             return stored
-    raise HTTPException(404, f"there is no {kind} {run!r} (any more)")
+    raise HTTPException(404, f"there is no {kind} {run!r}, or it was deleted")

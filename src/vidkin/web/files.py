@@ -1,4 +1,4 @@
-"""Serve the bytes of indexed files, and of no others, in the ranges that players request."""
+"""Serve the bytes of indexed files, and no others, in the ranges that players request."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from vidkin.web.lanes import Lane
 from vidkin.web.problems import RefusedError
 
 _PIECE = 256 * 1024
-# Positions of more digits than any file has bytes are refused: reading them would fail in Python.
+# No file size has more digits than this, and Python refuses to parse integers with thousands of digits.
 _RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)")
-_MOST_DIGITS = 18
-# As browsers name them; everything else is sent as bytes that no browser takes for a page.
+_MAX_DIGITS = 18
+# Media types for browsers; any other file is sent as plain bytes, which no browser renders as a page.
 _TYPES = {
     **dict.fromkeys((".mp4", ".m4v", ".mov", ".qt", ".f4v"), "video/mp4"),
     **dict.fromkeys((".webm",), "video/webm"),
@@ -35,24 +35,24 @@ _TYPES = {
 
 
 def record_values(record: VideoRecord) -> dict[str, Any]:
-    """A record as plain values, with times in seconds: not every reader of JSON keeps nanoseconds."""
+    """A record as plain values, with times in seconds because not every JSON reader keeps nanoseconds."""
     values = record.to_dict()
     modified_at = values.pop("mtime_ns") / 1e9
     return {**values, "modified_at": modified_at}
 
 
 def media_type(path: str | os.PathLike[str]) -> str:
-    """What a file is by its extension: a type of video or image, or ``application/octet-stream``."""
+    """The media type of a file by its extension: a video or image type, or ``application/octet-stream``."""
     return _TYPES.get(os.path.splitext(os.fspath(path))[1].lower(), "application/octet-stream")
 
 
 def open_record(record: VideoRecord) -> BinaryIO:
-    """The file of a record, open for reading; never a file that replaced it by a symbolic link.
+    """Open the file of a record for reading, but never a file that replaced it through a symbolic link.
 
-    Where a link leads to the file, it must lead to the very file that was indexed: of the same size and time.
+    A symbolic link must lead to the indexed file itself, with the same size and time.
 
     Raises:
-        MediaError: The file is gone, is not a regular file, or is another one behind a link.
+        MediaError: The file is gone, is not a regular file, or is a link to a file other than the indexed one.
     """
     try:
         file = open_regular_file(record.path)
@@ -63,12 +63,13 @@ def open_record(record: VideoRecord) -> BinaryIO:
     same = (state.st_size, state.st_mtime_ns) == (record.size, record.mtime_ns)
     if not same and os.path.realpath(record.path) != os.path.abspath(record.path):
         file.close()
-        raise MediaError(record.path, "is a symbolic link to another file than was indexed; index it again")
+        raise MediaError(record.path, "is a symbolic link to a file other than the indexed one; index it again")
     return file
 
 
 async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -> Response:
-    """A file, or the range of it that the request names (one range; several are answered with the whole).
+    """Answer with a file, or with the range that the request asks for. Multiple ranges are answered with the whole
+    file.
 
     Args:
         request: Request whose ``Range`` and ``If-Range`` headers are used.
@@ -101,20 +102,20 @@ async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -
 
 @check_arguments
 def requested_range(header: str, size: int) -> tuple[int, int] | None:
-    """First byte and the one after the last that a ``Range`` header asks for; empty if there are none in a file of
-    ``size`` bytes; None if the whole file is to be sent."""
+    """The byte range [first, end) that a ``Range`` header asks for; empty if it lies outside a file of ``size`` bytes;
+    None for the whole file."""
     requested = _RANGE.fullmatch(header)
     if requested is None or header == "bytes=-":
         return None
-    # Nothing is behind the end: the last position may be any, a first one there is answered with 416.
-    first, last = (digits.lstrip("0")[: _MOST_DIGITS + 1] or digits[:1] for digits in requested.groups())
+    # Truncating digits is safe: a last position beyond the end is cut off anyway, and a first one there gets a 416.
+    first, last = (digits.lstrip("0")[: _MAX_DIGITS + 1] or digits[:1] for digits in requested.groups())
     start = int(first) if first else max(size - int(last), 0)
     end = min(int(last) + 1, size) if first and last else size
     return (start, end) if start < min(end, size) else (0, 0)
 
 
 async def stream_path(request: Request, lane: Lane, path: Path) -> Response:
-    """Answer with a file that the server itself made, whole or a range of it."""
+    """Answer with a file that the server made, whole or in part."""
     return await stream_file(request, lane, await lane.run(partial(open_regular_file, path)), media_type(path))
 
 
@@ -123,6 +124,6 @@ async def _pieces(lane: Lane, file: BinaryIO, start: int, end: int) -> AsyncIter
         while start < end:
             piece = await lane.run(partial(read_at, file.fileno(), min(_PIECE, end - start), start))
             if not piece:
-                return  # cut off meanwhile; the player sees that bytes are missing
+                return  # truncated in the meantime; the player notices the missing bytes
             yield piece
             start += len(piece)

@@ -1,4 +1,4 @@
-"""Which videos the library shows and in which order, and the tree of their folders."""
+"""Filters and sort orders of the library, and the tree of its folders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Sort = Literal["name", "path", "duration", "shortest", "size", "smallest", "newe
 FileFilter = Literal["all", "ok", "broken", "stale", "damaged"]
 KnownFilter = Literal["", "yes", "no"]
 _MAX_BOUND = 1e15
-# What a form sends for a field that is not filled in.
+# A form sends an empty string for an empty field.
 Bound = Annotated[
     Annotated[float, Field(ge=0, le=_MAX_BOUND)] | None,
     BeforeValidator(lambda value: None if value == "" else value),
@@ -41,7 +41,7 @@ SORTS: dict[Sort, str] = {
     "newest": "added last",
     "oldest": "added first",
 }
-"""The words of each order."""
+"""Label of each sort order."""
 
 _KEYS: dict[Sort, Callable[[VideoRecord], tuple[Any, ...]]] = {
     "name": lambda record: (os.path.basename(record.path).casefold(), record.path),
@@ -54,27 +54,27 @@ _KEYS: dict[Sort, Callable[[VideoRecord], tuple[Any, ...]]] = {
     "oldest": lambda record: (record.added_at, record.path),
 }
 _DAY, _MEGABYTE = 86_400.0, 1e6
-# Folders of one folder that a page shows.
-_MOST_FOLDERS = 500
+# Maximum number of subfolders shown.
+_MAX_FOLDERS = 500
 _REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryFilter:
-    """Which videos to show.
+    """Filter and order of the videos to show.
 
     Attributes:
-        q: Words that the path holds, all of them.
-        sort: Order.
-        state: ``damaged``: a part of the video cannot be read.
+        q: Words that must all occur in the path.
+        sort: Sort order.
+        state: Status; ``damaged`` means that a part of the video cannot be read.
         folder: Only files in this folder and below.
-        path: Only the file of this path.
-        list: Only videos of this list.
-        min_seconds, max_seconds: Bounds of the duration; None for none.
+        path: Only the file with this path.
+        list: Only videos in this list.
+        min_seconds, max_seconds: Bounds of the duration; None for no bound.
         min_megabytes, max_megabytes: Bounds of the size, in millions of bytes.
-        added_days: Only what was added in so many days until now.
-        copies: Whether copies of it are known.
-        shots: Whether its shots were found by a page.
+        added_days: Only videos added in this many last days.
+        copies: Whether copies are known.
+        shots: Whether shots were detected from a page.
     """
 
     q: str = ""
@@ -93,7 +93,7 @@ class LibraryFilter:
 
     @property
     def has_more(self) -> bool:
-        """Whether a filter is set that the page shows only on request."""
+        """Whether any filter under "More filters" is set."""
         return bool(
             self.copies
             or self.shots
@@ -110,7 +110,7 @@ class LibraryFilter:
         )
 
     def address(self, page: int = 1, **changes: object) -> str:
-        """The address of a page of the library with this filter, or with some of its fields changed."""
+        """The address of a library page with this filter, optionally with some fields changed."""
         plain = {field.name: field.default for field in fields(self)}
         values = {**asdict(self), **changes}
         chosen = {name: _as_text(value) for name, value in values.items() if value != plain[name]}
@@ -119,22 +119,22 @@ class LibraryFilter:
 
 
 ChosenFilter = Annotated[LibraryFilter, Depends()]
-"""A parameter of a page's function: the filter that its address names."""
+"""The filter in the address of a page, as a function parameter."""
 
 
 class FolderNode(BaseModel):
     """A folder of the index."""
 
     path: str = Field(description="Path of the folder.")
-    name: str = Field(description="Last part of the path; at the top all of it.")
-    count: int = Field(description="Number of files of the index in it and below.")
-    has_folders: bool = Field(description="Whether there are folders of the index in it.")
-    folders: list[FolderNode] | None = Field(None, description="Those folders, where they are shown.")
-    more: int = Field(0, description="Number of those that are too many to show.")
+    name: str = Field(description="Last part of the path; the whole path at the top.")
+    count: int = Field(description="Number of indexed files in and below it.")
+    has_folders: bool = Field(description="Whether it contains further folders of the index.")
+    folders: list[FolderNode] | None = Field(None, description="Its subfolders, if unfolded.")
+    more: int = Field(0, description="Number of subfolders beyond the display limit.")
 
 
 def choose_records(site: Site, wish: LibraryFilter) -> tuple[list[VideoRecord], Sequence[VideoRecord]]:
-    """The records that fit, in their order; and all of them."""
+    """The records that pass a filter, in its order, and all records."""
     records = site.index.listing().records
     checks = _checks(site, wish)
     chosen = [record for record in records if all(check(record) for check in checks)]
@@ -143,7 +143,7 @@ def choose_records(site: Site, wish: LibraryFilter) -> tuple[list[VideoRecord], 
 
 
 def _checks(site: Site, wish: LibraryFilter) -> list[Callable[[VideoRecord], bool]]:
-    """A function for each part of the filter that is set; the quick ones first."""
+    """A predicate for each part of the filter that is set, fast ones first."""
     checks: list[Callable[[VideoRecord], bool]] = []
     if wish.state == "damaged":
         checks.append(lambda record: bool(record.damage))
@@ -185,7 +185,7 @@ def _within(
 
 def _in_folder(folder: str) -> Callable[[VideoRecord], bool]:
     inside = folder.rstrip(os.sep) + os.sep
-    if _REPLACED in folder:  # a name that is not valid Unicode, as pages show it
+    if _REPLACED in folder:  # how pages show a name that is not valid Unicode
         return lambda record: printable(record.path).startswith(inside)
     return lambda record: record.path.startswith(inside)
 
@@ -195,8 +195,8 @@ def folder_tree(records: Sequence[VideoRecord], *, under: str = "", open_to: str
 
     Args:
         records: All records.
-        under: The folder; empty: the top, which is the folder that all files are in.
-        open_to: Folders on the way to this one have theirs, too.
+        under: The folder; empty means the common folder of all files.
+        open_to: Unfold the folders that lead to this one.
     """
     files = Counter(os.path.dirname(record.path) for record in records)
     if not files:
@@ -214,7 +214,7 @@ def folder_tree(records: Sequence[VideoRecord], *, under: str = "", open_to: str
 
 
 def _children(path: str, files: Counter[str], open_to: str) -> tuple[list[FolderNode], int]:
-    """The folders in a folder, by name, and the number of those that are too many to show."""
+    """The subfolders of a folder, by name, and the number beyond the display limit."""
     inside = os.path.join(path, "")
     counts: Counter[str] = Counter()
     deeper = set()
@@ -226,7 +226,7 @@ def _children(path: str, files: Counter[str], open_to: str) -> tuple[list[Folder
                 deeper.add(name)
     names = sorted(counts, key=lambda name: (name.casefold(), name))
     nodes = []
-    for name in names[:_MOST_FOLDERS]:
+    for name in names[:_MAX_FOLDERS]:
         own = inside + name
         is_open = name in deeper and (open_to == own or open_to.startswith(own + os.sep))
         below, more = _children(own, files, open_to) if is_open else (None, 0)
@@ -240,11 +240,11 @@ def _children(path: str, files: Counter[str], open_to: str) -> tuple[list[Folder
                 more=more,
             )
         )
-    return nodes, max(len(names) - _MOST_FOLDERS, 0)
+    return nodes, max(len(names) - _MAX_FOLDERS, 0)
 
 
 def _in_letters(files: Counter[str], shown: str) -> str:
-    """The folder that a page shows as ``shown``: the same but for letters that cannot be shown."""
+    """The folder that a page shows as ``shown``, where unprintable letters are replaced."""
     if _REPLACED not in shown:
         return shown.rstrip(os.sep) or os.sep
     length = shown.rstrip(os.sep).count(os.sep)

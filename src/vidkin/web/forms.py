@@ -1,4 +1,4 @@
-"""The file in a form that a browser or a program sends (multipart/form-data), in pieces as they arrive."""
+"""Read the file in an uploaded form (multipart/form-data) in pieces, as they arrive."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from vidkin.web.problems import RefusedError
 
-# Bytes of a form before its file, and seconds that they may take.
+# Maximum bytes of a form before its file, and maximum seconds for them to arrive.
 _MAX_BEFORE, _SECONDS_BEFORE = 1_000_000, 60.0
 
 
 async def read_form(content_type: str, body: AsyncIterator[bytes]) -> tuple[str, AsyncIterator[bytes]]:
-    """The name of the file in a form, and its content; other parts are left out.
+    """Return the name of the file in a form and its content; other parts are skipped.
 
     Args:
         content_type: Media type of the body, with the boundary of its parts.
         body: The body, in pieces.
 
     Raises:
-        RefusedError: There is no file in it, or it is not a form; also while the content is read.
+        RefusedError: The body is not a form or has no file; can also be raised while the content is read.
     """
     boundary = parse_options_header(content_type)[1].get(b"boundary")
     if not boundary:
@@ -65,12 +65,12 @@ def _unreadable(error: FormParserError) -> RefusedError:
 
 
 class _UploadForm:
-    """A form as it is parsed; its first part that is a file is the one.
+    """An upload form during parsing; the first part with a file counts.
 
     Attributes:
-        name: Name of the file; None as long as it has not begun.
-        pieces: What arrived of it and was not taken yet.
-        is_complete: Whether all of it arrived.
+        name: Name of the file; None until the file begins.
+        pieces: Received pieces that have not been consumed.
+        is_complete: Whether the whole file has arrived.
     """
 
     def __init__(self, boundary: bytes) -> None:

@@ -1,5 +1,4 @@
-"""The groups that a server shows, of duplicates and of what recurs: found by a search, and kept true after verdicts and
-removals."""
+"""Groups of duplicates and recurring segments that a server shows, kept up to date after verdicts and removals."""
 
 from __future__ import annotations
 
@@ -20,39 +19,39 @@ from vidkin.web.collection import Listing, SharedIndex
 from vidkin.web.parameters import Body
 
 Preference = Literal["best", "age", "newest", "size", "longest"]
-# Seconds between two pictures of what was found so far.
-_BETWEEN_PREVIEWS = 0.5
+# Minimum seconds between updates of the preview during a search.
+_PREVIEW_SECONDS = 0.5
 
 
 class Wish(Body):
-    """What to look for."""
+    """Settings of a search for duplicates."""
 
-    threshold: float = Field(default=SURE, gt=0, le=1, description="Score from which on two videos belong together.")
-    parts: bool = Field(default=False, description="Also group excerpts with the video that they are from.")
+    threshold: float = Field(default=SURE, gt=0, le=1, description="Minimum score for two videos to form a group.")
+    parts: bool = Field(default=False, description="Also group excerpts with the video they come from.")
     prefer: Preference = Field(
         default="best",
-        description="Which of the files that could stay is kept: `best` by the default order of columns, otherwise by "
+        description="Rule for choosing the file to keep: `best` by the default order of columns, otherwise by "
         "this column first.",
     )
-    by: By = Field(default="picture", description="What scores are made of; only the picture makes a file removable.")
+    by: By = Field(default="picture", description="Basis of the scores; only `picture` makes a file removable.")
 
     def settings(self) -> dict[str, Any]:
-        """The arguments of :meth:`vidkin.Index.duplicates` that it stands for."""
+        """The corresponding arguments of :meth:`vidkin.Index.duplicates`."""
         prefer = () if self.prefer == "best" else self.prefer
         return {"threshold": self.threshold, "parts": self.parts, "prefer": prefer, "by": self.by}
 
 
 @dataclass(frozen=True, slots=True)
 class FoundGroups:
-    """The groups as they were at one moment.
+    """Groups of duplicates at one moment.
 
     Attributes:
         wish: Settings of the search.
-        groups: Groups in the order of the paths of their best copies.
-        uncompared: Number of videos that were not compared with the others yet.
+        groups: Groups ordered by the paths of their best copies.
+        uncompared: Number of videos that have not been compared yet.
         videos: Number of videos that can be compared.
-        is_preview: Whether a search is still at work on them: roles may change, and nothing is to be removed.
-        state: What they depend on.
+        is_preview: Whether a search is still running, so roles may change and nothing should be removed.
+        state: State of the index that they depend on.
     """
 
     wish: Wish = field(default_factory=Wish)
@@ -65,7 +64,7 @@ class FoundGroups:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What groups depend on besides the wish: versions of stored files, the records, and files that are gone."""
+    """State that groups depend on besides the settings: versions of stored files, records, and missing files."""
 
     comparisons: object
     decisions: object
@@ -75,17 +74,17 @@ class _State:
 
 @dataclass(frozen=True, slots=True)
 class _Doubts:
-    """Members of which proofs have shown that they are not to be removed, by path; and what was decided then."""
+    """Members that proofs found not removable, by path, and the decisions at that time."""
 
     decisions: object = None
     members: Mapping[str, DuplicateMember] = field(default_factory=dict)
 
 
 class ShownGroups:
-    """The groups of one index for all pages of a server.
+    """Groups of duplicates of one index, shared by all pages of a server.
 
     Attributes:
-        found: The groups now; None before anybody looked.
+        found: Current groups; None before the first search.
 
     Args:
         index: The index.
@@ -98,7 +97,7 @@ class ShownGroups:
         self.found: FoundGroups | None = None
 
     def is_current(self) -> bool:
-        """Whether the groups follow from what is stored now, by this server or any other program."""
+        """Whether the groups reflect everything stored so far by this server or any other program."""
         found = self.found
         if found is None or found.is_preview or found.state is None:
             return False
@@ -113,17 +112,17 @@ class ShownGroups:
         )
 
     def regroup(self, on_progress: Callable[[int, int], None] | None = None) -> FoundGroups:
-        """Group what earlier searches compared, of this server or of ``vidkin duplicates``."""
+        """Group the comparisons of earlier searches by this server or ``vidkin duplicates``."""
         with self._lock:
             if self.is_current() and self.found is not None:
                 return self.found
             return self._find(self.found.wish if self.found else Wish(), True, on_progress)
 
     def search(self, wish: Wish, on_progress: Callable[[int, int, int], None]) -> FoundGroups:
-        """Compare what was not compared yet, and group; groups are shown as they are found.
+        """Compare videos that have not been compared yet and group them, showing groups as they are found.
 
         Args:
-            wish: What to look for.
+            wish: Settings of the search.
             on_progress: Callback that receives (steps done, total number of steps, groups so far).
         """
         with self._lock:
@@ -142,12 +141,13 @@ class ShownGroups:
         chosen: Collection[str] | None,
         on_progress: Callable[[int, int], None],
     ) -> list[DuplicateGroup]:
-        """Prove by decoding what can be removed of groups of the last search; :meth:`regroup` shows it to all.
+        """Prove by decoding which files can be removed; :meth:`regroup` then shows the result on all pages.
 
         Args:
             groups: Some of the groups.
             chosen: Paths of the files that may be removed; None for all.
-            on_progress: Callback that receives (steps done, total number of steps). What it raises ends the work.
+            on_progress: Callback that receives (steps done, total number of steps); an exception from it stops the
+                work.
         """
         with self._lock:
             decisions = self._index.place.version(Decisions.FILE)
@@ -176,12 +176,12 @@ class ShownGroups:
             )
             uncompared, videos = index.uncompared()
         state = _State(place.version(Comparisons.FILE), decisions, listing, gone)
-        self.found = FoundGroups(wish, tuple(map(self._with_doubts, groups)), uncompared, videos, state=state)
+        self.found = FoundGroups(wish, tuple(map(self._add_doubts, groups)), uncompared, videos, state=state)
         return self.found
 
-    def _with_doubts(self, group: DuplicateGroup) -> DuplicateGroup:
-        """The group with what was found when it was to be proven, also where that is not stored in the index: what the
-        facts of files show without decoding, and files that could not be read."""
+    def _add_doubts(self, group: DuplicateGroup) -> DuplicateGroup:
+        """Add doubts found during proofs that the index does not store: file properties, and files that could not be
+        read."""
         if self._doubts.decisions != self._index.place.version(Decisions.FILE):
             return group
         members = (
@@ -194,8 +194,7 @@ class ShownGroups:
 
 
 class _Preview:
-    """The groups while a search is at work: those that it told, and of other files those of the last search of this
-    kind."""
+    """Groups during a search: the ones reported so far and, for other files, the groups of the last similar search."""
 
     def __init__(self, shown: ShownGroups, wish: Wish, groups: tuple[DuplicateGroup, ...]) -> None:
         self._shown, self._wish = shown, wish
@@ -216,7 +215,7 @@ class _Preview:
         self._show()
 
     def _show(self) -> None:
-        if time.monotonic() - self._shown_at < _BETWEEN_PREVIEWS:
+        if time.monotonic() - self._shown_at < _PREVIEW_SECONDS:
             return
         self._shown_at = time.monotonic()
         known = {member.path for group in self._now.values() for member in group.members}
@@ -226,29 +225,29 @@ class _Preview:
 
 
 class RecurringWish(Body):
-    """What to look for among the videos."""
+    """Settings of a search for recurring segments."""
 
     least: int = Field(
         default=2,
         ge=2,
         le=10_000,
-        description="Number of files that share it; with `inside` number of times in one file.",
+        description="Minimum number of files that share a segment; with `inside` the number of times in one file.",
     )
-    shortest: float = Field(default=3.0, ge=2, le=36_000, description="Seconds of its longest occurrence.")
-    inside: bool = Field(default=False, description="What one file shows again, and not what files share.")
-    by: By = Field(default="picture", description="What shows that it recurs; with `inside` the picture.")
+    shortest: float = Field(default=3.0, ge=2, le=36_000, description="Minimum length in seconds.")
+    inside: bool = Field(default=False, description="Find segments repeated within one file.")
+    by: By = Field(default="picture", description="Evidence that a segment recurs; always `picture` with `inside`.")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundRecurring:
-    """What recurs, as it was at one moment.
+    """Recurring segments at one moment.
 
     Attributes:
-        wish: What was looked for.
-        groups: What was found, true to decisions.
-        rejected: Groups that people said are none.
-        listing: The videos then.
-        decisions: Version of the decisions then.
+        wish: Settings of the search.
+        groups: Groups found, with decisions applied.
+        rejected: Groups that a person rejected.
+        listing: The videos at that time.
+        decisions: Version of the decisions at that time.
     """
 
     wish: RecurringWish
@@ -259,10 +258,10 @@ class FoundRecurring:
 
 
 class ShownRecurring:
-    """What recurs in one index, for all pages of a server.
+    """Recurring segments of one index, shared by all pages of a server.
 
     Attributes:
-        found: What was found last; None before anybody looked.
+        found: Last result; None before the first search.
 
     Args:
         index: The index.
@@ -275,12 +274,12 @@ class ShownRecurring:
 
     @property
     def was_searched(self) -> bool:
-        """Whether something is stored from which the groups follow without reading videos."""
+        """Whether stored results give the groups without reading videos."""
         return self._index.place.version("recurring.json") is not None
 
     @property
     def is_current(self) -> bool:
-        """Whether the groups are those of the index as it is now."""
+        """Whether the groups reflect the current state of the index."""
         found = self.found
         return (
             found is not None
@@ -289,7 +288,7 @@ class ShownRecurring:
         )
 
     def search(self, wish: RecurringWish, on_progress: Callable[[int, int], None] | None = None) -> FoundRecurring:
-        """Look for what recurs; only videos that were not compared before are."""
+        """Find recurring segments, comparing only videos that have not been compared before."""
         with self._lock:
             self._index.forget()
             listing, decisions = self._index.listing(), self._index.place.version(Decisions.FILE)

@@ -1,4 +1,4 @@
-"""Settings that say what a server may do and use, and the guard that checks the host, origin and token of requests."""
+"""Server settings, and the guard that checks the host, origin, token and size of requests."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class Settings:
     """Limits of a server; the defaults fit one person at one computer.
 
     Attributes:
-        token: Token that every request must carry; None requires none: whoever reaches the address, other accounts of
-            this machine included, lists, plays and searches all files of the index, and adds files to it.
-        hosts: Names, besides the loopback ones, by which browsers may address the server.
-        origins: Sites whose pages may use the API, such as ``https://example.org``; they need the token, too.
-        read_only: Refuse whatever changes the index or a file.
-        cache_bytes: Thumbnails and previews that are kept on disk, bytes; the least recently used are deleted.
-        upload_bytes: Largest file, in bytes, that can be dropped for a search.
-        uploads: Dropped files that are kept at a time.
-        upload_seconds: Seconds that a dropped file may take to arrive, and that it is kept after it was last used.
-        request_seconds: Seconds after which a request is given up, a conversion or a search included.
-        preview_seconds: Length of a converted piece of a video that the browser cannot play.
-        preview_side: Length in pixels of the shorter side of such a piece.
+        token: Token that every request must carry; None requires none, so anyone who reaches the address, including
+            other accounts of this machine, can list, play and search all files of the index, and add files to it.
+        hosts: Host names besides loopback under which browsers may address the server.
+        origins: Sites whose pages may use the API, such as ``https://example.org``; they also need the token.
+        read_only: Refuse requests that change the index or a file.
+        cache_bytes: Maximum size of cached thumbnails and previews on disk, bytes.
+        upload_bytes: Maximum size of an uploaded file, bytes.
+        uploads: Maximum number of uploaded files kept at a time.
+        upload_seconds: Maximum seconds for an upload to arrive, and seconds it is kept after its last use.
+        request_seconds: Seconds after which a request is given up, including conversions and searches.
+        preview_seconds: Length in seconds of the pieces into which unplayable videos are converted.
+        preview_side: Shorter side of such a piece, pixels.
         groups_a_page: Groups of duplicates on a page.
-        experiments: Folders below which trainings and benchmarks are shown.
-        cluster: Name of a cluster that searches, such as ``ray:HOST:PORT``; None searches in this process.
+        experiments: Folders to search for trainings and benchmarks.
+        cluster: Name of a cluster that runs searches, such as ``ray:HOST:PORT``; None searches in this process.
     """
 
     token: str | None = None
@@ -83,18 +83,18 @@ class Settings:
 
 
 MAX_REQUESTS = 200
-"""Requests that are answered at a time, streams of events included; more are refused, and may come again."""
+"""Maximum number of simultaneous requests, including event streams; more are refused with a hint to retry."""
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]]+)(?::\d{1,5})?")
 
-# Bytes and seconds of a body; files that are dropped have bounds of their own.
+# Maximum bytes and seconds of a body; uploads have their own limits.
 _BODY_BYTES, _BODY_SECONDS = 8_000_000, 60.0
 
 _UPLOADS = "/api/uploads"
 
-# Cookies belong to a host, whatever the port: two servers of one computer would take each other's.
+# Cookies are shared by all ports of a host, so the name has the port: two servers would overwrite each other's.
 _QUERY, _COOKIE = "token", "vidkin_token_{port}"
 
 _ASK_FOR_TOKEN = {"WWW-Authenticate": "Bearer"}
@@ -112,8 +112,7 @@ _HEADERS = {
 }
 
 
-# What pages of other sites may read of an answer besides its body, and may send. The network of the server counts as
-# private to them; a browser asks for that, too.
+# Headers that pages of other sites may read and send. Browsers also ask for permission to reach a private network.
 _EXPOSED = "Accept-Ranges, Content-Disposition, Content-Range, ETag, Location, Retry-After"
 _PREFLIGHT = {
     "Access-Control-Allow-Headers": "Authorization, Content-Type, Prefer, Range, X-Vidkin-Tab, X-Vidkin-Ticket",
@@ -125,20 +124,19 @@ _PREFLIGHT = {
 
 @check_constructor
 class Guard:
-    """Refuses requests that a browser sends for other sites, and those without the token.
+    """Refuses requests that a browser sends on behalf of other sites, and requests without the token.
 
-    A page of another site can make a browser ask a server on this machine. Such requests are recognized by ``Host``
-    (another name of this machine), ``Origin`` and ``Sec-Fetch-Site``; a link from another site may only open
-    a page.
+    A page of another site can make a browser send requests to a server on this machine. They are recognized by ``Host``
+    (a foreign name for this machine), ``Origin`` and ``Sec-Fetch-Site``; a link from another site may only open a page.
 
     Args:
-        app: Gets the requests that pass.
-        token: What every request must carry: as ``Authorization: Bearer``, as a cookie, or once as ``?token=`` of a
-            page, which sets the cookie. None for no token: then addresses other than loopback are refused, too.
-        hosts: Host names, besides the loopback ones, that belong to this server. With a token, addresses in numbers
-            are accepted as well: no name that leads here is among them.
-        origins: Sites whose pages may use the API. They send the token as ``Authorization``: a browser sends them no
-            cookie of this server.
+        app: Receives the accepted requests.
+        token: Token that every request must carry as ``Authorization: Bearer``, as a cookie, or once as ``?token=`` of
+            a page, which sets the cookie. None requires no token and refuses addresses other than loopback.
+        hosts: Host names besides loopback that belong to this server. With a token, numeric addresses are also
+            accepted, because DNS rebinding needs a name.
+        origins: Sites whose pages may use the API. They send the token as ``Authorization``, because a browser attaches
+            no cookie of this server to their requests.
     """
 
     def __init__(
@@ -158,14 +156,14 @@ class Guard:
             shared = origin if origin in self._origins else ""
             refusal = self._refusal(scope, shared)
             if scope["path"] != _UPLOADS:
-                receive = _with_bounds(receive)
+                receive = _limit_body(receive)
             self._requests += 1
             try:
                 answer = self.inner if refusal is None else refusal
-                await _until_left(answer, scope, receive, _with_headers(send, shared))
+                await _answer_until_disconnect(answer, scope, receive, _add_headers(send, shared))
             finally:
                 self._requests -= 1
-        # Nothing here speaks any other protocol; returning without an answer closes the connection.
+        # No other protocol is supported; returning without an answer closes the connection.
 
     def _refusal(self, scope: Scope, shared: str) -> Response | None:
         if self._requests >= MAX_REQUESTS:
@@ -182,7 +180,7 @@ class Guard:
             )
         if shared:
             if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
-                return Response(status_code=204, headers=_PREFLIGHT)  # a browser asks first, without the token
+                return Response(status_code=204, headers=_PREFLIGHT)  # a browser's preflight request has no token
             return None if self._token is None else self._check_token(scope, headers, self._token)
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
@@ -209,12 +207,12 @@ class Guard:
         cookie = _COOKIE.format(port=port if port.isdecimal() else "80")
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if scope["method"] == "GET" and _equal(query.pop(_QUERY, [""])[0], token):
-            # The token leaves the address at once, so that no bookmark, history or picture of the screen holds it.
+            # Redirect to remove the token from the address, so that no bookmark, history or screenshot contains it.
             address = scope["path"].lstrip("/")
             rest = urlencode(query, doseq=True)
             answer = RedirectResponse(f"/{address}{'?' if rest else ''}{rest}", 303)
-            # Lax: the page may be opened by a link, as by the file that `--open` gives a browser; requests of other
-            # sites that do more are refused before.
+            # Lax, because a link, such as the file that `--open` hands to a browser, may open a page; other requests
+            # from other sites have been refused above.
             answer.set_cookie(cookie, token, httponly=True, samesite="lax", max_age=30 * 86400)
             return answer
         if any(_equal(value, token) for value in _cookie_values(headers.getlist("cookie"), cookie)):
@@ -225,14 +223,14 @@ class Guard:
         return _refuse(401, "unauthorized", message, _ASK_FOR_TOKEN)
 
 
-def _with_bounds(receive: Receive) -> Receive:
-    """The same request, whose body ends with an error when it is too large or does not arrive."""
+def _limit_body(receive: Receive) -> Receive:
+    """Wrap a request so that reading a body that is too large or too slow raises an error."""
     left, ended = _BODY_BYTES, asyncio.get_running_loop().time() + _BODY_SECONDS
     is_complete = False
 
     async def receive_bounded() -> Message:
         nonlocal left, is_complete
-        if is_complete:  # what comes now is the end of the connection, whenever that is
+        if is_complete:  # only the disconnect can follow, at any time
             return await receive()
         try:
             async with asyncio.timeout_at(ended):
@@ -248,8 +246,8 @@ def _with_bounds(receive: Receive) -> Receive:
     return receive_bounded
 
 
-async def _until_left(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer a request; whoever leaves before the answer cancels the work for it."""
+async def _answer_until_disconnect(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request; a client that disconnects early cancels the work."""
     messages: asyncio.Queue[Message | Exception] = asyncio.Queue(maxsize=2)
     has_left = is_answered = False
     listening: asyncio.Task[None] | None = None
@@ -284,7 +282,7 @@ async def _until_left(app: ASGIApp, scope: Scope, receive: Receive, send: Send) 
         await app(scope, take, send_on)
 
     answering = asyncio.ensure_future(answer())
-    if scope["method"] in ("GET", "HEAD", "DELETE"):  # of another the body is not asked for before it is wanted
+    if scope["method"] in ("GET", "HEAD", "DELETE"):  # for other methods, reading ahead would consume the body
         listening = asyncio.create_task(listen())
     try:
         await answering
@@ -297,7 +295,7 @@ async def _until_left(app: ASGIApp, scope: Scope, receive: Receive, send: Send) 
             listening.cancel()
 
 
-def _with_headers(send: Send, shared: str) -> Send:
+def _add_headers(send: Send, shared: str) -> Send:
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
@@ -323,7 +321,7 @@ def _is_address(name: str) -> bool:
 
 
 def _cookie_values(headers: Iterable[str], name: str) -> Iterator[str]:
-    """The values of the cookies of this name. Those of other programs may be written in any way, and do not matter."""
+    """The values of all cookies with this name; malformed cookies of other programs are ignored."""
     for part in ";".join(headers).split(";"):
         found, _, value = part.strip().partition("=")
         if found == name:
