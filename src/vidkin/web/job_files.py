@@ -1,7 +1,7 @@
-"""Jobs on disk, so that they can be read after the server has ended; a bounded number of them.
+"""Store a limited number of jobs on disk, so that they can be read after a restart of the server.
 
-A job is written when it begins and when it ends. One that has begun is locked by its server, so that the next server
-can tell a job that another server is at work on from one whose server ended first.
+A job is written when it begins and when it ends. Its server locks it in between, so that the next server can
+distinguish a job of another running server from a job whose server ended first.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 _STATES = TypeAdapter(JobState)
 MAX_STORED = 50
-"""Jobs that are kept; of more the oldest are deleted."""
-# Bytes of one; a result of more is for the pages of this server only.
+"""Maximum number of stored jobs; beyond it the oldest are deleted."""
+# Maximum bytes of a stored job; a larger result is only available from this server.
 _MAX_SIZE = 16_000_000
 _INTERRUPTED = "the server ended before this job did; start it again: finished work is kept"
 
 
 class JobFiles:
-    """The jobs of an index, of all servers that worked on it, one file each.
+    """Jobs of all servers of an index, one file each.
 
-    The folder may be a stranger's: a file that is not a job as this writes it is ignored.
+    The folder may be untrusted: files that are not valid jobs are ignored.
 
     Args:
-        folder: Where they are; made when the first job begins. None keeps none.
+        folder: Folder of the jobs, created when the first job begins; None stores nothing.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -46,7 +46,7 @@ class JobFiles:
         self._locks: dict[int, BaseFileLock] = {}
 
     def begin(self, state: JobState) -> None:
-        """Write a job that begins, and lock it until :meth:`keep`; a folder that refuses is no error."""
+        """Write a new job and lock it until :meth:`keep`; a folder that is not writable is not an error."""
         if self._folder is None or not self._write(state):
             return
         try:
@@ -57,19 +57,20 @@ class JobFiles:
             _logger.info("%s: job %d is not locked (%s)", self._folder, state.id, error)
 
     def keep(self, state: JobState) -> None:
-        """Write a finished job, and delete the oldest ones beyond the limit; a folder that refuses is no error."""
+        """Write a finished job and delete the oldest ones beyond the limit; a folder that is not writable is not an
+        error."""
         self._write(state)
         lock = self._locks.pop(state.id, None)
         if lock is not None:
             self._unlock(state.id, lock)
 
     def settle(self) -> None:
-        """Turn jobs whose server ended before them into failed ones; call it when a server begins."""
+        """Mark jobs whose server ended first as failed; to be called when a server starts."""
         for number in self._numbers(".lock"):
             try:
                 lock = open_lock(self._lock_path(number))
                 lock.acquire(timeout=0)
-            except (OSError, NotImplementedError):  # another server is at work on it
+            except (OSError, NotImplementedError):  # another server is running it
                 continue
             try:
                 state = self._load(number)
@@ -92,7 +93,7 @@ class JobFiles:
             _logger.info("%s: the lock of job %d stays (%s)", self._folder, number, error)
 
     def _write(self, state: JobState) -> bool:
-        """Write a job; whether that was possible."""
+        """Write a job; return whether that was possible."""
         if self._folder is None:
             return False
         content = json_text(state).encode("ascii")
@@ -102,7 +103,7 @@ class JobFiles:
         try:
             if self._folder.is_symlink():
                 raise NotADirectoryError(f"{self._folder} is a symbolic link")
-            self._folder.mkdir(exist_ok=True)  # not the index around it, which may have been moved away
+            self._folder.mkdir(exist_ok=True)  # never the index around it, which may have been moved away
             with replace_file(self._folder / f"{state.id}.json", sync=False) as partial:
                 partial.write_bytes(content)
             for number in self._numbers()[:-MAX_STORED]:
@@ -114,7 +115,7 @@ class JobFiles:
         return True
 
     def read(self, number: int) -> JobState | None:
-        """The finished job of a number; None if there is none."""
+        """The finished job with a number; None if there is none."""
         if self._folder is None:
             return None
         if number not in self._read:
@@ -122,16 +123,16 @@ class JobFiles:
                 state = self._load(number)
             except FileNotFoundError:
                 return None
-            if state is not None and state.state == "running":  # another server may be at work on it
+            if state is not None and state.state == "running":  # another server may be running it
                 return None
             self._read[number] = state
         return self._read[number]
 
     def _load(self, number: int) -> JobState | None:
-        """The job in a file; None where the file does not hold this job.
+        """The job in a file; None if the file is not this job.
 
         Raises:
-            FileNotFoundError: There is no file.
+            FileNotFoundError: The file does not exist.
         """
         assert self._folder is not None
         try:
@@ -143,7 +144,7 @@ class JobFiles:
         return state if state.id == number else None
 
     def all(self) -> list[JobState]:
-        """The finished jobs that are kept, newest first."""
+        """All stored finished jobs, newest first."""
         try:
             numbers = self._numbers()[-MAX_STORED:]
         except OSError:

@@ -1,4 +1,4 @@
-"""The state of a job: what it does, how far it has come, and its result."""
+"""The state of a job: its kind, progress and result."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ JobKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """How far a job has come.
+    """State of a job.
 
     Attributes:
-        id: Number of the job; a later one has a larger number, also after the server was started again.
-        kind: Kind of work; it tells what `result` is.
-        title: For people.
-        video: Number of the video that it is about; None if it is about none, or about many.
+        id: Number of the job; numbers grow, even across restarts of the server.
+        kind: Kind of work, which determines the type of `result`.
+        title: Title for users.
+        video: Number of the video that the job is about; None if there is not exactly one.
         state: ``running``, ``done``, ``failed`` or ``stopped``.
-        done, total: Steps; total is 0 as long as it is not known.
+        done, total: Steps; total is 0 until it is known.
         detail: Description of the current work.
-        notes: Lines to keep, for example files that cannot be read, with causes.
+        notes: Lines to keep, for example unreadable files with their causes.
         result: Result of a finished job, as plain values.
-        error: Error of a failed job; empty for others.
+        error: Error of a failed job; otherwise empty.
         seconds: Wall-clock time so far.
-        rate: Steps per second of late; 0 as long as that is not known.
-        seconds_left: Estimate of the time to the end; None as long as that is not known.
-        version: Grows with every change.
+        rate: Recent steps per second; 0 until it is known.
+        seconds_left: Estimated seconds to the end; None until it is known.
+        version: Counter that grows with every change.
     """
 
     id: int

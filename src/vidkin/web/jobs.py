@@ -1,4 +1,4 @@
-"""Work that outlives a request: progress that every page can watch, results, and a way to stop."""
+"""Jobs: work that outlives a request, with progress that every page can watch, and a way to stop it."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ from vidkin.web.job_state import JobKind, JobState
 from vidkin.web.lanes import BusyError
 
 _logger = logging.getLogger(__name__)
-# Finished jobs that are remembered, and notes of one.
-_MOST_KEPT, _MOST_NOTES = 50, 1000
-# The rate is that of the last half a minute.
+# Maximum number of finished jobs in memory, and of notes per job.
+_MAX_KEPT, _MAX_NOTES = 50, 1000
+# The rate covers the last half minute: 60 samples, one every half second.
 _PACE_EVERY, _PACE_REPORTS = 0.5, 60
-# Jobs of a kind that takes turns, at work and waiting; and seconds between looks whether one is wanted while it waits.
-_MAX_IN_TURN, _LOOK_EVERY = 64, 0.2
+# Maximum number of jobs, running and waiting, of a kind that takes turns; and seconds between checks for a stop while
+# waiting.
+_MAX_IN_TURN, _POLL_SECONDS = 64, 0.2
 
 
 class JobStoppedError(Exception):
-    """Raised inside a job that somebody stopped, by :meth:`Job.report`."""
+    """Raised by :meth:`Job.report` inside a job that was stopped."""
 
 
 class JobRunningError(Exception):
-    """A job of the same kind is at work.
+    """A job of the same kind is running.
 
     Attributes:
         job: The running job.
@@ -49,7 +50,7 @@ class JobRunningError(Exception):
 
 
 class Job:
-    """One piece of work in a thread of its own. Its function gets this object and reports to it."""
+    """A piece of work in its own thread, whose function receives this object and reports to it."""
 
     def __init__(
         self, number: int, kind: JobKind, title: str, video: int | None = None, shown: Callable[[str], str] = printable
@@ -61,23 +62,23 @@ class Job:
         self._state = JobState(number, kind, title, video)
         self._stop = threading.Event()
         self._is_ending = False
-        # Moments and steps from which the rate is told: steps that an earlier run did cost this one nothing.
+        # Times and steps to compute the rate from; steps of an earlier run do not count.
         self._pace: deque[tuple[float, int]] = deque(maxlen=_PACE_REPORTS)
 
     @property
     def is_running(self) -> bool:
-        """Whether the job has not ended yet."""
+        """Whether the job is still running."""
         return self._state.state == "running"
 
     def report(self, done: int, total: int, detail: str = "") -> None:
-        """Say how far the work is; call it often.
+        """Report progress; to be called often.
 
         Raises:
-            JobStoppedError: Somebody wants the work to stop.
+            JobStoppedError: The job was asked to stop.
         """
         now = time.monotonic()
         if self._pace and (done < self._pace[-1][1] or not self._state.total):
-            self._pace.clear()  # another kind of step, or the steps of earlier runs
+            self._pace.clear()  # a new kind of steps, or steps of an earlier run
         if not self._pace or now - self._pace[-1][0] >= _PACE_EVERY:
             self._pace.append((now, done))
         began, first = self._pace[0]
@@ -88,33 +89,32 @@ class Job:
             raise JobStoppedError(self.title)
 
     def report_quietly(self, detail: str) -> None:
-        """Say what is being done to the end that no stop ends."""
+        """Report final work that cannot be stopped."""
         self._is_ending = True
         self._change(detail=self._shown(detail), seconds_left=None)
 
     def note(self, line: str) -> None:
-        """Add a line to the notes that the page shows, for example a broken file."""
+        """Add a line to the notes shown on the page, for example a broken file."""
         notes = self._state.notes
-        self._change(notes=(*notes, self._shown(line)) if len(notes) < _MOST_NOTES else notes)
+        self._change(notes=(*notes, self._shown(line)) if len(notes) < _MAX_NOTES else notes)
 
     def stop(self) -> None:
-        """Ask the work to stop at its next report, or before the next frame that it reads."""
+        """Ask the work to stop at its next report or before the next frame it reads."""
         self._stop.set()
 
     def _is_unwanted(self) -> bool:
         return self._stop.is_set() and not self._is_ending
 
     def state(self) -> JobState:
-        """State of the job now."""
+        """The current state of the job."""
         with self._lock:
             return replace(self._state, seconds=round((self._ended or time.monotonic()) - self._began, 1))
 
     def run(self, work: Callable[[Job], object]) -> None:
-        """Do the work; what it returns is the result.
+        """Do the work, and store its return value as the result.
 
-        No error leaves: this is the bottom of the job's thread, where nobody could catch it, and whoever watches the
-        job must learn that it ended. An error of vidkin or of the system, or a refusal, is reported; any other error is
-        a bug, and its traceback is logged.
+        Every exception is caught: at the bottom of a thread no caller would see it, and clients must learn that the job
+        ended. Errors of vidkin or the system are reported; any other exception is a bug, and its traceback is logged.
         """
         end: dict[str, Any] = {"state": "done"}
         try:
@@ -137,11 +137,11 @@ class Job:
 
 
 def is_disk_full(error: BaseException | None) -> bool:
-    """Whether an error, or one that led to it, is of a disk that has no room left."""
+    """Whether an error or one of its causes reports a full disk."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
-        # Lance and FFmpeg state it in their text only.
+        # Lance and FFmpeg report it only in their message.
         if isinstance(error, OSError | CollectionError) and "no space left" in str(error).lower():
             return True
         error = error.__cause__
@@ -149,12 +149,14 @@ def is_disk_full(error: BaseException | None) -> bool:
 
 
 def describe_failure(error: Exception) -> str:
-    """What went wrong, as a sentence for people; of an error of the system it names the file and what to do."""
+    """Describe an error in a sentence for users; for a system error it names the file and a remedy."""
     name = error.path if isinstance(error, MediaError) else getattr(error, "filename", None)
     where = f"{os.fspath(name)}: " if isinstance(name, str | os.PathLike) else ""
     if is_disk_full(error):
-        # The file itself, perhaps an unfinished one, is gone.
-        return f"{os.path.dirname(where) or 'the server'}: no space is left on this disk; make room, then try again"
+        # Name the folder: the file itself, perhaps a partial one, is gone.
+        return (
+            f"{os.path.dirname(where) or 'the server'}: no space is left on this disk; free some space, then try again"
+        )
     if isinstance(error, HTTPException):
         return str(error.detail)
     if not isinstance(error, OSError) or isinstance(error, VidkinError):
@@ -164,11 +166,11 @@ def describe_failure(error: Exception) -> str:
 
 
 class Jobs:
-    """The jobs of a server; of most kinds one runs at a time.
+    """The jobs of a server; for most kinds one runs at a time.
 
     Args:
-        files: Where they are kept, for the next server as well.
-        shown: Makes a text one that can be shown.
+        files: Storage that later servers also read.
+        shown: Function that makes text printable.
     """
 
     def __init__(self, files: JobFiles | None = None, shown: Callable[[str], str] = printable) -> None:
@@ -188,18 +190,18 @@ class Jobs:
         video: int | None = None,
         turns: threading.Semaphore | None = None,
     ) -> Job:
-        """Begin ``work(job)``.
+        """Start ``work(job)`` as a job.
 
         Args:
             kind: Kind of work.
-            title: For people.
-            work: What is done; it gets the job.
-            video: Number of the video that it is about.
-            turns: Jobs of this kind wait for each other by it, instead of being refused.
+            title: Title for users.
+            work: Function that does the work; it receives the job.
+            video: Number of the video that the job is about.
+            turns: Semaphore on which jobs of this kind wait for each other instead of being refused.
 
         Raises:
-            JobRunningError: A job of this kind is running already.
-            BusyError: Too many wait for their turn.
+            JobRunningError: A job of this kind is already running.
+            BusyError: Too many jobs are waiting for their turn.
         """
         with self._lock:
             running = [job for job in self._jobs.values() if job.kind == kind and job.is_running]
@@ -207,12 +209,12 @@ class Jobs:
                 raise JobRunningError(running[0])
             if len(running) >= _MAX_IN_TURN:
                 raise BusyError(f"too many jobs of the kind {kind!r} at a time; try again in a moment")
-            # Of the clock, so that no number means another job after the server was started again.
+            # Numbers come from the clock, so that a restarted server does not reuse them.
             self._last = max(self._last + 1, time.time_ns() // 1_000_000)
             job = Job(self._last, kind, title, video, self._shown)
             self._jobs[job.id] = job
             ended = [number for number, old in self._jobs.items() if not old.is_running]
-            for number in ended[:-_MOST_KEPT]:
+            for number in ended[:-_MAX_KEPT]:
                 del self._jobs[number]
         threading.Thread(target=self._run, args=[job, work, turns], name=f"vidkin {kind}", daemon=True).start()
         return job
@@ -220,25 +222,25 @@ class Jobs:
     def _run(self, job: Job, work: Callable[[Job], object], turns: threading.Semaphore | None) -> None:
         if self._files is not None:
             self._files.begin(job.state())
-        job.run(work if turns is None else partial(_when_free, turns, work))
+        job.run(work if turns is None else partial(_run_in_turn, turns, work))
         if self._files is not None:
             self._files.keep(job.state())
 
     def state(self, number: int) -> JobState | None:
-        """The state of the job of this number; None if there is none, or it ended long ago."""
+        """The state of the job with this number; None if there is none or it was deleted."""
         job = self.get(number)
         if job is not None:
             return job.state()
         return None if self._files is None else self._files.read(number)
 
     def states(self) -> list[JobState]:
-        """The states of all jobs, newest first: those of this server, and finished ones that are stored."""
+        """The states of all jobs, newest first: jobs of this server, and stored finished ones."""
         found = {} if self._files is None else {state.id: state for state in self._files.all()}
         found |= {job.id: job.state() for job in self.all()}
         return [found[number] for number in sorted(found, reverse=True)]
 
     def get(self, number: int) -> Job | None:
-        """The job of this number; None if this server has none, or it ended long ago."""
+        """The job with this number; None if this server has none or has dropped it."""
         return self._jobs.get(number)
 
     def all(self) -> list[Job]:
@@ -247,14 +249,14 @@ class Jobs:
             return sorted(self._jobs.values(), key=lambda job: -job.id)
 
     def stop(self) -> None:
-        """Ask all jobs to stop, because the server ends."""
+        """Ask all jobs to stop, because the server is shutting down."""
         for job in self.all():
             job.stop()
 
 
-def _when_free(turns: threading.Semaphore, work: Callable[[Job], object], job: Job) -> object:
-    """Do the work of a job when its turn comes."""
-    while not turns.acquire(timeout=_LOOK_EVERY):
+def _run_in_turn(turns: threading.Semaphore, work: Callable[[Job], object], job: Job) -> object:
+    """Do the work of a job when it is its turn."""
+    while not turns.acquire(timeout=_POLL_SECONDS):
         job.report(0, 0, "waiting for its turn")
     try:
         job.report(0, 0, "comparing")

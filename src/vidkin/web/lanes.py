@@ -1,4 +1,5 @@
-"""Blocking work off the event loop, in lanes: a stuck call never blocks another lane, and its own only briefly."""
+"""Run blocking work off the event loop in lanes, so that a stuck call blocks its own lane only briefly and never
+others."""
 
 from __future__ import annotations
 
@@ -14,16 +15,16 @@ from typing import Any, TypeVar
 from vidkin._base.stopping import stopping_when
 
 _Value = TypeVar("_Value")
-# Calls of a lane that were given up and still run; more of them mean that something below is broken for good.
-_MOST_ABANDONED = 16
+# With more abandoned calls than this still running, the lane counts as broken.
+_MAX_ABANDONED = 16
 
 
 class BusyError(Exception):
-    """More requests wait for the same kind of work than the lane takes."""
+    """Too many requests are waiting for the same kind of work."""
 
 
 class StuckError(Exception):
-    """The work took longer than it may."""
+    """The work exceeded its time limit."""
 
 
 @dataclass(eq=False, slots=True)
@@ -36,21 +37,21 @@ class _Call:
 
 
 class Lane:
-    """Threads for one kind of work, with a bounded and fair line in front of them.
+    """Threads for one kind of work, with a bounded, fair queue.
 
-    Clients take turns: whoever asks for a hundred things waits behind another who asks for one. A call that takes too
-    long is abandoned: its caller gets an error, and another thread replaces the stuck one, which ends when its work
-    does. The threads never keep the process from ending.
+    Clients take turns, so a client with a hundred requests does not delay one with a single request. A call that takes
+    too long is abandoned: its caller gets an error, and a new thread replaces the stuck one, which ends with its work.
+    The threads never keep the process alive.
 
     Args:
-        name: For the names of the threads and in errors.
-        workers: Calls that run at a time.
-        waiting: Calls that may wait for a thread.
-        seconds: After which a call is given up, waiting included.
-        of_client: Calls of one client that may wait; None: as many as of all.
+        name: Name for threads and error messages.
+        workers: Maximum number of simultaneous calls.
+        waiting: Maximum number of waiting calls.
+        seconds: Time limit of a call, including waiting.
+        of_client: Maximum number of waiting calls of one client; default: ``waiting``.
 
     Attributes:
-        calls: Number of calls that have ended.
+        calls: Number of completed calls.
     """
 
     def __init__(self, name: str, *, workers: int, waiting: int, seconds: float, of_client: int | None = None) -> None:
@@ -61,7 +62,7 @@ class Lane:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._something_waits = threading.Condition(self._lock)
-        # Calls that wait, by client; the client whose turn it is comes first.
+        # Waiting calls by client; the client whose turn it is comes first.
         self._lines: OrderedDict[str, deque[_Call]] = OrderedDict()
         self._open: dict[Future[Any], _Call] = {}
         self._abandoned: set[Future[Any]] = set()
@@ -69,22 +70,22 @@ class Lane:
         self.calls = 0
 
     async def run(self, work: Callable[[], _Value], *, client: str = "", ticket: str = "") -> _Value:
-        """What ``work()`` returns or raises.
+        """Return the result of ``work()``, or raise its exception.
 
         Args:
-            work: Function that is called in a thread.
-            client: Who asks; clients take turns.
+            work: Function to call in a thread.
+            client: Name of the client; clients take turns.
             ticket: For :meth:`position`.
 
         Raises:
-            BusyError: Too many calls wait already, or this one was not begun in time.
+            BusyError: Too many calls are waiting, or this one did not start in time.
             StuckError: It took too long.
         """
         call = _Call(work, client, ticket)
         with self._lock:
             of_client = sum(other.client == client for other in self._open.values())
             is_full = len(self._open) >= self._most or of_client >= self._workers + self._of_client
-            if is_full or len(self._abandoned) >= _MOST_ABANDONED:
+            if is_full or len(self._abandoned) >= _MAX_ABANDONED:
                 raise BusyError(f"too many requests for {self._name} at a time; try again in a moment")
             self._open[call.future] = call
             self._lines.setdefault(client, deque()).append(call)
@@ -96,7 +97,7 @@ class Lane:
                 return await asyncio.wrap_future(call.future)
         except TimeoutError as error:
             if call.future.done() and not call.future.cancelled():
-                raise  # of the work itself
+                raise  # raised by the work itself
             is_stuck = True
             if call.future.cancelled():
                 message = f"too many requests for {self._name}: not begun in {self._seconds:g} s; try again in a moment"
@@ -105,15 +106,14 @@ class Lane:
         finally:
             call.unwanted.set()
             if call.future.running() and not is_stuck:
-                # Whoever asked has left; the work keeps its place until it ends, before its next frame at the latest,
-                # or leaving would be a way to start more of it at a time than there are threads.
+                # The client has left, but the work occupies its thread until it stops, before its next frame at the
+                # latest. Otherwise leaving clients could start more simultaneous work than there are threads.
                 call.future.add_done_callback(lambda _: self._leave(call))
             else:
                 self._leave(call)
 
     def position(self, ticket: str) -> int | None:
-        """How many calls are answered before this one, itself included: 1 is the next; 0 if its work has begun; None if
-        there is no such call (any more)."""
+        """The position of a call in the queue: 1 is the next, 0 has started; None if there is no such call."""
         with self._lock:
             turns = list(self._lines.values())
             for turn, line in enumerate(turns):
@@ -129,7 +129,7 @@ class Lane:
         with self._lock:
             self._open.pop(call.future, None)
             line = self._lines.get(call.client)
-            if line is not None and call in line:  # given up before its turn
+            if line is not None and call in line:  # abandoned before its turn
                 line.remove(call)
                 if not line:
                     del self._lines[call.client]
@@ -139,13 +139,13 @@ class Lane:
                 self._add_thread()
 
     def _add_thread(self) -> None:
-        """Start another thread if there is work for it; the lock is held."""
+        """Start another thread if there is work for it; the caller holds the lock."""
         if self._threads < min(self._workers, len(self._open)):
             self._threads += 1
             threading.Thread(target=self._work, name=f"vidkin {self._name}", daemon=True).start()
 
     def _next(self) -> _Call:
-        """Wait for the call whose turn it is; its client goes to the end."""
+        """Wait for the next call, and move its client to the end of the queue."""
         with self._something_waits:
             self._something_waits.wait_for(lambda: self._lines)
             client, line = self._lines.popitem(last=False)
@@ -159,12 +159,12 @@ class Lane:
             call = self._next()
             if not call.future.set_running_or_notify_cancel():
                 continue
-            # The loop of a request that was given up may be closed.
+            # The event loop of an abandoned request may be closed.
             with contextlib.suppress(RuntimeError):
                 try:
                     with stopping_when(call.unwanted.is_set):
                         result = call.work()
-                # Raised again by whoever waits.
+                # Raised again in the caller.
                 except BaseException as error:  # noqa: BLE001
                     call.future.set_exception(error)
                 else:

@@ -1,4 +1,4 @@
-"""The library: the videos of the index, filtered and sorted; and folders added as a job."""
+"""The library: videos of the index, filtered and sorted, and a job that adds folders."""
 
 from __future__ import annotations
 
@@ -46,12 +46,15 @@ VideoModel: Any = result_model(
     VideoRecord, leave_out=("mtime_ns",), modified_at=float, name=str, still=bool, missing=bool, thumbnail=str
 )
 VideoList: Any = answer_model(
-    "VideoList", "Some videos of the index, and how many fit the filter.", total=int, videos=list[VideoModel]
+    "VideoList",
+    "A page of videos of the index, and the number that pass the filter.",
+    total=int,
+    videos=list[VideoModel],
 )
 
 
 def video_values(record: VideoRecord) -> dict[str, Any]:
-    """A record with its name, as it can be shown, and its picture; asks the disk whether the file is there."""
+    """A record with its printable name and thumbnail; checks on disk whether the file exists."""
     return {
         **record_values(record),
         "name": base_name(record.path),
@@ -62,7 +65,7 @@ def video_values(record: VideoRecord) -> dict[str, Any]:
 
 
 def _choose(site: Site, wish: LibraryFilter, offset: int, limit: int) -> tuple[dict[str, Any], Sequence[VideoRecord]]:
-    """The videos that fit, some of them with what a page shows, and all records."""
+    """A page of the videos that pass the filter, and all records."""
     chosen, records = choose_records(site, wish)
     videos = [video_values(record) for record in chosen[offset : offset + limit]]
     return {"total": len(chosen), "videos": videos}, records
@@ -75,7 +78,7 @@ async def show_library(
     wish: ChosenFilter,
     number: Annotated[int, Query(alias="page", ge=1)] = 1,
 ) -> HTMLResponse:
-    """Page of the videos, some at a time, with filters, a tree of folders, and lists."""
+    """Page of the videos with filters, a tree of folders, and lists."""
     if wish.copies:
         await bring_up_to_date(site)
 
@@ -85,7 +88,7 @@ async def show_library(
         lists_error = ""
         try:
             lists = site.lists_of_videos().contents
-        except CollectionDamagedError as error:  # the videos are there without them
+        except CollectionDamagedError as error:  # the library works without lists
             lists_error = str(error)
         return {
             "videos": listed,
@@ -112,7 +115,7 @@ async def show_library(
 
 
 def _tags(lists: Mapping[str, Mapping[str, None]], contents: set[str]) -> dict[str, list[str]]:
-    """The names of the lists that hold each of these contents."""
+    """Map each of these content hashes to the names of the lists that contain it."""
     return {content: [name for name, listed in sorted(lists.items()) if content in listed] for content in contents}
 
 
@@ -121,9 +124,9 @@ async def list_videos(
     site: CurrentSite,
     wish: ChosenFilter,
     offset: Offset = 0,
-    limit: Annotated[int, Query(ge=1, le=500, description="Number of videos, at most.", examples=[60])] = 60,
+    limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of videos.", examples=[60])] = 60,
 ) -> ResultResponse:
-    """The videos of the index that fit; with `path` the one of this path, if it is in the index."""
+    """List the videos of the index that pass the filter; with `path`, the video with exactly this path."""
     if wish.copies:
         await bring_up_to_date(site, wait=True)
     listed, _ = await site.lists.run(partial(_choose, site, wish, offset, limit))
@@ -132,7 +135,7 @@ async def list_videos(
 
 @router.get("/api/videos/numbers", response_model=list[int])
 async def list_video_numbers(site: CurrentSite, wish: ChosenFilter) -> ResultResponse:
-    """The numbers of all videos that fit, in their order."""
+    """List the numbers of all videos that pass the filter, in its order."""
     if wish.copies:
         await bring_up_to_date(site, wait=True)
     return ResultResponse(await site.lists.run(lambda: [record.id for record in choose_records(site, wish)[0]]))
@@ -143,15 +146,15 @@ async def list_folders(
     site: CurrentSite,
     under: Annotated[str, Query(description="The folder; empty for the top.", examples=["/videos"])] = "",
 ) -> list[FolderNode]:
-    """The folders of the index directly below a folder, with the numbers of videos in and below them."""
+    """List the folders of the index directly below a folder, with the number of videos in and below each."""
     return await site.lists.run(lambda: folder_tree(site.index.listing().records, under=under))
 
 
-# Causes that the result of a job holds; the library lists all broken files.
-_MOST_BROKEN = 500
-# Folders that the picker lists of one folder, and entries of it that are looked at.
-_MOST_FOLDERS, _MOST_ENTRIES = 500, 20_000
-# Where systems mount other disks.
+# Maximum number of broken files in the result of a job; the library lists all.
+_MAX_BROKEN = 500
+# Maximum number of folders that the picker lists, and of entries it reads.
+_MAX_FOLDERS, _MAX_ENTRIES = 500, 20_000
+# Mount points of other disks.
 _MOUNTS = ("/media", "/mnt", "/run/media", "/Volumes")
 
 
@@ -161,10 +164,10 @@ class Folders(Body):
     paths: list[str] = Field(
         min_length=1,
         max_length=100,
-        description="Folders or files of the server's computer, whole paths.",
+        description="Absolute paths of folders or files on the server's computer.",
         examples=[["/videos"]],
     )
-    images: bool | None = Field(None, description="Also take photographs; remembered. null leaves it as it was.")
+    images: bool | None = Field(None, description="Also index photographs; remembered. null keeps the current setting.")
 
 
 class BrokenFile(BaseModel):
@@ -176,7 +179,7 @@ class BrokenFile(BaseModel):
 
 IndexResult: Any = answer_model(
     "IndexResult",
-    "What became of the files.",
+    "Outcome for the files.",
     added=int,
     unchanged=int,
     moved=int,
@@ -189,7 +192,7 @@ IndexJob = job_model("index", IndexResult)
 
 @router.post("/api/index", status_code=202, response_model=IndexJob)
 async def index_folders(site: CurrentSite, folders: Folders) -> ResultResponse:
-    """Bring the index up to date with folders, as a job."""
+    """Update the index with folders, as a job."""
     site.check_writable()
     paths = await site.lists.run(partial(_check, folders.paths))
     title = f"Add {base_name(str(paths[0]))}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
@@ -197,17 +200,17 @@ async def index_folders(site: CurrentSite, folders: Folders) -> ResultResponse:
 
 
 def _check(names: Sequence[str]) -> list[Path]:
-    """Absolute paths, all of which exist."""
+    """Check that all paths are absolute and exist."""
     paths = []
     for name in names:
         try:
             path = Path(name.strip()).expanduser()
             os.fsencode(path)
             is_there = "\0" not in name and os.path.exists(path)
-        except (ValueError, RuntimeError):  # no name of a file, or of a user that is not there
+        except (ValueError, RuntimeError):  # not a valid file name, or an unknown user
             raise InvalidArgumentError(f"{name}: there is no such file or folder") from None
         if not path.is_absolute():
-            raise InvalidArgumentError(f"{path}: name the whole path, for example {Path.home() / 'Videos'}")
+            raise InvalidArgumentError(f"{path}: enter an absolute path, for example {Path.home() / 'Videos'}")
         if not is_there:
             raise InvalidArgumentError(f"{path}: there is no such file or folder")
         paths.append(path)
@@ -215,7 +218,7 @@ def _check(names: Sequence[str]) -> list[Path]:
 
 
 def _add(site: Site, paths: Sequence[Path], images: bool | None, job: Job) -> dict[str, Any]:
-    """The result of the job: numbers of files, and those that cannot be read."""
+    """Do the job; return the numbers of files and the unreadable ones."""
 
     def report_progress(progress: Progress) -> None:
         outcome = progress.outcome
@@ -229,27 +232,27 @@ def _add(site: Site, paths: Sequence[Path], images: bool | None, job: Job) -> di
     with site.index.writer() as index:
         report = index.add(paths, images=images, on_progress=report_progress)
     counts = {kind: len(getattr(report, kind)) for kind in ("added", "unchanged", "moved", "broken", "missing")}
-    return {**counts, "files": report.broken[:_MOST_BROKEN]}
+    return {**counts, "files": report.broken[:_MAX_BROKEN]}
 
 
 class FolderChoice(BaseModel):
-    """Folders of the server's computer that can be chosen."""
+    """Folders of the server's computer to choose from."""
 
-    path: str = Field(description="The folder whose folders these are; empty: where a choice begins.")
-    parent: str | None = Field(description="The folder above, empty for the begin of a choice; null there.")
+    path: str = Field(description="The folder whose subfolders are listed; empty for the starting points.")
+    parent: str | None = Field(description="The folder above; empty for the starting points, null at them.")
     folders: list[tuple[str, str]] = Field(description="Name and path of each folder.")
-    complete: bool = Field(description="False if there are more than are listed.")
+    complete: bool = Field(description="False if there are more folders than listed.")
 
 
 @router.get("/api/computer/folders")
 async def list_computer_folders(
     site: CurrentSite,
-    path: Annotated[str, Query(description="The folder; empty: where a choice begins.", examples=["/videos"])] = "",
+    path: Annotated[str, Query(description="The folder; empty for the starting points.", examples=["/videos"])] = "",
 ) -> FolderChoice:
-    """The folders in a folder of the server's computer, for choosing one to add.
+    """List the subfolders of a folder on the server's computer, to choose one to add.
 
-    Only the home folder, mounted disks, the folders of indexed videos, and what is below them can be shown; hidden
-    folders and links to elsewhere are not.
+    Only the home folder, mounted disks, folders of indexed videos and folders below these are listed, without hidden
+    folders and links that lead elsewhere.
     """
     site.check_writable()
     return await site.lists.run(partial(_list_folders, site, path))
@@ -261,13 +264,13 @@ def _list_folders(site: Site, path: str) -> FolderChoice:
         return FolderChoice(path="", parent=None, folders=[(printable(root), root) for root in roots], complete=True)
     folder = os.path.realpath(path) if os.path.isabs(path) and "\0" not in path else ""
     if not any(_is_in(folder, root) for root in roots) or not os.path.isdir(folder):
-        raise InvalidArgumentError(f"{printable(path)} cannot be shown here; type the path of a folder to add it")
+        raise InvalidArgumentError(f"{printable(path)} cannot be listed here; type the path of a folder to add it")
     found: list[tuple[str, str]] = []
     is_complete = True
     try:
         with os.scandir(folder) as entries:
             for looked, entry in enumerate(entries):
-                if looked >= _MOST_ENTRIES or len(found) >= _MOST_FOLDERS:
+                if looked >= _MAX_ENTRIES or len(found) >= _MAX_FOLDERS:
                     is_complete = False
                     break
                 if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
@@ -282,11 +285,11 @@ def _list_folders(site: Site, path: str) -> FolderChoice:
 
 
 def _roots(site: Site) -> list[str]:
-    """The folders where a choice begins: no one of them lies in another one."""
+    """The starting points of the folder picker, none inside another."""
     named = [os.path.expanduser("~"), *_MOUNTS, *{os.path.dirname(each.path) for each in site.index.listing().records}]
     found: list[str] = []
     for folder in sorted({os.path.realpath(each) for each in named}, key=lambda each: (len(each), each)):
-        if len(found) < _MOST_FOLDERS and not any(_is_in(folder, root) for root in found) and os.path.isdir(folder):
+        if len(found) < _MAX_FOLDERS and not any(_is_in(folder, root) for root in found) and os.path.isdir(folder):
             found.append(folder)
     return sorted(found)
 

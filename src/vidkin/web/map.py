@@ -1,4 +1,4 @@
-"""The map of the collection: videos or shots by similarity, computed in the background and kept until they change."""
+"""The map of the index: videos or shots arranged by similarity, computed by a job and cached."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, accepted, a
 router = APIRouter(tags=["map"])
 map_page = Page(router, "Map", "/map")
 
-# Folders that have a color of their own; the others share one.
-_MOST_FOLDERS = 100
+# Maximum number of folders with their own color; the others share one.
+_MAX_FOLDERS = 100
 Points = Literal["videos", "shots"]
 _TITLES: dict[Points, str] = {"videos": "Map of the collection", "shots": "Map of the shots"}
 
-# ``videos``, ``x``, ``y``, ``cluster``, ``folder``: of each point the number of its video, its place in [0, 1], the
-# number of its cluster, and the position of its video's folder in ``folders``, -1 for the smaller ones; ``central``:
+# ``videos``, ``x``, ``y``, ``cluster``, ``folder``: for each point the number of its video, its coordinates in [0, 1],
+# the number of its cluster, and the position of its folder in ``folders``, -1 for smaller folders; ``central``:
 # positions of typical points of each cluster; ``starts``, ``ends``: of each shot in seconds, empty for videos;
-# ``total``: points that there would be, more than there are where shots were drawn by chance.
+# ``total``: number of videos or shots, larger than the number of points if shots were sampled.
 MapOfVideos: Any = answer_model(
     "MapOfVideos",
-    "The videos of the index, or their shots, as points, similar ones near to each other.",
+    "The videos of the index, or their shots, as points; similar ones are close together.",
     of=Points,
     method=str,
     videos=list[int],
@@ -55,27 +55,29 @@ MapOfVideos: Any = answer_model(
 )
 
 
-MapJob = job_model("map", answer_model("MapResult", "What was placed.", videos=int, points=int, method=str))
-MapOf = Annotated[Points, Query(description="What the points are.")]
+MapJob = job_model("map", answer_model("MapResult", "Summary of the map.", videos=int, points=int, method=str))
+MapOf = Annotated[Points, Query(description="Kind of the points.")]
 
 
 class MapWish(Body):
-    """What to place, and how."""
+    """Settings of a map."""
 
-    of: Points = Field("videos", description="videos, or shots of them.")
+    of: Points = Field("videos", description="`videos` or their `shots`.")
     method: MapMethod = Field(
-        "auto", description="auto: umap where it is installed, else pacmap where that is, else tsne."
+        "auto", description="`auto`: umap if installed, otherwise pacmap if installed, otherwise tsne."
     )
-    find_shots: bool = Field(True, description="Find the shots of videos whose shots are not known yet; for shots.")
+    find_shots: bool = Field(
+        True, description="For shots: first detect the shots of videos whose shots are not known yet."
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class KnownShots:
-    """How many videos have known shots.
+    """Number of videos with known shots.
 
     Attributes:
-        known: Videos whose shots were found.
-        unknown: Videos whose shots nobody looked for yet.
+        known: Number of videos whose shots are known.
+        unknown: Number of videos whose shots have not been detected yet.
     """
 
     known: int
@@ -84,22 +86,22 @@ class KnownShots:
 
 @router.get("/map", response_class=HTMLResponse, include_in_schema=False)
 async def show_map(request: Request, site: CurrentSite, of: Points = "videos") -> HTMLResponse:
-    """Page of the map; its script asks for the points."""
+    """Page of the map; its script requests the points."""
     return site.page("map.html", request, {"is_empty": await site.lists.run(site.is_empty), "of": of})
 
 
 @router.get("/api/map", response_model=MapOfVideos | None)
 async def get_map(site: CurrentSite, of: MapOf = "videos") -> ResultResponse:
-    """The map as it was computed last; null before that."""
+    """Get the map computed last; null if there is none."""
     return ResultResponse(await site.lists.run(lambda: _stored(site, of)))
 
 
 @router.get("/api/map/shots")
 async def count_known_shots(site: CurrentSite) -> KnownShots:
-    """How many videos have known shots: a map of shots shows these, and may look for the others first."""
+    """Count the videos with and without known shots. A map of shots shows the former and can detect the rest first."""
 
     def work() -> KnownShots:
-        known, unknown = _with_shots(site)
+        known, unknown = _split_by_shots(site)
         return KnownShots(len(known), len(unknown))
 
     return await site.lists.run(work)
@@ -107,7 +109,7 @@ async def count_known_shots(site: CurrentSite) -> KnownShots:
 
 @router.post("/api/map", status_code=202, response_model=MapJob)
 async def compute_map(site: CurrentSite, wish: MapWish) -> ResultResponse:
-    """Place all videos or shots, as a job; the result is kept in the cache of the index."""
+    """Compute a map of all videos or shots, as a job; the result is cached with the index."""
 
     def work(job: Job) -> dict[str, Any]:
         make = _make_of_shots if wish.of == "shots" else _make_of_videos
@@ -146,12 +148,12 @@ def _make_of_videos(site: Site, wish: MapWish, job: Job) -> tuple[list[Any], Col
 
 
 def _make_of_shots(site: Site, wish: MapWish, job: Job) -> tuple[list[Any], CollectionMap]:
-    known, unknown = _with_shots(site)
+    known, unknown = _split_by_shots(site)
     for done, record in enumerate(unknown if wish.find_shots else ()):
         name = base_name(record.path)
         job.report(done, len(unknown), f"finding shots: {name}")
         try:
-            # Each frame is a moment at which the work can be stopped.
+            # Reporting each frame allows the work to stop between frames.
             detect_shots_of(site, record, lambda *_, done=done, name=name: job.report(done, len(unknown), name))
             known.append(record)
         except VidkinError as error:
@@ -160,16 +162,16 @@ def _make_of_shots(site: Site, wish: MapWish, job: Job) -> tuple[list[Any], Coll
     shots = {}
     for done, record in enumerate(known):
         job.report(done, len(known), "reading shots")
-        with suppress(VidkinError):  # removed from the index or the cache meanwhile
+        with suppress(VidkinError):  # removed from the index or the cache in the meantime
             shots[record.id] = [(shot.start, shot.end) for shot in stored_shots(site, record).shots]
     if not shots:
-        raise InvalidArgumentError("no shots are known yet; find the shots of some videos first")
+        raise InvalidArgumentError("no shots are known yet; detect the shots of some videos first")
     with site.index.reader() as index:
         return state, map_shots(index, shots, method=wish.method, on_progress=_reading(job))
 
 
-def _with_shots(site: Site) -> tuple[list[VideoRecord], list[VideoRecord]]:
-    """Videos whose shots are known, and those whose shots could be found."""
+def _split_by_shots(site: Site) -> tuple[list[VideoRecord], list[VideoRecord]]:
+    """Videos with known shots, and videos whose shots can be detected."""
     known: list[VideoRecord] = []
     unknown: list[VideoRecord] = []
     detector = site.detector()
@@ -180,12 +182,12 @@ def _with_shots(site: Site) -> tuple[list[VideoRecord], list[VideoRecord]]:
 
 
 def _state_of(site: Site, of: Points) -> list[Any]:
-    """What a map depends on."""
+    """State of the index that a map depends on."""
     records = site.index.listing().records
     newest = max((record.id for record in records), default=0)
     state = [len(records), newest, Manifest.read(site.index.place).fingerprint]
     if of == "shots":
-        state += [site.detector(), len(_with_shots(site)[0]), corrections_version(site.index.folder)]
+        state += [site.detector(), len(_split_by_shots(site)[0]), corrections_version(site.index.folder)]
     return state
 
 
@@ -198,7 +200,7 @@ def _stored(site: Site, of: Points) -> dict[str, Any] | None:
         columns, central = _check_columns(table, of)
         method, state, total = str(table["method"]), table["state"], int(table["total"])
     except (OSError, ValueError, TypeError, LookupError):
-        # Damaged from outside. It can be made again.
+        # The cached file is damaged, but can be made again.
         site.cache.discard(_key(of), ".json")
         return None
     by_id = site.index.listing().by_id
@@ -209,7 +211,7 @@ def _stored(site: Site, of: Points) -> dict[str, Any] | None:
     sizes: dict[str, int] = {}
     for folder in paths:
         sizes[folder] = sizes.get(folder, 0) + 1
-    folders = sorted(sizes, key=lambda folder: (-sizes[folder], folder))[:_MOST_FOLDERS]
+    folders = sorted(sizes, key=lambda folder: (-sizes[folder], folder))[:_MAX_FOLDERS]
     position_of = {folder: position for position, folder in enumerate(folders)}
     return {
         "starts": [],
@@ -226,7 +228,7 @@ def _stored(site: Site, of: Points) -> dict[str, Any] | None:
 
 
 def _check_columns(table: Any, of: Points) -> tuple[dict[str, list[Any]], list[list[int]]]:
-    """The columns of a stored map, each as long as the others, and the typical points of its clusters.
+    """Check that the columns of a stored map have equal lengths; return them and the typical points of its clusters.
 
     Raises:
         ValueError, TypeError, LookupError: It is damaged.
@@ -237,5 +239,5 @@ def _check_columns(table: Any, of: Points) -> tuple[dict[str, list[Any]], list[l
         for end, name in enumerate(("starts", "ends")):
             columns[name] = [float(span[end]) for span in table["spans"]]
     if len({len(values) for values in columns.values()}) != 1:
-        raise ValueError("columns of one length are needed")
+        raise ValueError("columns must have the same length")
     return columns, [list(map(int, some)) for some in table["central"]]

@@ -1,4 +1,4 @@
-"""Playable sources, which are videos of the index and dropped files: their thumbnails, bytes and previews."""
+"""Media of indexed and uploaded videos: thumbnails, bytes and previews."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from vidkin.web.forms import read_form
 from vidkin.web.parameters import VideoNumber
 from vidkin.web.site import CurrentSite, Page, Site, base_name, download
 
-# At most one picture is made per tenth of a second, so that sliding does not fill the disk.
-_STEPS_A_SECOND = 10
+# Thumbnail times are rounded to tenths of a second, so that scrubbing does not fill the disk.
+_THUMBNAILS_PER_SECOND = 10
 
 _SMALL, _LARGE = 180, 720
 
@@ -30,13 +30,13 @@ _CRF = 27
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that pages show.
+    """An indexed or uploaded file that pages show.
 
     Attributes:
         path: Path of the file.
-        key: Names its content, for the cache.
+        key: Identifies its content in the cache.
         duration: Duration in seconds.
-        record: Record in the index; None for a dropped file.
+        record: Record in the index; None for an uploaded file.
     """
 
     path: str
@@ -45,21 +45,21 @@ class Source:
     record: VideoRecord | None = None
 
     def open(self) -> BinaryIO:
-        """The file, open for reading, unless it was replaced.
+        """Open the file for reading, unless it was replaced.
 
         Raises:
-            MediaError: It is not.
+            MediaError: The file is gone or was replaced.
         """
         return open_regular_file(self.path) if self.record is None else open_record(self.record)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceItem:
-    """What a player needs of a source.
+    """Properties of a source that a player needs.
 
     Attributes:
-        address: Beginning of its addresses: `/file`, `/thumbnail` and `/preview` follow.
-        key: How searches name it: ``{"video": 12}`` or ``{"upload": "..."}``.
+        address: Base address; append `/file`, `/thumbnail` or `/preview`.
+        key: Name in searches: ``{"video": 12}`` or ``{"upload": "..."}``.
         name: Name of the file in printable form.
         duration: Duration in seconds.
         width, height: Pixels as displayed.
@@ -78,7 +78,7 @@ class SourceItem:
 
 
 def open_source(site: Site, *, video: int | None = None, upload: str | None = None) -> Source:
-    """The video of a number, or the dropped file of an id.
+    """The video with a number, or the upload with an id.
 
     Raises:
         NotIndexedError: There is no such video.
@@ -92,7 +92,7 @@ def open_source(site: Site, *, video: int | None = None, upload: str | None = No
 
 
 def source_item(site: Site, *, video: int | None = None, upload: str | None = None) -> SourceItem:
-    """What a player needs; errors as :func:`open_source`."""
+    """Properties of a source that a player needs; raises as :func:`open_source` does."""
     if upload is not None:
         dropped = site.uploads.get(upload)
         info = dropped.info
@@ -121,18 +121,18 @@ def source_item(site: Site, *, video: int | None = None, upload: str | None = No
 
 
 def make_thumbnail(site: Site, source: Source, time: float | None, side: int) -> bytes:
-    """A picture in WebP.
+    """Make a thumbnail in WebP.
 
     Args:
         site: Keeps it.
-        source: The video or dropped file.
-        time: Time in seconds; default: about a third of the duration, where something is to be seen.
-        side: Pixels at the shorter side; rounded up to one of two sizes.
+        source: The video or upload.
+        time: Time in seconds; default: near a third of the duration, at a frame that is not blank.
+        side: Pixels of the shorter side; rounded up to one of two sizes.
 
     Raises:
         MediaError: The file cannot be read.
     """
-    source.open().close()  # a file other than the indexed one is not shown either
+    source.open().close()  # refuses a file other than the indexed one
     seconds = None if time is None else _rounded(min(time, max(source.duration - 0.1, 0.0)))
     side = _SMALL if side <= _SMALL else _LARGE
 
@@ -147,7 +147,7 @@ def make_thumbnail(site: Site, source: Source, time: float | None, side: int) ->
 
 
 def _rounded(seconds: float) -> float:
-    return int(seconds * _STEPS_A_SECOND) / _STEPS_A_SECOND
+    return int(seconds * _THUMBNAILS_PER_SECOND) / _THUMBNAILS_PER_SECOND
 
 
 def _write_poster(source: Source, partial: Path, side: int) -> None:
@@ -158,11 +158,11 @@ def _write_poster(source: Source, partial: Path, side: int) -> None:
 
 
 def make_preview(site: Site, source: Source, piece: int) -> Path:
-    """A piece of a video that any browser plays: H.264 and AAC in MP4, small.
+    """Convert a piece of a video to a small MP4 with H.264 and AAC, which any browser plays.
 
     Args:
         site: Keeps it.
-        source: The video or dropped file.
+        source: The video or upload.
         piece: Number of the piece, each ``preview_seconds`` long.
 
     Raises:
@@ -188,24 +188,26 @@ media_page = Page(router)
 
 _FOR_A_DAY = {"Cache-Control": "private, max-age=86400"}
 
-# Followed by the same content as the whole.
-_RANGES: dict[int | str, dict[str, Any]] = {206: {"description": "The range that was asked for."}}
+# Same content type as the whole file.
+_RANGES: dict[int | str, dict[str, Any]] = {206: {"description": "The requested range."}}
 
-# A day of video in pieces of ten seconds is less.
-_MOST_PIECES = 10_000
+# Enough for a day of video in pieces of ten seconds.
+_MAX_PIECES = 10_000
 
 UploadId = Annotated[str, PathPart(max_length=100, description="Id of the uploaded file.", examples=["q3VtYm9sZSBpZA"])]
 
-Moment = Annotated[float | None, Query(ge=0, le=1e6, description="Seconds; default a third of it.", examples=[2.5])]
+Moment = Annotated[
+    float | None, Query(ge=0, le=1e6, description="Seconds; default: a third of the duration.", examples=[2.5])
+]
 
-Side = Annotated[int, Query(ge=90, le=720, description="Pixels at the shorter side.", examples=[180])]
+Side = Annotated[int, Query(ge=90, le=720, description="Pixels of the shorter side.", examples=[180])]
 
 Version = Annotated[
-    str, Query(max_length=100, description="Any name of the state of the file, for caches.", examples=["0a1b2c3d4e5f"])
+    str, Query(max_length=100, description="Any version string, to bypass caches.", examples=["0a1b2c3d4e5f"])
 ]
 
 PieceNumber = Annotated[
-    int, Query(ge=0, le=_MOST_PIECES, description="Number of the piece, each of ten seconds.", examples=[0])
+    int, Query(ge=0, le=_MAX_PIECES, description="Number of the piece, each of ten seconds.", examples=[0])
 ]
 
 _FILE = {**download("video/*", "image/*", "application/octet-stream"), **_RANGES}
@@ -217,7 +219,7 @@ _RAW = {"schema": {"type": "string", "format": "binary"}}
 _UPLOAD_BODY = {
     "requestBody": {
         "required": True,
-        "description": "The file: as the body itself, or as a part of a form.",
+        "description": "The file, as the body itself or as a part of a form.",
         "content": {
             "application/octet-stream": _RAW,
             "multipart/form-data": {
@@ -237,38 +239,38 @@ _UPLOAD_BODY = {
 async def get_thumbnail(
     site: CurrentSite, video: VideoNumber, time: Moment = None, side: Side = 180, v: Version = ""
 ) -> Response:
-    """A picture of a video."""
+    """Get a thumbnail of a video."""
     return await _thumbnail(site, partial(open_source, site, video=video), time, side)
 
 
 @router.get("/uploads/{upload}/thumbnail", response_class=Response, responses=download("image/webp"))
 async def get_upload_thumbnail(site: CurrentSite, upload: UploadId, time: Moment = None, side: Side = 180) -> Response:
-    """A picture of a dropped file."""
+    """Get a thumbnail of an uploaded file."""
     return await _thumbnail(site, partial(open_source, site, upload=upload), time, side)
 
 
 @router.get("/videos/{video}/file", response_class=Response, responses=_FILE)
 @router.head("/videos/{video}/file", include_in_schema=False)
 async def get_file(request: Request, site: CurrentSite, video: VideoNumber) -> Response:
-    """The bytes of a video, whole or a range of them."""
+    """Get the bytes of a video, whole or a range."""
     return await _file(request, site, await site.lists.run(partial(open_source, site, video=video)))
 
 
 @router.get("/uploads/{upload}/file", response_class=Response, responses=_FILE)
 async def get_upload_file(request: Request, site: CurrentSite, upload: UploadId) -> Response:
-    """The bytes of a dropped file, whole or a range of them."""
+    """Get the bytes of an uploaded file, whole or a range."""
     return await _file(request, site, open_source(site, upload=upload))
 
 
 @router.get("/videos/{video}/preview", response_class=Response, responses=_PREVIEW)
 async def get_preview(request: Request, site: CurrentSite, video: VideoNumber, piece: PieceNumber = 0) -> Response:
-    """Ten seconds of a video, converted to what every browser plays; small, with sound."""
+    """Get ten seconds of a video, converted to a small format that every browser plays, with sound."""
     return await _preview(request, site, partial(open_source, site, video=video), piece)
 
 
 @router.get("/uploads/{upload}/preview", response_class=Response, responses=_PREVIEW)
 async def get_upload_preview(request: Request, site: CurrentSite, upload: UploadId, piece: PieceNumber = 0) -> Response:
-    """Ten seconds of a dropped file, converted in the same way."""
+    """Get ten seconds of an uploaded file, converted in the same way."""
     return await _preview(request, site, partial(open_source, site, upload=upload), piece)
 
 
@@ -278,10 +280,10 @@ async def upload_file(
     site: CurrentSite,
     name: Annotated[
         str | None,
-        Query(max_length=500, description="Name of the file; default that of the form.", examples=["holiday.mp4"]),
+        Query(max_length=500, description="Name of the file; default: its name in the form.", examples=["holiday.mp4"]),
     ] = None,
 ) -> SourceItem:
-    """Keep a file for searches. It is deleted when nobody uses it any more."""
+    """Upload a file for searches. It is deleted some time after its last use."""
     announced = request.headers.get("content-length", "")
     size = int(announced) if announced.isdecimal() else None
     content = aiter(request.stream())
@@ -294,13 +296,13 @@ async def upload_file(
 
 @router.delete("/api/uploads/{upload}", status_code=204)
 async def delete_upload(site: CurrentSite, upload: UploadId) -> None:
-    """Delete a dropped file now."""
+    """Delete an uploaded file now."""
     await site.lists.run(partial(site.uploads.remove, upload))
 
 
 @router.get("/api/videos/{video}/source")
 async def get_source(site: CurrentSite, video: VideoNumber) -> SourceItem:
-    """What a player needs to show a video."""
+    """Get the properties of a video that a player needs."""
     return await site.lists.run(partial(source_item, site, video=video))
 
 

@@ -1,4 +1,4 @@
-"""What requests may carry: bodies and parameters, none of which is unknown, and numbers that every client can read."""
+"""Types for request bodies and parameters, which reject unknown fields and keep numbers readable for every client."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MAX_NUMBER = 2**53 - 1
 
 
 def _as_whole(value: Any) -> Any:
-    """Numbers that are whole, as such: to JSON 2.0 and 2 are one number."""
+    """Convert whole floats to integers: in JSON 2.0 and 2 are the same number."""
     if isinstance(value, list):
         return [_as_whole(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class Body(BaseModel):
-    """A JSON body; a field that it does not know is refused, and so is a number that is written as text."""
+    """A JSON body; unknown fields and numbers written as text are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
@@ -35,7 +35,7 @@ class Body(BaseModel):
 
 
 VideoId = Annotated[int, Field(ge=0, le=MAX_NUMBER, examples=[1])]
-"""Number of a video, in a body."""
+"""Number of a video in a request body."""
 
 VideoNumber = Annotated[int, PathPart(ge=0, le=MAX_NUMBER, description="Number of the video.", examples=[1])]
 
@@ -47,38 +47,36 @@ OptionalUpload = Annotated[
     str | None, Query(max_length=100, description="Id of an uploaded file.", examples=["q3VtYm9sZSBpZA"])
 ]
 
-# JSON has lists only.
+# Not strict, because JSON has lists but no tuples.
 BodyBox = Annotated[Box, Field(strict=False, examples=[[0.1, 0.1, 0.6, 0.5]])]
-"""A rectangle in a body: left, top, right, bottom, as shares of the frame."""
+"""A rectangle in a request body: left, top, right, bottom, as shares of the frame."""
 
-Offset = Annotated[
-    int, Query(ge=0, le=MAX_NUMBER, description="Skip this many before the first one shown.", examples=[0])
-]
+Offset = Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Number of items to skip.", examples=[0])]
 
 Prefer = Annotated[
     str,
     Header(
         alias="Prefer",
         max_length=200,
-        description="`respond-async`: answer at once, with 202 and a job, instead of when the work is done.",
+        description="`respond-async`: answer at once with 202 and a job instead of waiting for the result.",
         examples=["respond-async"],
     ),
 ]
 
 
 def wants_job(prefer: str) -> bool:
-    """Whether a header ``Prefer`` (RFC 7240) asks for a job instead of the result."""
+    """Whether a ``Prefer`` header (RFC 7240) asks for a job instead of the result."""
     return any(part.partition(";")[0].strip().lower() == "respond-async" for part in prefer.split(","))
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
-    """Refuse query parameters that the function of an address of the API does not have.
+    """Refuse query parameters that an API endpoint does not accept.
 
     Raises:
-        RefusedError: There is such a parameter.
+        RefusedError: There is an unknown parameter.
     """
     route = request.scope["route"]
-    if not route.include_in_schema:  # a page; its scripts read parameters of their own
+    if not route.include_in_schema:  # a page, whose scripts read further parameters
         return
     known = _names_of(route.dependant)
     for name in request.query_params:

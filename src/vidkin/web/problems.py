@@ -1,4 +1,4 @@
-"""Errors as answers of the API: one shape for all of them (RFC 9457), with codes that stay the same."""
+"""API errors as problem documents (RFC 9457) with stable codes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ProblemCode = Literal[
     "unsupported-media-type",
 ]
 
-# Status and code of each error; the first that fits.
+# Status and code of each error; the first matching row applies.
 _ERRORS: tuple[tuple[type[Exception], int, ProblemCode], ...] = (
     (NotIndexedError, 404, "not-indexed"),
     (CollectionNotFoundError, 410, "index-gone"),
@@ -79,7 +79,7 @@ HANDLED: tuple[type[Exception], ...] = (
     RequestValidationError,
     Exception,
 )
-"""The errors that become problems; the last kind is a bug, whose traceback the server logs."""
+"""Errors that become problems; the last kind is a bug, whose traceback the server logs."""
 
 CODES: dict[int, ProblemCode] = {
     400: "bad-request",
@@ -99,36 +99,36 @@ CODES: dict[int, ProblemCode] = {
     504: "timeout",
     507: "disk-full",
 }
-"""The usual code of each status: of errors of the router, and of functions that raise HTTPException."""
+"""Default code of each status, for errors of the router and for HTTPException."""
 
 STATUSES = tuple(sorted(CODES))
-"""Every status of a problem."""
+"""All statuses that a problem can have."""
 
 
 class Problem(BaseModel):
-    """Why a request was refused or could not be answered, as RFC 9457 has it; `code` and `field` are for programs."""
+    """The reason why a request failed, following RFC 9457; `code` and `field` are for programs."""
 
-    type: str = Field("about:blank", description="Always `about:blank`: `code` says what it is.")
+    type: str = Field("about:blank", description="Always `about:blank`; see `code`.")
     title: str = Field(description="Name of the status.")
     status: int = Field(ge=400, le=599, description="Status of the answer.")
-    detail: str = Field(description="What is wrong, what is accepted and what to do, for people.")
+    detail: str = Field(description="What is wrong, what is accepted and what to do, as text for people.")
     code: ProblemCode = Field(
-        description="What is wrong, for programs; these words do not change. `invalid-request`: it does not fit this "
-        "description; `invalid-argument`: it fits, and cannot be done."
+        description="Stable code for programs. `invalid-request`: the request does not match this description; "
+        "`invalid-argument`: it does, but cannot be fulfilled."
     )
     field: str | None = Field(
-        description="Parameter or field of the body that is wrong, such as `videos.0`; null if it is not a single one."
+        description="Invalid parameter or body field, such as `videos.0`; null if there is not exactly one."
     )
 
 
 class RefusedError(HTTPException):
-    """A request that is refused with a code of its own.
+    """A request refused with a specific code.
 
     Args:
         status: Status of the answer.
         code: Code of the problem.
-        detail: Message for people.
-        field: Parameter or field that is wrong.
+        detail: Message for users.
+        field: Invalid parameter or field.
         headers: Further headers of the answer.
     """
 
@@ -160,14 +160,14 @@ class ProblemResponse(Response):
 
 
 def make_problem(status: int, code: ProblemCode, detail: str, field: str | None = None) -> Problem:
-    """The problem of a status and a code."""
+    """Create a problem with a status and a code."""
     return Problem(
         type="about:blank", title=HTTPStatus(status).phrase, status=status, detail=detail, code=code, field=field
     )
 
 
 def problem_of(error: Exception) -> Problem:
-    """What is said of an error that ended a request."""
+    """Convert an error that ended a request to a problem."""
     if isinstance(error, RefusedError):
         return make_problem(error.status_code, error.code, str(error.detail), error.field)
     if isinstance(error, RoutingError):
@@ -175,7 +175,7 @@ def problem_of(error: Exception) -> Problem:
         return make_problem(error.status_code, code, str(error.detail))
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
-        # A position in a document that is not JSON is no field.
+        # For invalid JSON the location is a position in the text, not a field.
         field = None if first["type"] == "json_invalid" else ".".join(str(part) for part in first["loc"][1:]) or None
         detail = _describe(first)
         return make_problem(422, "invalid-request", f"{field}: {detail}" if field else detail, field)
@@ -189,7 +189,7 @@ def problem_of(error: Exception) -> Problem:
 
 def _describe(error: Mapping[str, object]) -> str:
     if error["type"] == "extra_forbidden":
-        return "there is no such field; see /api for those that there are"
+        return "there is no such field; /api lists all fields"
     if error["type"] == "json_invalid":
         return "the body is not JSON"
     return str(error["msg"])

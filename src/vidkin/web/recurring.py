@@ -1,4 +1,4 @@
-"""What recurs: one timeline a file with the groups in colors; ends, names and verdicts are stored; exports."""
+"""Recurring segments: timelines with colored groups, edits of ends, names and verdicts, and exports."""
 
 from __future__ import annotations
 
@@ -50,25 +50,25 @@ from vidkin.web.site import (
 router = APIRouter(tags=["recurring"])
 recurring_page = Page(router, "Recurring", "/recurring")
 
-# Formats of which files are downloaded; a server decodes no video for one.
+# Formats for download, without formats that need decoding.
 _EXPORTS = {name: form.label for name, form in PLAYER_FORMATS.items()} | {
     name: form.label for name, form in RECURRING_FORMATS.items() if not form.reads_video
 }
 _COLORS = 8
 _A_PAGE = 60
-# Where a group is shown in a picture, as a share of its first occurrence.
-_SHOWN_AT = 0.5
+# A group's image is the frame at this share of its first occurrence.
+_IMAGE_POSITION = 0.5
 
 
 def key_of(group: RecurringGroup) -> str:
-    """Names a group as long as it is the same, with the same ends."""
+    """A key that identifies a group as long as its occurrences are the same."""
     facts = "\0".join(f"{one.path}\0{one.start:.3f}\0{one.end:.3f}" for one in group.occurrences)
     return hashlib.blake2b(facts.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
 
 
-# ``id``: number of the video, None if it has left the index; ``name``: as it can be shown; ``words``: how it differs.
+# ``id``: number of the video, None if it is no longer in the index; ``name``: printable; ``words``: the difference.
 OccurrenceModel: Any = result_model(Occurrence, id=int | None, name=str, words=str)
-# ``key``: for changes; ``letter``, ``color``: of the page; ``words``: the group in one line; ``picture``: address.
+# ``key``: for edits; ``letter``, ``color``: on the page; ``words``: the group in one line; ``picture``: address.
 RecurringGroupModel: Any = result_model(
     RecurringGroup,
     key=str,
@@ -80,7 +80,7 @@ RecurringGroupModel: Any = result_model(
 )
 RecurringList: Any = answer_model(
     "RecurringList",
-    "What recurs in the videos of the index.",
+    "Recurring segments in the videos of the index.",
     searched=bool,
     wish=RecurringWish,
     videos=int,
@@ -89,33 +89,35 @@ RecurringList: Any = answer_model(
 )
 
 
-# An occurrence as it is shown: its place in the group, its values, and those of the group.
+# An occurrence for display: its position in the group, its values, and the values of the group.
 _Part = tuple[int, Mapping[str, Any], Mapping[str, Any]]
 
 
 class WantedOccurrence(Body):
-    """An occurrence of a group as a person wants it."""
+    """An occurrence as edited by a person."""
 
     start: float = Field(ge=0, le=1e6, description="Begin, seconds.")
     end: float = Field(gt=0, le=1e6, description="End, seconds.")
-    belongs: bool = Field(True, description="False if it is something else.")
+    belongs: bool = Field(True, description="False if it does not belong to the group.")
 
 
 class WantedGroup(Body):
-    """What a person says of a group."""
+    """A person's verdict on a group."""
 
-    verdict: Literal["recurs", "does not recur", "forget"] = Field(description="`forget` takes back what was said.")
-    name: str = Field("", max_length=80, description="Its name; empty for that of its kind.", examples=["Opening"])
+    verdict: Literal["recurs", "does not recur", "forget"] = Field(description="`forget` undoes a verdict.")
+    name: str = Field(
+        "", max_length=80, description="Name; empty for the default name of its kind.", examples=["Opening"]
+    )
     occurrences: list[WantedOccurrence] = Field(
         default_factory=list,
         max_length=100_000,
-        description="Its occurrences in their order; none leaves them as they are.",
+        description="Its occurrences in order; empty to keep them unchanged.",
     )
 
 
-RecurringJob = job_model("recurring", answer_model("RecurringResult", "What was found.", groups=int))
+RecurringJob = job_model("recurring", answer_model("RecurringResult", "Result of the search.", groups=int))
 GroupKey = Annotated[
-    str, PathPart(max_length=64, description="Key of the group, as it is listed.", examples=["a1b2c3d4e5f60718"])
+    str, PathPart(max_length=64, description="Key of the group, as listed.", examples=["a1b2c3d4e5f60718"])
 ]
 ExportForm = Annotated[
     str, PathPart(description="Format of the file.", json_schema_extra={"enum": [*_EXPORTS]}, examples=["csv"])
@@ -129,7 +131,7 @@ _EXPORTED = download(
 async def show_recurring(
     request: Request, site: CurrentSite, number: Annotated[int, Query(alias="page", ge=1)] = 1
 ) -> HTMLResponse:
-    """Page of what recurs, some files at a time."""
+    """Page of recurring segments, with timelines of the files."""
 
     def prepare() -> dict[str, Any]:
         shown = site.recurring
@@ -158,16 +160,16 @@ async def show_recurring(
 
 @router.get("/api/recurring", response_model=RecurringList)
 async def list_recurring(site: CurrentSite) -> ResultResponse:
-    """What was found last, by this server, true to decisions."""
+    """List the recurring segments found last by this server, with decisions applied."""
     return ResultResponse(await site.lists.run(lambda: _list(site)))
 
 
 @router.post("/api/recurring", status_code=202, response_model=RecurringJob)
 async def find_recurring(site: CurrentSite, wish: RecurringWish) -> ResultResponse:
-    """Look for what recurs, as a job. What was compared is stored for the next search, also if it is stopped."""
+    """Find recurring segments, as a job. Comparisons are stored for the next search, even if the job is stopped."""
     if not site.index.has_segments:
         raise CollectionMismatchError(
-            "the scores of this index order kinds of videos and do not tell copies; serve another index"
+            "the scores of this index order kinds of videos and cannot identify copies; serve another index"
         )
 
     def work(job: Job) -> dict[str, int]:
@@ -179,14 +181,14 @@ async def find_recurring(site: CurrentSite, wish: RecurringWish) -> ResultRespon
 
 @router.put("/api/recurring/groups/{key}", response_model=RecurringList)
 async def decide_group(site: CurrentSite, key: GroupKey, wanted: WantedGroup) -> ResultResponse:
-    """Store what a person says of a group: its ends, its name, or that it is none; the groups follow at once."""
+    """Store a person's edits of a group (ends, name) or its rejection; the groups are updated at once."""
     site.check_writable()
 
     # Not a job: less than 0.1 s in an index of 67 videos.
     def work() -> dict[str, Any]:
         group = _group(site, key)
         if wanted.verdict == "recurs":
-            group, without = _changed(group, wanted)
+            group, without = _apply_edits(group, wanted)
             with site.index.writer() as index:
                 index.confirm_recurring(group, without=without)
         else:
@@ -201,7 +203,8 @@ async def decide_group(site: CurrentSite, key: GroupKey, wanted: WantedGroup) ->
 
 @router.get("/api/recurring/export/{form}", response_class=Response, responses=_EXPORTED)
 async def export_recurring(site: CurrentSite, form: ExportForm) -> Response:
-    """What recurs as a file, as `vidkin recurring` writes it: one table, or a ZIP archive with files for players."""
+    """Download recurring segments as written by `vidkin recurring`: one table, or a ZIP archive with files for
+    players."""
     check_choice("form", form, tuple(_EXPORTS))
 
     def work() -> tuple[bytes, str, str]:
@@ -223,11 +226,11 @@ def _group(site: Site, key: str) -> RecurringGroup:
     for group in (*found.groups, *found.rejected) if found else ():
         if key_of(group) == key:
             return group
-    raise HTTPException(409, "this group has changed since; reload the page")
+    raise HTTPException(409, "this group has changed; reload the page")
 
 
-def _changed(group: RecurringGroup, wanted: WantedGroup) -> tuple[RecurringGroup, list[Occurrence]]:
-    """The group as a person wants it, and what does not belong to it."""
+def _apply_edits(group: RecurringGroup, wanted: WantedGroup) -> tuple[RecurringGroup, list[Occurrence]]:
+    """Apply a person's edits; return the group and the occurrences that do not belong to it."""
     if wanted.occurrences and len(wanted.occurrences) != len(group.occurrences):
         raise InvalidArgumentError(
             f"occurrences must be {len(group.occurrences)}, as many as the group has, got {len(wanted.occurrences)}"
@@ -243,11 +246,11 @@ def _changed(group: RecurringGroup, wanted: WantedGroup) -> tuple[RecurringGroup
 
 
 def _archive(site: Site, groups: Sequence[RecurringGroup], form: str) -> bytes:
-    """Chapters or skip lists of every file in which something recurs."""
+    """Archive the chapters or skip lists of every file with recurring parts."""
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
         names: set[str] = set()
-        for record in _with_parts(site, groups):
+        for record in _records_with_parts(site, groups):
             parts = parts_of_file(groups, record.path, record.duration)
             if not any(part.recurs for part in parts):
                 continue
@@ -260,7 +263,7 @@ def _archive(site: Site, groups: Sequence[RecurringGroup], form: str) -> bytes:
     return held.getvalue()
 
 
-def _with_parts(site: Site, groups: Sequence[RecurringGroup]) -> list[VideoRecord]:
+def _records_with_parts(site: Site, groups: Sequence[RecurringGroup]) -> list[VideoRecord]:
     paths = {one.path for group in groups for one in group.occurrences}
     return [record for record in site.index.listing().records if record.path in paths]
 
@@ -281,7 +284,7 @@ def _list(site: Site) -> dict[str, Any]:
 def _group_values(position: int, group: RecurringGroup, records: Mapping[str, VideoRecord]) -> dict[str, Any]:
     first = group.occurrences[0]
     record = records.get(first.path)
-    moment = first.start + _SHOWN_AT * first.duration
+    moment = first.start + _IMAGE_POSITION * first.duration
     values = group.to_dict()
     return {
         **values,
@@ -307,7 +310,7 @@ def _occurrence_values(one: Occurrence, records: Mapping[str, VideoRecord]) -> d
 
 
 def _parts_of_files(site: Site, groups: Sequence[Mapping[str, Any]]) -> list[tuple[VideoRecord, list[_Part]]]:
-    """The files in which something recurs, by path, each with its parts."""
+    """Files with recurring parts, by path, each with its parts."""
     parts: dict[str, list[_Part]] = {}
     for group in groups:
         if group["kind"] == "copy":
@@ -319,7 +322,7 @@ def _parts_of_files(site: Site, groups: Sequence[Mapping[str, Any]]) -> list[tup
 
 
 def _file_values(site: Site, record: VideoRecord, parts: Sequence[_Part]) -> dict[str, Any]:
-    """A file with its parts in order of time, as the page draws them."""
+    """A file with its parts in order of time, as drawn on the page."""
     known = ("key", "letter", "color", "kind", "name")
     values = [
         {**one, "file": one["name"], **{name: group[name] for name in known}, "place": place}

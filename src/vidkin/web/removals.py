@@ -1,4 +1,4 @@
-"""Acting on duplicates: proofs, files to the trash or to a folder, undo, and what was done before.
+"""Remove duplicates: proofs, moves to the trash or a folder, undo, and the history.
 
 All of it is what ``vidkin apply`` does: a plan, its log, and the same functions.
 """
@@ -43,34 +43,36 @@ RemovalModel: Any = result_model(Removal, can_undo=bool, files=list[RemovedFileM
 
 
 class Removing(Body):
-    """Spare files that a person wants to remove, and where they go."""
+    """Spare files to remove, and their destination."""
 
-    videos: list[VideoId] = Field(min_length=1, max_length=_MOST, description="Numbers of spare files of the groups.")
+    videos: list[VideoId] = Field(
+        min_length=1, max_length=_MAX_FILES, description="Numbers of spare files of the groups."
+    )
     folder: str | None = Field(
-        None, max_length=4096, description="Folder of the server's computer to move them to; null for the trash."
+        None, max_length=4096, description="Folder on the server's computer to move them to; null for the trash."
     )
 
 
 class Undoing(Body):
-    """Files to bring back."""
+    """Files to restore."""
 
     name: str = Field(max_length=100, description="Name of the removal.")
-    paths: list[str] | None = Field(None, max_length=_MOST, description="Only these files; null for all.")
+    paths: list[str] | None = Field(None, max_length=_MAX_FILES, description="Only these files; null for all.")
 
 
 class SkippedFile(BaseModel):
-    """A file that stayed."""
+    """A file that was kept."""
 
     path: str = Field(description="Path of the file.")
-    cause: str = Field(description="Why it stayed.")
-    findings: list[Finding] = Field(description="What it has that no other file has.")
+    cause: str = Field(description="Why it was kept.")
+    findings: list[Finding] = Field(description="Content that no other file has.")
 
 
 RemovalJob = job_model(
     "removal",
     answer_model(
         "RemovalResult",
-        "What became of the files.",
+        "Outcome for the files.",
         name=str,
         folder=str | None,
         done=int,
@@ -83,9 +85,8 @@ RemovalJob = job_model(
 
 @router.post("/api/duplicates/remove", status_code=202, response_model=RemovalJob)
 async def remove_files(site: CurrentSite, removing: Removing) -> ResultResponse:
-    """Prove by decoding that nothing in spare files of the groups is lost without them, and move those of which that is
-    proven to the trash or to a folder, as a job; nothing is deleted. The result names the others, with what they have
-    that no other file has."""
+    """Move spare files to the trash or a folder, as a job, after proving by decoding that nothing is lost without them;
+    nothing is deleted. The result lists files that were kept, with content that no other file has."""
     site.check_writable()
     await bring_up_to_date(site, wait=True)
     paths = await site.lists.run(lambda: {site.index.record(video).path for video in removing.videos})
@@ -100,10 +101,10 @@ async def remove_files(site: CurrentSite, removing: Removing) -> ResultResponse:
                 proven, folder=folder, records=site.index.listing().records, on_progress=job.report
             )
         finally:
-            job.report_quietly("bringing the groups up to date")
+            job.report_quietly("updating the groups")
             site.groups.regroup()
         actions = [action for action in actions if action.path in paths or action.video in paths]
-        staying = _staying(proven, paths, actions)
+        staying = _list_kept(proven, paths, actions)
         return _result(actions, "" if removal is None else removal.name, folder, staying)
 
     return accepted(site.jobs.start("removal", words, work))
@@ -111,10 +112,8 @@ async def remove_files(site: CurrentSite, removing: Removing) -> ResultResponse:
 
 @router.post("/api/duplicates/prove", status_code=202, response_model=RemovalJob)
 async def prove_groups(site: CurrentSite) -> ResultResponse:
-    """Prove by decoding which spare files of the groups can be removed without loss, as a job; nothing is moved.
-
-    Proofs are remembered. The result says how many files are proven, and names the others, with what they have that no
-    other file has.
+    """Prove by decoding which spare files can be removed without loss, as a job; nothing is moved. Proofs are stored.
+    The result has the number of proven files and lists the others, with content that no other file has.
     """
     await bring_up_to_date(site, wait=True)
     groups = [
@@ -127,26 +126,26 @@ async def prove_groups(site: CurrentSite) -> ResultResponse:
         try:
             proven = _prove(site, job, groups, None)
         finally:
-            job.report_quietly("bringing the groups up to date")
+            job.report_quietly("updating the groups")
             site.groups.regroup()
         spare = {member.path for group in groups for member in group.members if member.is_spare}
         count = sum(member.is_proven for group in proven for member in group.members)
-        return {**_result([], ""), "proven": count, "skipped": list(_staying(proven, spare).values())}
+        return {**_result([], ""), "proven": count, "skipped": list(_list_kept(proven, spare).values())}
 
     return accepted(site.jobs.start("removal", "Prove what can be removed", work))
 
 
 @router.post("/api/duplicates/undo", status_code=202, response_model=RemovalJob)
 async def undo_removal(site: CurrentSite, undoing: Undoing) -> ResultResponse:
-    """Bring the files of a removal back, as a job."""
+    """Restore the files of a removal, as a job."""
     site.check_writable()
 
     def work(job: Job) -> dict[str, Any]:
-        job.report(0, 0, "reading what was moved")
+        job.report(0, 0, "reading the log")
         try:
             actions = Removals(site.index.place).undo(undoing.name, paths=undoing.paths)
         finally:
-            job.report_quietly("bringing the groups up to date")
+            job.report_quietly("updating the groups")
             site.groups.regroup()
         return _result(actions, undoing.name)
 
@@ -160,10 +159,10 @@ async def list_removals(site: CurrentSite) -> ResultResponse:
 
 
 def _choose(site: Site, paths: Collection[str]) -> list[DuplicateGroup]:
-    """The groups of these files.
+    """The groups that contain these files.
 
     Raises:
-        InvalidArgumentError: One of them is not a spare file of a group.
+        InvalidArgumentError: A file is not a spare file of a group.
     """
     chosen, wanted = [], set(paths)
     for group in current_groups(site):
@@ -180,7 +179,7 @@ def _choose(site: Site, paths: Collection[str]) -> list[DuplicateGroup]:
 
 
 def _prove(site: Site, job: Job, groups: list[DuplicateGroup], chosen: Collection[str] | None) -> list[DuplicateGroup]:
-    """Prove what can be removed of groups; a stop ends it, and what was proven until then is remembered."""
+    """Prove which files of groups can be removed; after a stop, proofs made so far are kept."""
     spare = [member.path for group in groups for member in group.members if member.is_spare]
     count = len(spare if chosen is None else chosen)
 
@@ -191,16 +190,15 @@ def _prove(site: Site, job: Job, groups: list[DuplicateGroup], chosen: Collectio
     return site.groups.prove(groups, chosen, report)
 
 
-def _staying(
+def _list_kept(
     groups: list[DuplicateGroup], chosen: Collection[str], actions: Sequence[FileAction] = ()
 ) -> dict[str, dict[str, Any]]:
-    """The chosen files that are not proven to be in a file that stays, by path, and why.
+    """The chosen files that are not proven to be contained in a kept file, by path, with causes.
 
     Args:
         groups: The groups after the proof.
-        chosen: Paths of files that were to be removed.
-        actions: What the removal says of them: where that is another reason than a doubt, such as that a file changed,
-            it comes first.
+        chosen: Paths of the files to remove.
+        actions: Actions of the removal, whose causes, such as a changed file, take precedence over doubts.
     """
     causes = {action.path: action.cause for action in actions}
     staying = {}
@@ -211,7 +209,7 @@ def _staying(
         if not cause or member.doubt in cause:
             cause = "; ".join(describe_findings(member.findings, MAX_REASONS)) or member.doubt
         if member.best:
-            cause = "it holds the most of the others"
+            cause = "it contains most of the others"
         staying[member.path] = {
             "path": printable(member.path),
             "cause": printable(cause),
@@ -221,10 +219,10 @@ def _staying(
 
 
 def check_folder(name: str) -> str:
-    """An absolute path of a folder, which may not exist yet.
+    """Check that the path of a folder is absolute; the folder need not exist.
 
     Raises:
-        InvalidArgumentError: It is none.
+        InvalidArgumentError: The path is not absolute.
     """
     path = os.path.expanduser(name.strip())
     try:
@@ -233,7 +231,7 @@ def check_folder(name: str) -> str:
     except (ValueError, UnicodeError):
         is_file = True
     if "\0" in path or is_file or not os.path.isabs(path):
-        raise InvalidArgumentError(f"{name}: name the whole path of a folder, for example /home/me/Copies")
+        raise InvalidArgumentError(f"{name}: enter the absolute path of a folder, for example /home/me/Copies")
     return path
 
 
@@ -244,7 +242,7 @@ def _result(
     staying: Mapping[str, dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     staying = staying or {}
-    # What belongs to a video is not counted as a file of its own.
+    # Companion files of a video are not counted separately.
     done = [action for action in actions if action.outcome != "skipped" and not action.video]
     skipped = [
         {"path": printable(action.path), "cause": printable(action.cause), "findings": []}

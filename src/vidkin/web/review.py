@@ -1,4 +1,4 @@
-"""Review: verdicts on pairs and cuts, training on them, and the switch to the trained result."""
+"""Review: verdicts on pairs and cuts, training on them, and switching to the trained result."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ review_page = Page(router, "Review", "/review")
 _SOURCE = "review page"
 
 
-# Verdicts that the history shows.
-_MOST_PAST = 50
+# Maximum number of verdicts in the history.
+_MAX_PAST = 50
 
 PairToJudge: Any = answer_model(
-    "PairToJudge", "Two videos that nobody judged yet.", first=VideoModel, second=VideoModel
+    "PairToJudge", "Two videos that have not been judged yet.", first=VideoModel, second=VideoModel
 )
 
 
@@ -55,24 +55,24 @@ PastVerdict: Any = answer_model(
 
 
 class JudgedPair(Body):
-    """What a person says of two videos of the index."""
+    """A person's verdict on two videos of the index."""
 
-    first: VideoId = Field(description="Number of the one video.")
-    second: VideoId = Field(description="Number of the other video.", examples=[2])
+    first: VideoId = Field(description="Number of the first video.")
+    second: VideoId = Field(description="Number of the second video.", examples=[2])
     verdict: Literal["same", "same kind", "different", "forget"] = Field(
-        description="How alike they are; `forget` takes an earlier verdict back."
+        description="How similar they are; `forget` undoes an earlier verdict."
     )
 
 
 _MeasureRun: Any = result_model(MeasureReview, kind=Literal["measure"])
 _CutRun: Any = result_model(CutReview, kind=Literal["cuts"])
 _ReadinessModel: Any = result_model(Readiness)
-# ``pairs``, ``cuts``: how far the verdicts are from a training.
-# ``same``, ``same_kind``, ``different``, ``cut``, ``no_cut``: numbers of verdicts; ``runs``: the last one first;
-# ``measure_in_use``: searches use the trained measure; ``detector``: what the shots page uses.
+# ``pairs``, ``cuts``: whether there are enough verdicts for training; ``same``, ``same_kind``, ``different``, ``cut``,
+# ``no_cut``: numbers of verdicts; ``runs``: newest first; ``measure_in_use``: whether searches use the trained scorer;
+# ``detector``: detector of the shots page.
 ReviewState: Any = answer_model(
     "ReviewState",
-    "The verdicts so far, the trainings on them, and what is in use.",
+    "The verdicts so far, the trainings on them, and the scorer and detector in use.",
     same=int,
     same_kind=int,
     different=int,
@@ -87,16 +87,18 @@ ReviewState: Any = answer_model(
 
 
 class Training(Body):
-    """What to train."""
+    """The scorer or threshold to train."""
 
-    what: Literal["measure", "cuts"] = Field(description="`measure` on verdicts on pairs, `cuts` on those on cuts.")
+    what: Literal["measure", "cuts"] = Field(
+        description="`measure` trains on verdicts on pairs, `cuts` on verdicts on cuts."
+    )
 
 
 class Switch(Body):
-    """What to use from now on."""
+    """The scorer or detector to use from now on."""
 
     what: Literal["measure", "cuts"] = Field(description="`measure` in searches, `cuts` on the shots page.")
-    use: bool = Field(description="The trained one, or the original again.")
+    use: bool = Field(description="True for the trained one, false for the original.")
 
 
 ReviewJob = job_model("review", _MeasureRun | _CutRun)
@@ -117,16 +119,16 @@ async def show_review(request: Request, site: CurrentSite) -> HTMLResponse:
 
 @router.get("/api/review", response_model=ReviewState)
 async def get_review(site: CurrentSite) -> ResultResponse:
-    """How many verdicts there are, what was trained on them, and what is in use."""
+    """Get the numbers of verdicts, the trainings, and the scorer and detector in use."""
     return ResultResponse(await site.lists.run(lambda: _state(site)))
 
 
 @router.get("/api/review/pairs", response_model=list[PairToJudge])
 async def list_pairs_to_judge(
     site: CurrentSite,
-    limit: Annotated[int, Query(ge=1, le=50, description="Number of pairs, at most.", examples=[10])] = 10,
+    limit: Annotated[int, Query(ge=1, le=50, description="Maximum number of pairs.", examples=[10])] = 10,
 ) -> ResultResponse:
-    """Pairs to judge next, from near to far."""
+    """List pairs to judge next, from similar to dissimilar."""
 
     def work() -> list[dict[str, Any]]:
         with site.index.reader() as index:
@@ -139,7 +141,7 @@ async def list_pairs_to_judge(
 
 @router.post("/api/review/pairs", response_model=ReviewState)
 async def judge_pair(site: CurrentSite, verdict: JudgedPair) -> ResultResponse:
-    """Store a verdict on two videos as a label; a later one replaces it."""
+    """Store a verdict on two videos as a label; it replaces an earlier one."""
     site.check_writable()
 
     def work() -> dict[str, Any]:
@@ -157,13 +159,13 @@ async def judge_pair(site: CurrentSite, verdict: JudgedPair) -> ResultResponse:
 
 @router.get("/api/review/history", response_model=list[PastVerdict])
 async def list_verdicts(site: CurrentSite) -> ResultResponse:
-    """The last verdicts on pairs, the newest first; those on videos that are not in the index any more are left out."""
+    """List the last verdicts on pairs, newest first, without verdicts on videos that are no longer in the index."""
     return ResultResponse(await site.lists.run(lambda: _history(site)))
 
 
 @router.post("/api/review/train", status_code=202, response_model=ReviewJob)
 async def train_on_verdicts(site: CurrentSite, training: Training) -> ResultResponse:
-    """Train on the verdicts, as a job; what is in use stays."""
+    """Train on the verdicts, as a job; the scorer and detector in use do not change."""
     site.check_writable()
 
     def work(job: Job) -> object:
@@ -177,7 +179,7 @@ async def train_on_verdicts(site: CurrentSite, training: Training) -> ResultResp
 
 @router.post("/api/review/use", response_model=ReviewState)
 async def switch_trained(site: CurrentSite, switch: Switch) -> ResultResponse:
-    """Use what was trained last, or what was there before."""
+    """Switch to the result trained last, or back to the original."""
     site.check_writable()
 
     def work() -> dict[str, Any]:
@@ -205,21 +207,23 @@ def _history(site: Site) -> list[dict[str, Any]]:
             "verdict": label.verdict,
             "given": label.given,
         }
-        for label in labels[:_MOST_PAST]
+        for label in labels[:_MAX_PAST]
     ]
 
 
 def describe_run(run: Mapping[str, Any]) -> str:
-    """What a training changed, in a sentence."""
+    """Describe in a sentence how a training changed the figures."""
     before, after = 100 * run["before"], 100 * run["after"]
     if run["kind"] == "measure":
         what = f"puts {after:.0f} % of pairs of verdicts in the right order, {before:.0f} % before"
     else:
         what = f"reaches an F1 of {after:.0f} % on cuts, {before:.0f} % before"
-    words = {"better": "it is better", "worse": "it is worse: keep what you have"}
-    judgment = words.get(run["judgment"], "that may be chance")
+    words = {"better": "it is better", "worse": "it is worse; keep the current one"}
+    judgment = words.get(run["judgment"], "the difference may be chance")
     trained = "scorer" if run["kind"] == "measure" else "threshold"
-    return f"The trained {trained} {what}, on {number(run['held_back'], 'verdict')} that it did not see: {judgment}."
+    return (
+        f"The trained {trained} {what}, on {number(run['held_back'], 'verdict')} held back from training: {judgment}."
+    )
 
 
 def _state(site: Site) -> dict[str, Any]:

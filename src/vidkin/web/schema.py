@@ -1,7 +1,7 @@
-"""The OpenAPI description of the API: what FastAPI derives from the functions, made complete and true.
+"""The OpenAPI description: the one FastAPI derives from the functions, completed and corrected.
 
-Every answer that is an error is a problem; every field and parameter says what it is, with an example; whole numbers
-stay within what every reader of JSON keeps; what has the same values is one enumeration.
+Every error is a problem document; every field and parameter has a description and an example; integers stay in the
+range of every JSON reader; equal sets of values become one enumeration.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from vidkin.web.problems import CODES, PROBLEM_TYPE, STATUSES, Problem
 
 _REFERENCE = "#/components/schemas/"
 _TOKEN = "token"
-# Statuses that only some requests can have: those with a body, and those of files.
+# Statuses only of requests with a body, and only of file downloads.
 _OF_BODIES, _OF_FILES = frozenset({408, 413, 415}), frozenset({416})
 _RANGE = {
     "name": "Range",
     "in": "header",
-    "description": "Bytes that are wanted; one range, others are answered with the whole.",
+    "description": "Requested bytes, as one range; multiple ranges are answered with the whole file.",
     "schema": {"type": "string", "examples": ["bytes=0-1023"]},
 }
-# Names of enumerations; what has these values is one thing.
+# Names of enumerations by their values.
 _ENUMERATIONS = {
     "FileFilter": ("all", "ok", "broken", "stale", "damaged"),
     "GroupFilter": ("all", "spare", "doubtful", "other"),
@@ -47,14 +47,14 @@ _ENUMERATIONS = {
 
 
 class DescribedApp(FastAPI):
-    """An app whose description is made by :func:`describe`.
+    """An app with an OpenAPI description made by :func:`describe`.
 
     Attributes:
-        functions: The functions of all its addresses.
+        functions: Functions of all addresses.
 
     Args:
-        routers: The parts of the app.
-        settings: Those of FastAPI.
+        routers: Routers of the app.
+        settings: Arguments of FastAPI.
     """
 
     def __init__(self, routers: Iterable[APIRouter], **settings: Any) -> None:
@@ -65,18 +65,18 @@ class DescribedApp(FastAPI):
             self.functions += [route for route in router.routes if isinstance(route, APIRoute)]
 
     def openapi(self) -> dict[str, Any]:
-        """The description, made when it is first asked for."""
+        """The description, made on first request."""
         if self.openapi_schema is None:
             self.openapi_schema = describe(super().openapi(), self.functions)
         return self.openapi_schema
 
 
 def describe(document: dict[str, Any], routes: Sequence[APIRoute]) -> dict[str, Any]:
-    """The description of FastAPI, made complete.
+    """Complete FastAPI's description.
 
     Args:
-        document: What FastAPI derives; changed.
-        routes: The functions, whose types say what fields are.
+        document: FastAPI's description, changed in place.
+        routes: The routes, whose types document their fields.
     """
     components = document["components"]
     schemas: dict[str, Any] = components["schemas"]
@@ -110,12 +110,12 @@ def describe(document: dict[str, Any], routes: Sequence[APIRoute]) -> dict[str, 
 
 
 def _name_of(status: int) -> str:
-    """The name of the response of a status in the components; phrases differ between versions of Python."""
+    """The component name of the response for a status; Python's phrases differ between versions."""
     return "".join(word.title() for word in CODES[status].split("-"))
 
 
 def _answer(status: int) -> dict[str, Any]:
-    """The response of a status, in the components."""
+    """The response component for a status."""
     answer: dict[str, Any] = {
         "description": HTTPStatus(status).phrase,
         "content": {PROBLEM_TYPE: {"schema": {"$ref": f"{_REFERENCE}Problem"}}},
@@ -137,13 +137,13 @@ def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _complete(operation: dict[str, Any], texts: Mapping[str, str]) -> None:
-    """Declare the problems of an operation, and where a job is; its parameters are absent or not null."""
+    """Declare the problems of an operation and the location of a job, and make optional parameters non-null."""
     answers: dict[str, Any] = operation["responses"]
     answers.pop("422", None)
     for status in STATUSES:
         if (status in _OF_BODIES and "requestBody" not in operation) or (status in _OF_FILES and "206" not in answers):
             continue
-        if status == 405:  # never of an operation that there is
+        if status == 405:  # never returned by an existing operation
             continue
         answers[str(status)] = {"$ref": f"#/components/responses/{_name_of(status)}"}
     if "202" in answers:
@@ -165,7 +165,7 @@ def _complete(operation: dict[str, Any], texts: Mapping[str, str]) -> None:
 
 
 def _dataclasses_of(routes: Iterable[APIRoute]) -> set[type]:
-    """The dataclasses in the answers and bodies of functions: their documentation says what their fields are."""
+    """The dataclasses in answers and bodies, whose docstrings document their fields."""
     found: set[Any] = set()
     waiting: list[Any] = [route.response_model for route in routes]
     waiting += [body.field_info.annotation for route in routes for body in route.dependant.body_params]
@@ -184,7 +184,7 @@ def _dataclasses_of(routes: Iterable[APIRoute]) -> set[type]:
 
 
 def _schemas_in(node: Any) -> Iterator[dict[str, Any]]:
-    """Everything in a document that has a type or values, innermost first."""
+    """Yield every schema in a document that has a type or values, innermost first."""
     for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         yield from _schemas_in(child)
     if isinstance(node, dict) and isinstance(node.get("type", node.get("enum")), str | list):
@@ -200,7 +200,7 @@ def _bound_numbers(document: dict[str, Any]) -> None:
 
 
 def _simplify_tuples(document: dict[str, Any]) -> None:
-    """Describe tuples as arrays of a fixed length: many generators of clients know no other ones."""
+    """Describe tuples as arrays of fixed length, because many client generators support no other form."""
     for schema in _schemas_in(document):
         kinds: list[Any] = schema.pop("prefixItems", [])
         if kinds:
@@ -209,7 +209,7 @@ def _simplify_tuples(document: dict[str, Any]) -> None:
 
 
 def _name_enumerations(document: dict[str, Any], schemas: dict[str, Any]) -> None:
-    """Replace values that are listed in several places by a reference to one list."""
+    """Replace repeated sets of values with a reference to one enumeration."""
     names = {values: name for name, values in _ENUMERATIONS.items()}
     used: dict[str, Any] = {}
     for schema in list(_schemas_in(document)):
@@ -232,18 +232,18 @@ def _add_examples(document: dict[str, Any], schemas: dict[str, Any]) -> None:
 
 
 class _Examples:
-    """Examples of schemas: by name where one fits, otherwise the simplest value of the type."""
+    """Examples for schemas: by name if one fits, otherwise the simplest value of the type."""
 
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self._schemas = schemas
 
     def give(self, schema: dict[str, Any], model: str, name: str) -> None:
-        """Add an example to a schema that has none."""
+        """Add an example to a schema without one."""
         if "examples" not in schema:
             schema["examples"] = [self.make(schema, model, name)]
 
     def make(self, schema: Mapping[str, Any], model: str = "", name: str = "", depth: int = 0) -> Any:
-        """An example that fits a schema."""
+        """Create an example that fits a schema."""
         if "examples" in schema:
             return schema["examples"][0]
         for key in (f"{model}.{name}", name):
@@ -276,7 +276,7 @@ class _Examples:
     def _of_type(self, schema: Mapping[str, Any], name: str, depth: int) -> Any:
         kind = schema.get("type")
         if kind == "array":
-            if depth > 3 and not schema.get("minItems"):  # a folder of folders
+            if depth > 3 and not schema.get("minItems"):  # recursive schemas, such as a folder of folders
                 return []
             return [self.make(schema.get("items", {}), "", "", depth + 1)] * max(schema.get("minItems", 1), 1)
         if kind in ("integer", "number"):
@@ -287,7 +287,7 @@ class _Examples:
         return {"boolean": True, "string": "text", "object": {}, "null": None}.get(str(kind))
 
     def _fits(self, value: Any, schema: Mapping[str, Any]) -> bool:
-        """Whether an example is of a type and among the values of a schema."""
+        """Whether an example has the type and is among the values of a schema."""
         if "$ref" in schema:
             return self._fits(value, self._schemas[schema["$ref"].removeprefix(_REFERENCE)])
         if "anyOf" in schema:
