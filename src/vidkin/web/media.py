@@ -124,7 +124,7 @@ def make_thumbnail(site: Site, source: Source, time: float | None, side: int) ->
     """Make a thumbnail in WebP.
 
     Args:
-        site: Keeps it.
+        site: Caches the result.
         source: The video or upload.
         time: Time in seconds; default: near a third of the duration, at a frame that is not blank.
         side: Pixels of the shorter side; rounded up to one of two sizes.
@@ -161,7 +161,7 @@ def make_preview(site: Site, source: Source, piece: int) -> Path:
     """Convert a piece of a video to a small MP4 with H.264 and AAC, which any browser plays.
 
     Args:
-        site: Keeps it.
+        site: Caches the result.
         source: The video or upload.
         piece: Number of the piece, each ``preview_seconds`` long.
 

@@ -1,4 +1,4 @@
-"""Search by example: a video, a dropped file, a stretch or a rectangle of either; and two videos side by side."""
+"""Search by example with a video, an upload, or a clip or rectangle of either; and compare two videos side by side."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ from vidkin.web.site import (
 router = APIRouter(tags=["search"])
 search_page = Page(router, "Search", "/search")
 
-# Pixels of a side below which a rectangle shows nothing.
-_LEAST_SIDE = 16
-# Characters of the names that a page gives itself and its searches.
-_TICKET = 64
+# Minimum side of a rectangle, pixels; smaller ones show nothing recognizable.
+_MIN_SIDE = 16
+# Maximum length of the names that a page gives itself and its searches.
+_MAX_TICKET = 64
 _Answer = TypeVar("_Answer")
 
 
 class SearchQuery(Body):
-    """What is searched for: `video` or `upload`, and which part of it."""
+    """A query: a `video` or an `upload`, and optionally a part of it."""
 
     video: VideoId | None = Field(None, description="Number of a video of the index.")
     upload: str | None = Field(None, max_length=100, description="Id of an uploaded file.")
-    start: float | None = Field(None, ge=0, le=1e6, description="Begin of a stretch, seconds.")
-    end: float | None = Field(None, gt=0, le=1e6, description="End of a stretch, seconds.")
-    time: float = Field(0.0, ge=0, le=1e6, description="Moment of the frame on which a rectangle is, seconds.")
+    start: float | None = Field(None, ge=0, le=1e6, description="Start of a clip, seconds.")
+    end: float | None = Field(None, gt=0, le=1e6, description="End of a clip, seconds.")
+    time: float = Field(0.0, ge=0, le=1e6, description="Time of the frame that `box` refers to, seconds.")
     box: BodyBox | None = Field(None, description="Rectangle: left, top, right, bottom, as shares of the frame.")
 
     def check(self) -> None:
-        """Raise InvalidArgumentError unless it names one thing, and one part of it."""
+        """Raise InvalidArgumentError unless the query has one source and at most one part."""
         if (self.video is None) == (self.upload is None):
             raise InvalidArgumentError("a search must name either a video or an upload")
         if self.box is not None:
@@ -70,24 +70,24 @@ class SearchQuery(Body):
             if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
                 raise InvalidArgumentError(f"box must be left < right and top < bottom in [0, 1], got {list(self.box)}")
             if self.start is not None or self.end is not None:
-                raise InvalidArgumentError("a search must have a box or a stretch, not both")
+                raise InvalidArgumentError("a search must have a box or a clip (start, end), not both")
 
 
 class PlaceInLine(BaseModel):
-    """Where a search is in the line."""
+    """Position of a search in the queue."""
 
-    position: int = Field(description="1 is the next; 0 has begun.")
+    position: int = Field(description="1 is the next; 0 has started.")
 
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """Who asks, and the name by which the place in the line can be asked for."""
+    """The client of a request, and the ticket for asking its position in the queue."""
 
     client: str
     ticket: str
 
     async def run(self, site: Site, work: Callable[[], _Answer]) -> _Answer:
-        """Do the work of a search when its turn comes."""
+        """Do the work of a search when it is its turn."""
         return await site.searches.run(work, client=self.client, ticket=self.ticket)
 
 
@@ -97,8 +97,8 @@ def _caller(
         str,
         Header(
             alias="X-Vidkin-Tab",
-            max_length=_TICKET,
-            description="Any name of who asks; clients take turns.",
+            max_length=_MAX_TICKET,
+            description="Any name of the client; clients take turns.",
             examples=["17"],
         ),
     ] = "",
@@ -106,8 +106,8 @@ def _caller(
         str,
         Header(
             alias="X-Vidkin-Ticket",
-            max_length=_TICKET,
-            description="Any name of this request, to ask for its place in the line.",
+            max_length=_MAX_TICKET,
+            description="Any name of this request, for asking its position in the queue.",
             examples=["17.1"],
         ),
     ] = "",
@@ -119,13 +119,13 @@ Caller = Annotated[_Caller, Depends(_caller)]
 
 
 class Search(SearchQuery):
-    """A query, and which of its matches to answer with."""
+    """A query with options of the search."""
 
-    limit: int = Field(20, ge=1, le=200, description="Number of matches, at most.")
-    offset: int = Field(0, ge=0, le=10_000, description="Skip this many matches before the first one shown.")
+    limit: int = Field(20, ge=1, le=200, description="Maximum number of matches.")
+    offset: int = Field(0, ge=0, le=10_000, description="Number of matches to skip.")
     threshold: float = Field(0.0, ge=0, le=1, description="Lowest score.")
-    mirrored: bool = Field(True, description="Also find copies that are flipped left to right.")
-    by: Literal["picture", "sound", "either", "both"] = Field("picture", description="What the score is made of.")
+    mirrored: bool = Field(True, description="Also find copies flipped left to right.")
+    by: Literal["picture", "sound", "either", "both"] = Field("picture", description="Basis of the score.")
 
 
 SegmentModel: Any = result_model(Segment, part=str)
@@ -148,12 +148,12 @@ SearchResult: Any = answer_model(
 
 
 def segment_values(segment: Segment) -> dict[str, Any]:
-    """A segment, and in words which part of the picture matches."""
+    """A segment, with the matching part of the frame in words."""
     return {**segment.to_dict(), "part": describe_parts(segment)}
 
 
 def _in_frame(segment: Segment, box: Box, moment: float) -> Segment:
-    """The segment of a query that is a part of a frame, in the picture and the time of the whole video."""
+    """Convert a segment of a query box to the frame and time of the whole video."""
     left, top, right, bottom = box
     width, height = right - left, bottom - top
     inner = segment.query_box
@@ -174,7 +174,7 @@ def _in_frame(segment: Segment, box: Box, moment: float) -> Segment:
 async def show_search(
     request: Request, site: CurrentSite, video: int | None = None, upload: str | None = None
 ) -> HTMLResponse:
-    """The page; its script runs the search that the address names."""
+    """Page of searches; its script runs the search in the address."""
     source = None
     if video is not None or upload is not None:
         source = await site.lists.run(partial(source_item, site, video=video, upload=upload))
@@ -195,7 +195,7 @@ SearchJob = job_model("search", SearchResult)
 
 @router.post("/api/search", response_model=SearchResult, responses=or_job(SearchJob))
 async def search_videos(site: CurrentSite, query: Search, caller: Caller, prefer: Prefer = "") -> ResultResponse:
-    """The videos of the index that match, best first; a video does not match itself."""
+    """Search the index; matches are sorted best first and exclude the query video itself."""
     query.check()
     work = partial(_search, site, query)
     if wants_job(prefer):
@@ -206,17 +206,17 @@ async def search_videos(site: CurrentSite, query: Search, caller: Caller, prefer
 @router.get(
     "/api/searches/{ticket}",
     response_model=PlaceInLine,
-    responses={204: {"description": "It has not begun, or ended."}},
+    responses={204: {"description": "It is not in the queue: it has not arrived or has ended."}},
 )
 async def get_place_in_line(
     site: CurrentSite,
     ticket: Annotated[
-        str, PathPart(max_length=_TICKET, description="`X-Vidkin-Ticket` of the search.", examples=["17.1"])
+        str, PathPart(max_length=_MAX_TICKET, description="`X-Vidkin-Ticket` of the search.", examples=["17.1"])
     ],
 ) -> Response:
-    """Where a search or a match is in the line: the one that was sent with this `X-Vidkin-Ticket`."""
+    """Get the position in the queue of the search or match sent with this `X-Vidkin-Ticket`."""
     position = site.searches.position(ticket)
-    # A page that asks when the search has just ended did nothing wrong.
+    # Not an error: the search may have just ended.
     return Response(status_code=204) if position is None else JSONResponse({"position": position})
 
 
@@ -230,11 +230,11 @@ def _search(site: Site, query: Search) -> dict[str, Any]:
             source.path if query.box is None else cut_out(source, query.time, query.box),
             start=query.start,
             end=query.end,
-            # One more: the video itself is left out, at whatever rank it is; so ranks are counted without it.
+            # One more, because the query video itself is removed from the matches and not counted.
             limit=last + 1,
             threshold=query.threshold,
             mirrored=query.mirrored,
-            by=None if query.by == "picture" else query.by,  # what the sound says is shown, too
+            by=None if query.by == "picture" else query.by,  # also reports the sound score
         )
     others = [match for match in matches if match.video_id != query.video]
     records = site.index.listing().by_id
@@ -242,7 +242,7 @@ def _search(site: Site, query: Search) -> dict[str, Any]:
         "matches": [
             _match_values(match, rank, records[match.video_id], query)
             for rank, match in enumerate(others[query.offset : last], start=query.offset + 1)
-            if match.video_id in records  # not removed meanwhile
+            if match.video_id in records  # not removed in the meantime
         ],
         "has_segments": site.index.has_segments,
         "seconds": round(time.monotonic() - began, 2),
@@ -265,14 +265,14 @@ def cut_out(source: Source, seconds: float, box: Box) -> NDArray[np.uint8]:
     """A part of the frame at a time, [H, W, 3].
 
     Raises:
-        InvalidArgumentError: It is too small to show anything.
+        InvalidArgumentError: The part is too small to show anything.
     """
     frame = thumbnail(source.path, seconds, short_side=None, threads=1)
     height, width = frame.shape[:2]
     left, top, right, bottom = (round(share * side) for share, side in zip(box, (width, height) * 2, strict=True))
-    if min(right - left, bottom - top) < _LEAST_SIDE:
+    if min(right - left, bottom - top) < _MIN_SIDE:
         raise InvalidArgumentError(
-            f"a rectangle must have at least {_LEAST_SIDE} pixels a side, got {right - left}x{bottom - top}"
+            f"a rectangle must have at least {_MIN_SIDE} pixels a side, got {right - left}x{bottom - top}"
         )
     return np.ascontiguousarray(frame[top:bottom, left:right])
 
@@ -284,7 +284,7 @@ async def list_rectangles(
     upload: OptionalUpload = None,
     time: Annotated[float, Query(ge=0, le=1e6, description="Seconds.")] = 0.0,
 ) -> list[Box]:
-    """The largest rectangles in a picture, for searches with a part of it: left, top, right, bottom, as shares."""
+    """List the largest rectangles in an image, as suggestions for searches: left, top, right, bottom, as shares."""
     SearchQuery(video=video, upload=upload, start=None, end=None, time=time, box=None).check()
 
     def work() -> list[Box]:
@@ -299,10 +299,10 @@ async def list_rectangles(
 
 
 class Pair(SearchQuery):
-    """A query without a rectangle, and the video that it is compared with."""
+    """A query without a rectangle, and the video to compare it with."""
 
     target: VideoId = Field(description="Number of a video of the index.")
-    mirrored: bool = Field(True, description="Also compare either one flipped left to right.")
+    mirrored: bool = Field(True, description="Also compare with one video flipped left to right.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,8 +311,8 @@ class FrameMap:
 
     Attributes:
         rows, columns: Number of cells.
-        query_times, target_times: When rows and columns start, seconds.
-        cells: Base64 of one byte a cell, row by row: 255 is 1.0.
+        query_times, target_times: Start of each row and column, seconds.
+        cells: Base64 of one byte per cell, row by row; 255 is 1.0.
     """
 
     rows: int
@@ -324,7 +324,7 @@ class FrameMap:
 
 MatchResult: Any = answer_model(
     "MatchResult",
-    "Score in [0, 1], where two videos match (best first), and their frame map.",
+    "Score in [0, 1], matching segments (best first) and frame map of two videos.",
     score=float,
     has_segments=bool,
     segments=list[SegmentModel],
@@ -340,7 +340,7 @@ async def show_match(
     video: int | None = None,
     upload: str | None = None,
 ) -> HTMLResponse:
-    """Page of two videos side by side; its script asks for the map."""
+    """Page of two videos side by side; its script requests the map."""
     if target is None or (video is None and upload is None):
         raise HTTPException(422, "a match needs two videos; search with one, then open the frame map of a match")
     query = await site.lists.run(partial(source_item, site, video=video, upload=upload))
@@ -353,10 +353,10 @@ MatchJob = job_model("match", MatchResult)
 
 @router.post("/api/match", response_model=MatchResult, responses=or_job(MatchJob))
 async def match_videos(site: CurrentSite, pair: Pair, caller: Caller, prefer: Prefer = "") -> ResultResponse:
-    """One video (or uploaded file) against one video of the index."""
+    """Compare a video or uploaded file with a video of the index."""
     pair.check()
     if pair.box is not None:
-        raise InvalidArgumentError("a match is of whole pictures; leave out box, or search with it")
+        raise InvalidArgumentError("a match compares whole frames; remove box, or search with it")
     work = partial(_match, site, pair)
     if wants_job(prefer):
         return accepted(
@@ -369,7 +369,7 @@ def _match(site: Site, pair: Pair) -> dict[str, Any]:
     source = open_source(site, video=pair.video, upload=pair.upload)
     target = open_source(site, video=pair.target)
     for either in (source, target):
-        either.open().close()  # what is not the file that was indexed is not looked at
+        either.open().close()  # refuses a file other than the indexed one
     with site.index.reader() as index:
         comparison = index.match(source.path, target.path, start=pair.start, end=pair.end, mirrored=pair.mirrored)
     values, rows, columns = pool_map(comparison)
@@ -386,29 +386,29 @@ def _match(site: Site, pair: Pair) -> dict[str, Any]:
 
 
 class SyncPart(Body):
-    """Where two files show the same: moment t of the leader in [start, end] is at `at + (t - start) * rate`."""
+    """A matching part of two files: time t of the leader in [start, end] is at `at + (t - start) * rate`."""
 
-    start: float = Field(ge=0, le=1e6, description="Begin in the leader, seconds.")
+    start: float = Field(ge=0, le=1e6, description="Start in the leader, seconds.")
     end: float = Field(ge=0, le=1e6, description="End in the leader, seconds.")
-    at: float = Field(ge=0, le=1e6, description="Begin in the follower, seconds.")
+    at: float = Field(ge=0, le=1e6, description="Start in the follower, seconds.")
     rate: float = Field(1.0, gt=0.01, lt=100, description="Seconds of the follower per second of the leader.")
-    mirrored: bool = Field(False, description="One of the two is flipped left to right.")
-    leader_box: BodyBox = Field((0.0, 0.0, 1.0, 1.0), description="Part of the leader's picture, shares.")
-    box: BodyBox = Field((0.0, 0.0, 1.0, 1.0), description="Part of the follower's picture, shares.")
+    mirrored: bool = Field(False, description="Whether one of the two is flipped left to right.")
+    leader_box: BodyBox = Field((0.0, 0.0, 1.0, 1.0), description="Part of the leader's frame, shares.")
+    box: BodyBox = Field((0.0, 0.0, 1.0, 1.0), description="Part of the follower's frame, shares.")
 
 
 class SyncQuery(Body):
-    """Two files that are played in sync, and about where they match."""
+    """Two files to play in sync, and approximately where they match."""
 
     video: VideoId | None = Field(None, description="Number of the leader.")
     upload: str | None = Field(None, max_length=100, description="Id of the leader, an uploaded file.")
     target: VideoId = Field(description="Number of the follower.")
-    parts: list[SyncPart] = Field(max_length=8, description="Where they match, to within three quarters of a second.")
+    parts: list[SyncPart] = Field(max_length=8, description="Matching parts, exact to three quarters of a second.")
 
 
 @router.post("/api/sync")
 async def refine_times(site: CurrentSite, query: SyncQuery, caller: Caller) -> list[SyncPart]:
-    """The same parts with exact times, by decoding both files around them: for players that show both by frame."""
+    """Refine the times of parts by decoding both files around them, for players that show both frame by frame."""
 
     def work() -> list[SyncPart]:
         leader = open_source(site, video=query.video, upload=query.upload)
@@ -421,14 +421,14 @@ async def refine_times(site: CurrentSite, query: SyncQuery, caller: Caller) -> l
 
 
 def _exact(site: Site, leader: Source, follower: Source, part: SyncPart) -> SyncPart:
-    """A part refined; the answer is kept, as it costs the decoding of some seconds."""
+    """Refine a part; the result is cached, because it takes decoding some seconds of both files."""
     key = f"sync\0{leader.key}\0{follower.key}\0{part.model_dump_json()}"
 
     def write(partial: Path) -> None:
         try:
             segment = refine_segment(leader.path, follower.path, _segment(part))
         except ValueError as error:
-            raise InvalidArgumentError(f"a part must be a stretch of both files, got {part}: {error}") from error
+            raise InvalidArgumentError(f"a part must lie inside both files, got {part}: {error}") from error
         exact = part.model_copy(
             update={
                 "start": segment.query_start,

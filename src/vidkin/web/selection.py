@@ -1,4 +1,4 @@
-"""What is done with several videos at once: lists of them, copies found, records removed from the index."""
+"""Actions on several videos: keep them in lists, find their copies, remove their records from the index."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from vidkin.web.site import (
 router = APIRouter(tags=["lists"])
 selection_page = Page(router)
 
-# Videos of one request, and of those whose copies are sought: each is read.
-_MOST, _MOST_SOUGHT = 100_000, 1000
-# Copies of one video that are answered.
-_MOST_COPIES = 20
+# Maximum number of videos in a request, and in a search for copies, which reads every one.
+_MAX_VIDEOS, _MAX_QUERIES = 100_000, 1000
+# Maximum number of copies reported for a video.
+_MAX_COPIES = 20
 
 ListSummary: Any = answer_model(
     "ListSummary",
-    "A list of videos; ``absent``: contents of it that the index has no file of now.",
+    "A list of videos; ``absent``: number of its entries without a file in the index.",
     name=str,
     videos=list[int],
     absent=int,
@@ -73,45 +73,45 @@ CopiesJob = job_model(
     "copies",
     answer_model(
         "CopiesResult",
-        "The copies of some videos.",
+        "Copies of the chosen videos.",
         videos=int,
         found=list[CopiesFound],
         failed=list[FailedVideo],
     ),
 )
-RemoveJob = job_model("remove", answer_model("RemoveResult", "What was removed.", removed=int, paths=list[str]))
+RemoveJob = job_model("remove", answer_model("RemoveResult", "The removed records.", removed=int, paths=list[str]))
 
 
 class ListChange(Body):
-    """Videos to add to a list and to take off it."""
+    """Videos to add to a list and to remove from it."""
 
-    name: str = Field(max_length=200, description="Name of the list; it is made if there is none.")
-    add: list[VideoId] = Field(default_factory=list, max_length=_MOST, description="Numbers of videos.")
-    remove: list[VideoId] = Field(default_factory=list, max_length=_MOST, description="Numbers of videos.")
+    name: str = Field(max_length=200, description="Name of the list; created if it does not exist.")
+    add: list[VideoId] = Field(default_factory=list, max_length=_MAX_VIDEOS, description="Numbers of videos.")
+    remove: list[VideoId] = Field(default_factory=list, max_length=_MAX_VIDEOS, description="Numbers of videos.")
 
 
 class NewName(Body):
-    """Another name for a list."""
+    """A new name for a list."""
 
     name: str = Field(max_length=200, description="Name of the list.")
-    new_name: str | None = Field(max_length=200, description="Its name from now on; null drops the list.")
+    new_name: str | None = Field(max_length=200, description="Its new name; null deletes the list.")
 
 
 class SomeVideos(Body):
     """Videos of the index."""
 
-    videos: list[VideoId] = Field(min_length=1, max_length=_MOST, description="Numbers of the videos.")
+    videos: list[VideoId] = Field(min_length=1, max_length=_MAX_VIDEOS, description="Numbers of the videos.")
 
 
 @router.get("/api/lists", response_model=list[ListSummary])
 async def list_lists(site: CurrentSite) -> ResultResponse:
-    """The lists of the index, by name."""
+    """List the lists of the index, by name."""
     return ResultResponse(await site.lists.run(partial(_summaries, site)))
 
 
 @router.post("/api/lists", response_model=list[ListSummary])
 async def change_list(site: CurrentSite, change: ListChange) -> ResultResponse:
-    """Add videos to a list and take others off it; answers with all lists."""
+    """Add videos to a list and remove others; answers with all lists."""
     site.check_writable()
 
     def work() -> list[dict[str, Any]]:
@@ -124,7 +124,7 @@ async def change_list(site: CurrentSite, change: ListChange) -> ResultResponse:
 
 @router.post("/api/lists/rename", response_model=list[ListSummary])
 async def rename_list(site: CurrentSite, name: NewName) -> ResultResponse:
-    """Rename a list, or drop it; its videos stay."""
+    """Rename or delete a list; its videos stay."""
     site.check_writable()
 
     def work() -> list[dict[str, Any]]:
@@ -136,7 +136,7 @@ async def rename_list(site: CurrentSite, name: NewName) -> ResultResponse:
 
 @router.get("/api/lists.json", response_class=Response, responses=download("application/json"))
 async def export_list(site: CurrentSite, name: ListName) -> Response:
-    """The videos of a list with all that the index knows of them, as a file."""
+    """Download the videos of a list, with all data that the index has on them."""
 
     def work() -> bytes:
         records, absent = _listed(site, name)
@@ -148,7 +148,7 @@ async def export_list(site: CurrentSite, name: ListName) -> Response:
 
 @router.get("/api/lists.csv", response_class=Response, responses=download("text/csv"))
 async def export_list_table(site: CurrentSite, name: ListName) -> Response:
-    """The videos of a list as a table: path, seconds, bytes, width, height, codec, content hash."""
+    """Download the videos of a list as a table: path, seconds, bytes, width, height, codec, content hash."""
 
     def work() -> bytes:
         records, _ = _listed(site, name)
@@ -162,14 +162,14 @@ async def export_list_table(site: CurrentSite, name: ListName) -> Response:
 
 @router.post("/api/videos/copies", status_code=202, response_model=CopiesJob)
 async def find_copies(site: CurrentSite, chosen: SomeVideos) -> ResultResponse:
-    """Find copies of some videos in the index, as a job; its result has the matches of each, best first."""
+    """Find copies of chosen videos in the index, as a job; its result has the matches of each, best first."""
     if not site.index.has_segments:
         raise CollectionMismatchError(
-            "the scores of this index order kinds of videos and do not tell copies; serve another index"
+            "the scores of this index order kinds of videos and cannot identify copies; serve another index"
         )
-    if len(chosen.videos) > _MOST_SOUGHT:
+    if len(chosen.videos) > _MAX_QUERIES:
         raise InvalidArgumentError(
-            f"copies of at most {_MOST_SOUGHT:,} videos can be sought at a time, got {len(chosen.videos):,}; the page "
+            f"copies of at most {_MAX_QUERIES:,} videos can be searched for at a time, got {len(chosen.videos):,}; the page "
             "Duplicates compares all videos"
         )
     records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
@@ -179,8 +179,8 @@ async def find_copies(site: CurrentSite, chosen: SomeVideos) -> ResultResponse:
 
 @router.post("/api/videos/remove", status_code=202, response_model=RemoveJob)
 async def remove_videos(site: CurrentSite, chosen: SomeVideos) -> ResultResponse:
-    """Remove videos from the index, as a job; their files stay where they are. Adding a file by its name brings it
-    back; adding its folder does not."""
+    """Remove videos from the index, as a job; their files are not touched. Adding a file by its path restores it;
+    adding its folder does not."""
     site.check_writable()
     records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
 
@@ -200,7 +200,7 @@ def _find_copies(site: Site, records: list[VideoRecord], job: Job) -> dict[str, 
         try:
             open_record(record).close()
             with site.index.reader() as index:
-                matches = index.search(record.path, limit=_MOST_COPIES + 1, threshold=SURE)
+                matches = index.search(record.path, limit=_MAX_COPIES + 1, threshold=SURE)
         except MediaError as error:
             failed.append({"path": printable(record.path), "cause": printable(error.cause)})
             continue
@@ -208,7 +208,7 @@ def _find_copies(site: Site, records: list[VideoRecord], job: Job) -> dict[str, 
         if others:
             copies = [
                 {"id": match.video_id, "name": base_name(match.path), "score": round(match.score, 3)}
-                for match in others[:_MOST_COPIES]
+                for match in others[:_MAX_COPIES]
             ]
             found.append({"id": record.id, "name": base_name(record.path), "copies": copies})
     return {"videos": len(records), "found": found, "failed": failed}
@@ -236,7 +236,7 @@ def _summaries(site: Site) -> list[dict[str, Any]]:
 
 
 def _listed(site: Site, name: str) -> tuple[list[VideoRecord], int]:
-    """The records of a list, and the number of its contents that have none."""
+    """The records of a list, and the number of its entries without a record."""
     listed = site.lists_of_videos().contents.get(name)
     if listed is None:
         raise NotIndexedError(f"there is no list {printable(name)!r}")

@@ -1,4 +1,4 @@
-"""Serve the app on a socket of this machine until Ctrl-C."""
+"""Serve the app on a local socket until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from vidkin.web.app import create_app
 from vidkin.web.guard import Settings
 from vidkin.web.problems import ProblemResponse, make_problem
 
-# Connections without a whole request; the one that has waited longest makes room for the next.
-_MOST_WAITING = 64
-_WAITING_CONNECTIONS = 128
-_SECONDS_TO_END = 3
-# A connection without a whole head of a request in so many seconds is closed.
-_SECONDS_FOR_HEAD = 10.0
-# M_ARENA_MAX and M_MMAP_THRESHOLD of malloc.h. Without a threshold of its own the library raises it up to 32 MB, and
-# then keeps the memory of each large array for the next one.
+# Maximum number of connections without a complete request; beyond it the longest-waiting one is closed.
+_MAX_WAITING = 64
+_BACKLOG = 128
+_SHUTDOWN_SECONDS = 3
+# A connection without a complete request header is closed after this many seconds.
+_HEADER_SECONDS = 10.0
+# M_ARENA_MAX and M_MMAP_THRESHOLD of malloc.h. Unless the threshold is set, glibc raises it up to 32 MB and then does
+# not return the memory of large arrays.
 _HEAPS_OPTION, _HEAPS = -8, 2
 _LARGE_OPTION, _LARGE = -3, 1 << 20
 
@@ -46,21 +46,22 @@ def serve(
 ) -> None:
     """Serve an index until the process is interrupted.
 
-    Without a token in the settings a new one is drawn: other accounts of this machine reach a loopback address, too.
+    Without a token in the settings a new one is drawn, because other accounts of this machine can reach a loopback
+    address.
 
     Args:
         index: Folder of the index; with ``settings.read_only`` also its address on object storage.
-        host: Address to listen at.
+        host: Address to listen on.
         port: Port; 0 lets the system choose one.
         settings: Limits.
-        needs_token: Draw a token if the settings have none. False is allowed on a loopback address only, and lets every
+        needs_token: Draw a token if the settings have none. False is only allowed on a loopback address, and lets every
             account of this machine read and change the index.
         on_ready: Callback that receives the address to open, including the token, once connections are accepted.
 
     Raises:
         CollectionNotFoundError: There is no index in the folder.
-        InvalidArgumentError: The address cannot be listened at or needs a token, or an index on object storage is not
-            to be read only.
+        InvalidArgumentError: The address cannot be used or needs a token, or the index is on object storage and
+            ``read_only`` is not set.
     """
     share_heaps()
     settings = settings or Settings()
@@ -75,7 +76,7 @@ def serve(
     if not _is_loopback(host):
         settings = replace(settings, hosts=settings.hosts | {host, socket.gethostname()})
     app = create_app(index, settings)
-    # What was loaded until now stays, and is not looked through again whenever memory is given back.
+    # Everything loaded so far is permanent; freezing excludes it from later garbage collections.
     gc.freeze()
     listener = _listen(host, port)
     port = listener.getsockname()[1]
@@ -88,7 +89,7 @@ def serve(
         log_level="warning",
         access_log=False,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=_SECONDS_TO_END,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         server_header=False,
     )
     with listener:
@@ -96,22 +97,22 @@ def serve(
 
 
 def share_heaps() -> bool:
-    """Let all threads of this process take memory from two heaps; whether the system's library can do that (glibc).
+    """Limit malloc to two heaps shared by all threads; return whether the C library (glibc) supports it.
 
-    It makes up to eight heaps a processor, and gives hardly anything of one back that served another thread: a server's
-    dozens of threads hold a third more than their work needs. What is larger than 1 MB is given back at once.
+    By default glibc makes up to eight heaps per processor and returns little memory from them, so a server's dozens of
+    threads hold a third more than they need. Blocks above 1 MB are returned at once.
     """
     if not sys.platform.startswith("linux"):
         return False
     try:
         library = ctypes.CDLL(None)
         return bool(library.mallopt(_HEAPS_OPTION, _HEAPS)) and bool(library.mallopt(_LARGE_OPTION, _LARGE))
-    except (AttributeError, OSError):  # another library
+    except (AttributeError, OSError):  # another C library
         return False
 
 
 class _Server(uvicorn.Server):
-    """A server that calls back when it accepts connections."""
+    """A server that calls back once it accepts connections."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -123,14 +124,14 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(H11Protocol):
-    """Closes a connection on which no request arrives in time, whole or in drops; uvicorn waits for it without end.
+    """Closes connections on which no complete request arrives in time; uvicorn would wait forever.
 
-    Connections without a request, new ones and those that wait for the next, have places of their own: however many
-    somebody opens, a request that arrives whole is answered.
+    Connections without a request, new or idle, count separately, so that even if a client opens very many, complete
+    requests are answered.
     """
 
     _waiting: asyncio.TimerHandle | None = None
-    # When the last request began; before the first one, when the connection was made.
+    # Time when the last request began or, before the first, when the connection was made.
     _since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -144,19 +145,19 @@ class _Protocol(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _make_room(self) -> None:
-        """Close what has waited longest for a request, beyond the number that may wait."""
+        """Close the longest-waiting connections beyond the limit."""
         waiting = [
             each
             for each in self.connections
             if isinstance(each, _Protocol) and not each._has_request and not each.transport.is_closing()
         ]
         waiting.sort(key=lambda each: each._since)
-        for each in waiting[: max(len(waiting) - _MOST_WAITING, 0)]:
+        for each in waiting[: max(len(waiting) - _MAX_WAITING, 0)]:
             each.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer bytes that are no request as the API answers errors, and close the connection."""
-        problem = make_problem(400, "bad-request", "what arrived is not an HTTP/1.1 request; send one")
+        """Answer bytes that are not a request with a problem, and close the connection."""
+        problem = make_problem(400, "bad-request", "the received bytes are not an HTTP/1.1 request")
         answer = ProblemResponse(problem, {"Connection": "close"})
         lines = [b"HTTP/1.1 400 Bad Request", *(b": ".join(pair) for pair in answer.raw_headers), b"", answer.body]
         self.transport.write(b"\r\n".join(lines))
@@ -175,7 +176,7 @@ class _Protocol(H11Protocol):
             self._since = self.loop.time()
             self._forget()
         elif self._waiting is None:
-            self._waiting = self.loop.call_later(_SECONDS_FOR_HEAD, self._give_up)
+            self._waiting = self.loop.call_later(_HEADER_SECONDS, self._give_up)
 
     def _give_up(self) -> None:
         if not self._has_request:
@@ -201,16 +202,16 @@ def _listen(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
-        # On Windows the usual option would let another program take over the same address.
+        # On Windows SO_REUSEADDR would let another program take over the address.
         option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
         listener.setsockopt(socket.SOL_SOCKET, option, 1)
         listener.bind(address)
-        listener.listen(_WAITING_CONNECTIONS)
+        listener.listen(_BACKLOG)
     except OSError as error:
         if listener is not None:
             listener.close()
         cause = (error.strerror or str(error)).lower()
         raise InvalidArgumentError(
-            f"cannot listen at {host}:{port} ({cause}); choose another --port, or 0 for any that is free"
+            f"cannot listen on {host}:{port} ({cause}); choose another --port, or 0 for any free one"
         ) from error
     return listener

@@ -1,4 +1,4 @@
-"""Shots: a timeline with typed transitions, critical clips and the curve; cuts are corrected and exported."""
+"""Shots: detection, the timeline with transitions and critical parts, corrections, and exports."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ from vidkin.web.site import (
 router = APIRouter(tags=["shots"])
 shots_page = Page(router, "Shots", "/shots")
 
-_MOST_POINTS = 2000
+_MAX_POINTS = 2000
 _A_PAGE = 60
 
 
 CutResult: Any = result_model(Cut, moved_from=float | None)
 ShotResult: Any = result_model(Shot, is_critical=bool, thumbnail=str)
-# ``corrected``: by a person; ``curve``: (second, value) of the curve that shows cuts, at most some thousand points,
-# the highest of each stretch; ``critical``: (start, end) in seconds of what a person marked.
+# ``corrected``: by a person; ``curve``: (second, value) of the detector's curve, thinned by maxima to some thousand
+# points; ``critical``: (start, end) in seconds of the parts that a person marked.
 ShotList: Any = result_model(
     ShotDetection,
     leave_out=("frame_times", "stream"),
@@ -84,40 +84,38 @@ ShotList: Any = result_model(
 
 
 class WantedCut(Body):
-    """A cut as a person wants it."""
+    """A cut as corrected by a person."""
 
     time: float = Field(
-        ge=0, le=1e6, description="Second of the first frame of the new shot; the nearest frame is taken."
+        ge=0, le=1e6, description="Time of the first frame of the new shot, seconds; rounded to the nearest frame."
     )
-    kind: Transition = Field(
-        "hard", description="Kind of the transition; a gradual one detected there keeps its length."
-    )
+    kind: Transition = Field("hard", description="Kind of the transition; a detected gradual one keeps its length.")
     moved_from: float | None = Field(
-        None, ge=0, le=1e6, description="Second at which the cut was before it was moved; null if it was not moved."
+        None, ge=0, le=1e6, description="Time of the cut before it was moved, seconds; null if it was not moved."
     )
 
 
 class WantedCuts(Body):
-    """The cuts of a video as a person wants them, all of them, and its critical parts."""
+    """All cuts and critical parts of a video, as corrected by a person."""
 
     cuts: list[WantedCut] = Field(max_length=100_000, description="The cuts.")
     critical: list[Annotated[tuple[float, float], Field(strict=False)]] = Field(
         default_factory=list,
         max_length=100_000,
-        description="Start and end in seconds of each critical part; the nearest frames are taken.",
+        description="Start and end of each critical part, seconds; rounded to the nearest frames.",
         examples=[[[1.0, 2.5]]],
     )
 
 
 class FailedVideo(BaseModel):
-    """A video that could not be done."""
+    """A video that could not be processed."""
 
     path: str = Field(description="Path of the video.")
-    cause: str = Field(description="Why it could not be done.")
+    cause: str = Field(description="Why it could not be processed.")
 
 
 ShotsJob = job_model(
-    "shots", answer_model("ShotsResult", "Whose shots are known now.", videos=int, failed=list[FailedVideo])
+    "shots", answer_model("ShotsResult", "Outcome for the videos.", videos=int, failed=list[FailedVideo])
 )
 _FORMATS = {name: find_shot_format(name).media_type for name in shot_format_names()}
 ShotForm = Annotated[
@@ -130,7 +128,7 @@ ShotForm = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """A detection as it is cached, and what a person made of it."""
+    """A cached detection, and its corrections."""
 
     detection: ShotDetection
     detected: tuple[DetectedCut, ...]
@@ -138,7 +136,7 @@ class _Stored:
 
 
 class _NotDetectedError(HTTPException):
-    """Answered as 404 where shots are needed."""
+    """Shots were requested before detection; answered with 404."""
 
     def __init__(self) -> None:
         super().__init__(404, "the shots of this video have not been detected yet")
@@ -151,7 +149,7 @@ async def choose_video(
     q: str = "",
     number: Annotated[int, Query(alias="page", ge=1)] = 1,
 ) -> HTMLResponse:
-    """The page that lists videos to cut, by name as the library does."""
+    """Page to choose a video, filtered by name as in the library."""
 
     def prepare() -> dict[str, Any]:
         words = q.casefold().split()
@@ -178,7 +176,7 @@ async def choose_video(
 
 @router.get("/videos/{video}/shots", response_class=HTMLResponse, include_in_schema=False)
 async def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
-    """Page with the timeline of a video; its script asks for the shots."""
+    """Page with the timeline of a video; its script requests the shots."""
 
     def find() -> dict[str, Any]:
         return {
@@ -200,7 +198,7 @@ class Videos(Body):
 
 @router.post("/api/shots", status_code=202, response_model=ShotsJob)
 async def detect_shots_of_videos(site: CurrentSite, chosen: Videos) -> ResultResponse:
-    """Find the shots of several videos, one after the other, as a job; those that are known are not sought again."""
+    """Detect the shots of several videos, one after another, as a job; videos with known shots are skipped."""
     records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
 
     def work(job: Job) -> dict[str, Any]:
@@ -208,7 +206,7 @@ async def detect_shots_of_videos(site: CurrentSite, chosen: Videos) -> ResultRes
         for done, record in enumerate(records):
             job.report(done, len(records), base_name(record.path))
             try:
-                # Each frame is a moment at which the work can be stopped.
+                # Reporting each frame allows the work to stop between frames.
                 detect_shots_of(site, record, lambda *_, done=done: job.report(done, len(records), job.state().detail))
             except VidkinError as error:
                 failed.append({"path": printable(record.path), "cause": printable(str(error))})
@@ -221,9 +219,9 @@ async def detect_shots_of_videos(site: CurrentSite, chosen: Videos) -> ResultRes
 
 @router.post("/api/videos/{video}/shots", status_code=202, response_model=ShotsJob)
 async def detect_shots(site: CurrentSite, video: VideoNumber) -> ResultResponse:
-    """Find the shots of a video, as a job; they are kept until the file or the detector changes.
+    """Detect the shots of a video, as a job; they are cached until the file or the detector changes.
 
-    Where that job is at work already, it is the answer.
+    If that job is already running, it is the answer.
     """
     record = await site.lists.run(lambda: site.index.record(video))
 
@@ -240,11 +238,11 @@ async def detect_shots(site: CurrentSite, video: VideoNumber) -> ResultResponse:
 
 
 def detect_shots_of(site: Site, record: VideoRecord, on_progress: Callable[..., None]) -> None:
-    """Find the shots of a video and keep them, unless they are known."""
+    """Detect and cache the shots of a video, unless they are known."""
     name = site.detector()
 
     def make(path: Path) -> None:
-        open_record(record).close()  # what is not the file that was indexed is not looked at
+        open_record(record).close()  # refuses a file other than the indexed one
         detection = detect(record.path, name, on_progress=on_progress)
         path.write_text(json.dumps(_as_json(detection)), encoding="utf-8")
 
@@ -267,8 +265,8 @@ def known_shots(site: Site, record: VideoRecord) -> dict[str, Any] | None:
 
 @router.put("/api/videos/{video}/shots", response_model=ShotList)
 async def correct_shots(site: CurrentSite, video: VideoNumber, wanted: WantedCuts) -> ResultResponse:
-    """Store corrected cuts. Each cut in the list is a label `cut`, moved or not; each detected one that is
-    missing is `no cut`. Critical parts go into exported labels."""
+    """Store corrected cuts. Each cut in the list, moved or not, becomes a label `cut`; each detected cut missing from
+    it becomes `no cut`. Critical parts are included in exported labels."""
     site.check_writable()
 
     def work() -> dict[str, Any]:
@@ -304,7 +302,7 @@ async def correct_shots(site: CurrentSite, video: VideoNumber, wanted: WantedCut
 
 @router.delete("/api/videos/{video}/shots", response_model=ShotList)
 async def forget_shots(site: CurrentSite, video: VideoNumber) -> ResultResponse:
-    """Discard corrections: the shots are those of the detector again; labels that were given stay."""
+    """Discard corrections and return to the detected shots; labels already given stay."""
     site.check_writable()
 
     def work() -> dict[str, Any]:
@@ -319,14 +317,14 @@ async def forget_shots(site: CurrentSite, video: VideoNumber) -> ResultResponse:
     "/api/videos/{video}/shots/{form}", response_class=Response, responses=download(*sorted({*_FORMATS.values()}))
 )
 async def export_shots(site: CurrentSite, video: VideoNumber, form: ShotForm) -> Response:
-    """The shots as a file, corrected ones if there are any."""
+    """Download the shots, with corrections, as a file."""
     kind = find_shot_format(form)
 
     def work() -> tuple[bytes, str]:
         record = site.index.record(video)
         detection = _open(site, record).detection
         if kind.reads_video:
-            open_record(record).close()  # what is not the file that was indexed is not looked at
+            open_record(record).close()  # refuses a file other than the indexed one
         with tempfile.TemporaryDirectory(prefix="vidkin-run-") as folder:
             path = Path(folder, f"shots{kind.suffix}")
             kind.write(detection, path)
@@ -338,12 +336,12 @@ async def export_shots(site: CurrentSite, video: VideoNumber, form: ShotForm) ->
 
 
 def stored_shots(site: Site, record: VideoRecord) -> ShotDetection:
-    """The shots of a video, as they were corrected if they were; answered with 404 until they are detected."""
+    """The shots of a video, with corrections; until they are detected, an exception answered with 404."""
     return _open(site, record).detection
 
 
 def _as_json(detection: ShotDetection) -> dict[str, Any]:
-    """What :func:`_open` needs to build the detection again."""
+    """The values from which :func:`_open` rebuilds the detection."""
     return {
         "detector": detection.detector,
         "cuts": [
@@ -379,7 +377,7 @@ def _as_json(detection: ShotDetection) -> dict[str, Any]:
 
 
 def _open(site: Site, record: VideoRecord) -> _Stored:
-    """The shots that are kept; _NotDetectedError where there are none."""
+    """Read the cached shots; _NotDetectedError if there are none."""
 
     def refuse(_: Path) -> None:
         raise _NotDetectedError
@@ -399,14 +397,15 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
         stream, offset, time_code = table["stream"], float(table["offset"]), str(table["time_code"])
         curve = table["curve"] and Curve(np.array(table["curve"][0]), np.array(table["curve"][1]), table["curve"][2])
     except (OSError, ValueError, TypeError, LookupError):
-        # Damaged from outside. What is cached can be made again.
+        # The cached file is damaged, but can be made again.
         site.cache.discard(key, ".json")
         raise _NotDetectedError from None
     corrected = read_corrected(site.index.folder, record.content_hash) if record.content_hash else None
     cuts, marked = (detected, ()) if corrected is None else (corrected.cuts, corrected.critical)
     scores = None
     if all(score is not None for score in critical):
-        # Something happens at the end of a shot: a corrected one is as critical as the detected one with its end.
+        # Critical events lie at the end of a shot, so a corrected shot takes the value of the detected shot with the
+        # same end.
         ends = [cut.frame for cut in detected]
         lasts = [cut.frame - 1 for cut in cuts] + [len(times) - 1]
         scores = tuple(critical[sum(end <= last for end in ends)] for last in lasts)
@@ -414,7 +413,7 @@ def _open(site: Site, record: VideoRecord) -> _Stored:
     built = build_detection(record.path, detector, detected_cuts, times, end=end)
     detection = replace(
         built,
-        # What a person marked makes its shot critical, whatever the detector says.
+        # A part that a person marked makes its shot critical, regardless of the detector.
         shots=tuple(
             replace(shot, critical=1.0)
             if any(start < shot.end_frame and last > shot.start_frame for start, last in marked)
@@ -436,9 +435,7 @@ def _list(site: Site, record: VideoRecord) -> dict[str, Any]:
     duration = detection.shots[-1].end
     points: tuple[tuple[float, float], ...] = ()
     if detection.curve is not None and len(detection.curve.times):
-        edges = np.linspace(0, len(detection.curve.times), min(_MOST_POINTS, len(detection.curve.times)) + 1).astype(
-            int
-        )
+        edges = np.linspace(0, len(detection.curve.times), min(_MAX_POINTS, len(detection.curve.times)) + 1).astype(int)
         tops = [start + int(detection.curve.values[start:end].argmax()) for start, end in pairwise(edges)]
         points = tuple((float(detection.curve.times[top]), float(detection.curve.values[top])) for top in tops)
     moments = np.append(detection.frame_times, duration)

@@ -1,4 +1,4 @@
-"""What all pages share: the index, its caches, lanes for work, jobs, templates, and results as answers of the API."""
+"""State and helpers shared by all pages: the index, caches, lanes, jobs, templates, and models of API answers."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from vidkin.web.problems import RefusedError
 from vidkin.web.uploads import Uploads
 
 CACHE_FOLDER, JOBS_FOLDER = "web-cache", "web-jobs"
-# Searches and comparisons that jobs do at a time, besides those of pages.
-_JOBS_AT_A_TIME = 2
-# Pages with a link that is always visible; the links of the others are behind "More".
+# Simultaneous searches and comparisons by jobs, in addition to the ones by pages.
+_MAX_SEARCH_JOBS = 2
+# Number of pages with an always visible link; further links are under "More".
 _MAIN_PAGES = 5
-# Between a number and its unit: no line ends there.
+# Between a number and its unit, to prevent a line break.
 _FIXED_SPACE = "\N{NO-BREAK SPACE}"
 
 
@@ -62,22 +62,22 @@ class Page:
 
 
 class Site:
-    """One server's parts, made once and used by all requests.
+    """Shared parts of a server, created once and used by all requests.
 
     Attributes:
         settings: Limits.
-        index: The index, as many requests read it.
+        index: The index, shared by all requests.
         cache: Thumbnails and previews.
         jobs: Work that outlives a request.
-        turns: Jobs that search or compare take turns by it.
-        uploads: Dropped files.
-        lists: Lane for quick work: records, files of a second.
+        turns: Semaphore for jobs that search or compare.
+        uploads: Uploaded files.
+        lists: Lane for quick work, such as reading records.
         pictures: Lane for thumbnails.
         searches: Lane for searches and comparisons.
         conversions: Lane for previews.
         streams: Lane for reading pieces of files.
         groups: Groups of duplicates.
-        recurring: What recurs.
+        recurring: Groups of recurring segments.
     """
 
     def __init__(self, place: Place, settings: Settings, pages: Sequence[Page]) -> None:
@@ -88,7 +88,7 @@ class Site:
         self.uploads = Uploads(settings)
         is_kept = place.folder is not None and not read_only
         self.jobs = Jobs(JobFiles(self.index.folder / JOBS_FOLDER if is_kept else None), self.uploads.shown)
-        self.turns = threading.BoundedSemaphore(_JOBS_AT_A_TIME)
+        self.turns = threading.BoundedSemaphore(_MAX_SEARCH_JOBS)
         self.groups = ShownGroups(self.index)
         self.recurring = ShownRecurring(self.index)
         self._saved: tuple[object, SavedLists] | None = None
@@ -130,16 +130,16 @@ class Site:
         )
 
     def page(self, template: str, request: Request, values: Mapping[str, Any]) -> HTMLResponse:
-        """A page from ``templates/``; ``section`` in it is the address that the navigation marks."""
+        """Render a page from ``templates/``; its ``section`` is the address that the navigation marks."""
         section = _section_of(request.url.path)
         return HTMLResponse(self._templates.get_template(template).render(section=section, **values))
 
     def is_empty(self) -> bool:
-        """Whether the index has no videos; reads it."""
+        """Whether the index has no videos; reads the index."""
         return not self.index.listing().records
 
     def lists_of_videos(self) -> SavedLists:
-        """The lists that people keep; not to be changed. They are read again when another program wrote them."""
+        """The saved lists, not to be modified; reread after another program wrote them."""
         self.index.check_present()
         version = self.index.place.version(SavedLists.FILE)
         if self._saved is None or self._saved[0] != version:
@@ -147,20 +147,20 @@ class Site:
         return self._saved[1]
 
     def detector(self) -> str:
-        """Name of the detector that finds shots."""
+        """Name of the shot detector in use."""
         return read_detector(self.index.folder)
 
     def has_shots(self, record: VideoRecord, detector: str) -> bool:
-        """Whether the shots of a video were found by this detector, as the file is now."""
+        """Whether shots from this detector are cached for the current file of a video."""
         return self.cache.has(shots_key(record, detector), ".json")
 
     def check_writable(self) -> None:
-        """Raise RefusedError if this server only shows."""
+        """Raise RefusedError if the server is read-only."""
         if self.settings.read_only:
             raise RefusedError(403, "read-only", "this server was started with --read-only and changes nothing")
 
     def calls(self) -> int:
-        """Number of calls that the lanes have done, and of changes in jobs."""
+        """Number of completed calls of all lanes plus changes in jobs."""
         lanes = self.lists, self.pictures, self.searches, self.conversions, self.streams
         return sum(lane.calls for lane in lanes) + sum(job.state().version for job in self.jobs.all())
 
@@ -173,24 +173,24 @@ class Site:
 
 
 def shots_key(record: VideoRecord, detector: str) -> str:
-    """The name of the shots of a video in the cache."""
+    """The cache key of the shots of a video."""
     return f"shots\0{detector}\0{record.path}\0{record.size}\0{record.mtime_ns}"
 
 
 def _section_of(path: str) -> str:
-    """The address in the navigation to which a page belongs."""
+    """The navigation address that a page belongs to."""
     if path.startswith("/videos/"):
         return "/shots" if path.endswith("/shots") else "/"
     return "/search" if path == "/match" else path
 
 
 def base_name(path: str) -> str:
-    """The last part of a path, as it can be shown."""
+    """The last part of a path in printable form."""
     return printable(os.path.basename(path.rstrip(os.sep)) or path)
 
 
 def shorten_name(name: str, most: int = 36) -> str:
-    """A name with its middle left out if it is long: the end of names often tells files apart."""
+    """Shorten a long name in the middle, because file names often differ only at the end."""
     if len(name) <= most:
         return name
     end = most // 2
@@ -198,7 +198,7 @@ def shorten_name(name: str, most: int = 36) -> str:
 
 
 def _letters(titles: Sequence[str]) -> dict[str, str]:
-    """A letter for each title that no earlier one has: the first that is free."""
+    """Assign each title its first letter that no earlier title uses."""
     chosen: dict[str, str] = {}
     for title in titles:
         chosen[title] = next(letter for letter in title.upper() if letter.isalpha() and letter not in chosen.values())
@@ -206,17 +206,17 @@ def _letters(titles: Sequence[str]) -> dict[str, str]:
 
 
 def _breakable(name: str) -> Markup:
-    """A name whose lines may end after an underscore, so that none has to end inside a word."""
+    """Allow line breaks after underscores, so that long names do not break inside words."""
     return Markup("_<wbr>").join(escape(part) for part in name.split("_"))
 
 
 def safe_stem(name: str) -> str:
-    """A name as the stem of a file that is downloaded: letters, digits and what every system takes."""
+    """Make a name safe as the stem of a downloaded file on every system."""
     return "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in name)[:120]
 
 
 def thumbnail_address(record: VideoRecord, time: float | None = None) -> str:
-    """Where the picture of a video at a time (default a third of it) is; the address changes with the file."""
+    """The address of a thumbnail at a time (default: near a third of the video), which changes with the file."""
     version = record.content_hash[-12:] or f"{record.mtime_ns:x}"
     moment = "" if time is None else f"&time={time:.2f}"
     return f"/videos/{record.id}/thumbnail?v={version}{moment}"
@@ -233,24 +233,24 @@ def _site_of(request: Request) -> Site:
 
 CurrentSite = Annotated[Site, Depends(_site_of)]
 
-"""The parameter of a page's function through which it gets the :class:`Site`."""
+"""Function parameter that receives the :class:`Site`."""
 
 
 class ResultResponse(JSONResponse):
-    """Plain values or results of the library, written as ``--format json`` writes them."""
+    """Plain values or results as JSON, as in ``--format json``."""
 
     def render(self, content: Any) -> bytes:
-        """The document; a number that JSON lacks becomes null, a name that is not valid Unicode is escaped."""
+        """Encode as JSON: NaN and infinity become null, names that are not valid Unicode are escaped."""
         return json_text(content).encode("ascii")
 
 
 def accepted(job: Job) -> ResultResponse:
-    """The answer when a job has begun: its state, and where it can be asked for."""
+    """The answer when a job has started: its state and its address."""
     return ResultResponse(job.state(), 202, {"Location": f"/api/jobs/{job.id}"})
 
 
 def job_model(kind: JobKind, result: Any) -> type[BaseModel]:
-    """Description of a job.
+    """OpenAPI model of a job.
 
     Args:
         kind: Kind of the job.
@@ -261,17 +261,17 @@ def job_model(kind: JobKind, result: Any) -> type[BaseModel]:
 
 
 def work_of(work: Callable[[], object]) -> Callable[[Job], object]:
-    """Work that reports no steps, for a job."""
+    """Adapt a function that reports no steps to a job."""
     return lambda _: work()
 
 
 def or_job(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
-    """The other answer of a function that begins a job if the request prefers that."""
+    """The second answer of an endpoint that can run as a job."""
     return {202: {"model": model, "description": "A job, for `Prefer: respond-async`."}}
 
 
 def download(*kinds: str, about: str = "The file.") -> dict[int | str, dict[str, Any]]:
-    """Description of an answer that is a file of one of these media types."""
+    """OpenAPI description of a file download of one of these media types."""
     schemas = {kind: {"schema": {} if kind == "application/json" else _schema_of(kind)} for kind in kinds}
     return {200: {"description": about, "content": schemas}}
 
@@ -281,24 +281,24 @@ def _schema_of(kind: str) -> dict[str, str]:
 
 
 def answer_model(name: str, about: str, /, **fields: Any) -> type[BaseModel]:
-    """Description of an answer for ``/api/openapi.json``.
+    """OpenAPI model of an answer.
 
     Args:
         name: Name in the description.
-        about: What it is.
+        about: Description of the answer.
         fields: Type of each field.
     """
     return _model(name, about, fields, {})
 
 
 def result_model(result: type, /, *, called: str = "", leave_out: Sequence[str] = (), **fields: Any) -> type[BaseModel]:
-    """Description of a result of the library, field by field as its ``to_dict`` gives it.
+    """OpenAPI model of a result dataclass, with the fields of its ``to_dict``.
 
     Args:
         result: The dataclass.
-        called: Name in the description, where another answer describes the same result with more fields.
-        leave_out: Fields that are not in the answer.
-        fields: Types of the properties that ``to_dict`` adds, of what the page adds, and of fields that differ.
+        called: Name of the model, if another model of the same result exists.
+        leave_out: Fields omitted from the answer.
+        fields: Types of further fields added by ``to_dict`` or by the page, and of fields with a different type.
     """
     types = get_type_hints(result)
     own = {each.name: types[each.name] for each in dataclasses.fields(result) if each.name not in leave_out}

@@ -1,4 +1,4 @@
-"""Dropped files to search with: limited in size, number and lifetime, then deleted."""
+"""Uploaded files for searches, limited in size, number and lifetime."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from vidkin.web.guard import Settings
 from vidkin.web.lanes import Lane
 from vidkin.web.problems import RefusedError
 
-# A sender is given up after so many seconds without a byte, and when the server waited for it in all as long and a
-# second more for each so many bytes: one that sends drops would block the others.
+# An upload is aborted after this many seconds without data, or if waiting for it took this long in total plus one
+# second per this many bytes: a slow sender would block others.
 _PATIENCE, _BYTES_A_SECOND = 30.0, 16_000
-# Paths of temporary folders of vidkin.
+# Matches paths in vidkin's temporary folders.
 _OWN = re.compile(r"[^\s:'\"]*vidkin-run-[\w./\\-]*[\w/\\-]")
 
 
 @dataclass(slots=True)
 class Upload:
-    """A dropped file.
+    """An uploaded file.
 
     Attributes:
-        id: Unguessable name in addresses.
+        id: Unguessable id used in addresses.
         name: The sender's name for the file, in printable form.
-        path: Where the file is stored.
+        path: Location of the stored file.
         info: Properties of the file.
         used: Monotonic time of its last use.
     """
@@ -50,10 +50,10 @@ class Upload:
 
 
 class Uploads:
-    """Dropped files in a temporary folder of their own, which :meth:`close` deletes.
+    """Uploaded files in a temporary folder, which :meth:`close` deletes.
 
-    A new file replaces the least recently used one; files unused for ``upload_seconds`` are deleted. At most as many
-    may arrive at a time as are kept.
+    A new file replaces the least recently used one; files unused for ``upload_seconds`` are deleted. The limit on
+    stored files also applies to simultaneous uploads.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -65,18 +65,18 @@ class Uploads:
         self._arriving = 0
 
     async def receive(self, name: str, size: int | None, body: AsyncIterator[bytes], lane: Lane) -> Upload:
-        """Keep a file that arrives, if it can be read as a video or picture.
+        """Store an uploaded file if it can be read as a video or image.
 
         Args:
             name: The sender's name for the file; only its extension is used.
-            size: Bytes that the sender announced, if it did.
+            size: Size announced by the sender, bytes, if any.
             body: Content of the file, in pieces.
-            lane: Writes and probes.
+            lane: Lane for writing and probing.
 
         Raises:
-            RefusedError: It is too large.
-            InvalidArgumentError: It is too slow or takes too long, or too many arrive at a time.
-            MediaError: It is neither video nor picture.
+            RefusedError: The file is too large.
+            InvalidArgumentError: The upload is too slow, or there are too many at a time.
+            MediaError: The file is neither a video nor an image.
         """
         most = self._settings.upload_bytes
         if size is not None and size > most:
@@ -97,12 +97,12 @@ class Uploads:
             with self._lock:
                 self._files[number] = upload
             is_kept = True
-        except MediaError as error:  # by the name that the sender knows, not by ours
+        except MediaError as error:  # report the sender's file name, not the internal path
             raise MediaError(shown, error.cause, error.temporary) from error
         except TimeoutError as error:
             raise InvalidArgumentError("the file did not arrive in time; try again") from error
         except ClientDisconnect as error:
-            raise InvalidArgumentError("the file did not arrive: the sender went away") from error
+            raise InvalidArgumentError("the file did not arrive: the sender disconnected") from error
         finally:
             self._arriving -= 1
             if not is_kept:
@@ -111,20 +111,20 @@ class Uploads:
         return upload
 
     def get(self, number: str) -> Upload:
-        """The file of an id; counts as a use.
+        """The upload with an id; counts as a use.
 
         Raises:
-            RefusedError: It was deleted, or never there.
+            RefusedError: The file was deleted or never existed.
         """
         with self._lock:
             upload = self._files.get(number)
             if upload is None:
-                raise RefusedError(404, "not-found", "this file is not on the server any more; upload it again")
+                raise RefusedError(404, "not-found", "this file is no longer on the server; upload it again")
             upload.used = time.monotonic()
             return upload
 
     def shown(self, text: str) -> str:
-        """A text as it can be shown: with the names of files as their senders know them, and without our folders."""
+        """Make text printable, with the senders' names for uploaded files and without temporary folders."""
         with self._lock:
             files = list(self._files.values())
         for upload in files:
@@ -132,14 +132,14 @@ class Uploads:
         return printable(_OWN.sub("a temporary file", text))
 
     def remove(self, number: str) -> None:
-        """Delete a dropped file now; nothing happens if it is gone."""
+        """Delete an upload now; does nothing if it is gone."""
         with self._lock:
             upload = self._files.pop(number, None)
         if upload is not None:
             upload.path.unlink(missing_ok=True)
 
     def clean(self) -> None:
-        """Delete files that are unused for too long or beyond the limit."""
+        """Delete uploads that are unused for too long or beyond the limit."""
         with self._lock:
             oldest = sorted(self._files.values(), key=lambda upload: upload.used)
         too_many = len(oldest) - self._settings.uploads
@@ -149,7 +149,7 @@ class Uploads:
                 self.remove(upload.id)
 
     def close(self) -> None:
-        """Delete all dropped files."""
+        """Delete all uploads."""
         self._temporary.close()
 
     async def _write(self, path: Path, body: AsyncIterator[bytes], lane: Lane) -> None:
@@ -170,4 +170,4 @@ class Uploads:
 
 
 def _too_large(most: int) -> RefusedError:
-    return RefusedError(413, "too-large", f"a file must be of at most {file_size(most)}; index a larger one instead")
+    return RefusedError(413, "too-large", f"a file must be at most {file_size(most)}; index larger files instead")

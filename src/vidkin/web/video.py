@@ -1,4 +1,4 @@
-"""The page of one video: its player, copies, neighbors, what recurs in it, and the system's player."""
+"""The page of one video: its player, copies, similar videos, coverage and recurring segments."""
 
 from __future__ import annotations
 
@@ -41,17 +41,15 @@ from vidkin.web.site import (
 router = APIRouter(tags=["library"])
 video_page = Page(router)
 
-# Neighbors on the page of a video, and the addresses of this computer.
-_MOST_NEIGHBORS = 6
-_HERE = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1", "testclient"})
+# Maximum number of similar videos, and the addresses of this computer.
+_MAX_NEIGHBORS = 6
+_LOCAL_ADDRESSES = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1", "testclient"})
 
 
-SimilarVideo: Any = answer_model(
-    "SimilarVideo", "A video that is similar to another one.", score=float, at=float | None, video=VideoModel
-)
+SimilarVideo: Any = answer_model("SimilarVideo", "A similar video.", score=float, at=float | None, video=VideoModel)
 RecurringPart: Any = answer_model(
     "RecurringPart",
-    "A stretch of a video that others show, too; ``others``: names of some of them.",
+    "A part of a video that other videos also show; ``others``: names of some of them.",
     kind=str,
     start=float,
     end=float,
@@ -60,8 +58,8 @@ RecurringPart: Any = answer_model(
 )
 
 
-# ``words``: sentences about it; ``strip``: the parts of the video in order: start and end in shares of its length, and
-# whether another video shows the part, too.
+# ``words``: the coverage in sentences; ``strip``: parts of the video in order, with start and end as shares of its
+# length, and whether another video also shows the part.
 CoverageModel: Any = result_model(
     Coverage,
     share=float,
@@ -76,7 +74,7 @@ CoverageModel: Any = result_model(
 
 @router.get("/api/videos/{video}", response_model=VideoModel)
 async def get_video(site: CurrentSite, video: VideoNumber) -> ResultResponse:
-    """One video of the index."""
+    """Get a video of the index."""
     return ResultResponse(await site.lists.run(lambda: video_values(site.index.record(video))))
 
 
@@ -86,7 +84,7 @@ NeighborsJob = job_model("neighbors", list[SimilarVideo])
 
 @router.get("/api/videos/{video}/coverage", response_model=CoverageModel, responses=or_job(CoverageJob))
 async def get_coverage(site: CurrentSite, video: VideoNumber, prefer: Prefer = "") -> ResultResponse:
-    """Which stretches of a video other videos of the index show, too, and what is only in it; reads the file."""
+    """Compute which parts of a video other videos also show and which are unique; reads the file."""
 
     def work() -> dict[str, Any]:
         path = site.index.record(video).path
@@ -101,7 +99,7 @@ async def get_coverage(site: CurrentSite, video: VideoNumber, prefer: Prefer = "
 
 @router.get("/videos/{video}", response_class=HTMLResponse, include_in_schema=False)
 async def show_video(request: Request, site: CurrentSite, video: VideoNumber) -> HTMLResponse:
-    """Page of one video: its player and what is known of it."""
+    """Page of one video: its player and everything known about it."""
     await bring_up_to_date(site)
 
     def find() -> dict[str, Any]:
@@ -111,7 +109,7 @@ async def show_video(request: Request, site: CurrentSite, video: VideoNumber) ->
             "video": video_values(record),
             "source": source_item(site, video=video),
             "folder": os.path.dirname(record.path),
-            "can_open": _is_here(request) and not site.settings.read_only,
+            "can_open": _is_local(request) and not site.settings.read_only,
             "copies": _copies(site, record),
             "compared": None if found is None or not site.groups.is_current() else not found.uncompared,
             "neighbors": _known_neighbors(site, record),
@@ -123,7 +121,7 @@ async def show_video(request: Request, site: CurrentSite, video: VideoNumber) ->
 
 
 def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
-    """The other files of the group of a video, with what each is, as far as groups are known."""
+    """The other files in the video's group of duplicates with their roles, if groups are known."""
     groups = () if site.groups.found is None else site.groups.found.groups
     group = next((each for each in groups if any(member.path == record.path for member in each.members)), None)
     if group is None:
@@ -161,7 +159,7 @@ def _known_neighbors(site: Site, record: VideoRecord) -> list[dict[str, Any]] | 
 
 @router.post("/api/videos/{video}/neighbors", response_model=list[SimilarVideo], responses=or_job(NeighborsJob))
 async def find_neighbors(site: CurrentSite, video: VideoNumber, prefer: Prefer = "") -> ResultResponse:
-    """The most similar videos, best first; reads the file, and keeps the answer until the index changes."""
+    """Find the most similar videos, best first; reads the file and caches the answer until the index changes."""
 
     def work() -> list[dict[str, Any]]:
         record = site.index.record(video)
@@ -169,7 +167,7 @@ async def find_neighbors(site: CurrentSite, video: VideoNumber, prefer: Prefer =
         def make(path: Path) -> None:
             open_record(record).close()
             with site.index.reader() as index:
-                matches = index.search(record.path, limit=_MOST_NEIGHBORS + 1)
+                matches = index.search(record.path, limit=_MAX_NEIGHBORS + 1)
             rows = [
                 (match.video_id, match.score, match.segments[0].target_start if match.segments else None)
                 for match in matches
@@ -185,21 +183,21 @@ async def find_neighbors(site: CurrentSite, video: VideoNumber, prefer: Prefer =
 
 
 def _neighbors_key(site: Site, record: VideoRecord) -> str:
-    """Names the answer: it depends on the video, and on the videos that there are."""
+    """The cache key of the answer, which depends on the video and on all videos of the index."""
     records = site.index.listing().records
     newest = max(each.id for each in records)
     return f"neighbors\0{record.content_hash}\0{record.path}\0{len(records)}\0{newest}"
 
 
 def _refuse(path: Path) -> None:
-    raise FileNotFoundError(f"nobody looked for what {path} says")
+    raise FileNotFoundError(f"{path} has not been computed")
 
 
 def _neighbor_values(site: Site, content: bytes) -> list[dict[str, Any]]:
     by_id = site.index.listing().by_id
     return [
         {"score": score, "at": at, "video": video_values(by_id[number])}
-        for number, score, at in parse_json(content)[:_MOST_NEIGHBORS]
+        for number, score, at in parse_json(content)[:_MAX_NEIGHBORS]
         if number in by_id
     ]
 
@@ -236,17 +234,17 @@ class PlayerMoment(Body):
 
 
 class OpenedVideo(BaseModel):
-    """The player that shows a video now."""
+    """The player that was started."""
 
     player: str = Field(description="Name of the player.")
 
 
 @router.post("/api/videos/{video}/open")
 async def open_video(request: Request, site: CurrentSite, video: VideoNumber, moment: PlayerMoment) -> OpenedVideo:
-    """Show a video in the system's player, on the computer of the server; only for pages that are open on it."""
+    """Open a video in the system's player on the server's computer; only for pages open on that computer."""
     site.check_writable()
-    if not _is_here(request):
-        raise HTTPException(403, "a player opens on the computer of the server only; open the page there")
+    if not _is_local(request):
+        raise HTTPException(403, "a player can only be opened on the server's computer; open the page there")
 
     def work() -> OpenedVideo:
         record = site.index.record(video)
@@ -258,6 +256,6 @@ async def open_video(request: Request, site: CurrentSite, video: VideoNumber, mo
     return await site.lists.run(work)
 
 
-def _is_here(request: Request) -> bool:
-    """Whether the page is open on the computer of the server."""
-    return request.client is not None and request.client.host in _HERE
+def _is_local(request: Request) -> bool:
+    """Whether the page is open on the server's computer."""
+    return request.client is not None and request.client.host in _LOCAL_ADDRESSES
