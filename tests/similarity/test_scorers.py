@@ -56,7 +56,7 @@ def test_copies_have_segments_and_kinds_have_not() -> None:
         ("copies?change_energy=much", "change_energy"),
     ],
 )
-def test_other_names_are_refused(name: str, message: str) -> None:
+def test_foreign_host_names_are_refused(name: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         open_scorer(name)
 

@@ -21,7 +21,7 @@ def fresh(tmp_path: Path, connect: Connect) -> TestClient:
 
 
 @pytest.mark.process
-def test_a_folder_is_added_and_broken_files_have_causes(library: Library, fresh: TestClient) -> None:
+def test_adding_a_folder_reports_broken_files_with_causes(library: Library, fresh: TestClient) -> None:
     answer = fresh.post("/api/index", json={"paths": [str(library.folder)]})
     assert answer.status_code == 202, answer.text
     again = fresh.post("/api/index", json={"paths": [str(library.folder)]})
@@ -51,13 +51,13 @@ def test_a_folder_is_added_and_broken_files_have_causes(library: Library, fresh:
         (["/tmp"] * 101, "paths"),
     ],
 )
-def test_paths_that_cannot_be_are_refused(fresh: TestClient, paths: list[str], cause: str) -> None:
+def test_invalid_paths_are_refused(fresh: TestClient, paths: list[str], cause: str) -> None:
     answer = fresh.post("/api/index", json={"paths": paths})
     assert answer.status_code == 422
     assert cause in answer.json()["detail"]
 
 
-def test_a_server_that_only_shows_adds_nothing(library: Library, connect: Connect) -> None:
+def test_read_only_server_refuses_to_add_folders(library: Library, connect: Connect) -> None:
     client = connect(library.index, read_only=True)
     answer = client.post("/api/index", json={"paths": [str(library.folder)]})
     assert answer.status_code == 403
@@ -66,7 +66,7 @@ def test_a_server_that_only_shows_adds_nothing(library: Library, connect: Connec
 
 
 @pytest.mark.kill
-def test_a_job_that_is_stopped_keeps_what_was_read(library: Library, fresh: TestClient, tmp_path: Path) -> None:
+def test_stopped_job_keeps_finished_work(library: Library, fresh: TestClient, tmp_path: Path) -> None:
     many = tmp_path / "many"
     for number in range(40):
         (many / f"{number}").mkdir(parents=True)
@@ -86,7 +86,7 @@ def test_a_job_that_is_stopped_keeps_what_was_read(library: Library, fresh: Test
     "name",
     ["\\ud800", "/\\ud800", "~\\ud800", "~\\u0000/x", "/\\u0000", "~nobody-of-this-name/x", "/\\udcff"],
 )
-def test_names_that_no_file_can_have_are_refused(fresh: TestClient, name: str) -> None:
+def test_impossible_file_names_are_refused(fresh: TestClient, name: str) -> None:
     answer = fresh.post("/api/index", content=f'{{"paths": ["{name}"]}}', headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
     assert "there is no such file or folder" in answer.json()["detail"]

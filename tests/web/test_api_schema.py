@@ -53,7 +53,7 @@ def nodes(value: Any) -> Iterator[dict[str, Any]]:
         yield from nodes(child)
 
 
-def test_every_operation_declares_its_problems_and_is_named_by_a_verb(document: dict[str, Any]) -> None:
+def test_every_operation_declares_its_problems_and_has_a_verb_name(document: dict[str, Any]) -> None:
     names = [operation["operationId"] for _, operation in operations(document)]
     assert len(set(names)) == len(names) > 70
     assert [name for name in names if not re.fullmatch(r"[a-z]+([A-Z][a-z]+)+", name)] == []
@@ -69,7 +69,7 @@ def test_every_operation_declares_its_problems_and_is_named_by_a_verb(document: 
     assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
 
 
-def test_every_answer_has_its_media_type_and_no_other(document: dict[str, Any]) -> None:
+def test_every_answer_declares_exactly_its_media_type(document: dict[str, Any]) -> None:
     kinds = {
         name: [*operation["responses"].get("200", operation["responses"].get("201", {})).get("content", {})]
         for name, operation in operations(document)
@@ -83,7 +83,7 @@ def test_every_answer_has_its_media_type_and_no_other(document: dict[str, Any]) 
     assert list(body) == ["application/octet-stream", "multipart/form-data"]
 
 
-def test_every_field_and_parameter_says_what_it_is_with_an_example_that_fits(document: dict[str, Any]) -> None:
+def test_every_field_and_parameter_has_a_description_and_a_valid_example(document: dict[str, Any]) -> None:
     import jsonschema_rs
 
     described = [
@@ -106,7 +106,7 @@ def test_every_field_and_parameter_says_what_it_is_with_an_example_that_fits(doc
     assert unfit == []
 
 
-def test_whole_numbers_stay_within_what_every_reader_keeps(document: dict[str, Any]) -> None:
+def test_integers_are_bounded_for_every_json_reader(document: dict[str, Any]) -> None:
     integers = [node for node in nodes(document) if node.get("type") == "integer"]
     assert len(integers) > 100
     for node in integers:
@@ -114,14 +114,14 @@ def test_whole_numbers_stay_within_what_every_reader_keeps(document: dict[str, A
         assert node["maximum"] <= LARGEST, node
 
 
-def test_the_same_values_are_one_enumeration(document: dict[str, Any]) -> None:
+def test_equal_values_share_one_enumeration(document: dict[str, Any]) -> None:
     lists = Counter(tuple(node["enum"]) for node in nodes(document) if isinstance(node.get("enum"), list))
     # Verdicts, transitions and formats are listed where they are used.
     assert {values: count for values, count in lists.items() if count > 2} == {}
     assert {"JobStatus", "ScoreBasis", "VideoSort", "GroupFilter"} <= document["components"]["schemas"].keys()
 
 
-def test_what_a_request_has_and_the_api_has_not_is_refused(client: TestClient) -> None:
+def test_unknown_parameters_and_fields_are_refused(client: TestClient) -> None:
     cases: list[tuple[Callable[[], Any], str]] = [
         (lambda: client.get("/api/videos", params={"limt": 3}), "limt"),
         (lambda: client.get("/api/review", params={"x": 1}), "x"),
@@ -140,7 +140,7 @@ def test_what_a_request_has_and_the_api_has_not_is_refused(client: TestClient) -
     assert "accepted are added_days, copies," in client.get("/api/videos?limt=3").json()["detail"]
 
 
-def test_errors_of_every_kind_are_problems(client: TestClient, library: Library, connect: Connect) -> None:
+def test_every_error_is_a_problem_document(client: TestClient, library: Library, connect: Connect) -> None:
     closed = connect(library.index, token="secret")
     answers = {
         401: closed.get("/api/videos"),
@@ -196,7 +196,7 @@ def prepare(root: Path) -> Path:
 
 @pytest.mark.parametrize("each", [pytest.param(3, marks=pytest.mark.process), pytest.param(84, marks=pytest.mark.slow)])
 @pytest.mark.timeout(1200)
-def test_generated_requests_and_their_answers_agree_with_the_description(tmp_path: Path, each: int) -> None:
+def test_generated_requests_and_answers_match_the_description(tmp_path: Path, each: int) -> None:
     """Requests that fit the description and such that do not, ``each`` of both for every operation."""
     contradictions: list[str] = []
     statuses: Counter[int] = Counter()

@@ -21,7 +21,7 @@ from vidkin.web.lanes import BusyError, StuckError
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_errors_are_pages_for_people_and_json_for_programs(client: TestClient) -> None:
+def test_errors_are_pages_in_browsers_and_json_for_programs(client: TestClient) -> None:
     person = {"Accept": "text/html,application/xhtml+xml"}
     for address in ("/nothing", "/videos/999/file", "/?page=0"):
         page = client.get(address, headers=person)
@@ -47,7 +47,7 @@ def test_errors_are_pages_for_people_and_json_for_programs(client: TestClient) -
         *(("/videos/{}", "Library"), ("/videos/{}/shots", "Shots"), ("/match?video={}&target={}", "Search")),
     ],
 )
-def test_the_navigation_marks_the_section_of_every_page(client: TestClient, address: str, section: str) -> None:
+def test_navigation_marks_the_current_section(client: TestClient, address: str, section: str) -> None:
     video = client.get("/api/videos").json()["videos"][1]["id"]
     page = client.get(address.replace("{}", str(video))).text
     assert re.findall(r'aria-current="page">([^<]+)</a>', page) == [section]
@@ -55,7 +55,7 @@ def test_the_navigation_marks_the_section_of_every_page(client: TestClient, addr
 
 
 @pytest.mark.large
-def test_no_page_of_a_large_index_takes_long(tmp_path: Path, connect: Connect) -> None:
+def test_pages_of_a_large_index_are_fast(tmp_path: Path, connect: Connect) -> None:
     """Processor time, as other work on the machine does not count."""
     fill(tmp_path / "many.vidkin", 10_000)
     client = connect(tmp_path / "many.vidkin")
@@ -69,7 +69,7 @@ def test_no_page_of_a_large_index_takes_long(tmp_path: Path, connect: Connect) -
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_every_page_of_an_empty_index_says_what_to_do(tmp_path: Path, connect: Connect, read_only: bool) -> None:
+def test_pages_of_an_empty_index_say_what_to_do(tmp_path: Path, connect: Connect, read_only: bool) -> None:
     Index.open(tmp_path / "i.vidkin", extractor="classical", create=True).close()
     client = connect(tmp_path / "i.vidkin", read_only=read_only)
     for address in ("/", "/search", "/duplicates", "/shots", "/review"):
@@ -80,7 +80,7 @@ def test_every_page_of_an_empty_index_says_what_to_do(tmp_path: Path, connect: C
 
 
 @pytest.mark.parametrize(("error", "status"), [(BusyError("full"), 503), (StuckError("slow"), 504)])
-def test_a_server_at_its_limits_says_so(
+def test_overloaded_server_says_so(
     library: Library, client: TestClient, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
     async def refuse(self: object, work: object) -> None:
@@ -92,7 +92,7 @@ def test_a_server_at_its_limits_says_so(
     assert ("retry-after" in answer.headers) == (status == 503)
 
 
-def test_every_address_of_the_api_is_documented(client: TestClient) -> None:
+def test_every_api_address_is_documented(client: TestClient) -> None:
     document = client.get("/api/openapi.json").json()
     for path, methods in document["paths"].items():
         for method, about in methods.items():
@@ -106,7 +106,7 @@ def test_every_address_of_the_api_is_documented(client: TestClient) -> None:
         assert re.search(rf"<strong>{title}\.</strong> .*{words}", page)
 
 
-def test_pages_need_nothing_from_elsewhere(client: TestClient) -> None:
+def test_pages_load_nothing_from_other_hosts(client: TestClient) -> None:
     web = ROOT / "src" / "vidkin" / "web"
     texts = {
         path: path.read_text(encoding="utf-8")
@@ -129,7 +129,7 @@ def test_neither_the_library_nor_the_help_loads_the_web() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_the_extra_has_all_that_is_imported() -> None:
+def test_web_extra_lists_every_imported_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extra = {line.partition(">=")[0] for line in project["optional-dependencies"]["web"]}
     assert extra == {"fastapi", "jinja2", "python-multipart", "uvicorn"}

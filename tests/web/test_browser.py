@@ -36,7 +36,7 @@ def page(browser: Browser) -> Iterator[Page]:
         yield opened
 
 
-def test_the_library_follows_the_filter_and_the_keyboard(page: Page, address: str) -> None:
+def test_library_responds_to_filter_and_keyboard(page: Page, address: str) -> None:
     page.goto(address)
     cards = page.locator(".card")
     expect(cards).to_have_count(4)
@@ -57,7 +57,7 @@ def test_the_library_follows_the_filter_and_the_keyboard(page: Page, address: st
     expect(cards.nth(1).locator("a")).to_be_focused()
 
 
-def test_every_page_shows_its_keys_and_marks_its_section(page: Page, address: str) -> None:
+def test_every_page_lists_its_keys_and_marks_its_section(page: Page, address: str) -> None:
     pages = {"": "Library", "search": "Search", "map": "Map", "duplicates": "Duplicates", "recurring": "Recurring"}
     pages |= {"shots": "Shots", "review": "Review", "api": "API"}
     videos = page.request.get(f"{address}api/videos").json()["videos"]
@@ -82,7 +82,7 @@ def test_every_page_shows_its_keys_and_marks_its_section(page: Page, address: st
         expect(page.locator("nav [aria-current=page]").first).to_have_text(section)
 
 
-def test_the_page_that_open_shows_leads_to_the_index_and_the_token_leaves_the_address(
+def test_open_page_leads_to_the_index_and_hides_the_token(
     browser: Browser, library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown, script = tmp_path / "shown", tmp_path / "browser"
@@ -100,7 +100,7 @@ def test_the_page_that_open_shows_leads_to_the_index_and_the_token_leaves_the_ad
 
 
 @pytest.mark.parametrize("width", [360, 768, 1440])
-def test_no_page_is_wider_than_the_screen(browser: Browser, address: str, width: int) -> None:
+def test_pages_are_never_wider_than_the_screen(browser: Browser, address: str, width: int) -> None:
     with new_page(browser, width=width, height=800) as page:
         page.goto(address)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -114,7 +114,7 @@ def wait_for_videos(page: Page, count: int) -> None:
     )
 
 
-def test_a_marked_stretch_is_searched_with_and_both_sides_play_in_step(page: Page, address: str) -> None:
+def test_marked_clip_is_searched_and_both_sides_play_in_sync(page: Page, address: str) -> None:
     page.goto(address)
     page.get_by_role("link", name="coffee.mp4").click()
     wait_for_videos(page, 1)
@@ -150,7 +150,7 @@ def test_a_marked_stretch_is_searched_with_and_both_sides_play_in_step(page: Pag
     page.wait_for_function(f"() => {times}[1] > 1")
 
 
-def test_a_dropped_file_and_a_rectangle_are_searched_with(page: Page, address: str, library: Library) -> None:
+def test_search_with_a_dropped_file_and_a_rectangle(page: Page, address: str, library: Library) -> None:
     page.goto(f"{address}search")
     page.get_by_label("Choose a video or picture").set_input_files(library.clip)
     expect(page.locator(".match").first).to_contain_text("co")
@@ -176,7 +176,7 @@ def test_a_dropped_file_and_a_rectangle_are_searched_with(page: Page, address: s
 
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
-def test_the_file_chooser_opens_by_key_every_time(page: Page, address: str, key: str) -> None:
+def test_file_chooser_opens_by_key_every_time(page: Page, address: str, key: str) -> None:
     # Playwright takes the chooser over only some time after it is asked to: too late, where that comes with the key.
     page.on("filechooser", lambda chooser: None)
     page.goto(f"{address}search")
@@ -186,7 +186,7 @@ def test_the_file_chooser_opens_by_key_every_time(page: Page, address: str, key:
             page.keyboard.press(key)
 
 
-def test_what_the_browser_cannot_play_is_converted(page: Page, address: str, library: Library) -> None:
+def test_unplayable_videos_are_converted(page: Page, address: str, library: Library) -> None:
     """The file is hidden from the browser, as if its codec were unknown."""
     page.route("**/file", lambda route: route.fulfill(status=200, content_type="video/mp4", body=b"unknown"))
     page.goto(address)

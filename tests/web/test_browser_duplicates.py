@@ -39,7 +39,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str
         yield address, library.folder
 
 
-def test_groups_are_there_at_once_and_a_verdict_keeps_its_place(browser: Browser, place: tuple[str, Path]) -> None:
+def test_groups_appear_at_once_and_verdicts_keep_the_position(browser: Browser, place: tuple[str, Path]) -> None:
     address, _ = place
     with new_page(browser, height=500) as page:
         page.goto(f"{address}duplicates")
@@ -83,7 +83,7 @@ def test_groups_are_there_at_once_and_a_verdict_keeps_its_place(browser: Browser
 
 
 @pytest.mark.parametrize("by", ["key", "mouse"])
-def test_copies_are_moved_and_brought_back(browser: Browser, place: tuple[str, Path], tmp_path: Path, by: str) -> None:
+def test_copies_are_moved_and_restored(browser: Browser, place: tuple[str, Path], tmp_path: Path, by: str) -> None:
     address, folder = place
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     with new_page(browser) as page:
@@ -120,7 +120,7 @@ def test_copies_are_moved_and_brought_back(browser: Browser, place: tuple[str, P
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_a_group_plays_in_sync_and_groups_appear_while_a_search_runs(browser: Browser, place: tuple[str, Path]) -> None:
+def test_group_plays_in_sync_and_groups_appear_during_a_search(browser: Browser, place: tuple[str, Path]) -> None:
     address, _ = place
     with new_page(browser) as page:
         page.goto(f"{address}duplicates")
@@ -162,7 +162,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
         yield address, folder
 
 
-def test_eight_groups_fit_a_screen_and_columns_sort_them(browser: Browser, many: tuple[str, Path]) -> None:
+def test_eight_groups_fit_on_a_screen_and_columns_sort_them(browser: Browser, many: tuple[str, Path]) -> None:
     address, _ = many
     with new_page(browser) as page:
         page.goto(f"{address}duplicates", wait_until="domcontentloaded")  # 54 frames come late
@@ -194,7 +194,7 @@ def test_eight_groups_fit_a_screen_and_columns_sort_them(browser: Browser, many:
         expect(page).to_have_url(f"{address}duplicates")
 
 
-def test_the_fields_of_the_filter_share_a_row_on_a_tablet(browser: Browser, many: tuple[str, Path]) -> None:
+def test_filter_fields_share_a_row_on_a_tablet(browser: Browser, many: tuple[str, Path]) -> None:
     address, _ = many
     with new_page(browser, width=768, height=1024) as page:
         page.goto(f"{address}duplicates", wait_until="domcontentloaded")
@@ -205,7 +205,9 @@ def test_the_fields_of_the_filter_share_a_row_on_a_tablet(browser: Browser, many
             assert len({round(box["y"]) for box in boxes}) == 1
 
 
-def test_copies_are_selected_by_rule_and_messages_leave_the_bar_free(browser: Browser, many: tuple[str, Path]) -> None:
+def test_copies_are_selected_by_rule_and_messages_do_not_cover_the_bar(
+    browser: Browser, many: tuple[str, Path]
+) -> None:
     address, folder = many
     with new_page(browser) as page:
         page.goto(f"{address}duplicates", wait_until="domcontentloaded")  # 54 frames come late

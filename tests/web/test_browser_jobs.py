@@ -60,9 +60,7 @@ def followers(page: Page) -> dict[str, int]:
     return counts
 
 
-def test_a_search_for_duplicates_has_one_follower_and_ends_with_the_last_refresh(
-    browser: Browser, place: tuple[str, Path]
-) -> None:
+def test_duplicate_search_has_one_watcher_and_ends_with_a_refresh(browser: Browser, place: tuple[str, Path]) -> None:
     address, _ = place
     with new_page(browser) as page:
         page.add_init_script(SLOW)
@@ -86,9 +84,7 @@ def test_a_search_for_duplicates_has_one_follower_and_ends_with_the_last_refresh
         expect(page.locator(".group")).to_have_count(2)
 
 
-def test_a_refresh_leaves_equal_groups_alone_and_the_keyboard_where_it_is(
-    browser: Browser, place: tuple[str, Path]
-) -> None:
+def test_refresh_keeps_unchanged_groups_and_the_focus(browser: Browser, place: tuple[str, Path]) -> None:
     address, _ = place
     with new_page(browser) as page:
         page.goto(f"{address}duplicates")
@@ -113,7 +109,7 @@ def test_a_refresh_leaves_equal_groups_alone_and_the_keyboard_where_it_is(
         expect(play).to_be_focused()
 
 
-def test_other_pages_follow_what_they_began_once(browser: Browser, place: tuple[str, Path]) -> None:
+def test_other_pages_watch_their_job_only_once(browser: Browser, place: tuple[str, Path]) -> None:
     address, folder = place
     with new_page(browser) as page:
         page.add_init_script(SLOW)

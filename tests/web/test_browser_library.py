@@ -49,7 +49,7 @@ def page(browser: Browser, address: str) -> Iterator[Page]:
         yield opened
 
 
-def test_filters_follow_the_typing_and_the_address(page: Page) -> None:
+def test_filters_follow_typing_and_the_address(page: Page) -> None:
     cards = page.locator(".card")
     page.get_by_text("More filters").click()
     page.get_by_label("Longest length in seconds").fill("10")
@@ -69,7 +69,7 @@ def test_filters_follow_the_typing_and_the_address(page: Page) -> None:
     expect(page.locator(".chips")).to_have_count(0)
 
 
-def test_moving_over_a_picture_shows_other_moments(page: Page) -> None:
+def test_hovering_a_thumbnail_shows_other_moments(page: Page) -> None:
     image = page.get_by_role("link", name="coffee.mp4").locator("img")
     box = image.bounding_box()
     assert box is not None
@@ -80,7 +80,7 @@ def test_moving_over_a_picture_shows_other_moments(page: Page) -> None:
     expect(image).not_to_have_attribute("src", re.compile("time="))
 
 
-def test_unfolded_folders_stay_open_while_the_library_is_filtered(browser: Browser, tmp_path: Path) -> None:
+def test_unfolded_folders_stay_open_while_filtering(browser: Browser, tmp_path: Path) -> None:
     library = make_library(tmp_path)
     inner = library.folder / "season_1" / "part_1"
     inner.mkdir(parents=True)
@@ -108,7 +108,7 @@ def test_unfolded_folders_stay_open_while_the_library_is_filtered(browser: Brows
         expect(part).to_be_hidden()
 
 
-def test_videos_are_selected_by_mouse_and_by_key(page: Page) -> None:
+def test_videos_are_selected_by_mouse_and_keyboard(page: Page) -> None:
     cards, chosen = page.locator(".card"), page.locator(".card.picked")
     bar = page.get_by_role("region", name="Selection")
     expect(bar).to_be_hidden()
@@ -142,7 +142,7 @@ def test_videos_are_selected_by_mouse_and_by_key(page: Page) -> None:
     expect(bar).to_be_hidden()
 
 
-def test_a_favorite_and_a_list_are_kept_and_filtered_by(page: Page) -> None:
+def test_favorites_and_lists_are_stored_and_filter_the_library(page: Page) -> None:
     coffee = page.locator(".card", has_text="coffee.mp4")
     coffee.locator("a").first.focus()
     page.keyboard.press("f")
@@ -150,7 +150,7 @@ def test_a_favorite_and_a_list_are_kept_and_filtered_by(page: Page) -> None:
     page.keyboard.press("x")
     page.get_by_role("button", name="Lists...").click()
     page.get_by_label("Name of the list").fill("to cut")
-    page.get_by_role("button", name="Add to it").click()
+    page.get_by_role("button", name="Add to list").click()
     expect(coffee.locator(".tag")).to_have_text("to cut")
     lists = page.get_by_role("navigation", name="Lists")
     lists.get_by_role("link", name="to cut").click()
@@ -163,7 +163,7 @@ def test_a_favorite_and_a_list_are_kept_and_filtered_by(page: Page) -> None:
     expect(lists).to_contain_text("favorites")
 
 
-def test_copies_of_a_selection_are_shown_and_what_is_removed_comes_back(page: Page) -> None:
+def test_copies_of_a_selection_are_shown_and_removed_videos_restored(page: Page) -> None:
     page.locator(".card", has_text="coffee.mp4").locator("a").first.focus()
     page.keyboard.press("x")
     page.get_by_role("button", name="Find copies").click()
@@ -211,7 +211,7 @@ def test_shots_of_a_selection_are_found_and_messages_stay_above_the_bar(browser:
         expect(page.locator(".card .name")).to_have_text(["rocket & <b>.mp4"])
 
 
-def test_a_selection_is_split_into_shots(browser: Browser, address: str, tmp_path: Path) -> None:
+def test_selection_is_split_into_shots(browser: Browser, address: str, tmp_path: Path) -> None:
     with new_page(browser, refused="422") as page:
         page.goto(address)
         split_and_refuse(page, tmp_path)
@@ -233,7 +233,7 @@ def split_and_refuse(page: Page, tmp_path: Path) -> None:
     expect(page.locator("#messages")).to_contain_text("there are files in it; name a new folder")
 
 
-def test_videos_with_copies_and_damaged_ones_are_filtered(browser: Browser, tmp_path: Path) -> None:
+def test_library_filters_by_copies_and_damage(browser: Browser, tmp_path: Path) -> None:
     library = make_library(tmp_path)
     cut = broken_off(library.folder / "rocket & <b>.mp4", library.folder / "cut off.mp4")
     with Index.open(library.index) as index:
@@ -258,7 +258,7 @@ def test_videos_with_copies_and_damaged_ones_are_filtered(browser: Browser, tmp_
         assert re.match(r"videos\s*[^\s,]", facts.inner_text()), facts.inner_text()
 
 
-def test_a_folder_is_chosen_and_added(page: Page, own: Library) -> None:
+def test_folder_is_chosen_and_added(page: Page, own: Library) -> None:
     page.locator("#adding summary").click()
     page.get_by_role("button", name="Choose...").click()
     folders = page.get_by_role("list", name="Folders")

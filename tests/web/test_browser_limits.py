@@ -13,7 +13,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
 @pytest.mark.large
-def test_a_page_that_hangs_fails_instead_of_waiting_without_end() -> None:
+def test_hanging_page_fails_instead_of_waiting_forever() -> None:
     with open_browser() as browser:
         with (
             pytest.raises(AssertionError, match=r"a page in Chromium took longer than 1\.5 s and was killed"),
@@ -24,7 +24,7 @@ def test_a_page_that_hangs_fails_instead_of_waiting_without_end() -> None:
 
 
 @pytest.mark.parametrize("phase", ["start", "end"])
-def test_a_server_that_neither_starts_nor_ends_is_killed_and_says_where_it_was(
+def test_hanging_server_is_killed_and_reports_its_stack(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: str
 ) -> None:
     monkeypatch.setattr(f"tests.web.browser._TO_{phase.upper()}", 0.5)

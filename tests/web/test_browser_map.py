@@ -38,7 +38,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield opened
 
 
-def test_a_map_is_computed_looked_at_and_selected_from(browser: Browser, address: str) -> None:
+def test_map_is_computed_viewed_and_used_for_selection(browser: Browser, address: str) -> None:
     with new_page(browser) as page:
         page.goto(f"{address}map")
         page.get_by_role("button", name="Compute the map").click()
@@ -75,7 +75,7 @@ def test_a_map_is_computed_looked_at_and_selected_from(browser: Browser, address
 
 
 @pytest.mark.parametrize(("scheme", "background"), [("light", "#ffffff"), ("dark", "#1c2025")])
-def test_groups_are_told_apart_by_color_and_shape_also_without_red_and_green(
+def test_clusters_differ_by_color_and_shape_even_for_the_color_blind(
     browser: Browser, address: str, scheme: str, background: str
 ) -> None:
     numbers = list(range(24))
@@ -134,7 +134,7 @@ def distance(one: str, other: str) -> float:
     return float(np.linalg.norm(seen[0] - seen[1], axis=-1).min())
 
 
-def test_twenty_thousand_points_are_drawn_within_a_frame_by_key_and_by_lasso(browser: Browser, address: str) -> None:
+def test_twenty_thousand_points_are_drawn_within_a_frame(browser: Browser, address: str) -> None:
     draw = np.random.default_rng(0)
     places = draw.random((20_000, 2)).round(4)
     # Two halves with a gap between them, so that a lasso can be around one of them.
@@ -199,7 +199,7 @@ def test_twenty_thousand_points_are_drawn_within_a_frame_by_key_and_by_lasso(bro
         assert min(selecting) < 100, selecting
 
 
-def test_shots_are_found_mapped_and_opened_where_they_begin(browser: Browser, address: str) -> None:
+def test_shots_are_detected_mapped_and_opened_at_their_start(browser: Browser, address: str) -> None:
     with new_page(browser) as page:
         page.goto(f"{address}map")
         page.get_by_role("navigation", name="Points of the map").get_by_role("link", name="shots").click()

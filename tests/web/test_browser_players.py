@@ -71,7 +71,7 @@ def drag(page: Page, place: Locator, start: float, end: float) -> None:
     page.mouse.up()
 
 
-def test_a_film_that_begins_black_shows_a_frame_and_a_filmstrip(browser: Browser, address: str) -> None:
+def test_video_with_a_black_start_shows_a_frame_and_a_filmstrip(browser: Browser, address: str) -> None:
     with new_page(browser) as page:
         page.goto(f"{address}videos/{film(page, address)}", wait_until="networkidle")
         assert brightness(page, page.locator("#query .screen")) > 40
@@ -85,7 +85,7 @@ def test_a_film_that_begins_black_shows_a_frame_and_a_filmstrip(browser: Browser
         page.wait_for_function("Math.abs(document.querySelector('video').currentTime - 8) < 0.2")
 
 
-def test_a_rectangle_is_drawn_on_the_frame_that_is_searched_not_on_the_poster(browser: Browser, address: str) -> None:
+def test_rectangle_is_drawn_on_the_searched_frame_not_the_poster(browser: Browser, address: str) -> None:
     with new_page(browser) as page:
         page.goto(f"{address}videos/{film(page, address)}", wait_until="networkidle")
         page.get_by_role("button", name="Rectangle").click()
@@ -94,7 +94,7 @@ def test_a_rectangle_is_drawn_on_the_frame_that_is_searched_not_on_the_poster(br
         assert brightness(page, page.locator("#query .screen")) < 40  # the first frame is black
 
 
-def test_searches_are_remembered_end_in_words_and_leave_out_the_query(browser: Browser, address: str) -> None:
+def test_searches_are_remembered_and_exclude_the_query(browser: Browser, address: str) -> None:
     with new_page(browser) as page:
         number = film(page, address)
         page.goto(f"{address}search?video={number}&start=3.00&end=7.00")
@@ -116,7 +116,7 @@ def test_searches_are_remembered_end_in_words_and_leave_out_the_query(browser: B
         expect(page.locator("#recent")).to_be_hidden()
 
 
-def test_enter_saves_a_name_and_one_that_is_there_is_selected(browser: Browser, address: str) -> None:
+def test_enter_saves_a_name_and_an_existing_name_is_selected(browser: Browser, address: str) -> None:
     with new_page(browser) as page:
         page.goto(address)
         page.locator(".card .picture").first.hover()
@@ -130,7 +130,7 @@ def test_enter_saves_a_name_and_one_that_is_there_is_selected(browser: Browser, 
 
 
 @pytest.mark.parametrize("name", ["weird_aspect.small.mpg", "film.avi"])
-def test_files_that_the_browser_cannot_play_are_converted_and_heard(
+def test_unplayable_files_are_converted_with_sound(
     browser: Browser, shared_data: Path, tmp_path: Path, name: str
 ) -> None:
     """MPEG-1 with MP2 of a real recording; and H.264 with PCM in AVI."""

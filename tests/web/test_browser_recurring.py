@@ -38,7 +38,7 @@ def check_seen(page: Page, width: int) -> None:
     assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []
 
 
-def test_ends_are_moved_by_keys_and_by_mouse_and_kept(browser: Browser, tmp_path: Path) -> None:
+def test_ends_are_moved_by_keyboard_and_mouse_and_stored(browser: Browser, tmp_path: Path) -> None:
     index = make_season(tmp_path)
     with served(index) as address, new_page(browser, width=1400) as page:
         find(page, address)
@@ -84,14 +84,14 @@ def test_ends_are_moved_by_keys_and_by_mouse_and_kept(browser: Browser, tmp_path
         # It is none after all, and is again.
         page.locator("#groups summary").click()
         page.locator("#groups [data-reject]").click()
-        expect(page.locator("#found .empty")).to_have_text("Nothing recurs in 2 videos.")
+        expect(page.locator("#found .empty")).to_have_text("No recurring segments were found in 2 videos.")
         page.locator("#rejected summary").click()
         page.locator("#rejected button").click()
         expect(page.locator("#groups")).to_contain_text("opening, 0:06.5 long, in 2 of 2 files")
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (768, "dark"), (400, "light")])
-def test_the_page_can_be_seen_at_every_width(
+def test_page_is_readable_at_every_width(
     browser: Browser, season: Path, width: int, scheme: str, tmp_path: Path
 ) -> None:
     with served(season) as address, new_page(browser, width=width, scheme=scheme) as page:
@@ -110,7 +110,7 @@ def season(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_season(tmp_path_factory.mktemp("season"))
 
 
-def test_a_server_that_only_shows_moves_nothing(browser: Browser, season: Path) -> None:
+def test_read_only_server_offers_no_edits(browser: Browser, season: Path) -> None:
     with served(season, "--read-only") as address, new_page(browser, width=400, height=800) as page:
         find(page, address)
         page.locator(".part").first.click()
@@ -122,7 +122,7 @@ def test_a_server_that_only_shows_moves_nothing(browser: Browser, season: Path) 
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (400, "dark")])
-def test_a_song_over_other_pictures_is_found_by_its_sound(
+def test_song_over_different_images_is_found_by_sound(
     browser: Browser, tmp_path: Path, width: int, scheme: str
 ) -> None:
     index = make_song_season(tmp_path)
@@ -131,7 +131,9 @@ def test_a_song_over_other_pictures_is_found_by_its_sound(
         by = page.locator("[name=by]")
         expect(by).to_have_value("picture")
         page.get_by_role("button", name="Find recurring segments").click()
-        expect(page.locator("#found .empty")).to_have_text("Nothing recurs in 3 videos.", timeout=60_000)
+        expect(page.locator("#found .empty")).to_have_text(
+            "No recurring segments were found in 3 videos.", timeout=60_000
+        )
         by.select_option("sound")
         page.get_by_role("button", name="Find recurring segments").click()
         expect(page.locator("#groups")).to_contain_text("in 3 of 3 files, by its sound", timeout=60_000)
@@ -145,7 +147,9 @@ def test_a_song_over_other_pictures_is_found_by_its_sound(
         page.get_by_label("Look").select_option("yes")
         expect(by).to_be_disabled()
         page.get_by_role("button", name="Find recurring segments").click()
-        expect(page.locator("#found .empty")).to_have_text("Nothing recurs in 3 videos.", timeout=60_000)
+        expect(page.locator("#found .empty")).to_have_text(
+            "No recurring segments were found in 3 videos.", timeout=60_000
+        )
         page.get_by_label("Look").select_option("")
         expect(by).to_be_enabled()
         # After a reload the search that was made last is offered.

@@ -123,7 +123,7 @@ def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Pat
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_shots_of_what_the_browser_cannot_play_are_shown_converted(browser: Browser, tmp_path: Path) -> None:
+def test_shots_of_an_unplayable_video_are_shown_converted(browser: Browser, tmp_path: Path) -> None:
     """MPEG-2 at 25 frames a second, cut at 10.4 s: in the second converted piece."""
     frames = [*pan("coffee", 260, width=96, height=64), *pan("rocket", 60, width=96, height=64)]
     encode(tmp_path / "film.mpg", frames, rate=25, codec="mpeg2video", options={"b": "2000000"})
@@ -154,7 +154,7 @@ def test_shots_of_what_the_browser_cannot_play_are_shown_converted(browser: Brow
         expect(page.get_by_role("button", name="Pause")).to_be_visible()
 
 
-def test_runs_are_compared_while_one_is_at_work(browser: Browser, tmp_path: Path) -> None:
+def test_runs_are_compared_while_one_is_running(browser: Browser, tmp_path: Path) -> None:
     with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True):
         pass
     write_training(tmp_path / "runs" / "first", [2.0, 1.0], report=True)
@@ -176,7 +176,7 @@ def test_runs_are_compared_while_one_is_at_work(browser: Browser, tmp_path: Path
         expect(row).to_contain_text("0.5000")
 
 
-def test_both_clips_of_a_pair_play_muted_in_sync_and_a_verdict_is_taken_back(browser: Browser, tmp_path: Path) -> None:
+def test_pair_plays_muted_in_sync_and_a_verdict_is_undone(browser: Browser, tmp_path: Path) -> None:
     """``part.mp4`` is seconds 3 to 8 of ``coffee.mp4``: where one of them is, tells where the other one should be."""
     frames = list(pan("coffee", 120))
     encode(tmp_path / "coffee.mp4", frames)

@@ -32,7 +32,7 @@ def address(library: Library) -> Iterator[str]:
         yield opened
 
 
-def test_results_are_beside_the_query_and_a_rectangle_is_drawn_by_dragging(
+def test_results_are_next_to_the_query_and_dragging_draws_a_rectangle(
     browser: Browser, address: str, library: Library
 ) -> None:
     with new_page(browser) as page:
@@ -57,7 +57,7 @@ def test_results_are_beside_the_query_and_a_rectangle_is_drawn_by_dragging(
         expect(page.locator(".box.drawn")).to_have_count(0)
 
 
-def test_matches_are_in_sight_on_a_phone(browser: Browser, address: str, library: Library) -> None:
+def test_matches_are_visible_on_a_phone(browser: Browser, address: str, library: Library) -> None:
     with new_page(browser, width=375, height=760) as page:
         page.goto(f"{address}search")
         page.get_by_label("Choose a video or picture").set_input_files(library.clip)
@@ -65,7 +65,7 @@ def test_matches_are_in_sight_on_a_phone(browser: Browser, address: str, library
 
 
 @pytest.mark.parametrize(("width", "height"), [(1400, 900), (768, 1024), (400, 800)])
-def test_a_match_plays_on_one_screen_with_the_query(browser: Browser, address: str, width: int, height: int) -> None:
+def test_match_and_query_play_on_one_screen(browser: Browser, address: str, width: int, height: int) -> None:
     with new_page(browser, width=width, height=height) as page:
         page.goto(address)
         video = (page.get_by_role("link", name="coffee.mp4").get_attribute("href") or "").rpartition("/")[2]
@@ -86,7 +86,7 @@ def test_a_match_plays_on_one_screen_with_the_query(browser: Browser, address: s
         expect(page.locator("#query .thin")).to_have_count(1)
 
 
-def test_the_name_of_a_match_opens_the_video_where_it_matches(browser: Browser, address: str, library: Library) -> None:
+def test_match_name_opens_the_video_at_the_matching_time(browser: Browser, address: str, library: Library) -> None:
     with new_page(browser) as page:
         page.goto(f"{address}search")
         page.locator("#file").set_input_files(library.clip)  # seconds 4 to 9 of coffee.mp4
@@ -94,7 +94,7 @@ def test_the_name_of_a_match_opens_the_video_where_it_matches(browser: Browser, 
         page.wait_for_function("() => Math.abs(document.querySelector('#query video')?.currentTime - 4) < 0.5")
 
 
-def test_a_match_says_in_words_that_it_is_turned_and_a_part_of_the_picture(browser: Browser, address: str) -> None:
+def test_match_describes_rotation_and_partial_frames_in_words(browser: Browser, address: str) -> None:
     """The features of this index do not find turned copies: the server's answer becomes that of one that does."""
     box = (0.0, 0.0, 0.5, 0.5)
 
@@ -116,7 +116,7 @@ def test_a_match_says_in_words_that_it_is_turned_and_a_part_of_the_picture(brows
         expect(page.locator(".match").nth(1)).not_to_contain_text("turned")
 
 
-def test_a_file_that_cannot_be_read_clears_the_answer_and_is_named_in_red(
+def test_unreadable_file_clears_the_results_and_is_named_in_red(
     browser: Browser, address: str, library: Library, tmp_path: Path
 ) -> None:
     broken = tmp_path / "broken.mp4"
@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_read_clears_the_answer_and_is_named_in_red(
 
 
 @pytest.mark.parametrize("by", ["key", "mouse"])
-def test_a_search_in_progress_is_stopped(browser: Browser, address: str, by: str) -> None:
+def test_running_search_is_stopped(browser: Browser, address: str, by: str) -> None:
     with new_page(browser) as page:
         held: list[Route] = []
         page.route("**/api/search", lambda route: held.append(route))
@@ -156,7 +156,7 @@ def test_a_search_in_progress_is_stopped(browser: Browser, address: str, by: str
         assert len(held) == 1
 
 
-def test_where_nothing_is_found_parts_of_the_picture_are_offered(
+def test_parts_of_the_image_are_offered_without_matches(
     browser: Browser, address: str, library: Library, tmp_path: Path
 ) -> None:
     """A still of coffee in a black page: the whole is asked for with a score that nothing reaches."""
@@ -178,7 +178,7 @@ def test_where_nothing_is_found_parts_of_the_picture_are_offered(
         expect(page.locator(".match").first).to_contain_text("co", timeout=60_000)
 
 
-def test_the_score_of_a_search_is_that_of_the_witness_that_is_chosen(browser: Browser, tmp_path: Path) -> None:
+def test_search_scores_follow_the_chosen_evidence(browser: Browser, tmp_path: Path) -> None:
     """One tune under two photographs: the same sound over another picture, and two takes that look alike."""
     write_sounds(tmp_path / "rocket.mp4", [tune(6, seed=1)], pictures="rocket")
     write_sounds(tmp_path / "coffee.mp4", [tune(6, seed=1)], pictures="coffee")

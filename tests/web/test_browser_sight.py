@@ -157,7 +157,9 @@ STATES: dict[str, tuple[str, Callable[[Page], None]]] = {
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_all_can_be_seen_and_reached_by_tab(browser: Browser, numbers: tuple[str, dict[str, int]], state: str) -> None:
+def test_everything_is_visible_and_reachable_by_tab(
+    browser: Browser, numbers: tuple[str, dict[str, int]], state: str
+) -> None:
     address, ids = numbers
     path, act = STATES[state]
     for name, number in ids.items():

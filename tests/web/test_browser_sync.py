@@ -90,7 +90,7 @@ def settled(page: Page) -> list[int]:
 
 
 @pytest.mark.parametrize("other", ["later", "faster"])
-def test_both_sides_show_the_same_frame_while_paused_and_by_step(
+def test_both_sides_show_the_same_frame_while_paused_and_stepping(
     browser: Browser, numbers: tuple[str, dict[str, int]], other: str
 ) -> None:
     address, ids = numbers
@@ -117,7 +117,7 @@ def test_both_sides_show_the_same_frame_while_paused_and_by_step(
 
 
 @pytest.mark.parametrize("other", ["later", "faster"])
-def test_both_sides_stay_together_while_they_play(
+def test_both_sides_stay_in_sync_while_playing(
     browser: Browser, numbers: tuple[str, dict[str, int]], other: str
 ) -> None:
     address, ids = numbers
@@ -140,7 +140,7 @@ def test_both_sides_stay_together_while_they_play(
         assert abs(query - target) <= 1, (query, target)
 
 
-def test_a_segment_repeats_and_lies_over_the_other_as_wipe_and_difference(
+def test_segment_loops_and_is_overlaid_as_wipe_and_difference(
     browser: Browser, numbers: tuple[str, dict[str, int]]
 ) -> None:
     address, ids = numbers

@@ -46,7 +46,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]
         yield address, library.folder
 
 
-def test_what_is_known_of_a_video_is_found_with_one_click_each(browser: Browser, place: tuple[str, Path]) -> None:
+def test_video_page_finds_each_kind_of_information_with_one_click(browser: Browser, place: tuple[str, Path]) -> None:
     address, _ = place
     with new_page(browser) as page:
         page.goto(address)
@@ -77,7 +77,7 @@ def test_what_is_known_of_a_video_is_found_with_one_click_each(browser: Browser,
         expect(recurring.locator("li").first).to_contain_text("copy")
 
 
-def test_shots_are_looked_at_selected_and_saved_as_a_clip(browser: Browser, place: tuple[str, Path]) -> None:
+def test_shots_are_viewed_selected_and_saved_as_a_clip(browser: Browser, place: tuple[str, Path]) -> None:
     address, folder = place
     with new_page(browser) as page:
         page.goto(f"{address}shots?q=film")
@@ -95,7 +95,7 @@ def test_shots_are_looked_at_selected_and_saved_as_a_clip(browser: Browser, plac
         cards.nth(2).get_by_role("button").focus()
         page.keyboard.press("x")
         expect(page.locator("#picked")).to_have_text("2 shots selected")
-        page.get_by_role("button", name="New clip of them").click()
+        page.get_by_role("button", name="New clip").click()
         link = page.get_by_role("link", name="Save the clip")
         expect(link).to_be_visible()
         with page.expect_download() as download:
@@ -110,9 +110,7 @@ def test_shots_are_looked_at_selected_and_saved_as_a_clip(browser: Browser, plac
         assert len(list((folder.parent / "shots").glob("*.mp4"))) == 2
 
 
-def test_a_phone_shows_one_menu_of_files_and_it_opens_and_closes_by_key(
-    browser: Browser, place: tuple[str, Path]
-) -> None:
+def test_phone_has_one_file_menu_that_opens_and_closes_by_key(browser: Browser, place: tuple[str, Path]) -> None:
     address, _ = place
     with new_page(browser, width=375, height=760) as page:
         open_shots(page, address, "film")
@@ -128,7 +126,7 @@ def test_a_phone_shows_one_menu_of_files_and_it_opens_and_closes_by_key(
         expect(page.locator("#export summary")).to_be_focused()
 
 
-def test_a_player_of_the_computer_opens_where_a_converted_film_is_in_the_page(browser: Browser, tmp_path: Path) -> None:
+def test_system_player_opens_at_the_time_of_the_converted_video(browser: Browser, tmp_path: Path) -> None:
     """Second 12 is in the second piece of ten seconds."""
     folder = tmp_path / "videos"
     folder.mkdir()
@@ -152,7 +150,7 @@ def test_a_player_of_the_computer_opens_where_a_converted_film_is_in_the_page(br
         assert asked == [pytest.approx(12, abs=0.1)]
 
 
-def test_critical_parts_are_marked_by_mouse_and_by_key_and_go_into_labels(
+def test_critical_parts_are_marked_by_mouse_and_keyboard_and_exported(
     browser: Browser, place: tuple[str, Path]
 ) -> None:
     """A film of 60 frames at ten a second, with cuts at 20 and 40."""
@@ -217,9 +215,7 @@ def read_labels(index: Path) -> list[tuple[int, str, int | None]]:
     return sorted((label.frame, label.verdict, label.moved_from) for label in Labels.open(index).cuts)
 
 
-def test_a_cut_that_is_dragged_or_moved_by_key_is_one_verdict_and_one_step_to_undo(
-    browser: Browser, place: tuple[str, Path]
-) -> None:
+def test_moved_cut_is_one_verdict_and_one_undo_step(browser: Browser, place: tuple[str, Path]) -> None:
     """The cuts of the film are at frames 20 and 40, ten a second."""
     address, folder = place
     with new_page(browser) as page:
@@ -324,7 +320,7 @@ def open_shots(page: Page, address: str, name: str) -> Locator:
     return cards
 
 
-def test_cards_are_the_shots_that_clips_are_made_of_where_a_film_fades_in_and_out(browser: Browser, shelf: str) -> None:
+def test_shot_cards_match_the_clips_of_a_video_with_fades(browser: Browser, shelf: str) -> None:
     with new_page(browser) as page:
         cards = open_shots(page, shelf, "fades")
         number = re.search(r"/videos/(\d+)/", page.url)
@@ -340,7 +336,7 @@ def test_cards_are_the_shots_that_clips_are_made_of_where_a_film_fades_in_and_ou
         expect(cards.nth(0)).to_contain_text(re.compile(r"fade from 0:00\.0 to 0:0[01]\.\d"))
         expect(cards.nth(1)).to_contain_text("2: 0:03.0 - 0:05.0")
         page.get_by_label("Select shot 2").check()
-        page.get_by_role("button", name="New clip of them").click()
+        page.get_by_role("button", name="New clip").click()
         link = page.get_by_role("link", name="Save the clip")
         with page.expect_download() as download:
             link.click()
@@ -348,7 +344,7 @@ def test_cards_are_the_shots_that_clips_are_made_of_where_a_film_fades_in_and_ou
         # The last shot as well: a card that the server does not know would be refused.
         page.get_by_role("button", name="Select none").click()
         page.get_by_label("Select shot 3").check()
-        page.get_by_role("button", name="New clip of them").click()
+        page.get_by_role("button", name="New clip").click()
         with page.expect_download() as download:
             link.click()
         assert probe(download.value.path()).duration == pytest.approx(4.0, abs=1 / 24)
@@ -367,7 +363,7 @@ def test_cards_are_the_shots_that_clips_are_made_of_where_a_film_fades_in_and_ou
         expect(cards).to_have_count(3)
 
 
-def test_handles_of_twenty_cuts_can_each_be_hit_on_a_narrow_screen(browser: Browser, shelf: str) -> None:
+def test_each_of_twenty_cut_handles_is_clickable_on_a_narrow_screen(browser: Browser, shelf: str) -> None:
     with new_page(browser, width=400, height=800) as page:
         cards = open_shots(page, shelf, "quick")
         expect(cards).to_have_count(21)
@@ -380,9 +376,7 @@ def test_handles_of_twenty_cuts_can_each_be_hit_on_a_narrow_screen(browser: Brow
         expect(page.locator("#cuts button[aria-current]")).to_have_attribute("aria-label", name or "")
 
 
-def test_handles_of_cuts_close_to_each_other_do_not_overlap_on_a_narrow_screen(
-    browser: Browser, place: tuple[str, Path]
-) -> None:
+def test_handles_of_adjacent_cuts_do_not_overlap_on_a_narrow_screen(browser: Browser, place: tuple[str, Path]) -> None:
     address, _ = place
     with new_page(browser, width=400, height=800) as page:
         page.goto(f"{address}shots?q=film")

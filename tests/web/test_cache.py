@@ -13,7 +13,7 @@ import pytest
 from vidkin.web.cache import DiskCache
 
 
-def test_a_file_is_made_once_however_many_ask(tmp_path: Path) -> None:
+def test_file_is_made_once_for_simultaneous_requests(tmp_path: Path) -> None:
     cache, made = DiskCache(tmp_path / "cache", most=10_000), []
 
     def make(path: Path) -> None:
@@ -33,7 +33,7 @@ def test_a_file_is_made_once_however_many_ask(tmp_path: Path) -> None:
     assert len(made) == 2
 
 
-def test_a_failure_leaves_nothing_and_is_tried_again(tmp_path: Path) -> None:
+def test_failure_leaves_no_file_and_is_retried(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path / "cache", most=10_000)
 
     def fail(path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_failure_leaves_nothing_and_is_tried_again(tmp_path: Path) -> None:
     assert cache.get("key", ".mp4", lambda path: path.write_bytes(b"x") and None).read_bytes() == b"x"
 
 
-def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
+def test_least_recently_used_files_are_deleted_first(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path / "cache", most=1000)
     paths = [cache.get(str(number), ".bin", lambda path: path.write_bytes(bytes(300)) and None) for number in range(3)]
     for age, path in enumerate(reversed(paths), start=1):
@@ -57,7 +57,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
     assert [path.exists() for path in (*paths, new)] == [True, False, True, True]
 
 
-def test_a_folder_that_cannot_be_written_is_replaced_for_this_run(tmp_path: Path) -> None:
+def test_unwritable_folder_is_replaced_for_this_run(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -73,7 +73,7 @@ def test_a_folder_that_cannot_be_written_is_replaced_for_this_run(tmp_path: Path
     assert list(elsewhere.iterdir()) == []
 
 
-def test_two_keys_do_not_wait_for_each_other(tmp_path: Path) -> None:
+def test_different_keys_do_not_block_each_other(tmp_path: Path) -> None:
     cache, gate = DiskCache(tmp_path / "cache", most=10_000), threading.Event()
 
     def slow(path: Path) -> None:

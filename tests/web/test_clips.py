@@ -32,9 +32,7 @@ def film(tmp_path: Path, connect: Connect) -> tuple[TestClient, int, Path]:
     return client, number, path
 
 
-def test_chosen_shots_become_one_clip_with_exactly_their_frames(
-    film: tuple[TestClient, int, Path], tmp_path: Path
-) -> None:
+def test_clip_has_exactly_the_frames_of_the_chosen_shots(film: tuple[TestClient, int, Path], tmp_path: Path) -> None:
     client, number, path = film
     ended = finish_job(client, client.post(f"/api/videos/{number}/clips", json={"shots": [3, 1]}).json())
     assert ended["state"] == "done", ended
@@ -52,7 +50,7 @@ def test_chosen_shots_become_one_clip_with_exactly_their_frames(
     assert (own[1:] < before).all()
 
 
-def test_each_shot_becomes_a_file_in_a_new_folder_and_nothing_is_replaced(
+def test_shots_become_files_in_a_new_folder_without_replacing_any(
     film: tuple[TestClient, int, Path], tmp_path: Path
 ) -> None:
     client, number, _ = film
@@ -69,7 +67,7 @@ def test_each_shot_becomes_a_file_in_a_new_folder_and_nothing_is_replaced(
     assert client.post(f"/api/videos/{number}/clips", json={"folder": "relative"}).status_code == 422
 
 
-def test_shots_that_are_not_there_are_refused(film: tuple[TestClient, int, Path]) -> None:
+def test_nonexistent_shots_are_refused(film: tuple[TestClient, int, Path]) -> None:
     client, number, _ = film
     refused = client.post(f"/api/videos/{number}/clips", json={"shots": [4]})
     assert refused.json()["detail"] == "shots of this video are numbered from 1 to 3, got 4"
@@ -77,7 +75,7 @@ def test_shots_that_are_not_there_are_refused(film: tuple[TestClient, int, Path]
 
 
 @pytest.mark.thorough
-def test_all_shots_of_several_videos_become_files_in_a_folder_of_each(
+def test_shots_of_several_videos_become_files_in_one_folder_per_video(
     film: tuple[TestClient, int, Path], tmp_path: Path
 ) -> None:
     client, number, _ = film
@@ -114,7 +112,7 @@ def test_all_shots_of_several_videos_become_files_in_a_folder_of_each(
     assert "there are files in it; name a new folder" in again.json()["detail"]
 
 
-def test_a_server_that_only_shows_splits_nothing(library: Library, connect: Connect, tmp_path: Path) -> None:
+def test_read_only_server_refuses_to_split(library: Library, connect: Connect, tmp_path: Path) -> None:
     client = connect(library.index, read_only=True)
     refused = client.post("/api/clips", json={"videos": [0], "folder": str(tmp_path / "out")})
     assert refused.status_code == 403

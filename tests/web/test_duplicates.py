@@ -27,7 +27,7 @@ def find(client: TestClient, **wish: object) -> None:
     assert state["state"] == "done", state["error"]
 
 
-def test_before_a_search_the_page_says_what_to_do(library: Library, connect: Connect) -> None:
+def test_page_says_what_to_do_before_the_first_search(library: Library, connect: Connect) -> None:
     client = connect(library.index)
     end = time.monotonic() + 60
     while "Reading what was compared before" in (said := client.get("/duplicates").text):
@@ -38,7 +38,7 @@ def test_before_a_search_the_page_says_what_to_do(library: Library, connect: Con
     assert client.get("/api/duplicates.csv").text.count("\n") == 1  # the headings
 
 
-def test_groups_show_the_best_copy_and_why(library: Library, connect: Connect) -> None:
+def test_groups_show_the_best_copy_with_the_reason(library: Library, connect: Connect) -> None:
     client = connect(library.index)
     find(client)
     found = client.get("/api/duplicates").json()
@@ -63,9 +63,7 @@ def test_groups_show_the_best_copy_and_why(library: Library, connect: Connect) -
     ]
 
 
-def test_the_plan_has_what_is_proven_for_apply_and_changes_nothing(
-    own_library: Library, connect: Connect, tmp_path: Path
-) -> None:
+def test_plan_contains_proven_files_and_changes_nothing(own_library: Library, connect: Connect, tmp_path: Path) -> None:
     library = own_library
     client = connect(library.index)
     find(client)
@@ -99,7 +97,7 @@ def test_the_plan_has_what_is_proven_for_apply_and_changes_nothing(
 
 
 @pytest.mark.large
-def test_verdicts_are_remembered_and_the_groups_follow(own_library: Library, connect: Connect) -> None:
+def test_verdicts_are_stored_and_update_the_groups(own_library: Library, connect: Connect) -> None:
     library = own_library
     client = connect(library.index)
     find(client)
@@ -128,7 +126,7 @@ def test_verdicts_are_remembered_and_the_groups_follow(own_library: Library, con
     assert [os.path.basename(row["path"]) for row in table["preferred"]] == ["coffee.mp4"]
 
 
-def test_what_cannot_be_decided_is_refused(library: Library, connect: Connect) -> None:
+def test_invalid_decisions_are_refused(library: Library, connect: Connect) -> None:
     client = connect(library.index)
     coffee = number_of(client, "coffee.mp4")
     same = {"first": coffee, "second": coffee, "verdict": "match"}
@@ -147,7 +145,7 @@ def test_what_cannot_be_decided_is_refused(library: Library, connect: Connect) -
     assert "Keep this one" not in closed.get("/duplicates").text
 
 
-def test_many_groups_have_pages_filters_and_an_order(library: Library) -> None:
+def test_many_groups_are_paged_filtered_and_sorted(library: Library) -> None:
     app = create_app(library.index, Settings(groups_a_page=1))
     assert isinstance(app, Guard)
     with TestClient(app, base_url="http://localhost") as client:
@@ -167,9 +165,7 @@ def test_many_groups_have_pages_filters_and_an_order(library: Library) -> None:
 
 
 @pytest.mark.thorough
-def test_groups_that_a_command_found_are_there_at_once(
-    compared_library: Library, tmp_path: Path, connect: Connect
-) -> None:
+def test_groups_found_by_a_command_appear_at_once(compared_library: Library, tmp_path: Path, connect: Connect) -> None:
     library = compared_library
     with Index.open(library.index) as index:
         (told,) = index.duplicates()
@@ -193,7 +189,7 @@ def test_groups_that_a_command_found_are_there_at_once(
     assert client.get("/api/duplicates").json()["total"] == 1
 
 
-def test_a_preview_groups_what_was_compared_and_promises_nothing(own_library: Library) -> None:
+def test_preview_groups_comparisons_without_calling_files_removable(own_library: Library) -> None:
     library = own_library
     with Index.open(library.index) as index:
         assert index.duplicates(known_only=True) == []
@@ -207,7 +203,7 @@ def test_a_preview_groups_what_was_compared_and_promises_nothing(own_library: Li
 
 
 @pytest.mark.thorough
-def test_the_file_to_keep_follows_what_is_preferred(own_library: Library, connect: Connect) -> None:
+def test_kept_file_follows_the_preference(own_library: Library, connect: Connect) -> None:
     client = connect(own_library.index)
     kept = {}
     for prefer in ("best", "age", "newest", "size", "longest"):
@@ -225,7 +221,7 @@ def test_the_file_to_keep_follows_what_is_preferred(own_library: Library, connec
 
 
 @pytest.mark.thorough
-def test_a_member_says_in_which_traits_it_differs(own_library: Library, connect: Connect) -> None:
+def test_member_lists_the_traits_that_differ(own_library: Library, connect: Connect) -> None:
     encode(own_library.folder / "half rate.mp4", list(pan("coffee", 120, width=144, height=96))[::2], rate=5)
     with Index.open(own_library.index) as index:
         index.add(own_library.folder, executor=SerialExecutor(index.worker_spec))
@@ -242,7 +238,7 @@ def test_a_member_says_in_which_traits_it_differs(own_library: Library, connect:
 
 
 @pytest.mark.thorough
-def test_columns_sort_the_groups_and_rules_choose_spare_files(compared_library: Library, connect: Connect) -> None:
+def test_columns_sort_groups_and_rules_select_spare_files(compared_library: Library, connect: Connect) -> None:
     library = compared_library
     for name, count in (("cat.mp4", 60), ("dog.mp4", 100)):
         encode(library.folder / name, pan("chelsea" if name == "cat.mp4" else "astronaut", count))

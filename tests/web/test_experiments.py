@@ -8,7 +8,7 @@ from tests.support.stored_runs import write_benchmark, write_training
 from tests.web.conftest import Connect, Library
 
 
-def test_runs_are_listed_with_curves_tables_and_pictures(library: Library, connect: Connect, tmp_path: Path) -> None:
+def test_runs_are_listed_with_curves_tables_and_images(library: Library, connect: Connect, tmp_path: Path) -> None:
     write_training(tmp_path / "first", [2.0, 1.0], report=True)
     (tmp_path / "first" / "quadlets.png").write_bytes(b"\x89PNG picture")
     write_benchmark(tmp_path / "figures.json")
@@ -32,7 +32,7 @@ def test_runs_are_listed_with_curves_tables_and_pictures(library: Library, conne
         assert client.get(f"/api/experiments/{wrong}").status_code == 404, wrong
 
 
-def test_without_a_folder_the_page_says_how_to_name_one(library: Library, connect: Connect) -> None:
+def test_page_without_folders_says_how_to_add_one(library: Library, connect: Connect) -> None:
     client = connect(library.index)
     assert "vidkin serve --experiments FOLDER" in client.get("/experiments").text
     assert client.get("/api/experiments").json() == []

@@ -6,7 +6,7 @@ from vidkin.index import VideoRecord
 from vidkin.web.filters import folder_tree
 
 
-def test_the_tree_of_folders_opens_on_the_way_to_the_one_that_is_shown() -> None:
+def test_folder_tree_unfolds_to_the_current_folder() -> None:
     records = [
         VideoRecord(path=f"/videos/{name}", size=1, mtime_ns=1, content_hash="")
         for name in ("a/x/1.mp4", "a/x/2.mp4", "a/y/3.mp4", "b/4.mp4", "5.mp4")
@@ -22,7 +22,7 @@ def test_the_tree_of_folders_opens_on_the_way_to_the_one_that_is_shown() -> None
     assert [node.name for node in folder_tree(records, under="/videos/a")] == ["x", "y"]
 
 
-def test_ten_thousand_folders_are_shown_to_a_bound() -> None:
+def test_number_of_shown_folders_is_limited() -> None:
     records = [
         VideoRecord(path=f"/videos/{number:05d}/1.mp4", size=1, mtime_ns=1, content_hash="") for number in range(10_000)
     ]

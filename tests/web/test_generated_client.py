@@ -63,7 +63,7 @@ def make_client(folder: Path, address: str, token: str) -> Path:
 
 @pytest.mark.install
 @pytest.mark.timeout(600)
-def test_the_generated_client_runs_the_errands_of_a_media_server(tmp_path: Path) -> None:
+def test_generated_client_runs_the_tasks_of_a_media_server(tmp_path: Path) -> None:
     folder = tmp_path / "videos"
     write_season(folder)
     encode(folder / "coffee.mp4", [*pan("coffee", 60), *pan("rocket", 60)], options={"preset": "medium"})

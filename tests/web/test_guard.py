@@ -18,7 +18,7 @@ from vidkin.web.guard import Guard
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8800", "localhost:1234", "LOCALHOST", "[::1]:8800"])
-def test_the_names_of_this_computer_are_answered(client: TestClient, host: str) -> None:
+def test_local_host_names_are_accepted(client: TestClient, host: str) -> None:
     assert client.get("/api/videos", headers={"Host": host}).status_code == 200
 
 
@@ -26,7 +26,7 @@ def test_the_names_of_this_computer_are_answered(client: TestClient, host: str) 
     "host",
     ["evil.example", "127.0.0.1.evil.example", "192.168.1.7", "a b", "localhost:80:80", "127.0.0.1@evil", ""],
 )
-def test_other_names_are_refused(client: TestClient, host: str) -> None:
+def test_foreign_host_names_are_refused(client: TestClient, host: str) -> None:
     answer = client.get("/api/videos", headers={"Host": host})
     assert answer.status_code == 400
     assert "does not answer for the host" in answer.json()["detail"]
@@ -43,12 +43,12 @@ def test_other_names_are_refused(client: TestClient, host: str) -> None:
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"},
     ],
 )
-def test_requests_of_other_sites_are_refused(client: TestClient, headers: dict[str, str]) -> None:
+def test_requests_from_other_sites_are_refused(client: TestClient, headers: dict[str, str]) -> None:
     assert client.get("/api/videos", headers=headers).status_code == 403
     assert client.post("/api/jobs/1/stop", headers=headers).status_code == 403
 
 
-def test_a_link_from_another_site_opens_a_page_but_no_form_does_anything(client: TestClient) -> None:
+def test_links_from_other_sites_open_pages_but_their_forms_are_refused(client: TestClient) -> None:
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     assert client.get("/", headers=link).status_code == 200
     assert client.post("/api/jobs/1/stop", headers=link).status_code == 403
@@ -56,7 +56,7 @@ def test_a_link_from_another_site_opens_a_page_but_no_form_does_anything(client:
     assert client.post("/api/jobs/1/stop", headers=own).status_code == 404  # it passed; there is no such job
 
 
-def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> None:
+def test_every_answer_has_security_headers(client: TestClient) -> None:
     for address in ("/", "/static/base.css", "/nothing"):
         headers = client.get(address).headers
         assert headers["x-content-type-options"] == "nosniff"
@@ -66,7 +66,7 @@ def test_every_answer_says_what_a_browser_may_do_with_it(client: TestClient) -> 
     assert client.get("/").headers["cache-control"] == "no-store"
 
 
-def test_bodies_are_bounded_in_size(client: TestClient) -> None:
+def test_large_bodies_are_refused(client: TestClient) -> None:
     def pieces() -> Iterator[bytes]:
         for _ in range(9):
             yield b" " * 1_000_000
@@ -81,7 +81,7 @@ def test_bodies_are_bounded_in_size(client: TestClient) -> None:
     assert client.post("/api/search", content=b" " * 7_000_000 + b"{}", headers=plain).status_code == 422
 
 
-def test_a_body_that_does_not_arrive_is_given_up(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_bodies_time_out(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.web.guard._BODY_SECONDS", 0.2)
     app, sent = create_app(library.index), []
     scope = {"type": "http", "method": "POST", "path": "/api/search", "query_string": b"", "scheme": "http"}
@@ -98,7 +98,7 @@ def test_a_body_that_does_not_arrive_is_given_up(library: Library, monkeypatch: 
     assert sent[0]["status"] == 408
 
 
-def test_a_token_is_needed_where_there_is_one(library: Library, connect: Connect) -> None:
+def test_token_is_required_if_configured(library: Library, connect: Connect) -> None:
     client = connect(library.index, token="swordfish", hosts=frozenset({"Nas.local"}))
     for headers in (
         {},
@@ -117,7 +117,7 @@ def test_a_token_is_needed_where_there_is_one(library: Library, connect: Connect
         assert client.get("/api/videos", headers={**known, "Host": host}).status_code == status
 
 
-def test_the_token_of_an_address_becomes_a_cookie_that_scripts_cannot_read(library: Library, connect: Connect) -> None:
+def test_token_in_the_address_becomes_an_http_only_cookie(library: Library, connect: Connect) -> None:
     client = connect(library.index, token="swordfish")
     answer = client.get("/?q=a%20b&token=swordfish&sort=size", follow_redirects=False)
     assert answer.status_code == 303
@@ -146,7 +146,7 @@ COOKIES = [
 
 
 @pytest.mark.parametrize("other", COOKIES)
-def test_cookies_of_other_programs_do_not_matter(other: str, library: Library, connect: Connect) -> None:
+def test_cookies_of_other_programs_are_ignored(other: str, library: Library, connect: Connect) -> None:
     reader = connect(library.index, token="secret")
     for cookies in (f"{other}; vidkin_token_8800=secret", f"vidkin_token_8800=secret; {other}"):
         assert reader.get("/api/videos", headers={"Cookie": cookies.encode("latin-1")}).status_code == 200
@@ -154,7 +154,7 @@ def test_cookies_of_other_programs_do_not_matter(other: str, library: Library, c
         assert reader.get("/api/videos", headers={"Cookie": cookies.encode("latin-1")}).status_code == 401
 
 
-def test_pages_of_allowed_sites_use_the_api_with_the_token(library: Library, connect: Connect) -> None:
+def test_pages_of_allowed_sites_can_use_the_api_with_the_token(library: Library, connect: Connect) -> None:
     client = connect(library.index, token="swordfish", origins=frozenset({"https://media.example"}))
     page = {"Origin": "https://media.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}
     asks = {**page, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
@@ -180,12 +180,12 @@ def test_pages_of_allowed_sites_use_the_api_with_the_token(library: Library, con
 
 
 @pytest.mark.parametrize("origin", ["*", "null", "media.example", "https://media.example/x", "https://a b"])
-def test_what_is_not_an_origin_cannot_be_allowed(origin: str) -> None:
+def test_invalid_origins_are_refused(origin: str) -> None:
     with pytest.raises(InvalidArgumentError, match="an origin must be a scheme and a host"):
         Settings(origins=frozenset({origin}))
 
 
-def test_more_requests_than_can_be_answered_are_refused_with_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_beyond_the_limit_are_refused_with_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.web.guard.MAX_REQUESTS", 2)
 
     async def ask() -> None:

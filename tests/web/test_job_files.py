@@ -17,7 +17,7 @@ def finished(number: int) -> JobState:
     return JobState(number, "map", "A map", None, state="done", result=result, notes=("a line",))
 
 
-def test_the_newest_jobs_are_kept_as_they_ended(tmp_path: Path) -> None:
+def test_newest_jobs_are_stored_in_their_final_state(tmp_path: Path) -> None:
     files = JobFiles(tmp_path / "web-jobs")
     assert files.all() == []
     for number in range(1, MAX_STORED + 6):
@@ -28,7 +28,7 @@ def test_the_newest_jobs_are_kept_as_they_ended(tmp_path: Path) -> None:
         assert stored.read(5) is None
 
 
-def test_a_job_whose_server_was_killed_is_failed_for_the_next_server(tmp_path: Path) -> None:
+def test_job_of_a_killed_server_is_failed_on_the_next_server(tmp_path: Path) -> None:
     folder = tmp_path / "web-jobs"
     begun = JobState(7, "index", "Add films", None, done=2, total=9, notes=("a line",), seconds_left=3.0)
     code = (
@@ -46,7 +46,7 @@ def test_a_job_whose_server_was_killed_is_failed_for_the_next_server(tmp_path: P
     assert [path.name for path in folder.iterdir()] == ["7.json"]
 
 
-def test_a_job_of_another_server_that_is_at_work_is_left_alone(tmp_path: Path) -> None:
+def test_job_of_another_running_server_is_unchanged(tmp_path: Path) -> None:
     at_work = JobFiles(tmp_path / "web-jobs")
     at_work.begin(JobState(7, "map", "A map", None))
     other = JobFiles(tmp_path / "web-jobs")
@@ -75,7 +75,7 @@ def test_files_that_are_not_jobs_of_a_server_are_ignored(tmp_path: Path, content
     assert files.all() == []
 
 
-def test_a_folder_that_refuses_ends_no_job(tmp_path: Path) -> None:
+def test_unwritable_folder_does_not_end_jobs(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real", target_is_directory=True)

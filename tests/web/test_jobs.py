@@ -26,7 +26,7 @@ def start(jobs: Jobs, work: Callable[[Job], object], kind: str = "test") -> Job:
     return jobs.start(kind, "A test", work)
 
 
-def test_progress_notes_and_the_result_can_be_seen() -> None:
+def test_job_state_has_progress_notes_and_result() -> None:
     jobs, gate = Jobs(), threading.Event()
 
     def work(job: Job) -> object:
@@ -57,7 +57,7 @@ def test_progress_notes_and_the_result_can_be_seen() -> None:
     assert (len(numbers), numbers[0], numbers[-1]) == (3, last.id, job.id)
 
 
-def test_a_failure_is_a_state_and_a_bug_does_not_end_the_server() -> None:
+def test_failed_job_has_a_state_and_bugs_do_not_end_the_server() -> None:
     def refuse(job: Job) -> None:
         raise InvalidArgumentError("limit must be at least 1, got 0")
 
@@ -69,7 +69,7 @@ def test_a_failure_is_a_state_and_a_bug_does_not_end_the_server() -> None:
     assert broken.error.startswith("internal error: ZeroDivisionError")
 
 
-def test_a_job_stops_at_its_next_report() -> None:
+def test_job_stops_at_its_next_report() -> None:
     def work(job: Job) -> None:
         while True:
             job.report(0, 0)
@@ -84,7 +84,7 @@ def test_a_job_stops_at_its_next_report() -> None:
     assert finish(other).state == "stopped"
 
 
-def test_old_jobs_are_forgotten() -> None:
+def test_old_jobs_are_dropped() -> None:
     jobs = Jobs()
     started = [start(jobs, lambda job: None, f"test {number}") for number in range(60)]
     for job in started:
@@ -95,7 +95,7 @@ def test_old_jobs_are_forgotten() -> None:
     assert jobs.get(started[-1].id) is not None
 
 
-def test_the_rate_counts_the_steps_of_this_run_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_counts_only_steps_of_this_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that resumes begins with the steps of earlier ones, which cost it nothing."""
     now = 100.0
     monkeypatch.setattr("vidkin.web.jobs.time", SimpleNamespace(monotonic=lambda: now))

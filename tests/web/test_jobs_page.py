@@ -15,7 +15,7 @@ from vidkin.web import Guard, Settings, create_app
 from vidkin.web.jobs import Job, Jobs, JobState
 
 
-def test_events_tell_every_change_until_the_end(library: Library, tmp_path: Path) -> None:
+def test_events_report_every_change_until_the_end(library: Library, tmp_path: Path) -> None:
     app = create_app(library.index, Settings())
     assert isinstance(app, Guard)
     with TestClient(app, base_url="http://localhost") as client:
@@ -41,7 +41,7 @@ def test_events_tell_every_change_until_the_end(library: Library, tmp_path: Path
 
 
 @pytest.mark.thorough
-def test_a_finished_job_can_be_read_after_the_server_was_started_again(own_library: Library, connect: Connect) -> None:
+def test_finished_job_is_readable_after_a_restart(own_library: Library, connect: Connect) -> None:
     client = connect(own_library.index)
     video = number_of(client, "coffee.mp4")
     answer = client.post(f"/api/videos/{video}/shots")
@@ -60,7 +60,7 @@ def test_a_finished_job_can_be_read_after_the_server_was_started_again(own_libra
     assert later["id"] > job["id"]
 
 
-def test_a_job_whose_server_was_killed_can_be_read_as_failed(own_library: Library, connect: Connect) -> None:
+def test_job_of_a_killed_server_is_readable_as_failed(own_library: Library, connect: Connect) -> None:
     """What such a server leaves: the job as it began, and a lock that nobody holds."""
     stored = own_library.index / "web-jobs"
     stored.mkdir(exist_ok=True)
@@ -75,7 +75,7 @@ def test_a_job_whose_server_was_killed_can_be_read_as_failed(own_library: Librar
 
 
 @pytest.mark.thorough
-def test_a_search_is_a_job_for_those_who_prefer_that(client: TestClient) -> None:
+def test_search_runs_as_a_job_on_request(client: TestClient) -> None:
     video, other = number_of(client, "coffee.mp4"), number_of(client, "copy.mp4")
     preferring = {"Prefer": "wait=1, respond-async"}
     asked = [
@@ -97,13 +97,13 @@ def test_a_search_is_a_job_for_those_who_prefer_that(client: TestClient) -> None
         assert job["result"] == at_once, path
 
 
-def test_a_search_with_a_file_that_is_gone_is_a_job_that_failed(client: TestClient) -> None:
+def test_search_with_a_missing_file_is_a_failed_job(client: TestClient) -> None:
     answer = client.post("/api/search", json={"upload": "gone"}, headers={"Prefer": "respond-async"})
     job = finish_job(client, answer.json())
     assert (job["state"], job["error"]) == ("failed", "this file is not on the server any more; upload it again")
 
 
-def test_jobs_that_search_wait_for_each_other_and_can_be_stopped_meanwhile() -> None:
+def test_search_jobs_wait_for_each_other_and_can_be_stopped_while_waiting() -> None:
     jobs, turns, gate = Jobs(), threading.Semaphore(1), threading.Event()
     first = jobs.start("search", "Search", lambda job: gate.wait(10), turns=turns)
     second = jobs.start("search", "Search", lambda job: True, turns=turns)

@@ -12,7 +12,7 @@ import pytest
 from vidkin.web.lanes import BusyError, Lane, StuckError
 
 
-def test_results_and_errors_come_back() -> None:
+def test_lane_returns_results_and_raises_errors() -> None:
     lane = Lane("test", workers=2, waiting=2, seconds=5)
 
     async def ask() -> None:
@@ -30,7 +30,7 @@ def test_results_and_errors_come_back() -> None:
     asyncio.run(ask())
 
 
-def test_too_many_are_turned_away_and_the_others_are_served() -> None:
+def test_calls_beyond_the_limit_are_refused_and_the_rest_served() -> None:
     lane, gate = Lane("test", workers=1, waiting=1, seconds=5), threading.Event()
 
     async def ask() -> None:
@@ -46,7 +46,7 @@ def test_too_many_are_turned_away_and_the_others_are_served() -> None:
     asyncio.run(ask())
 
 
-def test_what_is_stuck_is_given_up_and_its_place_is_taken() -> None:
+def test_stuck_call_is_abandoned_and_its_thread_replaced() -> None:
     lane, gate = Lane("test", workers=1, waiting=4, seconds=0.2), threading.Event()
 
     async def ask() -> None:
@@ -63,7 +63,7 @@ def test_what_is_stuck_is_given_up_and_its_place_is_taken() -> None:
     asyncio.run(ask())
 
 
-def test_a_call_that_never_began_is_not_made_later() -> None:
+def test_abandoned_waiting_call_never_runs() -> None:
     lane, gate, calls = Lane("test", workers=1, waiting=4, seconds=0.2), threading.Event(), []
 
     async def ask() -> None:
@@ -81,7 +81,7 @@ def test_a_call_that_never_began_is_not_made_later() -> None:
     assert calls == []
 
 
-def test_a_lane_that_is_broken_for_good_says_so() -> None:
+def test_broken_lane_reports_itself() -> None:
     lane, gate = Lane("test", workers=1, waiting=0, seconds=0.01), threading.Event()
 
     async def ask() -> None:
@@ -97,7 +97,7 @@ def test_a_lane_that_is_broken_for_good_says_so() -> None:
     asyncio.run(ask())
 
 
-def test_clients_take_turns_and_each_knows_its_place() -> None:
+def test_clients_take_turns_and_know_their_position() -> None:
     lane, gate, order = Lane("test", workers=1, waiting=16, seconds=5), threading.Event(), []
 
     async def ask() -> None:
@@ -123,7 +123,7 @@ def test_clients_take_turns_and_each_knows_its_place() -> None:
     asyncio.run(ask())
 
 
-def test_a_call_that_is_not_begun_in_time_is_turned_away() -> None:
+def test_call_that_does_not_start_in_time_is_refused() -> None:
     lane, gate = Lane("test", workers=1, waiting=4, seconds=0.3), threading.Event()
 
     async def ask() -> None:
@@ -142,7 +142,7 @@ def test_a_call_that_is_not_begun_in_time_is_turned_away() -> None:
     asyncio.run(ask())
 
 
-def test_one_client_does_not_fill_the_line() -> None:
+def test_one_client_cannot_fill_the_queue() -> None:
     lane, gate = Lane("test", workers=1, waiting=8, seconds=5, of_client=2), threading.Event()
 
     async def ask() -> None:
@@ -159,7 +159,7 @@ def test_one_client_does_not_fill_the_line() -> None:
     asyncio.run(ask())
 
 
-def test_leaving_does_not_start_more_work_than_there_are_threads() -> None:
+def test_disconnecting_does_not_start_more_work_than_threads() -> None:
     lane, gate, running = Lane("test", workers=2, waiting=8, seconds=5), threading.Event(), []
 
     def work() -> None:

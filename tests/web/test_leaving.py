@@ -86,7 +86,7 @@ def busy_threads() -> set[str]:
     ("method", "path"),
     [("POST", "/api/search"), ("GET", "/uploads/{upload}/thumbnail"), ("GET", "/uploads/{upload}/preview")],
 )
-def test_whoever_leaves_ends_the_work_for_it(
+def test_disconnecting_cancels_the_work(
     method: str, path: str, tmp_path: Path, library: Library, connect: Connect
 ) -> None:
     write_endless_gif(tmp_path / "long.gif")
@@ -109,7 +109,7 @@ def test_whoever_leaves_ends_the_work_for_it(
         assert client.get("/api/videos").status_code == 200
 
 
-def test_a_job_that_is_stopped_ends_between_two_frames(tmp_path: Path) -> None:
+def test_stopped_job_ends_between_two_frames(tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True) as index:
         index.add(tmp_path / "videos", executor=SerialExecutor(index.worker_spec))

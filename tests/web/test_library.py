@@ -15,7 +15,7 @@ from vidkin.index import Index, SerialExecutor
 from vidkin.web import create_app
 
 
-def test_the_page_shows_every_video_and_what_is_broken(client: TestClient) -> None:
+def test_page_lists_every_video_including_broken_ones(client: TestClient) -> None:
     page = client.get("/").text
     for name in ("coffee.mp4", "copy.mp4", "broken.mp4"):
         assert f'">{name}</span>' in page
@@ -32,7 +32,7 @@ def names(client: TestClient, **words: object) -> list[str]:
     return [video["name"] for video in answer.json()["videos"]]
 
 
-def test_videos_are_searched_by_name_filtered_and_sorted(client: TestClient) -> None:
+def test_videos_are_filtered_by_name_and_sorted(client: TestClient) -> None:
     assert names(client, q="CO mp4 videos") == ["coffee.mp4", "copy.mp4"]
     assert names(client, q="co nothing") == []
     assert names(client, state="broken") == ["broken.mp4"]
@@ -46,7 +46,7 @@ def test_videos_are_searched_by_name_filtered_and_sorted(client: TestClient) -> 
     assert client.get("/api/videos?q=co&limit=1").json()["total"] == 2
 
 
-def test_a_video_is_looked_up_by_its_exact_path(library: Library, client: TestClient) -> None:
+def test_video_is_looked_up_by_its_exact_path(library: Library, client: TestClient) -> None:
     path = str(library.folder / "coffee.mp4")
     found = client.get("/api/videos", params={"path": path}).json()
     assert (found["total"], found["videos"][0]["path"]) == (1, path)
@@ -55,7 +55,7 @@ def test_a_video_is_looked_up_by_its_exact_path(library: Library, client: TestCl
         assert client.get("/api/videos", params={"path": other}).json() == {"total": 0, "videos": []}
 
 
-def test_what_is_known_of_one_video(client: TestClient) -> None:
+def test_video_endpoint_returns_the_record(client: TestClient) -> None:
     coffee = client.get(f"/api/videos/{number_of(client, 'coffee.mp4')}").json()
     assert (coffee["width"], coffee["height"], coffee["codec"]) == (192, 128, "h264")
     assert coffee["duration"] == pytest.approx(12.0)
@@ -75,7 +75,7 @@ def test_values_out_of_range_are_refused(client: TestClient, words: str) -> None
     assert answer.json()["detail"].startswith(words.partition("=")[0])
 
 
-def test_pages_of_the_library_lead_to_each_other(tmp_path: Path, connect: Connect) -> None:
+def test_library_pages_link_to_each_other(tmp_path: Path, connect: Connect) -> None:
     fill(tmp_path / "many.vidkin", 150)
     client = connect(tmp_path / "many.vidkin")
     first = client.get("/?sort=duration&q=video").text
@@ -85,17 +85,17 @@ def test_pages_of_the_library_lead_to_each_other(tmp_path: Path, connect: Connec
     last = client.get("/?page=3").text
     assert last.count('class="card') == 30
     assert 'rel="next"' not in last
-    assert "No video fits" not in client.get("/?page=9").text
+    assert "No video matches the filter" not in client.get("/?page=9").text
 
 
-def test_an_empty_index_says_what_to_do(tmp_path: Path, connect: Connect) -> None:
+def test_empty_index_says_what_to_do(tmp_path: Path, connect: Connect) -> None:
     Index.open(tmp_path / "new.vidkin", extractor="classical", create=True).close()
     assert "The index is empty" in connect(tmp_path / "new.vidkin").get("/").text
     with pytest.raises(CollectionNotFoundError):
         create_app(tmp_path / "nothing.vidkin")
 
 
-def test_what_another_process_added_appears(library: Library, tmp_path: Path, connect: Connect) -> None:
+def test_videos_added_by_another_process_appear(library: Library, tmp_path: Path, connect: Connect) -> None:
     path = tmp_path / "grows.vidkin"
     with Index.open(path, extractor="classical", create=True) as index:
         client = connect(path)
@@ -105,7 +105,7 @@ def test_what_another_process_added_appears(library: Library, tmp_path: Path, co
     assert names(client) == ["coffee.mp4"]
 
 
-def test_the_coverage_of_a_video_says_which_others_show_it(client: TestClient) -> None:
+def test_coverage_lists_the_videos_that_show_it(client: TestClient) -> None:
     """``copy.mp4`` is all of ``coffee.mp4``; nothing of it is only here."""
     answer = client.get(f"/api/videos/{number_of(client, 'coffee.mp4')}/coverage")
     assert answer.status_code == 200, answer.text

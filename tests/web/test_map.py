@@ -9,7 +9,7 @@ from tests.web.synthetic import fill
 from vidkin.index import Index
 
 
-def test_the_map_is_computed_once_and_known_to_other_servers(library: Library, connect: Connect) -> None:
+def test_map_is_computed_once_and_shared_between_servers(library: Library, connect: Connect) -> None:
     client = connect(library.index)
     assert 'id="points"' in client.get("/map").text
     ended = finish_job(client, client.post("/api/map", json={"method": "pca"}).json())
@@ -26,7 +26,7 @@ def test_the_map_is_computed_once_and_known_to_other_servers(library: Library, c
     assert found["folder"] == [0, 0, 0]
 
 
-def test_a_map_of_an_older_state_is_shown_without_what_is_gone(tmp_path: Path, connect: Connect) -> None:
+def test_outdated_map_is_shown_without_removed_videos(tmp_path: Path, connect: Connect) -> None:
     fill(tmp_path / "i.vidkin", 60)
     client = connect(tmp_path / "i.vidkin")
     assert client.get("/api/map").json() is None
@@ -40,7 +40,7 @@ def test_a_map_of_an_older_state_is_shown_without_what_is_gone(tmp_path: Path, c
     assert client.post("/api/map", json={"method": "isomap"}).status_code == 422
 
 
-def test_a_map_of_shots_finds_the_shots_and_follows_corrections(own_library: Library, connect: Connect) -> None:
+def test_map_of_shots_detects_shots_and_follows_corrections(own_library: Library, connect: Connect) -> None:
     client = connect(own_library.index)
     assert client.get("/api/map", params={"of": "shots"}).json() is None
     assert client.get("/api/map/shots").json() == {"known": 0, "unknown": 3}
@@ -65,7 +65,7 @@ def test_a_map_of_shots_finds_the_shots_and_follows_corrections(own_library: Lib
     assert 'aria-current="page">shots' in client.get("/map?of=shots").text
 
 
-def test_a_damaged_map_is_made_again(own_library: Library, connect: Connect) -> None:
+def test_damaged_map_is_recomputed(own_library: Library, connect: Connect) -> None:
     client = connect(own_library.index)
     finish_job(client, client.post("/api/map", json={"method": "pca"}).json())
     (path,) = [path for path in (own_library.index / "web-cache").rglob("*.json") if b'"central"' in path.read_bytes()]

@@ -13,7 +13,7 @@ from vidkin.index import Index
 
 
 @pytest.mark.large
-def test_the_map_is_that_of_the_library(library: Library, client: TestClient) -> None:
+def test_match_map_equals_the_library_result(library: Library, client: TestClient) -> None:
     coffee, copy = (number_of(client, name) for name in ("coffee.mp4", "copy.mp4"))
     found = client.post("/api/match", json={"video": coffee, "target": copy}).json()
     with Index.open(library.index, read_only=True) as index:
@@ -27,7 +27,7 @@ def test_the_map_is_that_of_the_library(library: Library, client: TestClient) ->
     assert found["map"]["query_times"] == pytest.approx(right.query_times.tolist())
 
 
-def test_the_page_has_both_players(client: TestClient) -> None:
+def test_match_page_has_both_players(client: TestClient) -> None:
     coffee, rocket = (number_of(client, name) for name in ("coffee.mp4", "rocket & <b>.mp4"))
     page = client.get(f"/match?video={coffee}&target={rocket}").text
     assert "coffee.mp4" in page
@@ -36,7 +36,7 @@ def test_the_page_has_both_players(client: TestClient) -> None:
     assert "<title>coffee.mp4 and rocket &amp; &lt;b&gt;.mp4 - vidkin</title>" in page
 
 
-def test_a_page_of_one_video_says_that_a_match_needs_two(client: TestClient) -> None:
+def test_match_page_with_one_video_asks_for_two(client: TestClient) -> None:
     for address in ("/match", f"/match?video={number_of(client, 'coffee.mp4')}"):
         answer = client.get(address, headers={"Accept": "text/html"})
         assert answer.status_code == 422

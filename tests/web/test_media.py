@@ -19,7 +19,7 @@ from vidkin.index import Index, SerialExecutor
 from vidkin.media import picture_html, poster, probe, thumbnail
 
 
-def test_a_thumbnail_is_the_frame_at_its_time(library: Library, client: TestClient) -> None:
+def test_thumbnail_shows_the_frame_at_its_time(library: Library, client: TestClient) -> None:
     coffee = number_of(client, "coffee.mp4")
     answer = client.get(f"/videos/{coffee}/thumbnail", params={"time": 5.04, "side": 128})
     assert answer.headers["content-type"] == "image/webp"
@@ -34,7 +34,7 @@ def test_a_thumbnail_is_the_frame_at_its_time(library: Library, client: TestClie
     assert client.get(f"/videos/{coffee}/thumbnail?time=500").content == later.content  # the end
 
 
-def test_a_poster_shows_something_where_a_third_of_the_video_is_black(tmp_path: Path, connect: Connect) -> None:
+def test_poster_avoids_a_black_frame(tmp_path: Path, connect: Connect) -> None:
     """Black up to .45 of its length: neither the begin nor a third of it shows anything."""
     pictures = list(pan("coffee", 60))
     pictures[:27] = [np.zeros_like(pictures[0])] * 27
@@ -52,7 +52,7 @@ def test_a_poster_shows_something_where_a_third_of_the_video_is_black(tmp_path: 
     assert shown["black.mp4"].mean() < 5
 
 
-def test_a_poster_is_sought_at_more_moments_where_five_of_them_are_white(tmp_path: Path, connect: Connect) -> None:
+def test_poster_search_continues_after_five_white_frames(tmp_path: Path, connect: Connect) -> None:
     pictures = list(pan("coffee", 60))
     white = np.full_like(pictures[0], 255)
     encode(tmp_path / "early.mp4", [picture if 3 <= place < 9 else white for place, picture in enumerate(pictures)])
@@ -74,7 +74,7 @@ def test_a_poster_is_sought_at_more_moments_where_five_of_them_are_white(tmp_pat
     assert np.abs(np.asarray(picture.convert("RGB")).astype(int) - 140).mean() < 6
 
 
-def test_a_poster_is_what_was_seen_where_a_file_ends_early(tmp_path: Path) -> None:
+def test_poster_of_a_truncated_file_is_the_last_readable_frame(tmp_path: Path) -> None:
     gray = np.full((64, 96, 3), 100, np.uint8)
     path = encode(tmp_path / "short.mp4", [gray] * 30)
     # 3 s that are said to be 7: a third of it is there, the half is not.
@@ -83,13 +83,13 @@ def test_a_poster_is_what_was_seen_where_a_file_ends_early(tmp_path: Path) -> No
         poster(path, 70.0)
 
 
-def test_a_video_that_cannot_be_read_has_no_thumbnail(client: TestClient) -> None:
+def test_unreadable_video_has_no_thumbnail(client: TestClient) -> None:
     answer = client.get(f"/videos/{number_of(client, 'broken.mp4')}/thumbnail")
     assert answer.status_code == 422
     assert "broken.mp4" in answer.json()["detail"]
 
 
-def test_the_file_comes_whole_or_in_ranges(library: Library, client: TestClient) -> None:
+def test_file_is_served_whole_or_in_ranges(library: Library, client: TestClient) -> None:
     address = f"/videos/{number_of(client, 'coffee.mp4')}/file"
     content = (library.folder / "coffee.mp4").read_bytes()
     size = len(content)
@@ -143,16 +143,14 @@ def test_the_file_comes_whole_or_in_ranges(library: Library, client: TestClient)
         "/static/js/..%5c..%5capp.py",
     ],
 )
-def test_nothing_but_the_index_and_static_files_is_served(client: TestClient, address: str) -> None:
+def test_only_indexed_and_static_files_are_served(client: TestClient, address: str) -> None:
     answer = client.get(address)
     assert answer.status_code in (404, 422)
     assert "root:" not in answer.text
     assert "def create_app" not in answer.text
 
 
-def test_a_link_that_took_the_place_of_a_file_is_refused(
-    own_library: Library, tmp_path: Path, connect: Connect
-) -> None:
+def test_link_that_replaced_a_file_is_refused(own_library: Library, tmp_path: Path, connect: Connect) -> None:
     library = own_library
     client = connect(library.index)
     number = number_of(client, "coffee.mp4")
@@ -183,7 +181,7 @@ def test_a_link_that_took_the_place_of_a_file_is_refused(
     assert client.get(f"/videos/{copy}/file").content == (moved / "copy.mp4").read_bytes()
 
 
-def test_a_file_that_was_deleted_or_became_a_pipe_is_refused_by_name(own_library: Library, connect: Connect) -> None:
+def test_deleted_file_or_pipe_is_refused_by_name(own_library: Library, connect: Connect) -> None:
     library = own_library
     client = connect(library.index)
     coffee, copy = number_of(client, "coffee.mp4"), number_of(client, "copy.mp4")
@@ -197,7 +195,7 @@ def test_a_file_that_was_deleted_or_became_a_pipe_is_refused_by_name(own_library
     assert "file is gone" in client.get("/").text
 
 
-def test_a_preview_is_a_piece_that_every_browser_plays(client: TestClient, tmp_path: Path) -> None:
+def test_preview_is_a_piece_in_a_format_every_browser_plays(client: TestClient, tmp_path: Path) -> None:
     address = f"/videos/{number_of(client, 'coffee.mp4')}/preview"
     for piece, seconds in ((0, 10.0), (1, 2.0)):
         answer = client.get(address, params={"piece": piece})

@@ -19,7 +19,7 @@ def browser() -> Iterator[Browser]:
         yield opened
 
 
-def test_experiments_are_linked_only_where_there_are_some(library: Library, connect: Connect, tmp_path: Path) -> None:
+def test_experiments_are_linked_only_if_configured(library: Library, connect: Connect, tmp_path: Path) -> None:
     def links(text: str) -> list[str]:
         return re.findall(r'data-key="\w"[^>]*>([^<]+)</a>', text)
 
@@ -30,7 +30,7 @@ def test_experiments_are_linked_only_where_there_are_some(library: Library, conn
 
 @pytest.mark.browser
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_the_menu_works_by_mouse_and_by_key_and_a_phone_has_one_line(browser: Browser, library: Library) -> None:
+def test_menu_works_by_mouse_and_keyboard_and_fits_one_line_on_a_phone(browser: Browser, library: Library) -> None:
     with served(library.index) as address, new_page(browser, width=400, height=800) as page:
         page.goto(address)
         for width in (400, 360):

@@ -92,7 +92,7 @@ def show_recurring(site: Site) -> None:
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_a_page_takes_less_than_three_tenths_of_a_second(client: TestClient, root: Path, address: str) -> None:
+def test_pages_take_less_than_three_tenths_of_a_second(client: TestClient, root: Path, address: str) -> None:
     address = address.replace("{root}", str(root / "videos"))
     took = []
     for _ in range(3):

@@ -24,7 +24,7 @@ def files_of(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 @pytest.mark.thorough
-def test_nothing_of_the_index_changes(own_library: Library, connect: Connect) -> None:
+def test_read_only_server_changes_nothing_in_the_index(own_library: Library, connect: Connect) -> None:
     writing = connect(own_library.index)
     number = number_of(writing, "coffee.mp4")
     kept = writing.get(f"/videos/{number}/thumbnail?time=1").content

@@ -51,7 +51,7 @@ def ends(group: dict[str, Any]) -> list[tuple[float, float]]:
     return [(round(one["start"], 2), round(one["end"], 2)) for one in group["occurrences"]]
 
 
-def test_ends_and_a_name_are_kept_by_the_index_and_are_in_every_export(index: Path, connect: Connect) -> None:
+def test_edited_ends_and_names_are_stored_and_exported(index: Path, connect: Connect) -> None:
     client = connect(index)
     page = client.get("/recurring").text
     assert "Recurring segments of these 2 videos have not been searched for yet." in page
@@ -89,7 +89,7 @@ def test_ends_and_a_name_are_kept_by_the_index_and_are_in_every_export(index: Pa
 
 
 @pytest.mark.thorough
-def test_a_rejected_group_is_left_out_until_that_is_taken_back(index: Path, connect: Connect) -> None:
+def test_rejected_group_is_hidden_until_undone(index: Path, connect: Connect) -> None:
     client = connect(index)
     (group,) = find(client)
     assert decide(client, group, verdict="does not recur") == []
@@ -106,7 +106,7 @@ def test_a_rejected_group_is_left_out_until_that_is_taken_back(index: Path, conn
 
 
 @pytest.mark.thorough
-def test_a_new_episode_joins_what_was_confirmed(index: Path, connect: Connect, tmp_path: Path) -> None:
+def test_new_episode_joins_a_confirmed_group(index: Path, connect: Connect, tmp_path: Path) -> None:
     client = connect(index)
     (group,) = find(client)
     wanted = [{"start": 4.0, "end": 11.0}, {"start": 2.8, "end": 9.3}]
@@ -127,7 +127,7 @@ def test_a_new_episode_joins_what_was_confirmed(index: Path, connect: Connect, t
 
 
 @pytest.mark.thorough
-def test_what_cannot_be_is_refused_in_words(index: Path, connect: Connect) -> None:
+def test_invalid_edits_are_refused_with_a_reason(index: Path, connect: Connect) -> None:
     client = connect(index)
     (group,) = find(client)
     address = f"/api/recurring/groups/{group['key']}"
@@ -145,7 +145,7 @@ def test_what_cannot_be_is_refused_in_words(index: Path, connect: Connect) -> No
     assert "decisions.json" not in {path.name for path in index.iterdir()}
 
 
-def test_one_video_is_a_sentence(connect: Connect, tmp_path: Path) -> None:
+def test_single_video_is_explained_in_a_sentence(connect: Connect, tmp_path: Path) -> None:
     encode(tmp_path / "a.mp4", shots(("coffee", 0, 30)))
     with Index.open(tmp_path / "i.vidkin", create=True) as opened:
         opened.add(tmp_path / "a.mp4", executor=SerialExecutor(opened.worker_spec))
@@ -164,7 +164,7 @@ def make_song_season(root: Path) -> Path:
 
 
 @pytest.mark.thorough
-def test_a_song_over_other_pictures_is_found_by_its_sound_and_decided(connect: Connect, tmp_path: Path) -> None:
+def test_song_over_different_images_is_found_by_sound_and_confirmed(connect: Connect, tmp_path: Path) -> None:
     client = connect(make_song_season(tmp_path))
     assert '<select name="by"' in client.get("/recurring").text
     assert find(client) == find(client, by="both") == []
@@ -188,7 +188,7 @@ def test_a_song_over_other_pictures_is_found_by_its_sound_and_decided(connect: C
 
 
 @pytest.mark.thorough
-def test_an_index_without_sound_offers_no_rule(connect: Connect, index: Path) -> None:
+def test_index_without_sound_offers_no_choice_of_evidence(connect: Connect, index: Path) -> None:
     with Index.open(index) as opened:
         opened.use_sound(False)
     client = connect(index)

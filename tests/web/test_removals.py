@@ -56,7 +56,7 @@ def prove(client: TestClient) -> dict[str, Any]:
     return result
 
 
-def test_a_copy_goes_to_the_trash_and_comes_back(mine: Library, connect: Connect, trash: Path) -> None:
+def test_copy_is_moved_to_the_trash_and_restored(mine: Library, connect: Connect, trash: Path) -> None:
     before = contents(mine.folder)
     client = connect(mine.index)
     copy = number_of(client, "copy.mp4")
@@ -82,7 +82,7 @@ def test_a_copy_goes_to_the_trash_and_comes_back(mine: Library, connect: Connect
 
 
 @pytest.mark.thorough
-def test_the_command_undoes_what_the_page_moved_with_the_same_plan(mine: Library, connect: Connect) -> None:
+def test_command_undoes_a_removal_of_the_page(mine: Library, connect: Connect) -> None:
     before = contents(mine.folder)
     client = connect(mine.index)
     away = mine.folder.parent / "away"
@@ -98,7 +98,7 @@ def test_the_command_undoes_what_the_page_moved_with_the_same_plan(mine: Library
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["copy.mp4", "coffee.mp4"])
-def test_a_file_that_is_another_one_by_now_stays(mine: Library, connect: Connect, name: str) -> None:
+def test_replaced_file_is_kept(mine: Library, connect: Connect, name: str) -> None:
     """Somebody saved something else under its name after the index had read it, or over the file to keep."""
     client = connect(mine.index)
     copy = number_of(client, "copy.mp4")
@@ -118,7 +118,7 @@ def test_a_file_that_is_another_one_by_now_stays(mine: Library, connect: Connect
 
 
 @pytest.mark.thorough
-def test_a_file_that_was_only_touched_is_still_the_duplicate(mine: Library, connect: Connect) -> None:
+def test_touched_file_still_counts_as_the_duplicate(mine: Library, connect: Connect) -> None:
     client = connect(mine.index)
     os.utime(mine.folder / "copy.mp4", (1, 1))
     ended = remove(client, number_of(client, "copy.mp4"), folder=mine.folder.parent / "away")
@@ -138,9 +138,7 @@ def cut(mine: Library) -> Path:
 
 
 @pytest.mark.thorough
-def test_a_file_with_footage_of_its_own_stays_and_a_proven_one_moves(
-    mine: Library, cut: Path, connect: Connect
-) -> None:
+def test_file_with_unique_footage_is_kept_and_a_proven_one_moved(mine: Library, cut: Path, connect: Connect) -> None:
     before = contents(mine.folder)
     client = connect(mine.index)
     away = mine.folder.parent / "away"
@@ -162,7 +160,7 @@ def test_a_file_with_footage_of_its_own_stays_and_a_proven_one_moves(
 
 
 @pytest.mark.thorough
-def test_what_was_proven_is_not_decoded_again(
+def test_proven_files_are_not_decoded_again(
     mine: Library, cut: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = connect(mine.index)
@@ -180,9 +178,7 @@ def test_what_was_proven_is_not_decoded_again(
 
 
 @pytest.mark.thorough
-def test_a_proof_that_is_stopped_moves_nothing(
-    mine: Library, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_proof_moves_nothing(mine: Library, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     before = contents(mine.folder)
     client = connect(mine.index)
     copy = number_of(client, "copy.mp4")
@@ -237,7 +233,7 @@ def test_only_spare_files_of_the_groups_can_be_removed(mine: Library, connect: C
     assert client.get("/api/duplicates/removals").json() == []
 
 
-def test_pages_of_other_sites_and_others_without_the_token_move_nothing(mine: Library, connect: Connect) -> None:
+def test_requests_from_other_sites_or_without_the_token_move_nothing(mine: Library, connect: Connect) -> None:
     before = contents(mine.folder)
     client = connect(mine.index, token="secret")
     bearer = {"Authorization": "Bearer secret"}
@@ -262,7 +258,7 @@ def test_pages_of_other_sites_and_others_without_the_token_move_nothing(mine: Li
 
 
 @pytest.mark.thorough
-def test_a_page_and_a_command_at_once_are_refused_with_the_cause(mine: Library, connect: Connect) -> None:
+def test_simultaneous_page_and_command_are_refused_with_the_cause(mine: Library, connect: Connect) -> None:
     before = contents(mine.folder)
     client = connect(mine.index)
     copy = number_of(client, "copy.mp4")
@@ -277,7 +273,7 @@ def test_a_page_and_a_command_at_once_are_refused_with_the_cause(mine: Library, 
     assert contents(mine.folder) == before
 
 
-def test_a_copy_whose_kept_file_went_away_stays(mine: Library, connect: Connect) -> None:
+def test_copy_is_kept_if_its_kept_file_disappeared(mine: Library, connect: Connect) -> None:
     client = connect(mine.index)
     copy = number_of(client, "copy.mp4")
     assert client.get("/api/duplicates/spare").json()
@@ -292,7 +288,7 @@ def test_a_copy_whose_kept_file_went_away_stays(mine: Library, connect: Connect)
 
 
 @pytest.mark.thorough
-def test_what_apply_moved_is_in_the_history_and_either_takes_it_back(
+def test_removals_by_apply_are_in_the_history_and_can_be_undone(
     mine: Library, connect: Connect, tmp_path: Path
 ) -> None:
     before = contents(mine.folder)

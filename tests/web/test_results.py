@@ -33,7 +33,7 @@ def check_same(client: TestClient, name: str, told: Any, answered: Any, *, of_pa
     assert documented(client, name) == answered.keys()
 
 
-def test_a_match_and_a_segment_are_the_same_for_programs_and_pages(library: Library, client: TestClient) -> None:
+def test_match_and_segment_have_the_same_fields_in_library_and_api(library: Library, client: TestClient) -> None:
     told = printed("search", library.folder / "coffee.mp4", "-i", library.index, "-n", "1")["matches"][0]
     answer = client.post("/api/search", json={"video": number_of(client, "coffee.mp4"), "limit": 1})
     answered = answer.json()["matches"][0]
@@ -46,7 +46,7 @@ def test_a_match_and_a_segment_are_the_same_for_programs_and_pages(library: Libr
         check_same(client, "Segment", one, other, of_page={"part"})
 
 
-def test_a_record_is_the_same_for_programs_and_pages(library: Library, client: TestClient) -> None:
+def test_record_has_the_same_fields_in_library_and_api(library: Library, client: TestClient) -> None:
     told = printed("info", "--videos", "-i", library.index)["files"]
     answered = {video["id"]: video for video in client.get("/api/videos").json()["videos"]}
     assert len(told) == len(answered) == 4
@@ -60,7 +60,7 @@ def test_a_record_is_the_same_for_programs_and_pages(library: Library, client: T
 
 
 @pytest.mark.thorough
-def test_a_group_of_duplicates_is_the_same_for_programs_and_pages(library: Library, client: TestClient) -> None:
+def test_group_of_duplicates_has_the_same_fields_in_library_and_api(library: Library, client: TestClient) -> None:
     (told,) = printed("duplicates", "-i", library.index)["groups"]
     assert finish_job(client, client.post("/api/duplicates", json={}).json())["state"] == "done"
     (answered,) = client.get("/api/duplicates").json()["groups"]
@@ -74,7 +74,7 @@ def test_a_group_of_duplicates_is_the_same_for_programs_and_pages(library: Libra
 
 
 @pytest.mark.thorough
-def test_a_shot_and_a_cut_are_the_same_for_programs_and_pages(library: Library, client: TestClient) -> None:
+def test_shot_and_cut_have_the_same_fields_in_library_and_api(library: Library, client: TestClient) -> None:
     (told,) = printed("shots", library.folder / "coffee.mp4")["videos"]
     address = f"/api/videos/{number_of(client, 'coffee.mp4')}/shots"
     assert finish_job(client, client.post(address).json())["state"] == "done"
@@ -90,7 +90,7 @@ def test_a_shot_and_a_cut_are_the_same_for_programs_and_pages(library: Library, 
         check_same(client, "Shot", one, other, of_page={"thumbnail"})
 
 
-def test_a_name_that_is_not_valid_unicode_reaches_a_program(tmp_path: Path, connect: Connect) -> None:
+def test_file_name_that_is_not_valid_unicode_survives_the_api(tmp_path: Path, connect: Connect) -> None:
     name = os.fsdecode(b"caf\xe9.mp4")
     (tmp_path / name).write_bytes(b"no video at all" * 50)
     with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:

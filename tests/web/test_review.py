@@ -26,7 +26,7 @@ def train(client: TestClient, what: str) -> dict[str, Any]:
     return finish_job(client, client.post("/api/review/train", json={"what": what}).json())
 
 
-def test_a_verdict_becomes_a_label_and_the_next_pair_is_another(index: Path, connect: Connect) -> None:
+def test_verdict_becomes_a_label_and_the_next_pair_differs(index: Path, connect: Connect) -> None:
     client = connect(index)
     pair = client.get("/api/review/pairs?limit=3").json()[0]
     verdict = {"first": pair["first"]["id"], "second": pair["second"]["id"], "verdict": "same kind"}
@@ -40,7 +40,7 @@ def test_a_verdict_becomes_a_label_and_the_next_pair_is_another(index: Path, con
 
 
 @pytest.mark.process
-def test_what_was_trained_is_used_after_the_switch_and_not_before(index: Path, connect: Connect) -> None:
+def test_trained_result_is_used_only_after_the_switch(index: Path, connect: Connect) -> None:
     client = connect(index)
     with Index.open(index, read_only=True) as opened:
         hashes = sorted(record.content_hash for record in opened.videos())
@@ -60,9 +60,7 @@ def test_what_was_trained_is_used_after_the_switch_and_not_before(index: Path, c
     assert client.post("/api/review/use", json={"what": "measure", "use": False}).json() == review
 
 
-def test_training_without_verdicts_and_verdicts_on_unknown_videos_fail_with_a_reason(
-    index: Path, connect: Connect
-) -> None:
+def test_missing_verdicts_and_unknown_videos_fail_with_a_reason(index: Path, connect: Connect) -> None:
     client = connect(index)
     state = train(client, "measure")
     assert state["state"] == "failed"
@@ -81,7 +79,7 @@ def test_training_without_verdicts_and_verdicts_on_unknown_videos_fail_with_a_re
         assert "--read-only" in closed.post(f"/api/review/{address}", json=body).json()["detail"]
 
 
-def test_a_verdict_is_taken_back_and_the_history_has_the_newest_first(index: Path, connect: Connect) -> None:
+def test_verdict_is_undone_and_history_is_newest_first(index: Path, connect: Connect) -> None:
     client = connect(index)
     one, other = client.get("/api/review/pairs?limit=2").json()
     for pair, verdict in ((one, "same"), (other, "different"), (one, "same kind")):
@@ -96,7 +94,7 @@ def test_a_verdict_is_taken_back_and_the_history_has_the_newest_first(index: Pat
     assert "no verdict on these two videos to undo" in client.post("/api/review/pairs", json=gone).json()["detail"]
 
 
-def test_a_training_is_offered_when_its_verdicts_are_enough(index: Path, connect: Connect) -> None:
+def test_training_is_offered_with_enough_verdicts(index: Path, connect: Connect) -> None:
     client = connect(index)
     with Index.open(index, read_only=True) as opened:
         hashes = sorted(record.content_hash for record in opened.videos())
@@ -111,7 +109,7 @@ def test_a_training_is_offered_when_its_verdicts_are_enough(index: Path, connect
     assert 'data-train="measure" disabled' in client.get("/review").text  # of 29 one is missing
     Labels.judge_pair(open_place(index), *pairs[29], "same kind", source="test")
     page = client.get("/review").text
-    assert "Enough for a training." in page
+    assert "Enough for training." in page
     assert 'data-train="measure">' in page
 
 
@@ -130,11 +128,11 @@ def test_a_training_is_offered_when_its_verdicts_are_enough(index: Path, connect
         ),
     ],
 )
-def test_a_sentence_says_what_a_training_changed(run: dict[str, Any], words: str) -> None:
+def test_training_result_is_described_in_a_sentence(run: dict[str, Any], words: str) -> None:
     assert describe_run(run) == words
 
 
-def test_the_page_says_at_once_what_training_needs(
+def test_page_states_the_requirements_of_training(
     index: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = connect(index)

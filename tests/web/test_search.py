@@ -26,7 +26,7 @@ def search(client: TestClient, status: int = 200, **wanted: Any) -> Any:
     return answer.json()
 
 
-def test_a_video_finds_its_copy_and_not_itself(library: Library, client: TestClient) -> None:
+def test_search_finds_the_copy_but_not_the_query(library: Library, client: TestClient) -> None:
     found = search(client, video=number_of(client, "coffee.mp4"), threshold=0.2)
     assert [match["video"]["name"] for match in found["matches"]] == ["copy.mp4"]
     best = found["matches"][0]
@@ -43,7 +43,7 @@ def test_a_video_finds_its_copy_and_not_itself(library: Library, client: TestCli
 
 
 @pytest.mark.large
-def test_pages_of_a_search_with_an_indexed_video_do_not_repeat_a_match(client: TestClient) -> None:
+def test_result_pages_do_not_repeat_matches(client: TestClient) -> None:
     for name in ("coffee.mp4", "copy.mp4"):
         number = number_of(client, name)
         whole = search(client, video=number)["matches"]
@@ -52,7 +52,7 @@ def test_pages_of_a_search_with_an_indexed_video_do_not_repeat_a_match(client: T
         assert [match["rank"] for match in whole] == list(range(1, len(whole) + 1))
 
 
-def test_a_stretch_is_found_at_its_time(client: TestClient) -> None:
+def test_clip_is_found_at_its_time(client: TestClient) -> None:
     found = search(client, video=number_of(client, "coffee.mp4"), start=3, end=7, limit=1)
     segment = found["matches"][0]["segments"][0]
     # Times of the query are those of the whole video, not of the stretch.
@@ -62,7 +62,7 @@ def test_a_stretch_is_found_at_its_time(client: TestClient) -> None:
 
 
 @pytest.mark.large
-def test_a_rectangle_is_found_and_its_box_is_a_part_of_the_whole_picture(client: TestClient) -> None:
+def test_rectangle_is_found_and_its_box_refers_to_the_whole_frame(client: TestClient) -> None:
     box = [0.1, 0.1, 0.9, 0.9]
     found = search(client, video=number_of(client, "coffee.mp4"), time=6.0, box=box, limit=2)
     match = found["matches"][0]
@@ -74,7 +74,7 @@ def test_a_rectangle_is_found_and_its_box_is_a_part_of_the_whole_picture(client:
         assert 0.1 <= top < bottom <= 0.9
 
 
-def test_the_rectangles_of_a_picture_are_listed_for_a_query(client: TestClient, tmp_path: Path) -> None:
+def test_rectangles_of_an_image_are_listed(client: TestClient, tmp_path: Path) -> None:
     """A photograph on a white page: its box is among them, as shares of the page; plain gray has none."""
     page = np.full((480, 640, 3), 250, np.uint8)
     page[80:336, 60:444] = next(pan("coffee", 1, width=384, height=256))
@@ -104,7 +104,7 @@ def test_the_rectangles_of_a_picture_are_listed_for_a_query(client: TestClient, 
         assert (refused.status_code, cause in str(refused.json()["detail"])) == (status, True), refused.text
 
 
-def test_a_dropped_file_is_searched_with_and_can_be_deleted(library: Library, client: TestClient) -> None:
+def test_uploaded_file_is_searched_and_deleted(library: Library, client: TestClient) -> None:
     dropped = client.post("/api/uploads?name=my clip.mp4", content=library.clip.read_bytes())
     assert dropped.status_code == 201, dropped.text
     source = dropped.json()
@@ -138,19 +138,19 @@ def test_a_dropped_file_is_searched_with_and_can_be_deleted(library: Library, cl
         ({"video": 1, "start": "nan"}, "start"),
     ],
 )
-def test_a_search_that_makes_no_sense_is_refused(client: TestClient, wanted: dict[str, Any], cause: str) -> None:
+def test_invalid_search_is_refused(client: TestClient, wanted: dict[str, Any], cause: str) -> None:
     if "video" in wanted:
         wanted = {**wanted, "video": number_of(client, "coffee.mp4")}
     assert cause in search(client, 422, **wanted)["detail"]
 
 
-def test_a_query_that_is_not_indexed_is_404_and_a_box_too_small_422(client: TestClient) -> None:
+def test_unknown_query_is_404_and_too_small_a_box_is_422(client: TestClient) -> None:
     assert "not in the index" in search(client, 404, video=99999)["detail"]
     small = search(client, 422, video=number_of(client, "coffee.mp4"), box=[0, 0, 0.05, 0.05])
     assert "at least 16 pixels a side" in small["detail"]
 
 
-def test_the_page_holds_the_query(client: TestClient) -> None:
+def test_search_page_contains_the_query(client: TestClient) -> None:
     number = number_of(client, "rocket & <b>.mp4")
     page = client.get(f"/search?video={number}").text
     assert f"/videos/{number}" in page
@@ -159,18 +159,18 @@ def test_the_page_holds_the_query(client: TestClient) -> None:
     assert client.get("/search?video=99999").status_code == 404
 
 
-def test_the_page_of_an_index_with_sound_offers_the_rules_of_a_score(library: Library, connect: Connect) -> None:
+def test_index_with_sound_offers_a_choice_of_evidence(library: Library, connect: Connect) -> None:
     assert '<select id="by">' in connect(library.index).get("/search").text
 
 
-def test_the_page_of_an_index_without_sound_offers_no_rule(tmp_path: Path, connect: Connect) -> None:
+def test_search_page_without_sound_offers_no_choice_of_evidence(tmp_path: Path, connect: Connect) -> None:
     with Index.open(tmp_path / "silent.vidkin", create=True) as index:
         index.use_sound(False)
     assert '<select id="by">' not in connect(tmp_path / "silent.vidkin").get("/search").text
 
 
 @pytest.mark.thorough
-def test_two_searches_at_a_time_have_handles_of_their_own(library: Library, connect: Connect) -> None:
+def test_simultaneous_searches_have_separate_handles(library: Library, connect: Connect) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     client = connect(library.index)
@@ -186,7 +186,7 @@ def test_two_searches_at_a_time_have_handles_of_their_own(library: Library, conn
 
 
 @pytest.mark.thorough
-def test_fifty_readers_at_once_wait_for_their_turn_and_all_are_answered(
+def test_fifty_simultaneous_searches_are_queued_and_answered(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = number_of(client, "coffee.mp4")
@@ -200,7 +200,7 @@ def test_fifty_readers_at_once_wait_for_their_turn_and_all_are_answered(
         assert set(readers.map(ask, range(50))) == {200}
 
 
-def test_a_search_knows_its_place_in_the_line(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_reports_its_position_in_the_queue(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     number, gate = number_of(client, "coffee.mp4"), threading.Event()
     monkeypatch.setattr("vidkin.web.search._search", lambda *_: gate.wait(10) and {"matches": [], "seconds": 0.0})
 

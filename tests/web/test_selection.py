@@ -25,7 +25,7 @@ def names(client: TestClient, **words: object) -> list[str]:
     return [video["name"] for video in answer.json()["videos"]]
 
 
-def test_a_list_is_filled_filtered_by_renamed_exported_and_dropped(own: Library, connect: Connect) -> None:
+def test_list_is_filled_used_as_filter_renamed_exported_and_deleted(own: Library, connect: Connect) -> None:
     client = connect(own.index)
     coffee, rocket = (number_of(client, name) for name in ("coffee.mp4", "rocket & <b>.mp4"))
     (made,) = client.post("/api/lists", json={"name": "to cut", "add": [coffee, rocket]}).json()
@@ -54,7 +54,7 @@ def test_a_list_is_filled_filtered_by_renamed_exported_and_dropped(own: Library,
 
 
 @pytest.mark.thorough
-def test_copies_of_a_selection_are_found_and_shots_of_it(own: Library, connect: Connect) -> None:
+def test_copies_and_shots_of_a_selection_are_found(own: Library, connect: Connect) -> None:
     client = connect(own.index)
     coffee, rocket, broken = (number_of(client, name) for name in ("coffee.mp4", "rocket & <b>.mp4", "broken.mp4"))
     ended = finish_job(client, client.post("/api/videos/copies", json={"videos": [coffee, rocket, broken]}).json())
@@ -71,7 +71,7 @@ def test_copies_of_a_selection_are_found_and_shots_of_it(own: Library, connect: 
 
 
 @pytest.mark.thorough
-def test_records_are_removed_and_their_files_stay(tmp_path: Path, connect: Connect) -> None:
+def test_removing_records_keeps_their_files(tmp_path: Path, connect: Connect) -> None:
     own = make_library(tmp_path)
     client = connect(own.index)
     chosen = [number_of(client, name) for name in ("copy.mp4", "broken.mp4")]
@@ -85,7 +85,7 @@ def test_records_are_removed_and_their_files_stay(tmp_path: Path, connect: Conne
     assert finish_job(client, back)["result"]["added"] == 1
 
 
-def test_a_server_that_only_shows_changes_no_list_and_lists_no_folder(library: Library, connect: Connect) -> None:
+def test_read_only_server_changes_no_list_and_lists_no_folder(library: Library, connect: Connect) -> None:
     client = connect(library.index, read_only=True)
     for path, body in (
         ("/api/lists", {"name": "a"}),
@@ -124,7 +124,7 @@ def test_only_folders_of_the_user_and_of_the_index_are_listed(
         assert "type the path of a folder to add it" in refused.json()["detail"]
 
 
-def test_exports_are_documents_that_programs_read(own: Library, connect: Connect) -> None:
+def test_exported_lists_are_readable_by_programs(own: Library, connect: Connect) -> None:
     client = connect(own.index)
     client.post("/api/lists", json={"name": "=cmd|x", "add": [number_of(client, "coffee.mp4")]})
     document = json.loads(client.get("/api/lists.json", params={"name": "=cmd|x"}).content)
@@ -132,7 +132,7 @@ def test_exports_are_documents_that_programs_read(own: Library, connect: Connect
     assert document["absent"] == 0
 
 
-def test_a_damaged_file_of_lists_costs_the_lists_only(own_library: Library, connect: Connect) -> None:
+def test_damaged_list_file_only_affects_lists(own_library: Library, connect: Connect) -> None:
     (own_library.index / "lists.json").write_text('{"lists": 7}')
     client = connect(own_library.index)
     page = client.get("/")

@@ -10,7 +10,7 @@ import sys
 import pytest
 import uvicorn
 
-from vidkin.web.server import _MOST_WAITING, _Protocol
+from vidkin.web.server import _MAX_WAITING, _Protocol
 
 
 async def answer(scope: dict[str, object], receive: object, send: object) -> None:
@@ -21,8 +21,8 @@ async def answer(scope: dict[str, object], receive: object, send: object) -> Non
 
 
 @pytest.mark.large
-def test_connections_without_a_whole_request_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vidkin.web.server._SECONDS_FOR_HEAD", 0.25)
+def test_connections_without_a_complete_request_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vidkin.web.server._HEADER_SECONDS", 0.25)
     head = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
     async def ask() -> None:
@@ -61,7 +61,7 @@ def test_connections_without_a_whole_request_are_closed(monkeypatch: pytest.Monk
 
 
 @pytest.mark.large
-def test_connections_without_a_request_do_not_keep_others_out() -> None:
+def test_idle_connections_do_not_block_requests() -> None:
     async def ask() -> None:
         config = uvicorn.Config(answer, port=0, http=_Protocol, log_level="error", lifespan="off")
         server = uvicorn.Server(config)
@@ -87,7 +87,7 @@ def test_connections_without_a_request_do_not_keep_others_out() -> None:
             writer.write(head)
             opened.append(writer)
         opened += [await under_way, await request()]
-        assert len(server.server_state.connections) <= _MOST_WAITING + 2
+        assert len(server.server_state.connections) <= _MAX_WAITING + 2
         for writer in opened:
             writer.close()
         server.should_exit = True
@@ -96,7 +96,7 @@ def test_connections_without_a_request_do_not_keep_others_out() -> None:
     asyncio.run(ask())
 
 
-def test_bytes_that_are_no_request_are_answered_with_a_problem() -> None:
+def test_invalid_request_bytes_are_answered_with_a_problem() -> None:
     async def ask() -> None:
         config = uvicorn.Config(answer, port=0, http=_Protocol, log_level="critical", lifespan="off")
         server = uvicorn.Server(config)

@@ -38,12 +38,12 @@ def detect(client: TestClient, address: str) -> None:
     assert state["state"] == "done", state["error"]
 
 
-def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect: Connect) -> None:
+def test_shots_are_detected_corrected_exported_and_restored(index: Path, connect: Connect) -> None:
     client = connect(index)
     number = number_of(client, "film & co.mp4")
     address = f"/api/videos/{number}/shots"
     assert f'href="/videos/{number}/shots"' in client.get("/shots?q=film").text
-    assert "No video fits" in client.get("/shots?q=nothing").text
+    assert "No video matches the filter" in client.get("/shots?q=nothing").text
     # By name, whatever the folders are called, and with the folder of each.
     cards = re.findall(r'title="([^"]+)".*?class="facts">([^<]+)<', client.get("/shots").text, re.DOTALL)
     assert [(Path(path).name, folder) for path, folder in cards[-2:]] == [
@@ -94,7 +94,7 @@ def test_shots_are_found_corrected_exported_and_taken_back(index: Path, connect:
 
 
 @pytest.mark.thorough
-def test_the_page_and_the_api_have_every_format_of_the_table(index: Path, connect: Connect) -> None:
+def test_page_and_api_offer_every_format(index: Path, connect: Connect) -> None:
     client = connect(index)
     number = number_of(client, "film & co.mp4")
     address = f"/api/videos/{number}/shots"
@@ -111,7 +111,7 @@ def test_the_page_and_the_api_have_every_format_of_the_table(index: Path, connec
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("content", ["", "[1, 2", "[]", '{"cuts": [{"frame": "x"}]}', '{"cuts": []}'])
-def test_a_damaged_detection_in_the_cache_is_made_again(index: Path, connect: Connect, content: str) -> None:
+def test_damaged_cached_detection_is_recomputed(index: Path, connect: Connect, content: str) -> None:
     client = connect(index)
     address = f"/api/videos/{number_of(client, 'other.mp4')}/shots"
     detect(client, address)
@@ -123,9 +123,7 @@ def test_a_damaged_detection_in_the_cache_is_made_again(index: Path, connect: Co
     assert client.get(address).json() == found
 
 
-def test_a_detection_at_work_is_found_and_not_begun_twice(
-    index: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_running_detection_is_not_started_twice(index: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     client = connect(index)
     number = number_of(client, "film & co.mp4")
     gate = threading.Event()
@@ -148,7 +146,7 @@ def test_a_detection_at_work_is_found_and_not_begun_twice(
     assert finish_job(client, first)["error"] == "enough"
 
 
-def test_cuts_and_formats_that_cannot_be_are_refused_with_a_reason(index: Path, connect: Connect) -> None:
+def test_invalid_cuts_and_formats_are_refused_with_a_reason(index: Path, connect: Connect) -> None:
     client = connect(index)
     number = number_of(client, "film & co.mp4")
     address = f"/api/videos/{number}/shots"

@@ -35,7 +35,7 @@ def stored(uploads: Uploads) -> list[Path]:
     return list(uploads._folder.iterdir())
 
 
-def test_too_large_files_are_refused_by_their_word_and_by_their_bytes(library: Library) -> None:
+def test_too_large_files_are_refused_by_announced_and_actual_size(library: Library) -> None:
     content = library.clip.read_bytes()
     uploads = Uploads(Settings(upload_bytes=len(content) - 1))
     with pytest.raises(HTTPException, match="a file must be of at most"):
@@ -61,7 +61,7 @@ def test_uploads_that_are_not_videos_are_deleted(library: Library) -> None:
     assert not uploads._folder.exists()
 
 
-def test_only_so_many_are_kept_and_not_for_long(library: Library) -> None:
+def test_number_and_lifetime_of_uploads_are_limited(library: Library) -> None:
     content = library.clip.read_bytes()
     uploads = Uploads(Settings(uploads=2, upload_seconds=5))
     first, second = receive(uploads, content), receive(uploads, content)
@@ -79,7 +79,7 @@ def test_only_so_many_are_kept_and_not_for_long(library: Library) -> None:
     uploads.close()
 
 
-def test_a_slow_sender_is_given_up_and_only_so_many_send_at_a_time(library: Library) -> None:
+def test_slow_and_excess_uploads_are_refused(library: Library) -> None:
     content = library.clip.read_bytes()
     uploads = Uploads(Settings(uploads=1, upload_seconds=0.3))
     lane = Lane("test", workers=1, waiting=8, seconds=10)
@@ -98,7 +98,7 @@ def test_a_slow_sender_is_given_up_and_only_so_many_send_at_a_time(library: Libr
     uploads.close()
 
 
-def test_a_sender_of_drops_is_given_up_while_one_that_pauses_is_not(
+def test_trickling_upload_is_aborted_but_a_pause_is_tolerated(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = library.clip.read_bytes()
@@ -128,7 +128,7 @@ def test_a_sender_of_drops_is_given_up_while_one_that_pauses_is_not(
     uploads.close()
 
 
-def test_a_sender_that_goes_away_leaves_nothing() -> None:
+def test_disconnected_upload_leaves_no_file() -> None:
     async def half() -> AsyncIterator[bytes]:
         yield b"half a file"
         raise ClientDisconnect
@@ -140,7 +140,7 @@ def test_a_sender_that_goes_away_leaves_nothing() -> None:
     uploads.close()
 
 
-def test_uploads_end_with_the_server(library: Library, connect: Connect) -> None:
+def test_uploads_are_deleted_when_the_server_ends(library: Library, connect: Connect) -> None:
     client = connect(library.index, upload_bytes=10_000_000)
     source = client.post("/api/uploads?name=a.mp4", content=library.clip.read_bytes()).json()
     assert client.get(f"{source['address']}/preview?piece=0").headers["content-type"] == "video/mp4"
@@ -149,7 +149,7 @@ def test_uploads_end_with_the_server(library: Library, connect: Connect) -> None
     assert "at most 10.0 MB" in large.json()["detail"]
 
 
-def test_a_file_can_be_sent_as_a_part_of_a_form(library: Library, connect: Connect) -> None:
+def test_file_can_be_uploaded_in_a_form(library: Library, connect: Connect) -> None:
     client = connect(library.index)
     content = library.clip.read_bytes()
     fields = {"note": "about it", "more": "x" * 5000}
@@ -172,12 +172,12 @@ def test_a_file_can_be_sent_as_a_part_of_a_form(library: Library, connect: Conne
         ("multipart/form-data; boundary=" + "x" * 300, b"--x"),
     ],
 )
-def test_what_is_no_form_with_a_file_is_refused(client: TestClient, kind: str, body: bytes) -> None:
+def test_form_without_a_file_is_refused(client: TestClient, kind: str, body: bytes) -> None:
     answer = client.post("/api/uploads", content=body, headers={"Content-Type": kind})
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request"), answer.text
 
 
-def test_no_answer_names_the_temporary_files_of_the_server(library: Library, connect: Connect) -> None:
+def test_answers_never_name_temporary_files(library: Library, connect: Connect) -> None:
     client = connect(library.index)
     key = client.post("/api/uploads?name=clip.mp4", content=library.clip.read_bytes()).json()["key"]
     site = client.app.inner.state.site  # type: ignore[attr-defined]

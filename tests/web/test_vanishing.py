@@ -17,7 +17,7 @@ from tests.web.conftest import Connect, Library, number_of
 from vidkin._base.temporary import TemporaryFolder, remove_abandoned_folders
 
 
-def test_a_cache_that_was_removed_is_made_again(own_library: Library, connect: Connect) -> None:
+def test_removed_cache_is_recreated(own_library: Library, connect: Connect) -> None:
     client = connect(own_library.index)
     number = number_of(client, "coffee.mp4")
     assert client.get(f"/videos/{number}/thumbnail?time=1").status_code == 200
@@ -27,7 +27,7 @@ def test_a_cache_that_was_removed_is_made_again(own_library: Library, connect: C
 
 
 @pytest.mark.thorough
-def test_an_index_that_was_moved_away_is_missed_and_found_again(own_library: Library, connect: Connect) -> None:
+def test_moved_index_is_reported_and_found_again(own_library: Library, connect: Connect) -> None:
     client = connect(own_library.index)
     number = number_of(client, "coffee.mp4")
     elsewhere = own_library.index.with_name("elsewhere")
@@ -50,7 +50,7 @@ def test_an_index_that_was_moved_away_is_missed_and_found_again(own_library: Lib
 
 
 @pytest.mark.thorough
-def test_a_full_disk_is_named_and_nothing_partial_remains(
+def test_full_disk_is_reported_and_leaves_no_partial_files(
     own_library: Library, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = connect(own_library.index)
@@ -76,7 +76,7 @@ def test_a_full_disk_is_named_and_nothing_partial_remains(
     assert not list((own_library.index / "web-cache").glob("*/.*"))
 
 
-def test_a_file_that_does_not_fit_is_not_kept(
+def test_upload_that_does_not_fit_is_not_kept(
     library: Library, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import resource
@@ -94,7 +94,7 @@ def test_a_file_that_does_not_fit_is_not_kept(
     assert client.post("/api/uploads?name=a.mp4", content=library.clip.read_bytes()).status_code == 201
 
 
-def test_what_a_killed_process_left_is_cleared_by_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_killed_process_are_cleaned_up_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     code = (
         "import time; from vidkin._base.temporary import TemporaryFolder; "

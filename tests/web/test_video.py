@@ -11,7 +11,7 @@ from tests.rendering.test_players import make_player
 from tests.web.conftest import Connect, Library, finish_job, number_of
 
 
-def test_a_video_is_shown_with_what_is_known_of_it(client: TestClient) -> None:
+def test_video_page_shows_known_information(client: TestClient) -> None:
     number = number_of(client, "coffee.mp4")
     page = client.get(f"/videos/{number}").text
     assert "0:12.0, 192x128, h264" in page
@@ -22,7 +22,7 @@ def test_a_video_is_shown_with_what_is_known_of_it(client: TestClient) -> None:
     assert client.get("/videos/999999").status_code == 404
 
 
-def test_neighbors_are_found_once_and_known_from_then_on(library: Library, connect: Connect) -> None:
+def test_similar_videos_are_computed_once_and_cached(library: Library, connect: Connect) -> None:
     client = connect(library.index)
     address = f"/api/videos/{number_of(client, 'coffee.mp4')}/neighbors"
     found = client.post(address).json()
@@ -34,7 +34,7 @@ def test_neighbors_are_found_once_and_known_from_then_on(library: Library, conne
     assert connect(library.index).get(address).json() == found
 
 
-def test_what_recurs_is_found_by_a_job_and_known_from_then_on(library: Library, connect: Connect) -> None:
+def test_recurring_parts_are_found_by_a_job_and_cached(library: Library, connect: Connect) -> None:
     client = connect(library.index)
     address = f"/api/videos/{number_of(client, 'coffee.mp4')}/recurring"
     assert client.get(address).json() is None
@@ -47,7 +47,7 @@ def test_what_recurs_is_found_by_a_job_and_known_from_then_on(library: Library, 
     assert client.get(f"/api/videos/{number_of(client, 'rocket & <b>.mp4')}/recurring").json() == []
 
 
-def test_a_video_is_opened_in_the_player_of_this_computer(
+def test_video_opens_in_the_system_player(
     library: Library, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     player = make_player(tmp_path, "mpv")
@@ -62,10 +62,12 @@ def test_a_video_is_opened_in_the_player_of_this_computer(
 
 
 @pytest.mark.thorough
-def test_a_page_on_another_computer_opens_no_player(
+def test_page_on_another_computer_cannot_open_a_player(
     library: Library, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vidkin.web.video._HERE", frozenset({"127.0.0.1"}))  # the client of the tests is another one
+    monkeypatch.setattr(
+        "vidkin.web.video._LOCAL_ADDRESSES", frozenset({"127.0.0.1"})
+    )  # the client of the tests is another one
     client = connect(library.index)
     number = number_of(client, "coffee.mp4")
     assert 'id="open"' not in client.get(f"/videos/{number}").text

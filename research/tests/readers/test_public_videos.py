@@ -82,7 +82,7 @@ class TestAerial:
         assert counts["visible", "test"] in (5, 6)
         assert counts["visible", "validation"] in (5, 6)
 
-    def test_other_names_are_refused(self, sky: Path) -> None:
+    def test_foreign_host_names_are_refused(self, sky: Path) -> None:
         counting_clip(sky / "bird" / "visible" / "holiday.mp4", 1)
         with pytest.raises(
             DatasetError, match=r"holiday\.mp4: is not named <ir\|v>_<object>_<number>; get the clips from"

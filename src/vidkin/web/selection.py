@@ -169,7 +169,7 @@ async def find_copies(site: CurrentSite, chosen: SomeVideos) -> ResultResponse:
         )
     if len(chosen.videos) > _MAX_QUERIES:
         raise InvalidArgumentError(
-            f"copies of at most {_MAX_QUERIES:,} videos can be searched for at a time, got {len(chosen.videos):,}; the page "
+            f"copies of at most {_MAX_QUERIES:,} videos can be sought at a time, got {len(chosen.videos):,}; the page "
             "Duplicates compares all videos"
         )
     records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
