@@ -1,4 +1,4 @@
-"""Check the arguments of public functions by their annotations, so that a wrong one is named before any work."""
+"""Check arguments of public functions against their annotations, so that errors are reported before work starts."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ _Parameters = ParamSpec("_Parameters")
 _Returned = TypeVar("_Returned")
 _Class = TypeVar("_Class", bound=type)
 
-# Whole numbers that every other language can hold as well.
-_LARGEST_WHOLE = 1 << 53
-_LARGEST = 1e15
+# Integers below 2**53 survive JSON in every language. The limit on floats excludes infinity and absurd values.
+_MAX_INTEGER = 1 << 53
+_MAX_FLOAT = 1e15
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What an annotation, or a part of a union, accepts: in words, and as a function."""
+    """The values that an annotation, or a member of a union, accepts: in words, and as a predicate."""
 
     words: str
     accepts: Callable[[Any], bool]
     plural: str
-    # Checks that an annotation brings, such as of a number above 0: called with the argument by its name.
+    # Further check in an annotation, such as above 0; called with the argument as a keyword.
     check: Callable[..., None] | None = None
-    # Whether an iterator may be made a list, so that it can be looked at before it is used.
+    # Whether an iterator may be converted to a list so that its items can be checked.
     is_list: bool = False
 
 
 def check_arguments(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
-    """The function with a check of each argument by its annotation.
+    """Decorate a function to check each argument against its annotation.
 
-    A class is checked by its name, or if it is a protocol by what it has, so that nothing is imported for that. Files
-    and streams are left to the function. The default of an argument is always accepted.
+    Classes are checked by name, and protocols by their attributes, so that nothing is imported for the check. Files and
+    streams are left to the function. The default of an argument is always accepted.
 
     Raises:
-        InvalidArgumentError: Names the argument, what is accepted, and what was given.
+        InvalidArgumentError: An argument is not accepted; the message names it, the accepted values, and the given
+            value.
     """
 
     @cache
@@ -87,13 +88,13 @@ def check_arguments(function: Callable[_Parameters, _Returned]) -> Callable[_Par
 
 
 def unchecked(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
-    """A function without the check of its arguments, for loops of ours over pairs of videos."""
+    """Return a function without its argument checks, for internal loops over pairs of videos."""
     found: Callable[_Parameters, _Returned] = vars(function)["__wrapped__"]
     return found
 
 
 def check_all_arguments(kind: _Class) -> _Class:
-    """A class whose public methods check their arguments, see :func:`check_arguments`."""
+    """Decorate a class so that its public methods check their arguments, see :func:`check_arguments`."""
     for name, member in list(vars(kind).items()):
         if name.startswith("_"):
             continue
@@ -105,14 +106,15 @@ def check_all_arguments(kind: _Class) -> _Class:
 
 
 def check_constructor(kind: _Class) -> _Class:
-    """A class whose constructor checks its arguments, see :func:`check_arguments`; above ``@dataclass``."""
+    """Decorate a class so that its constructor checks its arguments, see :func:`check_arguments`; goes above
+    ``@dataclass``."""
     constructor: Callable[..., None] = vars(kind)["__init__"]
     setattr(kind, "__init__", check_arguments(constructor))  # noqa: B010
     return kind
 
 
 class _Unloaded(type):
-    """Stands for a class, or a module, that is imported for annotations only."""
+    """Placeholder for a class or module that is imported only for annotations."""
 
     def __getattr__(cls, name: str) -> _Unloaded:
         if name.startswith("_"):
@@ -124,27 +126,28 @@ class _Unloaded(type):
 
 
 class _Executor(Protocol):
-    """What an executor has."""
+    """Attributes of an executor."""
 
     run: Callable[..., object]
 
 
 class _HasTimes(Protocol):
-    """What a part of a video has."""
+    """Attributes of a part of a video."""
 
     start: float
     end: float
 
 
 class _Array(Protocol):
-    """What NumPy's arrays and torch's tensors have."""
+    """Attributes common to NumPy arrays and torch tensors."""
 
     shape: tuple[int, ...]
     dtype: object
     ndim: int
 
 
-# Names that mean less than what is checked, or are imported for annotations only and stand for no class.
+# Names in annotations that need a stricter check than their type, or that are imported only for annotations and are not
+# classes.
 _ALIASES: dict[str, object] = {
     "AnyArray": _Array,
     "By": str,
@@ -158,7 +161,7 @@ _ALIASES: dict[str, object] = {
 
 
 class _Names(dict[str, Any]):
-    """What the names in annotations of a module mean."""
+    """Resolves the names in annotations of a module."""
 
     def __missing__(self, name: str) -> object:
         return getattr(builtins, name) if hasattr(builtins, name) else _Unloaded(name, (), {})
@@ -171,14 +174,14 @@ def _evaluate(annotation: object, names: _Names) -> object:
 def _is_whole(value: object) -> bool:
     if type(value) is not int and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
         return False
-    return abs(int(value)) < _LARGEST_WHOLE
+    return abs(int(value)) < _MAX_INTEGER
 
 
 def _is_number(value: object) -> bool:
     if type(value) is not float and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
         return False
-    # NaN is no number, and infinity is none that could be counted or waited for.
-    return abs(float(value)) <= _LARGEST
+    # Comparisons with NaN are false, so this also excludes NaN.
+    return abs(float(value)) <= _MAX_FLOAT
 
 
 def _is_path(value: object) -> bool:
@@ -198,7 +201,7 @@ _KINDS: dict[object, _Kind] = {
     os.PathLike: _PATH,
     Callable: _FUNCTION,
 }
-# Names of classes -> what they are called.
+# Class names and their wording in messages.
 _WORDS = {
     "ndarray": "array",
     "NDArray": "array",
@@ -209,12 +212,14 @@ _WORDS = {
     "_Executor": "executor",
     "_HasTimes": "span",
 }
-# What an iterator may be read for before it is used; others may not fit into memory, or depend on when they are read.
-_SMALL = ("a path", "text")
+# Only iterators of these items are read for the check; other items may not fit into memory, or depend on the time of
+# reading.
+_LISTABLE = ("a path", "text")
 
 
 def _kinds_of(annotation: Any) -> list[_Kind]:
-    """What an annotation accepts; nothing where it may be anything, or has a part that functions check themselves."""
+    """The kinds that an annotation accepts; empty if it accepts anything or has a part that the function itself
+    checks."""
     origin, parts = get_origin(annotation) or annotation, get_args(annotation)
     if origin is types.NoneType:
         origin = None
@@ -271,12 +276,14 @@ def _class_kind(kind: type) -> _Kind:
 
 def _list_kind(origin: type, kinds: list[_Kind]) -> _Kind:
     plural = " or ".join(dict.fromkeys(kind.plural for kind in kinds))
-    is_read_once = not issubclass(origin, Collection) and not all(kind.words in _SMALL for kind in kinds or [_FUNCTION])
+    is_read_once = not issubclass(origin, Collection) and not all(
+        kind.words in _LISTABLE for kind in kinds or [_FUNCTION]
+    )
 
     def accepts(value: object) -> bool:
         if is_read_once and isinstance(value, Iterator):
             return True
-        # The keys of a dictionary can be gone through, but have no positions.
+        # Dictionaries are iterable, but not sequences.
         refused = (str, bytes, os.PathLike, *([Mapping] if issubclass(origin, Sequence) else []))
         if isinstance(value, refused) or not isinstance(value, Collection):
             return False
@@ -321,7 +328,7 @@ def _check(name: str, value: Any, kinds: list[_Kind]) -> Any:
             if kind.check is not None:
                 kind.check(**{name: value})
             return value
-    # An iterator can be looked at once.
+    # An iterator can be read only once.
     if isinstance(value, Iterator) and any(kind.is_list for kind in kinds):
         return _check(name, list(value), kinds)
     accepted = " or ".join(dict.fromkeys(kind.words for kind in kinds))

@@ -1,8 +1,8 @@
-"""The contract of shot detectors: frames of one video in order, then its transitions; and the results of a detection.
+"""The contract of shot detectors (frames of one video in, transitions out), and the result types of a detection.
 
-A detector is a small class with a ``name`` and two methods. It takes either images (`ShotDetector`) or samples of
-the decoded planes, which cost no conversion (`PlanesDetector`). `detect` opens the video, pushes every frame once and
-turns the `DetectedCuts` into times and shots; `KnownCutsDetector` is the smallest implementation.
+A detector is a small class with a ``name`` and two methods. It takes either images (`ShotDetector`) or samples of the
+decoded planes, which need no conversion (`PlanesDetector`). `detect` opens the video, pushes every frame once and turns
+the `DetectedCuts` into times and shots; `KnownCutsDetector` is the smallest implementation.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RgbFrame:
-    """One frame as detectors see it.
+    """One frame passed to a detector.
 
     Attributes:
         index: Number of the frame in order of presentation, from 0.
         time: Seconds from the first frame.
-        image: [H, W, 3] uint8 RGB. The detector can keep it, but must not write to it.
+        image: [H, W, 3] uint8 RGB. The detector may keep it, but must not write to it.
     """
 
     index: int
@@ -75,7 +75,7 @@ class DetectedCut:
 
     @property
     def is_gradual(self) -> bool:
-        """Whether the transition takes several frames, whatever its kind."""
+        """Whether the transition takes several frames, regardless of its kind."""
         return self.kind not in SUDDEN
 
 
@@ -86,7 +86,7 @@ class DetectedCuts:
 
     Attributes:
         cuts: Transitions in order of frames, at most one per frame.
-        curve: The curve they were read from; None if the detector has no curve.
+        curve: The curve from which they were read; None if the detector has no curve.
         critical: One score per shot (one more than cuts), in [0, 1]; None if the detector does not judge shots.
     """
 
@@ -105,9 +105,9 @@ class DetectedCuts:
             )
 
     def select(self, types: Collection[Transition]) -> DetectedCuts:
-        """Only the cuts of these kinds; ``gradual`` matches any kind except ``hard`` and ``jump``.
+        """Keep only cuts of these kinds; ``gradual`` matches any kind except ``hard`` and ``jump``.
 
-        A merged shot is as critical as its last part.
+        A merged shot takes the critical score of its last part.
         """
         accepted = {*types, "gradual"} if set(types) - SUDDEN else set(types)
         selected = [cut.kind in accepted for cut in self.cuts]
@@ -119,25 +119,24 @@ class DetectedCuts:
 
 @runtime_checkable
 class ShotDetector(Protocol):
-    """Takes the frames of one video in order and returns its cuts. A detector is for one video only.
+    """Takes the frames of one video in order and returns its cuts. Each video needs a new detector.
 
     Frames come one at a time and the caller drops them: a detector that needs earlier frames stores only what it
     needs, so that memory does not grow with the length of a film.
 
-    A detector that knows cuts before the last frame may have a method ``settled``, which returns those that no later
-    frame changes, each once; `ShotStream` asks it.
+    A detector that knows cuts before the last frame may have a method ``settled``, which returns each cut once, as soon
+    as no later frame can change it; `ShotStream` calls it.
 
     Attributes:
-        name: The name under which `open_detector` opens it, which sets it; shown in results.
+        name: The name shown in results; `open_detector` sets it to the name it was opened with.
     """
 
     name: str
 
     @property
     def short_side(self) -> int | None:
-        """Length in pixels of the shorter side of the frames the detector needs; None for the size of the video.
-
-        Videos are never enlarged.
+        """Shorter side in pixels of the frames the detector needs; None for the size of the video. Videos are never
+        enlarged.
         """
         ...
 
@@ -152,17 +151,17 @@ class ShotDetector(Protocol):
 
 @runtime_checkable
 class PlanesDetector(Protocol):
-    """A detector that works on samples of the decoded planes, which is fast because nothing is converted.
+    """A detector on samples of the decoded planes, which is fast because frames are not converted.
 
     Attributes:
-        name: The name under which `open_detector` opens it, which sets it; shown in results.
+        name: The name shown in results; `open_detector` sets it to the name it was opened with.
     """
 
     name: str
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Rows and columns of luma sampled from every frame, both even; chroma has half as many."""
+        """Rows and columns of luma samples per frame, both even; chroma has half as many."""
         ...
 
     def push_planes(self, planes: FramePlanes) -> None:
@@ -176,12 +175,12 @@ class PlanesDetector(Protocol):
 
 Transition = Literal["hard", "jump", "gradual", "dissolve", "fade", "wipe"]
 
-"""How one shot turns into the next.
+"""Kind of change from one shot to the next.
 
-``hard``: from one frame to the next. ``jump``: likewise, but within one camera set-up: a part of a take is left out.
-``dissolve``: one picture becomes visible through the other. ``fade``: through a plain background, most often black, or
-from it at the start of a video, or to it at the end. ``wipe``: part by part, in any geometric way: lines, circles,
-slides, pushes, zooms. ``gradual``: any of the last three, if the detector does not distinguish them."""
+``hard``: from one frame to the next. ``jump``: likewise, but within one camera setup, skipping part of a take.
+``dissolve``: one shot becomes visible through the other. ``fade``: through a plain background, usually black, or from
+it at the start of a video, or to it at the end. ``wipe``: part by part, in any geometric way: lines, circles, slides,
+pushes, zooms. ``gradual``: any of the last three, if the detector does not distinguish them."""
 
 TRANSITIONS: tuple[Transition, ...] = get_args(Transition)
 
@@ -192,10 +191,10 @@ Opening = Literal["start", "hard", "jump", "gradual", "dissolve", "fade", "wipe"
 
 """How a shot begins: with the video, or with a `Transition`."""
 
-# Plain values of a detection that are left out of short ones.
+# Fields omitted from the short form of a detection.
 _LONG = ("curve", "frame_times", "stream", "critical")
 
-# Least score of a critical shot.
+# Minimum score of a critical shot.
 _CRITICAL = 0.5
 
 
@@ -249,7 +248,7 @@ class Cut(Result):
 
     @property
     def is_gradual(self) -> bool:
-        """The transition takes several frames, of whatever type it is."""
+        """Whether the transition takes several frames, regardless of its kind."""
         return self.kind not in SUDDEN
 
 
@@ -258,9 +257,9 @@ class Cut(Result):
 class Shot(Result):
     """Frames between two transitions.
 
-    The shots of a video follow each other without a gap: a gradual transition is divided at its middle. A fade at the
-    very start or end of a video belongs to the first or last shot, so there is no shot of its plain background; nor is
-    there one of the black between a cut and a fade that are at most a second apart.
+    The shots of a video have no gaps between them: a gradual transition is divided at its middle. A fade at the very
+    start or end of a video belongs to the first or last shot, so its plain background is not a separate shot; neither
+    is the black between a cut and a fade at most a second apart.
 
     Attributes:
         start: Start of the shot, in seconds from the first frame of the video.
@@ -273,8 +272,8 @@ class Shot(Result):
             from a background the fade-out to it, which make a fade; without one, or between two frames, ``start``.
         transition_end: End of that transition in seconds; without one, or between two frames, ``start``.
         kind_confidence: Confidence in [0, 1] that the transition is of this kind; 1 for ``start``.
-        critical: Certainty that something happens at the shot's end, in [0, 1]; None if the detector does not judge
-            this.
+        critical: Confidence in [0, 1] that a critical event happens at the shot's end; None if the detector does not
+            judge this.
     """
 
     derived: ClassVar = ("is_critical",)
@@ -309,7 +308,7 @@ class Shot(Result):
 
     @property
     def is_critical(self) -> bool:
-        """Whether the detector judges that something happens at the shot's end, with a score of at least 0.5."""
+        """Whether the detector reports a critical event at the shot's end, with a score of at least 0.5."""
         return self.critical is not None and self.critical >= _CRITICAL
 
     def cards(self, path: str = "") -> list[Card]:
@@ -318,26 +317,26 @@ class Shot(Result):
         return [Card(path, (self.start + self.end) / 2, f"{self.start:.2f} - {self.end:.2f} s", words)]
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row: what :meth:`to_dict` gives."""
+        """One row, with the values of :meth:`to_dict`."""
         return [self.to_dict()]
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame of one row; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        """A pandas DataFrame with one row; :class:`vidkin.errors.MissingPartError` if pandas is not installed."""
         return data_frame(self.table_rows())
 
     def _repr_html_(self) -> str:
-        """Words: a shot does not know its video; a list of shots does, and shows pictures."""
+        """Text only: unlike a detection, a shot does not know its video and so has no frame to show."""
         return cards_html(self.cards())
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlackStretch(Result):
-    """Consecutive black frames, of a shot, between two shots, or at an end of the video.
+    """Consecutive black frames: within a shot, between two shots, or at an end of the video.
 
     Attributes:
         start: Start in seconds from the first frame of the video.
-        end: Start of the first frame after it that is not black, or end of the video, in seconds.
+        end: Start of the first frame after the stretch, or end of the video, in seconds.
         start_frame: First black frame, counting from 0.
         end_frame: First frame after the stretch.
     """
@@ -389,13 +388,13 @@ class ShotDetection(Result):
         detector: The name of the detector.
         cuts: Transitions in order of time.
         shots: Shots in order of time, without gaps, from the first frame to the end.
-        curve: The curve the cuts were read from; None if the detector has none.
+        curve: The curve from which the cuts were read; None if the detector has none.
         frame_times: [T] float64, time of every frame in seconds from the first frame.
         stream: Number of the video's stream in the file; None for the first video.
-        offset: Seconds from the start of the file, where players count from, to the first frame.
-        time_code: Time code that the file states for its first frame; "" for none.
-        black: Stretches of black frames, in order of time; they divide no shots by themselves.
-        critical: Frames [first, after the last) that a person marked as critical, in order of time.
+        offset: Seconds from the start of the file, where players begin to count, to the first frame.
+        time_code: The file's own time code of the first frame; "" for none.
+        black: Stretches of black frames, in order of time; they do not divide shots by themselves.
+        critical: Frames [first, last + 1) of parts that a person marked as critical, in order of time.
     """
 
     derived: ClassVar = ("frames", "frame_rate")
@@ -413,17 +412,17 @@ class ShotDetection(Result):
     critical: tuple[tuple[int, int], ...] = ()
 
     def clock(self, rate: Fraction | None = None) -> SourceClock:
-        """Time code of the video on a timeline of ``rate`` frames a second; None takes its `timeline_rate`."""
+        """Time code of the video on a timeline with ``rate`` frames per second; None uses its `timeline_rate`."""
         own = timeline_rate(np.asarray(self.frame_times))
         return SourceClock.of(own, time_code=self.time_code, offset=self.offset).at(rate or own)
 
     def black_seconds(self, shot: Shot) -> float:
-        """Seconds of a shot that are black."""
+        """Number of black seconds in a shot."""
         return sum(max(0.0, min(shot.end, one.end) - max(shot.start, one.start)) for one in self.black)
 
     def seen(self, number: int) -> tuple[int, int]:
-        """The longest run of frames in which a shot, counted from 0, is seen alone: not black, and outside of the
-        transitions at its ends as far as there are frames outside; [first, after the last)."""
+        """The longest run of frames [first, last + 1) that show only a given shot (from 0): not black and, if there are
+        such frames, outside the transitions at its ends."""
         shot = self.shots[number]
         start, end = shot.start_frame, shot.end_frame
         for cut in (one for one in self.cuts if one.is_gradual and one.end_frame >= start and one.start_frame < end):
@@ -454,25 +453,25 @@ class ShotDetection(Result):
         """The detection as plain values: the fields, ``frames`` and ``frame_rate``.
 
         Args:
-            short: Without values of each frame and what people marked, as ``shots --format json`` prints it; this
-                cannot be read back.
+            short: Omit per-frame values and human marks, as ``shots --format json`` does; the result cannot be read
+                back.
         """
-        # Of the class that slots made, not of the one that the zero-argument form of super would mean.
+        # slots=True creates a new class, so super() without arguments would refer to the wrong one.
         values = Result.to_dict(self)
         return {name: value for name, value in values.items() if not (short and name in _LONG)}
 
     def cards(self, path: str = "") -> list[Card]:
-        """A picture of each shot, for a notebook."""
-        middles = [float(self.frame_times[sum(self.seen(place)) // 2]) for place in range(len(self.shots))]
+        """A frame of each shot, for a notebook."""
+        middles = [float(self.frame_times[sum(self.seen(position)) // 2]) for position in range(len(self.shots))]
         cards = [card for shot in self.shots for card in shot.cards(path or self.path)]
         return [replace(card, time=middle) for card, middle in zip(cards, middles, strict=True)]
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row a shot."""
+        """One row for each shot."""
         return [row for shot in self.shots for row in shot.table_rows()]
 
     def to_pandas(self) -> Any:
-        """The shots as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        """The shots as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` if pandas is not installed."""
         return data_frame(self.table_rows())
 
     def _repr_html_(self) -> str:

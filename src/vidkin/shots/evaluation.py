@@ -1,4 +1,4 @@
-"""How well a detector finds the cuts and the critical clips of labeled videos."""
+"""Evaluate how well a detector finds cuts and critical shots of labeled videos."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from vidkin.shots.detect import detect
 from vidkin.shots.labels import VideoAnnotation, annotate_shots, read_shot_annotations
 from vidkin.shots.registry import open_detector
 
-# A detected critical shot is right if its intersection over union with a critical labeled one is more than this.
-_SAME_SHOT = 0.5
+# A detected critical shot counts as right if its intersection over union with a labeled one is above this.
+_MIN_IOU = 0.5
 
 _NOTHING = DetectionScores(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures(Result):
-    """Scores as plain values.
+    """Precision, recall and F1 with their counts, as plain values.
 
     Attributes:
         precision, recall, f1: Shares in [0, 1].
@@ -70,7 +70,7 @@ class VideoScores(Result):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> VideoScores:
-        """The scores of which :meth:`to_dict` gave these plain values."""
+        """Rebuild the scores from the values of :meth:`to_dict`."""
         given = as_object(cls, values)
         return read_fields(cls, {**given, **_counts(given)})
 
@@ -82,17 +82,17 @@ class VideoScores(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorEvaluation(Result):
-    """Precision, recall and F1 of a detector over labeled videos, which are pooled.
+    """Precision, recall and F1 of a detector, pooled over labeled videos.
 
     Attributes:
         detector: Name of the detector.
-        tolerance: Frames by which a cut could be off.
-        cuts: Transitions between shots, whatever their kind. One within a labeled gradual transition is right.
+        tolerance: Maximum distance in frames of a correct cut.
+        cuts: Transitions of any kind. A detection within a labeled gradual transition is right.
         hard: Hard cuts and jumps alone.
         gradual: Gradual transitions alone.
-        critical: Critical clips: a shot that the detector judges critical is right if its intersection over union with
-            a critical labeled one is more than half. None if the detector judges no shots, or no label is critical.
-        videos: The same of each video.
+        critical: Critical shots: a detected one is right if its intersection over union with a labeled one is above one
+            half. None if the detector does not judge shots, or no label is critical.
+        videos: Counts of each video.
         broken: Path and cause of the videos that cannot be read or do not fit their labels.
     """
 
@@ -117,7 +117,7 @@ class DetectorEvaluation(Result):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> DetectorEvaluation:
-        """The evaluation of which :meth:`to_dict` gave these plain values."""
+        """Rebuild the evaluation from the values of :meth:`to_dict`."""
         given = as_object(cls, values)
         broken = read_value("broken", tuple[BrokenVideo, ...], given.get("broken", ()))
         pairs = [(one.path, one.cause) for one in broken]
@@ -142,7 +142,7 @@ def evaluate_detector(
     Args:
         detector: A name for `open_detector`, or the folder of a trained detector.
         labels: Videos with their shots, or a JSON file of them.
-        tolerance: Frames by which a cut can be off.
+        tolerance: Maximum distance in frames of a correct cut.
         on_progress: Callback that receives (videos done, number of videos, name of the next one).
 
     Raises:
@@ -151,8 +151,8 @@ def evaluate_detector(
     check_not_negative(tolerance=tolerance)
     annotations = read_shot_annotations(labels) if isinstance(labels, str | os.PathLike) else list(labels)
     if not annotations:
-        raise InvalidArgumentError("labels must be of at least one video, got none")
-    open_detector(detector)  # Report a wrong name before any video is read.
+        raise InvalidArgumentError("labels must contain at least one video, got none")
+    open_detector(detector)  # reports a wrong name before any video is read
     has_critical = any(shot.critical is not None for one in annotations for shot in one.shots)
     scores, broken = [], []
     for done, truth in enumerate(annotations):
@@ -184,7 +184,7 @@ def evaluate_detector(
 
 def _score(found: ShotDetection, truth: VideoAnnotation, tolerance: int, *, has_critical: bool) -> VideoScores:
     guess = annotate_shots(found)
-    # A part of a video can be labeled: what is found elsewhere is neither right nor wrong.
+    # If only part of a video is labeled, detections outside of it do not count.
     first, last = (truth.shots[0].start, truth.shots[-1].end) if truth.shots else (0, 0)
     inside = [cut for cut in guess.cuts if first < _frames(cut)[0] and _frames(cut)[1] < last]
 
@@ -199,11 +199,11 @@ def _score(found: ShotDetection, truth: VideoAnnotation, tolerance: int, *, has_
     if has_critical and any(shot.critical is not None for shot in found.shots):
         wanted = [shot for shot in truth.shots if shot.critical is not None]
         hits = [
-            any(_overlap(shot.start, shot.end, other.start, other.end) > _SAME_SHOT for other in wanted)
+            any(_overlap(shot.start, shot.end, other.start, other.end) > _MIN_IOU for other in wanted)
             for shot in guess.shots
             if shot.critical is not None and shot.start < last and shot.end > first
         ]
-        # Shots of one video do not overlap each other, so none shares more than half with two.
+        # Shots of a video do not overlap, so none can exceed one half with two others.
         critical = DetectionScores(sum(hits), len(hits) - sum(hits), len(wanted) - sum(hits))
     return VideoScores(
         path=found.path,
@@ -226,7 +226,7 @@ def _pool(parts: Iterable[DetectionScores]) -> DetectionScores:
     return sum(parts, start=_NOTHING)
 
 
-# Keys of scores in plain values.
+# Types of the scores by key in plain values.
 _TYPES: Mapping[str, Any] = {"cuts": Figures, "hard": Figures, "gradual": Figures, "critical": Figures | None}
 
 
@@ -243,7 +243,7 @@ def _figures(scores: VideoScores | DetectorEvaluation) -> dict[str, Any]:
 
 
 def _counts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The counts of figures, as fields of `DetectionScores`."""
+    """Extract the counts of figures as fields of `DetectionScores`."""
     counts: dict[str, Any] = {}
     for name, kind in _TYPES.items():
         figures = read_value(name, kind, values.get(name))

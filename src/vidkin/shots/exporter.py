@@ -1,4 +1,4 @@
-"""All requested files for the shots of one or several videos, under names that overwrite nothing; pieces of videos."""
+"""Write all requested files for the shots of one or more videos without overwriting any, and split videos by shots."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from vidkin.shots.contract import ShotDetection
 
 _FOLDERS = ("thumbnails", "split")
-_WORST = 51
+_MAX_CRF = 51
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class ExportSettings:
-    """How pieces and images are made.
+    """Settings for pieces and images.
 
     Attributes:
-        template: Template of their names, see `NameTemplate`; None numbers them.
+        template: Template for their names, see `NameTemplate`; None numbers them.
         image_format: ``jpg``, ``png`` or ``webp``.
-        image_size: Length in pixels of the shorter side of images, never more than in the video; None keeps its size.
+        image_size: Shorter side of images in pixels, at most the video's; None keeps the video's size.
         images: Number of images per shot.
-        copies: Whether pieces begin at key frames so that nothing is encoded, see `copy_shots`.
+        copies: Whether to copy pieces between key frames without encoding, see `copy_shots`.
         quality: Constant quality of encoded frames, from 1 (best) to 51.
     """
 
@@ -50,8 +50,8 @@ class ExportSettings:
         NameTemplate(self.template)
         check_choice("image format", self.image_format, IMAGE_FORMATS)
         check_at_least(1, images=self.images, image_size=1 if self.image_size is None else self.image_size)
-        if not 1 <= self.quality <= _WORST:
-            raise InvalidArgumentError(f"quality must be from 1 (best) to {_WORST}, got {self.quality}")
+        if not 1 <= self.quality <= _MAX_CRF:
+            raise InvalidArgumentError(f"quality must be from 1 (best) to {_MAX_CRF}, got {self.quality}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +78,17 @@ _DEFAULTS = ExportSettings()
 class ShotExporter:
     """Writes the requested files of one video after another.
 
-    With one video a target is a file, or an existing folder. With several it is a folder, created if it does not
-    exist. Files in a folder are named after the videos. No input video is ever overwritten, nor is one file of this
-    exporter by another, nor anything but what was made of the same video before.
+    With one video a target is a file, or an existing folder. With several it is a folder, created if it does not exist.
+    Files in a folder are named after the videos. The only files ever overwritten are earlier outputs for the same
+    video: never an input video, another output of this exporter, or any other file.
 
     Args:
-        targets: Where to write, by name: names of ``formats`` (those with a table are one file of the shots of all
-            videos), ``thumbnails`` and ``split`` (folders of images and of pieces of the video).
+        targets: Outputs by name: names of ``formats`` (formats with a table write one file for all videos),
+            ``thumbnails`` and ``split`` (folders for images and for pieces of the video).
         sources: The videos.
-        formats: File formats by name; None: all, those of installed packages included.
-        settings: How pieces and images are made.
-        table_of: What tables are of, files and folders; None: the videos.
+        formats: File formats by name; default: all, including formats of installed packages.
+        settings: Settings for pieces and images.
+        table_of: Files and folders that tables are described with; default: the videos.
 
     Raises:
         InvalidArgumentError: A folder does not exist or is a file, a file is one of the videos or is named twice, or a
@@ -110,7 +110,7 @@ class ShotExporter:
         self._known = shot_format_names() if formats is None else tuple(formats)
         formats = find_shot_formats(targets) if formats is None else formats
         self._formats = {name: form for name, form in formats.items() if form.table is None}
-        # These have the shots of all videos and are written at the end.
+        # Tables hold the shots of all videos and are written at the end.
         self._tables = {name: form.table() for name, form in formats.items() if form.table is not None}
         self._settings = settings
         self._template = NameTemplate(settings.template)
@@ -127,8 +127,8 @@ class ShotExporter:
         *,
         on_progress: Callable[[float, float | None], None] | None = None,
     ) -> ExportedShots:
-        """Write all files of one video; failures (a full disk, a file without times to split by, ...) are reported,
-        and the rest is written.
+        """Write all files of one video. Failures (a full disk, a file without times to split by, ...) are reported, and
+        the remaining files are written.
 
         Args:
             detection: The shots.
@@ -141,7 +141,7 @@ class ShotExporter:
             count += 1
             name = f"{stem}-{count}"
         self._names.add(name.casefold())
-        # Names without the video's name are kept apart by folders.
+        # If the template omits the video's name, each video gets its own folder.
         shared = len(self._sources) > 1 and not self._template.uses("name")
         own_folder = name if shared or name != stem else ""
         for table in self._tables.values():
@@ -177,10 +177,10 @@ class ShotExporter:
         return ExportedShots(tuple(files), thumbnails, report, tuple(failures))
 
     def export_tables(self) -> tuple[dict[str, Path], tuple[tuple[str, str], ...]]:
-        """Write the files that have the shots of all exported videos.
+        """Write the tables with the shots of all exported videos.
 
         Returns:
-            The paths by format, without videos none; and (file, cause) of failures.
+            The paths by format, empty without videos; and (file, cause) of failures.
         """
         written: dict[str, Path] = {}
         failures: list[tuple[str, str]] = []
@@ -196,7 +196,7 @@ class ShotExporter:
         return describe_source(f"shots as {name}", *self._table_of)
 
     def _check(self, name: str, target: Path) -> None:
-        """Raise an error, before any video is read, if a target could not be written later."""
+        """Raise an error before any video is read if a target cannot be written."""
         known = dict.fromkeys((*_FOLDERS, *self._known))
         if name not in known:
             raise InvalidArgumentError(f"targets must be among {', '.join(known)}, got {name!r}")
@@ -230,7 +230,7 @@ class ShotExporter:
             form.check(target)
 
     def _claim(self, name: str, path: Path) -> None:
-        """Reserve a file for a target, unless it is a video or the file of another target."""
+        """Reserve a file for a target; an error if it is a video or belongs to another target."""
         owner = self._owners.setdefault(_identity(path), f"the file of {name}")
         if owner != f"the file of {name}":
             raise InvalidArgumentError(
@@ -243,13 +243,13 @@ class ShotExporter:
         folder: Path,
         on_progress: Callable[[float, float | None], None] | None,
     ) -> SplitReport:
-        """Split a video, unless an input video has the name of a piece."""
+        """Split a video; an error if an input video has the name of a piece."""
         here = _identity(folder)
         # Names that differ only in case are the same on many disks.
-        names = {self._template.format(detection, place + 1).casefold() for place in range(len(detection.shots))}
+        names = {self._template.format(detection, position + 1).casefold() for position in range(len(detection.shots))}
         for source in self._sources:
-            place, name = os.path.split(os.path.realpath(source))
-            if _identity(place) == here and Path(name).stem.casefold() in names:
+            parent, name = os.path.split(os.path.realpath(source))
+            if _identity(parent) == here and Path(name).stem.casefold() in names:
                 raise InvalidArgumentError(
                     f"split would overwrite {source!r}, which is one of the videos; choose another folder"
                 )
@@ -266,7 +266,7 @@ class ShotExporter:
 
 @contextmanager
 def _collect(failures: list[tuple[str, str]], about: str) -> Iterator[None]:
-    """Add an error inside the block to the list, with each file named once."""
+    """Append an error raised in the block to the list, naming each file once."""
     try:
         yield
     except MediaError as error:
@@ -307,19 +307,19 @@ def split_shots(
 def copy_shots(detection: ShotDetection, folder: PathLike, *, template: NameTemplate | None = None) -> SplitReport:
     """Split the video before its shots without encoding, see `vidkin.media.split_video`.
 
-    A piece begins at a key frame, at or before its shot, and has the number of the first shot in it. ``parts`` of the
-    pieces are indices of ``detection.shots``. Frames between shots that are not adjacent are left out as far as key
+    A piece begins at a key frame at or before its shot, and is numbered after the first shot in it. ``parts`` of the
+    pieces are indices of ``detection.shots``. Frames between shots that are not adjacent are dropped as far as key
     frames allow.
     """
     if not detection.shots:
         return SplitReport((), ())
-    # Start, name and shot of each part; one that is not a shot has no name.
+    # Start, name and shot of each part; parts between shots have no name.
     parts: list[tuple[float, str | None, int]] = [] if detection.shots[0].start <= 0 else [(0.0, None, -1)]
     names = _piece_names(detection, template)
-    for place, (shot, name) in enumerate(zip(detection.shots, names, strict=True)):
-        if place and detection.shots[place - 1].end_frame < shot.start_frame:
-            parts.append((detection.shots[place - 1].end, None, -1))
-        parts.append((shot.start, name, place))
+    for position, (shot, name) in enumerate(zip(detection.shots, names, strict=True)):
+        if position and detection.shots[position - 1].end_frame < shot.start_frame:
+            parts.append((detection.shots[position - 1].end, None, -1))
+        parts.append((shot.start, name, position))
     parts.append((detection.shots[-1].end, None, -1))
     starts, named, shots = zip(*parts, strict=True)
     report = split_video(
@@ -337,5 +337,5 @@ def _piece_names(detection: ShotDetection, template: NameTemplate | None) -> lis
 
 
 def _identity(path: PathLike) -> str:
-    """What a path leads to, spelled in one way."""
+    """A canonical spelling of the file that a path leads to."""
     return os.path.normcase(os.path.realpath(path))

@@ -1,6 +1,6 @@
-"""The kinds of files made from shots: one table, `SHOT_FORMATS`, that command, page, API and docs read.
+"""File formats for shots: one table, `SHOT_FORMATS`, read by the command, the page, the API and the docs.
 
-A new format is one row and the function that writes it; another package lists its row in the entry point group
+A new format is one row and the function that writes it; another package registers its row in the entry point group
 ``vidkin.shot_formats``.
 """
 
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShotFormat:
-    """A kind of file made from the shots of a video.
+    """A file format for the shots of a video.
 
     Attributes:
-        suffix: Ending of the file's name, if the file is named after the video.
+        suffix: File extension, used if the file is named after the video.
         write: Function of the detection and the path that writes the file; raises MediaError or InvalidArgumentError
             on failure.
-        label: What the file is, for people: ``"edit decision list (EDL)"``.
+        label: Description for users: ``"edit decision list (EDL)"``.
         media_type: Type of the content for browsers.
         require: Function called before any work; raises MissingPartError if a package is missing.
         check: Function of the file's path called before any work; raises InvalidArgumentError if it cannot be written.
-        suffixes: More endings by which `match_shot_format` recognizes it.
-        reads_video: Writing it decodes the video again.
-        table: Makes what gathers the shots of several videos for one file; None writes a file for each video.
+        suffixes: Further extensions by which `match_shot_format` recognizes it.
+        reads_video: Whether writing it decodes the video again.
+        table: Factory of a `ShotsOfVideos` that collects several videos in one file; None writes a file for each video.
     """
 
     suffix: str
@@ -64,7 +64,7 @@ class ShotFormat:
 
 
 class ShotsOfVideos(Protocol):
-    """The shots of several videos, gathered one after the other, for one file."""
+    """Collects the shots of several videos for one file."""
 
     def __len__(self) -> int:
         """Number of videos added."""
@@ -75,22 +75,22 @@ class ShotsOfVideos(Protocol):
         ...
 
     def write(self, path: PathLike, *, source: str) -> None:
-        """Write the file; ``source`` is what it is of, see :func:`vidkin._base.outputs.describe_source`."""
+        """Write the file; ``source`` describes the videos, see :func:`vidkin._base.outputs.describe_source`."""
         ...
 
 
 def shot_format_names() -> tuple[str, ...]:
-    """Names of all formats, those of installed packages last."""
+    """Names of all formats; formats of installed packages come last."""
     others = [name for name in _REGISTRY.usages() if name not in SHOT_FORMATS]
     return (*SHOT_FORMATS, *others)
 
 
 @check_arguments
 def find_shot_format(name: str) -> ShotFormat:
-    """The format of this name: a row of `SHOT_FORMATS`, or one that an installed package brings.
+    """Find a format by name: a row of `SHOT_FORMATS`, or a format of an installed package.
 
     Raises:
-        InvalidArgumentError: There is none; the message lists all.
+        InvalidArgumentError: No format has this name; the message lists all names.
     """
     found = _REGISTRY.find(name)
     if found is None:
@@ -100,20 +100,20 @@ def find_shot_format(name: str) -> ShotFormat:
 
 @check_arguments
 def find_shot_formats(names: Collection[str]) -> dict[str, ShotFormat]:
-    """The formats among these names, in the order of the table; others are not imported."""
+    """Find the formats among these names, in the order of the table, without importing others."""
     return {name: find_shot_format(name) for name in shot_format_names() if name in names} if names else {}
 
 
 @check_arguments
 def match_shot_format(path: PathLike) -> str:
-    """Name of the format that the ending of a file's name chooses; of several endings that fit the longest counts.
+    """Name of the format that the extension of a file selects; the longest matching extension counts.
 
     Raises:
-        InvalidArgumentError: No format has this ending; the message lists all endings.
+        InvalidArgumentError: No format has this extension; the message lists all extensions.
     """
     file = Path(path).name.lower()
     endings: dict[str, str] = {}
-    # What other packages bring is imported only for an ending that no format of ours has.
+    # Formats of other packages are imported only if no built-in format has the extension.
     for names in (tuple(SHOT_FORMATS), shot_format_names()):
         for name in names:
             form = find_shot_format(name)
@@ -133,18 +133,18 @@ def write_edl(
 ) -> None:
     """Write the shots as a CMX 3600 edit decision list: one cut event per shot, from one source reel ``AX``.
 
-    Source times are those of the file's time code, or count from its start if it has none; the timeline begins at zero.
-    Positions are wall-clock times rounded to the frames of the timeline, so what an editing system shows lies within
-    half a frame of the shot. Gradual transitions are already in the footage, so they become comments, not dissolves.
-    Events have the numbers of their shots; shots without a frame at the timeline's rate are omitted.
+    Source times follow the file's time code, or count from its start if it has none; the timeline begins at zero.
+    Positions are wall-clock times rounded to the frames of the timeline, so an editing system is within half a frame of
+    the shot. Gradual transitions are already in the footage, so they become comments, not dissolves. Events are
+    numbered as their shots; shots without a frame at the timeline's rate are omitted.
 
     Args:
         detection: The shots.
-        path: Where to write.
-        rate: Frames per second of the timeline; None uses the video's `timeline_rate`, or where time code cannot count
-            it a rate that it can, see `smpte_rate`.
-        drop_frame: Write drop-frame time code (29.97 and 59.94 only). The default is that of the file's time code, or
-            non-drop, which counts frames and is read correctly by every system.
+        path: The file to write.
+        rate: Frames per second of the timeline; None uses the video's `timeline_rate`, or if that rate has no time code
+            the substitute of `smpte_rate`.
+        drop_frame: Write drop-frame time code (29.97 and 59.94 only). The default follows the file's time code; without
+            one it is non-drop, which every system reads correctly.
 
     Raises:
         InvalidArgumentError: Drop-frame time code does not exist at this rate.
@@ -156,7 +156,7 @@ def write_edl(
         clock = replace(clock, drop_frame=True)
     lines = _edl_head(detection, clock)
     record = 0
-    for number, first, last, shot in _on_timeline(detection, clock):
+    for number, first, last, shot in _timeline_frames(detection, clock):
         lines += _edl_event(number, clock, (first, last, record, record + last - first))
         lines.append(f"* FROM CLIP NAME: {_one_line(Path(detection.path).name)}")
         if clock.rate != own and not record:
@@ -171,27 +171,26 @@ def write_edl(
 
 @check_arguments
 def write_scene_cuts(detection: ShotDetection, path: PathLike) -> None:
-    """Write the shots as an edit decision list of the cuts in one file, as DaVinci Resolve reads it in its scene cut
-    detection, or to divide a file that is on a timeline: events without comments whose times on the timeline are those
-    in the source, so that nothing moves.
+    """Write the cuts as an edit decision list for DaVinci Resolve, for its scene cut detection or to divide a file on a
+    timeline: events without comments whose timeline times equal the source times, so that nothing moves.
 
     Raises:
         MediaError: The file cannot be written.
     """
     clock = _code_clock(detection)
     lines = _edl_head(detection, clock)
-    for number, first, last, _ in _on_timeline(detection, clock):
+    for number, first, last, _ in _timeline_frames(detection, clock):
         lines += _edl_event(number, clock, (first, last, first, last))
     _write_text(path, describe_source("shots as scenes", detection.path), "\n".join([*lines, ""]))
 
 
 def _code_clock(detection: ShotDetection, rate: Fraction | None = None) -> SourceClock:
-    """Time code of a video, at a rate that time code can count unless another one is asked for."""
+    """Time code of a video, by default at a rate for which time code exists."""
     return detection.clock(rate or smpte_rate(detection.clock().rate))
 
 
-def _on_timeline(detection: ShotDetection, clock: SourceClock) -> Iterator[tuple[int, int, int, Shot]]:
-    """Number, first frame and frame after the last of each shot that has a frame on a timeline."""
+def _timeline_frames(detection: ShotDetection, clock: SourceClock) -> Iterator[tuple[int, int, int, Shot]]:
+    """Yield number, first frame, last frame + 1 and shot for each shot that has a frame on a timeline."""
     for number, shot in enumerate(detection.shots, start=1):
         first, last = clock.frame(shot.start), clock.frame(shot.end)
         if last > first:
@@ -211,7 +210,7 @@ def _edl_event(number: int, clock: SourceClock, frames: Sequence[int]) -> list[s
 def write_chapters(detection: ShotDetection, path: PathLike) -> None:
     """Write the shots as chapters in FFmpeg's metadata format, times in milliseconds from the start of the file.
 
-    ``ffmpeg -i film.mp4 -i chapters.txt -map_metadata 1 -map_chapters 1 -codec copy out.mp4`` puts them into a file.
+    ``ffmpeg -i film.mp4 -i chapters.txt -map_metadata 1 -map_chapters 1 -codec copy out.mp4`` adds them to a video.
 
     Raises:
         MediaError: The file cannot be written.
@@ -230,12 +229,12 @@ def write_chapters(detection: ShotDetection, path: PathLike) -> None:
 
 
 def _one_line(text: str) -> str:
-    """A name without line breaks and other control characters, which would start another statement."""
+    """Replace line breaks and other control characters, which would start another statement."""
     return "".join(char if char.isprintable() or "\ud800" <= char <= "\udfff" else "_" for char in text)
 
 
 def _escaped(text: str) -> str:
-    """The text with a backslash before characters that are special in FFmpeg's metadata format."""
+    """Escape special characters of FFmpeg's metadata format with a backslash."""
     return "".join(f"\\{char}" if char in "=;#\\\n" else char for char in text)
 
 
@@ -246,16 +245,16 @@ def _write_text(path: PathLike, source: str, text: str) -> None:
 
 @check_arguments
 def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | None = None) -> None:
-    """Write the shots as clips of one video track, all of them parts of one file.
+    """Write the shots as an OpenTimelineIO video track with one clip per shot.
 
     Each clip holds its range in the source, counted from the file's time code if it has one, and under the metadata key
-    ``vidkin`` the kind and the confidence of the transition that opens it, the exact times of both in seconds and, if
-    judged, how critical it is; critical clips also have a red marker. Positions are wall-clock times rounded to the
-    frames of the timeline; shots without a frame at its rate are omitted.
+    ``vidkin`` the kind and confidence of the transition that opens it, the exact times of shot and transition in
+    seconds and, if judged, its critical score; critical clips also have a red marker. Positions are wall-clock times
+    rounded to the frames of the timeline; shots without a frame at its rate are omitted.
 
     Args:
         detection: The shots.
-        path: Where to write; readers expect ``.otio``.
+        path: The file to write; readers expect ``.otio``.
         rate: Frames per second of the timeline; None uses the video's `timeline_rate`.
 
     Raises:
@@ -275,7 +274,7 @@ def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | Non
     timeline = otio.schema.Timeline(name=_as_unicode(Path(detection.path).stem))
     track = otio.schema.Track(name="shots", kind=otio.schema.TrackKind.Video)
     timeline.tracks.append(track)
-    for number, first, last, shot in _on_timeline(detection, clock):
+    for number, first, last, shot in _timeline_frames(detection, clock):
         facts: dict[str, Any] = {
             "shot": number,
             "start": detection.offset + shot.start,
@@ -303,10 +302,10 @@ def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | Non
 
 @check_arguments
 def write_fcpxml(detection: ShotDetection, path: PathLike) -> None:
-    """Write the shots as a project of Final Cut Pro (FCPXML 1.9, which DaVinci Resolve reads too): clips of one file in
-    its main storyline, each with a note of how it begins; critical ones have a marker.
+    """Write the shots as a Final Cut Pro project (FCPXML 1.9, which DaVinci Resolve also reads): clips of one file in
+    the main storyline, each with a note on its opening transition; critical clips have a marker.
 
-    Times in the source are those of the file's time code, or count from its start if it has none.
+    Source times follow the file's time code, or count from its start if it has none.
 
     Raises:
         MediaError: The video cannot be read, or the file cannot be written.
@@ -318,7 +317,7 @@ def write_fcpxml(detection: ShotDetection, path: PathLike) -> None:
     def seconds(frames: int) -> str:
         return f"{frames * clock.rate.denominator}/{clock.rate.numerator}s"
 
-    events = list(_on_timeline(detection, clock))
+    events = list(_timeline_frames(detection, clock))
     end = max((last for _, _, last, _ in events), default=clock.first)
     root = ElementTree.Element("fcpxml", version="1.9")
     resources = ElementTree.SubElement(root, "resources")
@@ -354,12 +353,12 @@ def write_fcpxml(detection: ShotDetection, path: PathLike) -> None:
 
 
 def _as_xml(name: str) -> str:
-    """A name as XML can hold it: Unicode without control characters."""
+    """Make a name valid in XML: Unicode without control characters."""
     return _one_line(_as_unicode(name))
 
 
 def import_otio() -> Any:
-    """The module opentimelineio, or `MissingPartError` with the command that installs it."""
+    """Import opentimelineio; `MissingPartError` names the command that installs it."""
     try:
         return importlib.import_module("opentimelineio")
     except ImportError as error:
@@ -370,7 +369,7 @@ def import_otio() -> Any:
 
 
 def _as_unicode(name: str) -> str:
-    """A file name as Unicode; invalid bytes become question marks."""
+    """Convert a file name to Unicode; invalid bytes become question marks."""
     return os.fsencode(name).decode("utf-8", "replace")
 
 
@@ -387,7 +386,7 @@ def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None
     Columns: file, shot (from 1), start and end in seconds from the start of the file, start_frame, end_frame (the first
     frame after the shot), start_timecode and end_timecode (from the file's own if it has one), kind and confidence of
     the transition that opens the shot, transition_start and transition_end in seconds if it is gradual, critical (empty
-    if not judged), black (the seconds of the shot that are black, empty for none).
+    if not judged), black (black seconds of the shot, empty for none).
 
     Raises:
         MediaError: The file cannot be written.
@@ -399,7 +398,7 @@ def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None
 
 
 class ShotTable:
-    """The lines of `write_shots_csv`, gathered video by video without keeping detections in memory."""
+    """Collects the lines of `write_shots_csv` video by video, without keeping detections in memory."""
 
     def __init__(self) -> None:
         self._rows: list[list[str]] = []
@@ -439,7 +438,7 @@ class ShotTable:
 
         Args:
             path: The file to write.
-            source: What the table is of, see :func:`vidkin._base.outputs.describe_source`.
+            source: Description of the videos, see :func:`vidkin._base.outputs.describe_source`.
 
         Raises:
             MediaError: The file cannot be written.
@@ -455,7 +454,7 @@ class ShotTable:
         write_csv_rows(file, self.lines())
 
     def lines(self) -> Iterator[Sequence[str]]:
-        """The headings, and the cells of each shot."""
+        """Yield the headings, then the cells of each shot."""
         yield _CSV_COLUMNS
         yield from self._rows
 
@@ -476,10 +475,10 @@ def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
     name = "curve"
     if detection.curve is not None:
         name = detection.curve.name
-        places = first_at(times, np.asarray(detection.curve.times))
-        for place, value in zip(places.tolist(), detection.curve.values.tolist(), strict=True):
-            if place < len(values) and math.isfinite(value):
-                values[place] = f"{value:.6g}"
+        frames = first_at(times, np.asarray(detection.curve.times))
+        for frame, value in zip(frames.tolist(), detection.curve.values.tolist(), strict=True):
+            if frame < len(values) and math.isfinite(value):
+                values[frame] = f"{value:.6g}"
     cuts = {cut.frame: _score(cut.confidence) for cut in detection.cuts}
     inside = {
         frame: _score(cut.confidence)
@@ -530,6 +529,6 @@ SHOT_FORMATS: Mapping[str, ShotFormat] = {
     "stats": ShotFormat(".csv", write_stats_csv, "the curve as a table", "text/csv", suffixes=(".stats.csv",)),
     "html": ShotFormat(".html", write_contact_sheet, "contact sheet", "text/html", reads_video=True),
 }
-"""Formats of this package by name, in the order in which they are written and shown."""
+"""Built-in formats by name, in the order in which they are written and shown."""
 
 _REGISTRY: Registry[ShotFormat] = Registry("format of shots", SHOT_FORMATS, group="vidkin.shot_formats")

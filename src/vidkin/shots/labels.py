@@ -1,4 +1,4 @@
-"""Labels of shots and critical moments: their JSON format, and those of a detection."""
+"""Labels of shots and critical moments: their JSON format, and conversion of detections to labels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FORMAT = "vidkin-shots-1"
 
 @check_arguments
 def check_shot(start: int, end: int, critical: tuple[int, int] | None) -> None:
-    """:class:`InvalidArgumentError` unless [start, end) are frames of a shot, and the critical ones are inside it."""
+    """Raise InvalidArgumentError unless [start, end) are valid frames of a shot with the critical frames inside it."""
     if not 0 <= start < end:
         raise InvalidArgumentError(f"a shot must have 0 <= start < end, got [{start}, {end})")
     if critical is not None and not start <= critical[0] < critical[1] <= end:
@@ -61,7 +61,7 @@ class VideoAnnotation:
 
     Attributes:
         video: The file.
-        fps: Frames per second, only for times; labels are defined by frame numbers.
+        fps: Frames per second, used only to compute times; labels are defined by frame numbers.
         shots: Shots in order of time, without overlap.
     """
 
@@ -100,7 +100,7 @@ def write_shot_annotations(
     [start, end) in frames.
 
     Raises:
-        MediaError: The file cannot be written, or there are other labels than these videos had before.
+        MediaError: The file cannot be written, or it has labels of other videos.
     """
     target = Path(path)
     folder = target.absolute().parent
@@ -136,8 +136,8 @@ def read_shot_annotations(path: PathLike) -> list[VideoAnnotation]:
     ``video``, ``fps`` and ``shots``.
 
     Raises:
-        InvalidArgumentError: The file cannot be read, is not such JSON, or its labels contradict each other; the
-            message names the video and the shot.
+        InvalidArgumentError: The file cannot be read, is not JSON in this format, or its labels contradict each other;
+            the message names the video and the shot.
     """
     source = Path(path)
     document = read_json_object(source)
@@ -150,10 +150,10 @@ def read_shot_annotations(path: PathLike) -> list[VideoAnnotation]:
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """The object of a JSON file.
+    """Read a JSON file that contains an object.
 
     Raises:
-        InvalidArgumentError: The file cannot be read, or contains something else.
+        InvalidArgumentError: The file cannot be read or does not contain a JSON object.
     """
     try:
         document = read_json(path)
@@ -202,21 +202,21 @@ def _frame(value: Any) -> int:
 
 @check_arguments
 def annotate_shots(detection: ShotDetection) -> VideoAnnotation:
-    """A detection as labels, to be corrected or compared with others.
+    """Convert a detection to labels, for correction or comparison.
 
-    Frames of a gradual transition belong to no shot, except those of a fade at an end of the video. A shot is critical
-    in the frames that a person marked; without marks, one that the detector judges critical is so as a whole.
+    Frames of a gradual transition belong to no shot, except for a fade at an end of the video. Critical frames are the
+    ones that a person marked; without marks, a shot that the detector judges critical is critical as a whole.
     """
     times = np.asarray(detection.frame_times)
     shots: list[ShotAnnotation] = []
     spans = [[shot.start_frame, shot.end_frame] for shot in detection.shots]
-    for place, shot in enumerate(detection.shots[1:], start=1):
+    for position, shot in enumerate(detection.shots[1:], start=1):
         first, last = (int(first_at(times, time)) for time in (shot.transition_start, shot.transition_end))
-        is_adjacent = spans[place - 1][1] == spans[place][0]
+        is_adjacent = spans[position - 1][1] == spans[position][0]
         if last > first and is_adjacent:
-            # Each shot keeps a frame of its own.
-            spans[place - 1][1] = max(first, spans[place - 1][0] + 1)
-            spans[place][0] = min(last + 1, spans[place][1] - 1)
+            # Each shot keeps at least one frame.
+            spans[position - 1][1] = max(first, spans[position - 1][0] + 1)
+            spans[position][0] = min(last + 1, spans[position][1] - 1)
     for shot, (start, end) in zip(detection.shots, spans, strict=True):
         marked = [(max(first, start), min(last, end)) for first, last in detection.critical]
         inside = [(first, last) for first, last in marked if first < last]
@@ -227,7 +227,7 @@ def annotate_shots(detection: ShotDetection) -> VideoAnnotation:
 
 
 class LabelTable:
-    """Labels of several videos, gathered one after the other, for one file."""
+    """Collects the labels of several videos for one file."""
 
     def __init__(self) -> None:
         self._annotations: list[VideoAnnotation] = []
@@ -241,17 +241,17 @@ class LabelTable:
         self._annotations.append(annotate_shots(detection))
 
     def write(self, path: PathLike, *, source: str) -> None:
-        """Write the labels; ``source`` is what they are of, see :func:`vidkin._base.outputs.describe_source`.
+        """Write the labels; ``source`` describes the videos, see :func:`vidkin._base.outputs.describe_source`.
 
         Raises:
-            MediaError: The file cannot be written, or it has other labels.
+            MediaError: The file cannot be written, or it has labels of other videos.
         """
         write_shot_annotations(path, self._annotations, source=source)
 
 
 @check_arguments
 def is_shot_labels(path: PathLike) -> bool:
-    """Whether a file holds labels of shots rather than anything else."""
+    """Whether a file contains labels of shots."""
     try:
         document = read_json(path)
     except (OSError, ValueError):
