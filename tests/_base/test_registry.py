@@ -32,7 +32,7 @@ def test_a_registered_entry_is_found_and_listed(numbers: Registry[float]) -> Non
     assert numbers.usages() == ("one", "pi[:<digits>]", "three-and_a:<share>", "two")
 
 
-def test_a_prefix_must_be_free_and_well_formed(numbers: Registry[float]) -> None:
+def test_prefix_must_be_unused_and_well_formed(numbers: Registry[float]) -> None:
     with pytest.raises(InvalidArgumentError, match=r"^the prefix 'pi' is in use; choose one other than one, pi$"):
         numbers.register("pi", 3.0)
     for prefix in ("", "a:b", "a b", "a?b"):

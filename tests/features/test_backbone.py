@@ -45,7 +45,7 @@ def opened(weights: Path, settings: str = "", **arguments: Any) -> BackboneExtra
     return extractor
 
 
-def test_a_pooled_network_describes_the_frame_as_one_region(weights: Path) -> None:
+def test_pooled_network_describes_the_frame_as_one_region(weights: Path) -> None:
     extractor = opened(weights, "stages=pooled")
     frames = some_frames(2, width=160, height=160)
     features = extractor.extract(frames)
@@ -58,7 +58,7 @@ def test_a_pooled_network_describes_the_frame_as_one_region(weights: Path) -> No
         opened(weights, "stages=pooled&whole_frame=1")
 
 
-def test_descriptors_are_pooled_maps_of_the_prepared_picture(weights: Path) -> None:
+def test_descriptors_are_pooled_maps_of_the_prepared_image(weights: Path) -> None:
     extractor = opened(weights)
     frames = some_frames(2, width=160, height=160)
     features = extractor.extract(frames)
@@ -74,7 +74,7 @@ def test_descriptors_are_pooled_maps_of_the_prepared_picture(weights: Path) -> N
     np.testing.assert_allclose(features.whole, region_max_pool(maps).numpy(), atol=1e-5, rtol=0)
 
 
-def test_batches_do_not_matter_to_the_last_bit(weights: Path) -> None:
+def test_batch_size_does_not_change_a_bit(weights: Path) -> None:
     extractor = opened(weights)
     frames = some_frames(7)
     whole = extractor.extract(frames)
@@ -87,7 +87,7 @@ def test_batches_do_not_matter_to_the_last_bit(weights: Path) -> None:
     assert empty.whole.shape == (0, 9, 368)
 
 
-def test_mirror_is_the_mirrored_picture(weights: Path) -> None:
+def test_mirror_equals_describing_the_mirrored_image(weights: Path) -> None:
     extractor = opened(weights)
     frames = some_frames(2)
     flipped = Frames(np.ascontiguousarray(frames.images[:, :, ::-1]), frames.timestamps)
@@ -95,7 +95,7 @@ def test_mirror_is_the_mirrored_picture(weights: Path) -> None:
     assert not np.allclose(extractor.extract(frames, mirror=True).whole, extractor.extract(frames).whole)
 
 
-def test_bars_are_cut_off_unless_kept(weights: Path) -> None:
+def test_black_bars_are_cut_off_unless_kept(weights: Path) -> None:
     frames = some_frames(2)
     boxed = Frames(np.pad(frames.images, ((0, 0), (24, 24), (0, 0), (0, 0))), frames.timestamps)
     trimming = opened(weights)
@@ -112,7 +112,7 @@ def corner(column: int) -> NDArray[np.uint8]:
     return image
 
 
-def test_whole_sees_what_crop_hides(weights: Path) -> None:
+def test_whole_sees_content_that_crop_hides(weights: Path) -> None:
     whole, crop = opened(weights, "bars=keep"), opened(weights, "fit=crop")
     # Crop: short side 183, width 366, of which the middle 160 are kept: columns 126 to 322 of the frame.
     for column, seen in ((20, False), (100, False), (224, True), (300, True), (400, False)):
@@ -136,7 +136,7 @@ def test_compatible_preparation_is_that_of_the_published_features(tmp_path: Path
     torch.testing.assert_close(extractor.prepare(image[None])[0], expected)
 
 
-def test_settings_of_the_input(weights: Path, tmp_path: Path) -> None:
+def test_input_settings_are_applied(weights: Path, tmp_path: Path) -> None:
     image = np.full((1, 40, 40, 3), 255, dtype=np.uint8)
     assert opened(weights, "mean=0&std=1").prepare(image).unique().tolist() == [1]
     colored = opened(weights, "mean=0,0.5,1&std=1,0.5,2").prepare(image)
@@ -151,7 +151,7 @@ def test_settings_of_the_input(weights: Path, tmp_path: Path) -> None:
     assert opened(path, "std=0.5").prepare(image).unique().tolist() == [2]
 
 
-def test_whole_frame_and_stages(weights: Path) -> None:
+def test_whole_frame_and_stages_are_configurable(weights: Path) -> None:
     frames = some_frames(1)
     nine, ten = (
         opened(weights).extract(frames).whole,
@@ -162,7 +162,7 @@ def test_whole_frame_and_stages(weights: Path) -> None:
     assert opened(weights, "stages=3,4").channels == (192, 96)
 
 
-def test_fingerprint_follows_everything_that_changes_numbers(weights: Path, tmp_path: Path) -> None:
+def test_fingerprint_covers_everything_that_changes_features(weights: Path, tmp_path: Path) -> None:
     extractor = opened(weights)
     name, _, digest = extractor.fingerprint.rpartition("-")
     assert (name, len(digest)) == (extractor.name, 12)
@@ -213,29 +213,27 @@ def test_whitening_is_applied(weights: Path, tmp_path: Path) -> None:
         ("wings=2&flag=true&rate=0.5", r"these settings {'wings': 2, 'flag': True, 'rate': 0.5}"),
     ],
 )
-def test_settings_that_are_not_allowed(weights: Path, settings: str, message: str) -> None:
+def test_invalid_settings_are_refused(weights: Path, settings: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
         opened(weights, settings)
     assert message in str(caught.value)
 
 
-def test_settings_that_torchvision_does_not_take(weights: Path) -> None:
+def test_settings_unsupported_by_torchvision_are_refused(weights: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="torchvision:resnet18 does not take pad_type; choose from size"):
         open_extractor("torchvision:resnet18?pad_type=same", weights=weights)
 
 
-def test_a_size_that_the_network_cannot_take(tmp_path: Path) -> None:
+def test_unsupported_input_size_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "w.safetensors"
     with torch.random.fork_rng():
         save_file(import_timm().create_model("test_vit").state_dict(), path)
-    with pytest.raises(
-        InvalidArgumentError, match=r"timm:test_vit\?size=100 does not take pictures of 100 x 100 pixels"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"timm:test_vit\?size=100 does not take images of 100 x 100 pixels"):
         open_extractor("timm:test_vit?size=100", weights=path)
 
 
 @pytest.mark.parametrize("name", ["timm", "timm:", "timm:?size=4", "torchvision"])
-def test_a_network_must_be_named(name: str) -> None:
+def test_network_name_is_required(name: str) -> None:
     with pytest.raises(
         UnknownExtractorError,
         match="a network's name must be timm:<model> or torchvision:<model>, got '",
@@ -243,7 +241,7 @@ def test_a_network_must_be_named(name: str) -> None:
         open_extractor(name)
 
 
-def test_devices(weights: Path) -> None:
+def test_invalid_or_missing_devices_are_refused(weights: Path) -> None:
     for wrong in ("gpu", "meta"):
         with pytest.raises(InvalidArgumentError, match=f"must be auto, cpu, cuda or cuda:N, got '{wrong}'"):
             open_extractor("timm:test_resnet", weights=weights, device=wrong)

@@ -24,7 +24,7 @@ def resnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("headless", [False, True])
-def test_torchvision_is_cut_before_its_classifier(headless: bool, resnet: Path, tmp_path: Path) -> None:
+def test_torchvision_network_ends_before_its_classifier(headless: bool, resnet: Path, tmp_path: Path) -> None:
     state = load_file(resnet)
     path = resnet
     if headless:
@@ -42,7 +42,7 @@ def test_torchvision_is_cut_before_its_classifier(headless: bool, resnet: Path, 
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
-def test_timm_is_cut_before_its_classifier(tmp_path: Path) -> None:
+def test_timm_network_ends_before_its_classifier(tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
     whole = import_timm().create_model("test_resnet").eval()
     save_file(whole.state_dict(), path)
@@ -56,7 +56,7 @@ def test_timm_is_cut_before_its_classifier(tmp_path: Path) -> None:
     assert not network.module.training
 
 
-def test_random_weights_are_asked_for_and_have_a_seed() -> None:
+def test_random_weights_are_explicit_and_seeded() -> None:
     torch.manual_seed(1)
     before = torch.get_rng_state()
     first, again, other = (
@@ -67,7 +67,7 @@ def test_random_weights_are_asked_for_and_have_a_seed() -> None:
     assert not torch.equal(first["conv1.0.weight"], other["conv1.0.weight"])
 
 
-def test_without_weights_none_are_invented(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_weights_raise_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda *_: None)
     with pytest.raises(WeightsUnavailableError, match=r"the weights of timm:test_resnet.r160_in1k are not available"):
@@ -82,6 +82,6 @@ def test_without_weights_none_are_invented(monkeypatch: pytest.MonkeyPatch, tmp_
         ("torchvision:resnet5", UnknownExtractorError, "torchvision has no image classifier 'resnet5'"),
     ],
 )
-def test_names_that_do_not_serve(name: str, error: type[Exception], message: str) -> None:
+def test_unusable_networks_are_refused(name: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         open_pooled_network(name, weights="random")

@@ -15,7 +15,7 @@ from vidkin.features.background import PHOTOGRAPHS, open_photograph
 
 
 @pytest.mark.large
-def test_there_are_six_cut_outs_of_each_of_sixteen_photographs() -> None:
+def test_background_has_six_crops_of_sixteen_photographs() -> None:
     frames = background_frames()
     assert frames.images.shape == (96, 240, 320, 3)
     assert frames.images.dtype == np.uint8
@@ -25,7 +25,7 @@ def test_there_are_six_cut_outs_of_each_of_sixteen_photographs() -> None:
     assert gray.sum() == 8 * 6
 
 
-def test_what_ships_may_be_passed_on_and_is_small() -> None:
+def test_shipped_background_is_small_and_redistributable() -> None:
     folder = files("vidkin.features") / "data" / "background"
     terms = (folder / "LICENSES.txt").read_text(encoding="utf-8")
     lines = [line.split()[0] for line in terms.splitlines() if line[:1].isalpha() and len(line.split()) > 1]
@@ -67,7 +67,7 @@ for name in ("timm:resnet50", "torchvision:resnet18"):
 
 
 @pytest.mark.thorough
-def test_extractors_that_need_no_torch_do_without(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_default_extractors_work_without_torch(tmp_path_factory: pytest.TempPathFactory) -> None:
     output = tmp_path_factory.mktemp("alone") / "own.safetensors"
     run = subprocess.run([sys.executable, "-c", _ALONE, output], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

@@ -35,7 +35,7 @@ def originals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("originals")
 @pytest.mark.parametrize("name", ["vidkin", "vidkin?views=none", "classical"])
-def test_the_shipped_background_is_the_measured_one(name: str) -> None:
+def test_shipped_background_matches_the_extractors(name: str) -> None:
     extractor = open_extractor(name)
     assert (files("vidkin.index.storage") / "data" / f"{extractor.fingerprint}.safetensors").is_file()
     shipped, measured = Calibration.of_extractor(extractor), Calibration.measure(extractor)

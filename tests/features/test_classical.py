@@ -36,7 +36,7 @@ def similarity(extractor: ClassicalExtractor, first: Image.Image, second: Image.
     return float(frame_similarity(a, b, symmetric=True)[0, 0])
 
 
-def test_shape_unit_length_and_registry(extractor: ClassicalExtractor) -> None:
+def test_descriptors_have_the_documented_shape_and_unit_length(extractor: ClassicalExtractor) -> None:
     features = open_extractor("classical").extract(frames_of(picture("coffee"), picture("chelsea")))
     assert features.whole.shape == (2, 10, 128)
     np.testing.assert_allclose(np.linalg.norm(features.whole, axis=-1), 1, rtol=1e-5)
@@ -58,7 +58,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=str)
-def test_an_edited_frame_is_nearer_to_its_source_than_any_other(extractor: ClassicalExtractor, edit: str) -> None:
+def test_edited_frame_is_nearest_to_its_source(extractor: ClassicalExtractor, edit: str) -> None:
     for name in NAMES:
         edited = EDITS[edit](picture(name))
         own = similarity(extractor, edited, picture(name))
@@ -67,13 +67,13 @@ def test_an_edited_frame_is_nearer_to_its_source_than_any_other(extractor: Class
         assert own > max(others) + 0.2
 
 
-def test_letterbox_changes_almost_nothing(extractor: ClassicalExtractor) -> None:
+def test_letterbox_hardly_changes_descriptors(extractor: ClassicalExtractor) -> None:
     boxed = Image.new("RGB", (320, 304))
     boxed.paste(picture("coffee"), (0, 32))
     assert similarity(extractor, boxed, picture("coffee")) > 0.97
 
 
-def test_mirror_is_the_mirror(extractor: ClassicalExtractor) -> None:
+def test_mirror_equals_describing_flipped_frames(extractor: ClassicalExtractor) -> None:
     frames = frames_of(*(picture(name) for name in NAMES[:3]))
     flipped = Frames(np.ascontiguousarray(frames.images[:, :, ::-1]), frames.timestamps)
     np.testing.assert_allclose(
@@ -82,7 +82,7 @@ def test_mirror_is_the_mirror(extractor: ClassicalExtractor) -> None:
     assert similarity(extractor, picture("chelsea"), Image.fromarray(flipped.images[1])) < 0.9
 
 
-def test_batches_do_not_matter(extractor: ClassicalExtractor) -> None:
+def test_batch_size_does_not_change_descriptors(extractor: ClassicalExtractor) -> None:
     frames = background_frames()[:40]
     whole = extractor.extract(frames).whole
     single = np.concatenate([extractor.extract(frames[i : i + 1]).whole for i in (0, 17, 39)])
@@ -101,7 +101,7 @@ def test_flat_frames_have_finite_features_and_no_information(extractor: Classica
     assert features.information.tolist() == [0.0]
 
 
-def test_own_whitening_changes_the_fingerprint(tmp_path: Path, extractor: ClassicalExtractor) -> None:
+def test_custom_whitening_changes_the_fingerprint(tmp_path: Path, extractor: ClassicalExtractor) -> None:
     raw = extractor.describe(background_frames().images)
     path = tmp_path / "own.safetensors"
     Whitening.fit([raw], dimension=32).save(path)
@@ -110,7 +110,7 @@ def test_own_whitening_changes_the_fingerprint(tmp_path: Path, extractor: Classi
     assert own.extract(frames_of(picture("coffee"))).whole.shape == (1, 10, 32)
 
 
-def test_a_whitening_of_other_descriptors_is_refused(tmp_path: Path) -> None:
+def test_whitening_of_other_descriptors_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
     Whitening.fit([np.random.default_rng(0).normal(size=(100, 8))], dimension=4).save(path)
     with pytest.raises(InvalidArgumentError, match="length 8, the classical extractor makes 201"):

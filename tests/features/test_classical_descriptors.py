@@ -36,7 +36,7 @@ def noise(count: int, seed: int) -> NDArray[np.float32]:
     return np.random.default_rng(seed).random((count, 3, SIDE, SIDE), dtype=np.float32) * 255
 
 
-def test_colors_are_those_of_scikit_image() -> None:
+def test_colors_match_scikit_image() -> None:
     images = np.random.default_rng(0).integers(0, 256, (2, 16, 16, 3), dtype=np.uint8)
     lab = lab_from_rgb(images.transpose(0, 3, 1, 2))
     expected = rgb2lab(images)
@@ -44,14 +44,14 @@ def test_colors_are_those_of_scikit_image() -> None:
     assert np.abs(lab.transpose(0, 2, 3, 1) - expected).max() < 0.2
 
 
-def test_gray_has_no_color_and_white_is_100() -> None:
+def test_gray_has_no_chroma_and_white_is_100() -> None:
     lab = lab_from_rgb(np.broadcast_to(np.array([0.0, 255.0, 300.0, -5.0]), (1, 3, 1, 4)))
     # Values beyond the range are cut off.
     assert lab[0, 0, 0].tolist() == pytest.approx([0, 100, 100, 0], abs=1e-3)
     assert np.abs(lab[0, 1:]).max() < 0.02
 
 
-def test_a_description_has_ten_regions_of_201_numbers() -> None:
+def test_description_has_ten_regions_of_201_values() -> None:
     assert raw_dimension() == 201
     described = describe_regions(noise(2, seed=0))
     assert described.shape == (2, len(REGIONS), 201) == (2, 10, 201)
@@ -60,12 +60,12 @@ def test_a_description_has_ten_regions_of_201_numbers() -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, SIDE, SIDE), (1, 1, SIDE, SIDE), (1, 3, SIDE, SIDE - 1)])
-def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+def test_wrong_shapes_are_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(InvalidArgumentError, match=r"images must be \[T, 3, 192, 192\], got \["):
         describe_regions(np.zeros(shape))
 
 
-def test_a_flat_frame_has_nothing_but_its_color() -> None:
+def test_flat_frame_has_only_color() -> None:
     described = describe_regions(flat(200.0, 40.0, 40.0))[0]
     for part in (GRADIENTS, COSINES, BRIGHTNESS, TEXTURE):
         assert np.abs(described[:, part]).max() < 2e-3
@@ -77,20 +77,20 @@ def test_a_flat_frame_has_nothing_but_its_color() -> None:
 
 
 @pytest.mark.parametrize(("degrees", "strongest"), [(0, 0), (45, 2), (90, 4), (135, 6)])
-def test_orientations_are_those_of_the_waves(degrees: float, strongest: int) -> None:
+def test_orientations_match_synthetic_waves(degrees: float, strongest: int) -> None:
     """Eight orientations of 22.5 degrees each; unsigned, so that 0 and 180 degrees are one."""
     gradients = describe_regions(stripes(degrees))[0, :, GRADIENTS].reshape(10, 8, 9).sum(2)
     assert gradients.argmax(1).tolist() == [strongest] * 10
 
 
-def test_each_frame_is_described_alone() -> None:
+def test_frames_are_described_independently() -> None:
     images = noise(3, seed=1)
     together = describe_regions(images)
     for number in range(3):
         np.testing.assert_array_equal(together[number], describe_regions(images[number : number + 1])[0])
 
 
-def test_regions_see_only_their_part() -> None:
+def test_regions_see_only_their_part_of_the_frame() -> None:
     """The first region is the upper left quarter, the last one the whole frame."""
     images = noise(1, seed=2)
     changed = images.copy()
@@ -103,7 +103,7 @@ def test_regions_see_only_their_part() -> None:
     assert same.count(True) == 8
 
 
-def test_resizing_is_that_of_torch() -> None:
+def test_resizing_matches_torch() -> None:
     """Bilinear with a filter as wide as the step, in floating point: features that are stored were made so."""
     generator = np.random.default_rng(3)
     for height, width in ((240, 427), (361, 240), (192, 192), (50, 37), (700, 1)):
@@ -113,7 +113,7 @@ def test_resizing_is_that_of_torch() -> None:
         np.testing.assert_allclose(_resize(picture), expected.numpy(), atol=5e-3)
 
 
-def test_numbers_are_those_of_the_first_version() -> None:
+def test_descriptors_match_the_first_version() -> None:
     """Orientations, pooling and cosines against what torch gave: existing indexes hold such descriptors."""
     images = noise(1, seed=4).round()
     images[:, :, :96, :96] = images[:, :, :1, :1]  # a flat quarter

@@ -66,7 +66,7 @@ def part_of(frames: Frames, rows: list[int]) -> Frames:
     return Frames(frames.images[rows], frames.timestamps[rows])
 
 
-def test_it_states_its_facts(extractor: FrameExtractor, name: str) -> None:
+def test_extractor_declares_its_properties(extractor: FrameExtractor, name: str) -> None:
     assert extractor.name == name
     assert extractor.fingerprint
     assert 16 <= extractor.short_side <= 512
@@ -79,7 +79,7 @@ def test_it_states_its_facts(extractor: FrameExtractor, name: str) -> None:
     assert extractor.scorer == "learned" or extractor.scorer.startswith(scorer.name.partition("?")[0])
 
 
-def test_the_fingerprint_is_that_of_weights_and_settings(extractor: FrameExtractor, name: str) -> None:
+def test_fingerprint_depends_on_weights_and_settings(extractor: FrameExtractor, name: str) -> None:
     assert open_extractor(name).fingerprint == extractor.fingerprint
 
 
@@ -99,7 +99,7 @@ def test_features_are_unit_vectors_with_the_times_of_the_frames(extractor: Frame
     assert features.information[5] < features.information[:5].min()
 
 
-def test_a_frame_does_not_depend_on_its_batch(extractor: FrameExtractor, frames: Frames) -> None:
+def test_features_do_not_depend_on_the_batch(extractor: FrameExtractor, frames: Frames) -> None:
     if isinstance(extractor, ClipExtractor):
         pytest.skip("a clip consists of the frames around it")
     whole = extractor.extract(frames)
@@ -121,7 +121,7 @@ def test_mirrored_features_are_those_of_flipped_frames(extractor: FrameExtractor
     assert not np.allclose(plain.values, mirrored.values, atol=1e-3) or "color" in extractor.name
 
 
-def test_the_first_view_is_the_whole_picture(extractor: FrameExtractor, frames: Frames) -> None:
+def test_first_view_is_the_whole_frame(extractor: FrameExtractor, frames: Frames) -> None:
     boxes = np.array([WHOLE, (0.0, 0.0, 0.5, 1.0)], dtype=np.float32)
     plain, seen = extractor.extract(frames), extractor.extract(frames, boxes=boxes)
     assert np.allclose(seen.whole[:5], plain.whole[:5], atol=1e-5)

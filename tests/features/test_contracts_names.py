@@ -49,13 +49,13 @@ def open_brightness(name: str, *, weights: object, whitening: object, device: st
     return Brightness(name)
 
 
-def test_available_extractors() -> None:
+def test_available_extractors_are_listed() -> None:
     networks = ("timm:<model>", "torchvision:<model>")
     paths = ("model:<folder>", "onnx:<file>")
     assert available_extractors() == ("classical", "classical:<feature>", *paths, *networks, "vidkin")
 
 
-def test_the_default_is_vidkin_and_works_offline() -> None:
+def test_default_extractor_is_vidkin_and_works_offline() -> None:
     assert (default_extractor(), default_extractor("whitening.safetensors")) == ("vidkin", "classical")
     extractor = open_extractor()
     assert extractor.name == "vidkin"
@@ -65,7 +65,7 @@ def test_the_default_is_vidkin_and_works_offline() -> None:
     assert features.fingerprint == extractor.fingerprint
 
 
-def test_an_extension_answers_to_its_prefix() -> None:
+def test_registered_extension_handles_its_prefix() -> None:
     register_extractor("brightness", open_brightness, usage="brightness[:<channel>]")
     assert "brightness[:<channel>]" in available_extractors()
     for name in ("brightness", "brightness:red", "brightness?size=3", "brightness:red?a=b:c"):
@@ -75,7 +75,7 @@ def test_an_extension_answers_to_its_prefix() -> None:
         assert extractor.extract(frames).whole.tolist() == [[[7.0, 7.0, 7.0]]]
 
 
-def test_a_prefix_must_be_free_and_well_formed() -> None:
+def test_prefix_must_be_unused_and_well_formed() -> None:
     with pytest.raises(
         InvalidArgumentError,
         match=r"the prefix 'timm' is in use; choose one other than classical, onnx, timm",
@@ -87,7 +87,7 @@ def test_a_prefix_must_be_free_and_well_formed() -> None:
 
 
 @pytest.mark.parametrize("name", ["nothing", "path/to/model", "./model", "Classical", ":x"])
-def test_unknown_names_get_the_list_of_known_ones(name: str) -> None:
+def test_unknown_name_error_lists_known_names(name: str) -> None:
     with pytest.raises(
         UnknownExtractorError,
         match=rf"'{name}' is not an extractor; choose from classical, classical:<feature>, model:<folder>, "
@@ -96,19 +96,19 @@ def test_unknown_names_get_the_list_of_known_ones(name: str) -> None:
         open_extractor(name)
 
 
-def test_an_empty_name_says_so() -> None:
+def test_empty_name_is_refused() -> None:
     with pytest.raises(
         UnknownExtractorError, match=r"'' is not an extractor; choose from classical, classical:<feature>, "
     ):
         open_extractor("")
 
 
-def test_classical_takes_neither_weights_nor_a_model() -> None:
+def test_classical_refuses_weights_and_models() -> None:
     with pytest.raises(InvalidArgumentError, match=r"classical extractor has no weights, got 'w\.safetensors'"):
         open_extractor("classical", weights="w.safetensors")
 
 
-def test_views_of_classical_are_a_setting_and_part_of_the_fingerprint() -> None:
+def test_classical_views_are_part_of_the_fingerprint() -> None:
     plain, both = open_extractor("classical"), open_extractor("classical?views=both")
     assert (plain.name, plain.views) == ("classical", "none")
     assert (both.name, both.views) == ("classical?views=both", "both")
@@ -120,7 +120,7 @@ def test_views_of_classical_are_a_setting_and_part_of_the_fingerprint() -> None:
 
 
 @pytest.mark.large
-def test_resolving_names_loads_no_network_library() -> None:
+def test_parsing_names_loads_no_network_library() -> None:
     code = (
         "import sys; from vidkin.features import open_extractor; open_extractor('classical'); "
         "print([m for m in ('timm', 'torchvision') if m in sys.modules])"

@@ -24,7 +24,7 @@ from vidkin.features import (
 
 
 @pytest.mark.large
-def test_edits_move_less_after_fitting() -> None:
+def test_edits_change_descriptors_less_after_fitting() -> None:
     extractor = ClassicalExtractor()
     seen: list[int] = []
     whitening = fit_edit_whitening(
@@ -51,7 +51,7 @@ def test_edits_move_less_after_fitting() -> None:
     assert gap(after) > gap(before) + 0.2
 
 
-def test_the_same_seed_gives_the_same_whitening() -> None:
+def test_same_seed_gives_the_same_whitening() -> None:
     extractor = ClassicalExtractor()
     images = background_frames().images[:10]
     first, second = (fit_edit_whitening(extractor, images, dimension=8, seed=3) for _ in range(2))
@@ -63,7 +63,7 @@ def test_more_copies_than_edits_are_refused() -> None:
         fit_edit_whitening(ClassicalExtractor(), [], dimension=8, edits=("grey", "crop"), copies=3)
 
 
-def test_pictures_of_a_video_are_spread_over_it(tmp_path: Path) -> None:
+def test_frames_of_a_video_are_evenly_spread(tmp_path: Path) -> None:
     path = encode(tmp_path / "v.mp4", pan("coffee", 200), rate=10)
     assert len(list(pictures_of(path, count=5))) == 5
     with pytest.raises(MediaError, match="there is no such file"):
@@ -71,7 +71,7 @@ def test_pictures_of_a_video_are_spread_over_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.large
-def test_pictures_with_color_profiles_survive_garbage_collection(tmp_path: Path) -> None:
+def test_images_with_color_profiles_survive_garbage_collection(tmp_path: Path) -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     buffer = io.BytesIO()
     Image.fromarray(photograph("coffee")).save(buffer, "JPEG", icc_profile=profile)
@@ -82,7 +82,7 @@ def test_pictures_with_color_profiles_survive_garbage_collection(tmp_path: Path)
         gc.collect()
 
 
-def test_a_plain_whitening_of_images_is_that_of_their_descriptors_in_one_pass() -> None:
+def test_image_whitening_equals_a_whitening_of_descriptors_in_one_pass() -> None:
     extractor, images = ClassicalExtractor(), list(background_frames().images[:6])
     done: list[int] = []
     whitening = fit_image_whitening(extractor, iter(images), dimension=8, on_progress=done.append)

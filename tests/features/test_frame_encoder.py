@@ -25,12 +25,12 @@ def test_vectors_have_unit_length() -> None:
     torch.testing.assert_close(vectors.norm(dim=1), torch.ones(3))
 
 
-def test_the_default_network_has_474_thousand_parameters() -> None:
+def test_default_network_has_474_thousand_parameters() -> None:
     assert sum(parameter.numel() for parameter in FrameEncoder().parameters()) == 473_504
 
 
 @pytest.mark.parametrize("normalization", ["fixed", "image"])
-def test_folding_keeps_the_vectors_and_the_network(normalization: str) -> None:
+def test_folding_preserves_the_vectors_and_the_network(normalization: str) -> None:
     network = trained(FrameEncoderSettings(normalization=normalization))
     images = torch.rand(4, 3, 64, 64)
     with torch.inference_mode():
@@ -41,7 +41,7 @@ def test_folding_keeps_the_vectors_and_the_network(normalization: str) -> None:
     assert not any(isinstance(module, torch.nn.BatchNorm2d) for module in folded.modules())
 
 
-def test_image_normalization_ignores_brightness_and_most_of_the_contrast() -> None:
+def test_image_normalization_removes_brightness_and_most_contrast() -> None:
     network = trained()
     images = torch.rand(4, 3, 64, 64)
     with torch.inference_mode():
@@ -49,11 +49,11 @@ def test_image_normalization_ignores_brightness_and_most_of_the_contrast() -> No
     assert float(same.min()) > 0.99
 
 
-def test_a_uniform_image_gives_a_finite_vector() -> None:
+def test_uniform_image_gives_a_finite_vector() -> None:
     assert bool(torch.isfinite(trained()(torch.full((1, 3, 64, 64), 0.3))).all())
 
 
-def test_other_sides_and_small_networks() -> None:
+def test_other_sizes_and_small_networks_work() -> None:
     settings = FrameEncoderSettings(side=48, widths=(8, 16, 16), strides=(2, 2), grid=3, dimension=32)
     assert trained(settings)(torch.rand(2, 3, 48, 48)).shape == (2, 32)
 
@@ -74,6 +74,6 @@ def test_settings_survive_json() -> None:
         ({"grid": "4"}, "grid must be a whole number, got '4'"),
     ],
 )
-def test_wrong_settings_are_named(table: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_named(table: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         FrameEncoderSettings.from_table(table)

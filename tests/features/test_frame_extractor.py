@@ -54,7 +54,7 @@ def test_every_view_is_a_unit_vector(extractor: FrameEncoderExtractor) -> None:
     assert extractor.extract(frames_of(photograph("coffee"))).values.shape == (1, 1, 1, 128)
 
 
-def test_a_frame_is_described_the_same_in_any_batch(extractor: FrameEncoderExtractor) -> None:
+def test_frame_is_described_the_same_in_any_batch(extractor: FrameEncoderExtractor) -> None:
     images = [np.roll(photograph("chelsea"), 20 * step, axis=1) for step in range(5)]
     together = extractor.extract(frames_of(*images), boxes=BOXES).values
     alone = np.concatenate([extractor.extract(frames_of(image), boxes=BOXES).values for image in images])
@@ -62,9 +62,7 @@ def test_a_frame_is_described_the_same_in_any_batch(extractor: FrameEncoderExtra
 
 
 @pytest.mark.parametrize("degrees", [90, 180, 270])
-def test_turned_pictures_are_described_as_if_they_had_been_read_turned(
-    extractor: FrameEncoderExtractor, degrees: int
-) -> None:
+def test_extract_turned_equals_describing_rotated_frames(extractor: FrameEncoderExtractor, degrees: int) -> None:
     frames = frames_of(photograph("coffee"), np.roll(photograph("coffee"), 40, axis=0))
     read = turn_frames(frames, degrees)
     for mirror in (False, True):
@@ -77,7 +75,7 @@ def test_turned_pictures_are_described_as_if_they_had_been_read_turned(
         np.testing.assert_allclose(described.information, upright.information)
 
 
-def test_a_view_is_what_a_crop_shows(extractor: FrameEncoderExtractor) -> None:
+def test_view_equals_a_crop(extractor: FrameEncoderExtractor) -> None:
     image = photograph("astronaut")
     half = np.ascontiguousarray(image[:, : image.shape[1] // 2])
     boxes = np.array([[0, 0, 1, 1], [0, 0, 0.5, 1]], dtype=np.float32)
@@ -95,7 +93,7 @@ def regional() -> FrameEncoderExtractor:
 
 
 class TestRegions:
-    def test_a_region_is_what_a_crop_of_half_the_sides_shows(
+    def test_region_equals_a_crop_of_half_the_sides(
         self, regional: FrameEncoderExtractor, extractor: FrameEncoderExtractor
     ) -> None:
         frames = frames_of(photograph("astronaut"), np.roll(photograph("astronaut"), 100, axis=0))
@@ -113,7 +111,7 @@ class TestRegions:
         assert regional.predict_turned(features, "mirrored") is None
         assert regional.extract_turned(frames, 90).values.shape == (2, 1, 10, 128)
 
-    def test_a_region_that_shows_nothing_is_empty_and_the_whole_never_is(self, regional: FrameEncoderExtractor) -> None:
+    def test_region_without_detail_is_empty_but_the_whole_never_is(self, regional: FrameEncoderExtractor) -> None:
         image = np.full((96, 96, 3), 120, np.uint8)
         image[48:, 48:] = photograph("coffee")[200:248, 200:248]
         values = regional.extract(frames_of(image, np.full_like(image, 120))).values[:, 0]
@@ -121,7 +119,7 @@ class TestRegions:
         np.testing.assert_allclose(lengths[0, [0, 8, 9]], [0, 1, 1], atol=1e-5)
         np.testing.assert_allclose(lengths[1], [0] * 9 + [1], atol=1e-5)
 
-    def test_what_shows_nothing_does_not_go_through_the_network(self) -> None:
+    def test_parts_without_detail_skip_the_network(self) -> None:
         encoder, counts = shipped_encoder(), []
 
         def run(squares: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -135,7 +133,7 @@ class TestRegions:
         # Of the first the last square and those that overlap with it, and the whole; of the second the whole.
         assert sum(counts) == 6
 
-    def test_each_view_has_its_own_regions(self, regional: FrameEncoderExtractor) -> None:
+    def test_every_view_has_its_own_regions(self, regional: FrameEncoderExtractor) -> None:
         boxes = np.array([(0, 0, 1, 1), (0, 0, 0.5, 0.5)], np.float32)
         values = regional.extract(frames_of(photograph("chelsea")), boxes=boxes).values[0]
         assert values.shape == (2, 10, 128)
@@ -151,14 +149,14 @@ class TestRegions:
             open_frame_extractor("vidkin?regions=9")
 
 
-def test_black_bars_change_nothing_much(extractor: FrameEncoderExtractor) -> None:
+def test_black_bars_hardly_change_vectors(extractor: FrameEncoderExtractor) -> None:
     image = photograph("chelsea")
     boxed = np.pad(image, ((40, 40), (0, 0), (0, 0)))
     plain, barred = (extractor.extract(frames_of(picture)).values[0, 0, 0] for picture in (image, boxed))
     assert float(plain @ barred) > 0.97
 
 
-def test_mirror_is_that_of_flipped_frames(extractor: FrameEncoderExtractor) -> None:
+def test_mirrored_features_equal_features_of_flipped_frames(extractor: FrameEncoderExtractor) -> None:
     image = photograph("coffee")
     flipped = np.ascontiguousarray(image[:, ::-1])
     mirrored = extractor.extract(frames_of(image), mirror=True).values
@@ -168,7 +166,7 @@ def test_mirror_is_that_of_flipped_frames(extractor: FrameEncoderExtractor) -> N
     np.testing.assert_allclose(mirrored, extractor.extract(frames_of(flipped), boxes=BOXES).values, atol=1e-4)
 
 
-def test_names_and_files(tmp_path: Path) -> None:
+def test_names_and_weight_files_are_checked(tmp_path: Path) -> None:
     with pytest.raises(UnknownExtractorError, match="takes no model, got 'vidkin:x'"):
         open_frame_extractor("vidkin:x")
     with pytest.raises(InvalidArgumentError, match="takes no whitening, got 'w'"):
@@ -198,7 +196,7 @@ def test_names_and_files(tmp_path: Path) -> None:
 
 
 class TestSave:
-    def test_what_is_written_is_the_same_encoder(self, tmp_path: Path) -> None:
+    def test_saved_encoder_is_unchanged(self, tmp_path: Path) -> None:
         settings = FrameEncoderSettings(
             side=16, widths=(4, 8), strides=(2,), grid=2, dimension=8, normalization="fixed"
         )
@@ -208,12 +206,12 @@ class TestSave:
         assert again.settings == settings
         assert again.digest() == encoder.digest() == read_weights_digest(path)
 
-    def test_a_folder_that_is_missing_is_named(self, tmp_path: Path) -> None:
+    def test_missing_folder_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidArgumentError, match=r"own.safetensors: .*; choose a file in a folder"):
             save_frame_encoder(load_frame_encoder(), tmp_path / "missing" / "own.safetensors")
 
 
-def test_the_shipped_weights_are_small_and_tell_where_they_come_from() -> None:
+def test_shipped_weights_are_small_and_document_their_origin() -> None:
     folder = Path(str(files("vidkin.features"))) / "data"
     weights = (folder / "frame_encoder.safetensors").read_bytes()
     told = json.loads((folder / "frame_encoder.json").read_text(encoding="utf-8"))
@@ -224,7 +222,7 @@ def test_the_shipped_weights_are_small_and_tell_where_they_come_from() -> None:
 
 
 class TestWithoutTorch:
-    def test_the_shipped_file_is_the_shipped_network(self) -> None:
+    def test_shipped_onnx_file_equals_the_shipped_weights(self) -> None:
         """The ONNX file gives the vectors of the network that the weights beside it make, and has its digest."""
         network, encoder = load_frame_encoder(), shipped_encoder()
         squares = np.random.default_rng(0).integers(0, 256, (70, 3, 64, 64), np.uint8)
@@ -239,7 +237,7 @@ class TestWithoutTorch:
         assert encoder.encode(squares[:0]).shape == (0, 128)
         assert shipped_encoder() is encoder
 
-    def test_an_exported_network_is_used_where_it_has_the_weights_beside_it(self, tmp_path: Path) -> None:
+    def test_exported_network_next_to_its_weights_is_used(self, tmp_path: Path) -> None:
         torch.manual_seed(0)
         settings = FrameEncoderSettings(side=16, widths=(4, 8), strides=(2,), grid=2, dimension=8)
         encoder = FrameEncoder(settings).eval()
@@ -257,7 +255,7 @@ class TestWithoutTorch:
         np.testing.assert_allclose(open_square_encoder(path).encode(squares), other.on_squares().encode(squares))
         assert open_square_encoder(path).digest == other.digest()
 
-    def test_weights_alone_need_torch(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_weights_without_an_export_need_torch(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = save_frame_encoder(load_frame_encoder(), tmp_path / "own.safetensors")
         monkeypatch.setitem(sys.modules, "vidkin.features.frame_encoder", None)
         with pytest.raises(
@@ -265,7 +263,7 @@ class TestWithoutTorch:
         ):
             open_square_encoder(path)
 
-    def test_another_onnx_file_is_refused(self, tmp_path: Path) -> None:
+    def test_foreign_onnx_file_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidArgumentError, match="must be a frame encoder that vidkin wrote"):
             open_square_encoder(mean_colors(tmp_path / "colors.onnx"))
 

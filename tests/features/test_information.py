@@ -41,11 +41,11 @@ def title(lines: list[str]) -> Picture:
 
 
 @pytest.mark.parametrize("color", [(0, 0, 0), (255, 255, 255), (200, 30, 30)])
-def test_flat_frames_tell_nothing(color: tuple[int, int, int]) -> None:
+def test_flat_frames_have_no_information(color: tuple[int, int, int]) -> None:
     assert information(plain(color)) == 0
 
 
-def test_gradients_and_color_bars_tell_nothing() -> None:
+def test_gradients_and_color_bars_have_no_information() -> None:
     slope = np.linspace(0, 255, 454).astype(np.uint8)
     assert information(np.broadcast_to(slope[None, :, None], (256, 454, 3)).copy()) == 0
     y, x = np.mgrid[:256, :454]
@@ -73,7 +73,7 @@ def test_text_and_logos_have_little_information_and_photographs_all() -> None:
         assert information(photograph(name)) == 1
 
 
-def test_share_of_cells_by_hand() -> None:
+def test_share_of_cells_matches_a_hand_computed_value() -> None:
     # A checkerboard of single samples of the 128 x 128 grid in 32 of the 256 cells: (3 * 32 / 256)^2.
     image = np.zeros((128, 128, 3), dtype=np.uint8)
     image[:16][np.indices((16, 128)).sum(axis=0) % 2 == 0] = 200
@@ -81,7 +81,7 @@ def test_share_of_cells_by_hand() -> None:
 
 
 @pytest.mark.parametrize("size", [(64, 96), (100, 300), (1, 127), (130, 128), (256, 257)])
-def test_luma_of_every_size_is_the_mean_of_the_pixels_that_a_sample_touches(size: tuple[int, int]) -> None:
+def test_luma_samples_are_means_of_the_pixels_they_touch(size: tuple[int, int]) -> None:
     height, width = size
     images = np.random.default_rng(0).integers(0, 256, size=(2, height, width, 3), dtype=np.uint8)
     rows, columns = (
@@ -92,7 +92,7 @@ def test_luma_of_every_size_is_the_mean_of_the_pixels_that_a_sample_touches(size
     np.testing.assert_allclose(small_luma(images), expected, atol=1e-3)
 
 
-def test_darkening_and_mirroring_change_nothing() -> None:
+def test_darkening_and_mirroring_keep_the_information() -> None:
     image = photograph("coffee")
     assert information((image * 0.25).astype(np.uint8)) == 1
     rocket = photograph("rocket")
@@ -106,7 +106,7 @@ def test_compression_noise_adds_no_information(tmp_path: Path) -> None:
     assert frame_information(images).max() < 0.01
 
 
-def test_every_frame_is_judged_for_itself(tmp_path: Path) -> None:
+def test_information_is_computed_per_frame(tmp_path: Path) -> None:
     images = decoded(encode(tmp_path / "a.mp4", [*pan("coffee", 3), *[plain(height=128, width=192)] * 2]))
     whole = frame_information(images)
     assert whole.dtype == np.float32
@@ -163,7 +163,7 @@ def test_bars_survive_compression(tmp_path: Path, bars: dict[str, int], color: i
     assert inward.min() >= -8
 
 
-def test_exact_without_compression() -> None:
+def test_bars_are_exact_without_compression() -> None:
     image = boxed(scene(), top=30, bottom=30)
     assert bar_boxes(image[None]).tolist() == [[30, 158, 0, 192]]
     assert bar_boxes(np.ascontiguousarray(image.transpose(1, 0, 2))[None]).tolist() == [[0, 192, 30, 158]]
@@ -179,7 +179,7 @@ def test_exact_without_compression() -> None:
     ],
     ids=["an L of thirds", "another L", "all around", "above and below"],
 )
-def test_black_need_not_be_symmetric(bars: dict[str, int], tmp_path: Path) -> None:
+def test_bars_need_not_be_symmetric(bars: dict[str, int], tmp_path: Path) -> None:
     images = decoded(
         encode(tmp_path / "bars.mp4", [boxed(frame, **bars) for frame in pan("coffee", 3, width=192, height=128)])
     )
@@ -191,11 +191,11 @@ def test_black_need_not_be_symmetric(bars: dict[str, int], tmp_path: Path) -> No
     assert inward.min() >= -8
 
 
-def test_a_gray_corner_is_a_part_of_the_picture() -> None:
+def test_gray_corner_belongs_to_the_content() -> None:
     assert bar_boxes(boxed(scene(), top=40, left=60, color=90)[None]).tolist() == [[0, 168, 0, 252]]
 
 
-def test_dark_scenes_keep_all_of_their_picture() -> None:
+def test_dark_scenes_are_not_cropped() -> None:
     for gain in (0.02, 0.05, 0.1, 0.2):
         dark = scene(gain=gain)
         assert bar_boxes(dark[None]).tolist() == [[0, 128, 0, 192]]
@@ -204,7 +204,7 @@ def test_dark_scenes_keep_all_of_their_picture() -> None:
     assert bar_boxes(lamp[None]).tolist() == [[0, 128, 0, 192]]
 
 
-def test_skies_and_gradients_are_kept() -> None:
+def test_skies_and_gradients_are_not_cropped() -> None:
     sky = scene()
     sky[:40] = (120, 170, 230)
     assert bar_boxes(sky[None]).tolist() == [[0, 128, 0, 192]]
@@ -215,7 +215,7 @@ def test_skies_and_gradients_are_kept() -> None:
     assert bar_boxes(slope[None]).tolist() == [[0, 128, 0, 192]]
 
 
-def test_bars_must_be_of_one_color_and_not_too_large() -> None:
+def test_bars_must_be_uniform_and_not_too_large() -> None:
     image = boxed(scene(), top=30, bottom=30, color=90)
     image[-30:] = (10, 200, 10)
     assert bar_boxes(image[None]).tolist() == [[0, 188, 0, 192]]
@@ -229,7 +229,7 @@ def test_flat_frames_have_no_bars() -> None:
 
 
 @pytest.mark.data
-def test_frames_with_and_without_bars_in_one_batch() -> None:
+def test_bars_are_detected_per_frame_in_a_batch() -> None:
     """Frames whose outermost lines are of many colors are passed over; that changes nothing for their neighbors."""
     noise = np.random.default_rng(3).integers(0, 255, (3, 96, 128, 3), dtype=np.uint8)
     noise[1, :20] = noise[1, -20:] = 0
@@ -239,7 +239,7 @@ def test_frames_with_and_without_bars_in_one_batch() -> None:
 
 
 @pytest.mark.large
-def test_real_bars(shared_data: Path) -> None:
+def test_bars_are_detected_in_encoded_video(shared_data: Path) -> None:
     images = decoded(shared_data / "videos" / "tmk" / "chair-22-sd-grey-bar.mp4", every=60)
     assert np.unique(bar_boxes(images), axis=0).tolist() == [[0, 720, 32, 448]]
     images = decoded(shared_data / "shots" / "sintel_trailer.mp4", every=30)
@@ -247,7 +247,7 @@ def test_real_bars(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize("function", [frame_information, bar_boxes])
-def test_images_must_be_a_batch_of_uint8_pictures(function: object) -> None:
+def test_images_must_be_a_uint8_batch(function: object) -> None:
     assert callable(function)
     with pytest.raises(InvalidArgumentError, match=r"images must be \[T, H, W, 3\] uint8.*got \[4, 4, 3\] uint8"):
         function(np.zeros((4, 4, 3), dtype=np.uint8))
@@ -255,7 +255,7 @@ def test_images_must_be_a_batch_of_uint8_pictures(function: object) -> None:
         function(np.zeros((1, 0, 4, 3), dtype=np.uint8))
 
 
-def test_frames_are_looked_at_once() -> None:
+def test_frames_are_analyzed_once() -> None:
     bars = plain()
     bars[40:-40] = next(iter(pan("coffee", 1, width=454, height=176)))
     images = np.stack([bars, *pan("coffee", 1, width=454, height=256)])

@@ -25,7 +25,7 @@ def planes_of(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 @pytest.mark.parametrize("shape", [(160, 284), (240, 160), (128, 300), (100, 128), (33, 47), (20, 700), (128, 128)])
-def test_squares_are_those_of_torch(shape: tuple[int, int]) -> None:
+def test_resized_squares_match_torch(shape: tuple[int, int]) -> None:
     image = photograph("coffee")[: shape[0], : shape[1]]
     noise = np.random.default_rng(0).integers(0, 256, (2, *shape, 3), np.uint8)
     noise[0, : image.shape[0], : image.shape[1]] = image
@@ -47,7 +47,7 @@ def test_parts_are_cut_and_resized() -> None:
 
 
 @pytest.mark.parametrize("shape", [(160, 284), (128, 128), (50, 90), (1, 1), (300, 129)])
-def test_a_pooled_plane_is_that_of_torch(shape: tuple[int, int]) -> None:
+def test_pooled_plane_matches_torch(shape: tuple[int, int]) -> None:
     plane = np.random.default_rng(0).random(shape, dtype=np.float32) * 255
     expected = functional.adaptive_avg_pool2d(torch.from_numpy(plane)[None], 128)[0].numpy()
     np.testing.assert_allclose(pool_plane(plane, 128), expected, rtol=1e-5)

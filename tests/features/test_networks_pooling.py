@@ -41,7 +41,7 @@ def pyramid(count: int = 2) -> list[torch.Tensor]:
     ]
 
 
-def test_equals_the_naive_twin() -> None:
+def test_pooling_equals_a_naive_implementation() -> None:
     maps = pyramid()
     result = region_max_pool(maps)
     assert result.shape == (2, 9, 18)
@@ -52,7 +52,7 @@ def test_equals_the_naive_twin() -> None:
             torch.testing.assert_close(result[frame, region], expected)
 
 
-def test_numpy_and_torch_give_one_result() -> None:
+def test_numpy_and_torch_give_the_same_result() -> None:
     """The maps of an ``onnx:`` file are NumPy arrays, those of other networks tensors on their device."""
     maps = [*pyramid(), torch.rand(2, 7, 2, 11)]
     of_arrays = region_max_pool([stage.numpy() for stage in maps], whole_frame=True)
@@ -61,7 +61,7 @@ def test_numpy_and_torch_give_one_result() -> None:
     np.testing.assert_allclose(of_arrays, region_max_pool(maps, whole_frame=True).numpy(), atol=1e-6)
 
 
-def test_pooling_is_that_of_torch() -> None:
+def test_pooling_matches_torch() -> None:
     pool = torch.nn.functional
     for height, width in ((13, 9), (2, 1), (71, 40), (56, 28)):
         stage = torch.randn(2, 5, height, width)
@@ -82,7 +82,7 @@ def test_whole_frame_is_a_tenth_region() -> None:
 @pytest.mark.parametrize(
     ("length", "kernel"), [(56, 28), (28, 14), (14, 6), (7, 3), (112, 56), (64, 32), (8, 4), (3, 1), (1, 1)]
 )
-def test_kernels(length: int, kernel: int) -> None:
+def test_kernels_match_the_documented_sizes(length: int, kernel: int) -> None:
     assert region_kernel(length) == kernel
 
 

@@ -56,7 +56,7 @@ def assert_close(actual: NDArray[np.floating], expected: object, atol: float = 1
         ("color=bgr&mean=0,.2,.5", (0, 0, 0.5)),
     ],
 )
-def test_range_mean_deviation_and_color(settings: str, expected: tuple[float, ...], tmp_path: Path) -> None:
+def test_range_mean_std_and_color_are_applied(settings: str, expected: tuple[float, ...], tmp_path: Path) -> None:
     extractor = opened(mean_colors(tmp_path / "colors.onnx"), settings)
     features = extractor.extract(frames(colored()))
     assert features.values.shape == (2, 1, 1, 3)
@@ -65,7 +65,7 @@ def test_range_mean_deviation_and_color(settings: str, expected: tuple[float, ..
     assert (extractor.scorer, extractor.views) == ("copies", "none")
 
 
-def test_channels_last_and_whole_numbers(tmp_path: Path) -> None:
+def test_channels_last_and_integer_inputs_are_supported(tmp_path: Path) -> None:
     mean = ("ReduceMean", "numbers", "colors", {"axes": [1, 2], "keepdims": 0})
     path = write_onnx(
         tmp_path / "last.onnx",
@@ -80,7 +80,7 @@ def test_channels_last_and_whole_numbers(tmp_path: Path) -> None:
         opened(path, "size=16&mean=.5")
 
 
-def test_a_map_becomes_nine_regions_or_their_mean(tmp_path: Path) -> None:
+def test_map_output_becomes_nine_regions_or_their_mean(tmp_path: Path) -> None:
     path = write_onnx(tmp_path / "map.onnx", [("Relu", "images", "map", {})], (1, 3, 33, 33))
     # Red on the left, green on the right.
     image = np.zeros((1, 33, 33, 3), dtype=np.uint8)
@@ -96,7 +96,7 @@ def test_a_map_becomes_nine_regions_or_their_mean(tmp_path: Path) -> None:
     assert_close(opened(last, "bars=keep").extract(frames(image)).whole[0], regions)
 
 
-def test_tokens_are_pooled_as_named(tmp_path: Path) -> None:
+def test_tokens_are_pooled_as_configured(tmp_path: Path) -> None:
     # [B, 3, 16, 16] to [B, 3, 256]: three "tokens", one for each channel.
     shape = {"shape": np.array([0, 3, 256])}
     path = write_onnx(
@@ -117,7 +117,7 @@ def test_tokens_are_pooled_as_named(tmp_path: Path) -> None:
         opened(path, "pool=regions")
 
 
-def test_how_a_picture_becomes_a_square(tmp_path: Path) -> None:
+def test_fit_modes_produce_the_expected_squares(tmp_path: Path) -> None:
     path = mean_colors(tmp_path / "colors.onnx")
     image = np.zeros((1, 40, 80, 3), dtype=np.uint8)
     image[:, :, 20:60] = 255
@@ -132,7 +132,7 @@ def test_how_a_picture_becomes_a_square(tmp_path: Path) -> None:
     assert opened(path, "bars=keep").prepare(noisy).min() == 0
 
 
-def test_batches_do_not_matter_and_views_are_described(tmp_path: Path) -> None:
+def test_batch_size_does_not_matter_and_views_are_described(tmp_path: Path) -> None:
     extractor = opened(mean_colors(tmp_path / "colors.onnx"), "views=both&scorer=kinds")
     assert (extractor.views, extractor.scorer) == ("both", "kinds")
     images = np.random.default_rng(1).integers(0, 256, (7, 40, 60, 3), dtype=np.uint8)
@@ -146,7 +146,7 @@ def test_batches_do_not_matter_and_views_are_described(tmp_path: Path) -> None:
     assert_close(seen.values[:, 1], left)
 
 
-def test_the_fingerprint_is_that_of_file_and_settings(tmp_path: Path) -> None:
+def test_fingerprint_depends_on_file_and_settings(tmp_path: Path) -> None:
     path = mean_colors(tmp_path / "colors.onnx")
     moved = tmp_path / "elsewhere.onnx"
     moved.write_bytes(path.read_bytes())
@@ -157,7 +157,7 @@ def test_the_fingerprint_is_that_of_file_and_settings(tmp_path: Path) -> None:
     assert len({plain, opened(other).fingerprint, *changed}) == 6
 
 
-def test_a_whitening_is_applied_and_must_fit(tmp_path: Path) -> None:
+def test_whitening_is_applied_and_must_fit(tmp_path: Path) -> None:
     path = mean_colors(tmp_path / "colors.onnx")
     rows = np.random.default_rng(0).normal(size=(50, 3))
     whitening = Whitening.fit([rows], dimension=2)
@@ -170,7 +170,7 @@ def test_a_whitening_is_applied_and_must_fit(tmp_path: Path) -> None:
         open_extractor(f"onnx:{path}", whitening=tmp_path / "four.safetensors")
 
 
-def test_networks_with_values_that_are_not_finite_are_refused_or_count_as_empty(tmp_path: Path) -> None:
+def test_non_finite_outputs_are_refused_or_count_as_empty(tmp_path: Path) -> None:
     mean = ("ReduceMean", "logs", "means", {"axes": [2, 3], "keepdims": 0})
     shape = ("batch", 3, 32, 32)
     path = write_onnx(tmp_path / "log.onnx", [("Log", "images", "logs", {}), mean], shape)
@@ -178,7 +178,7 @@ def test_networks_with_values_that_are_not_finite_are_refused_or_count_as_empty(
     lengths = np.linalg.norm(opened(path).describe(np.concatenate([black, black + 1])), axis=-1)
     assert_close(lengths, [[0.0], [1.0]])
     steps = [("Neg", "images", "negative", {}), ("Log", "negative", "logs", {}), mean]
-    with pytest.raises(ExtractorError, match="the output means is not finite for a picture of noise; choose another"):
+    with pytest.raises(ExtractorError, match="the output means is not finite for an image of noise; choose another"):
         opened(write_onnx(path, steps, shape))
 
 
@@ -200,19 +200,19 @@ def test_networks_with_values_that_are_not_finite_are_refused_or_count_as_empty(
         ("mean", "settings must have the form name=value&name=value, got 'mean'"),
     ],
 )
-def test_settings_that_are_wrong_are_named(settings: str, message: str, tmp_path: Path) -> None:
+def test_wrong_onnx_settings_are_named(settings: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         opened(mean_colors(tmp_path / "colors.onnx"), settings)
 
 
-def test_names_are_parsed_in_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_onnx_names_are_parsed_by_the_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     mean_colors(tmp_path / "colors.onnx")
     assert absolute_name("onnx:colors.onnx?mean=.5") == f"onnx:{tmp_path / 'colors.onnx'}?mean=.5"
     assert opened(Path("colors.onnx")).fingerprint == opened(tmp_path / "colors.onnx").fingerprint
-    with pytest.raises(UnknownExtractorError, match=r"there is no such ONNX file; check the path"):
+    with pytest.raises(UnknownExtractorError, match=r"no such ONNX file; check the path"):
         open_extractor("onnx:nothing.onnx")
     with pytest.raises(UnknownExtractorError, match=r"the name must be onnx:<file>, got 'onnx'"):
         open_extractor("onnx")
-    with pytest.raises(InvalidArgumentError, match=r"an ONNX file holds its weights, got 'w'"):
+    with pytest.raises(InvalidArgumentError, match=r"an ONNX file contains its weights, got 'w'"):
         open_extractor("onnx:colors.onnx", weights="w")

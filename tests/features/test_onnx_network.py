@@ -65,13 +65,15 @@ def test_size_and_layout_are_read_from_the_shape(
         (("batch", 3, 32, 32), {"output": "1"}, "there is no output '1'; its outputs are colors"),
     ],
 )
-def test_what_does_not_fit_is_named(shape: Shape, arguments: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_arguments_that_do_not_fit_are_named(
+    shape: Shape, arguments: dict[str, object], message: str, tmp_path: Path
+) -> None:
     path = mean_colors(tmp_path / "colors.onnx", shape)
     with pytest.raises(InvalidArgumentError, match=message):
         OnnxNetwork(path, device="cpu", **arguments)  # type: ignore[arg-type]
 
 
-def test_one_of_several_outputs_is_chosen(tmp_path: Path) -> None:
+def test_one_of_several_outputs_can_be_chosen(tmp_path: Path) -> None:
     steps = [
         ("ReduceMean", "images", "means", {"axes": [2, 3], "keepdims": 0}),
         ("ReduceMax", "images", "largest", {"axes": [2, 3], "keepdims": 0}),
@@ -85,7 +87,7 @@ def test_one_of_several_outputs_is_chosen(tmp_path: Path) -> None:
     assert OnnxNetwork(path, output="0", device="cpu").run(image).tolist() == [[1, 1, 1]]
 
 
-def test_files_that_do_not_describe_images_are_refused(tmp_path: Path) -> None:
+def test_files_that_are_not_image_encoders_are_refused(tmp_path: Path) -> None:
     add = [("Add", "a b", "sum", {})]
     path = write_onnx(tmp_path / "two.onnx", add, (1, 3, 32, 32), inputs=["a", "b"])
     with pytest.raises(InvalidArgumentError, match=r"this file takes a \[1, 3, 32, 32\] tensor\(float\), b "):

@@ -69,9 +69,7 @@ def _in_training(model: Any) -> None:
 
 
 @pytest.mark.parametrize("hide", [_in_a_subgraph, _in_a_constant, _in_a_sparse_tensor, _in_a_function, _in_training])
-def test_weights_in_another_file_are_refused_wherever_they_are_named(
-    hide: Callable[[Any], None], tmp_path: Path
-) -> None:
+def test_external_weights_are_refused_at_any_depth(hide: Callable[[Any], None], tmp_path: Path) -> None:
     import onnx
 
     (tmp_path / "secret.bin").write_bytes(np.ones(3, np.float32).tobytes())
@@ -84,7 +82,7 @@ def test_weights_in_another_file_are_refused_wherever_they_are_named(
             open_file(path)  # type: ignore[operator]
 
 
-def test_weights_beside_the_file_are_refused_in_whatever_order_they_are_listed(tmp_path: Path) -> None:
+def test_external_weights_are_refused_in_any_order_of_fields(tmp_path: Path) -> None:
     path = colors_in_a_file(tmp_path / "colors.onnx", 2)
     content = path.read_bytes()
     entry = b"\n\x08location\x12\x0bweights.bin"
@@ -100,7 +98,7 @@ def test_weights_beside_the_file_are_refused_in_whatever_order_they_are_listed(t
         OnnxNetwork(path)
 
 
-def test_a_network_in_one_file_has_the_digest_of_the_file(tmp_path: Path) -> None:
+def test_network_digest_is_the_file_digest(tmp_path: Path) -> None:
     import hashlib
 
     path = mean_colors(tmp_path / "colors.onnx")
@@ -108,27 +106,27 @@ def test_a_network_in_one_file_has_the_digest_of_the_file(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 40, b"\x3a\xff\xff\xff\xff\x7f", b"\x0b\x0c", b"\x3a\x05ab"])
-def test_a_damaged_file_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_damaged_onnx_file_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "damaged.onnx").write_bytes(content)
     with pytest.raises(InvalidArgumentError, match=r"damaged\.onnx: "):
         OnnxNetwork(tmp_path / "damaged.onnx")
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.onnx")
     with pytest.raises(InvalidArgumentError, match="not a regular file"):
         open_session(tmp_path / "pipe.onnx")
 
 
-def test_an_endless_network_ends_when_its_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vidkin.features.sessions._MOST_SECONDS", 1.0)
+def test_endless_network_ends_at_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vidkin.features.sessions._MAX_SECONDS", 1.0)
     began = time.monotonic()
     with pytest.raises(InvalidArgumentError, match="a network must answer within 1 s, this one did not"):
         OnnxNetwork(endless(tmp_path / "endless.onnx"), device="cpu")
     assert time.monotonic() - began < 5
 
 
-def test_an_endless_network_ends_when_nobody_wants_its_answer(tmp_path: Path) -> None:
+def test_endless_network_ends_on_cancellation(tmp_path: Path) -> None:
     ends = time.monotonic() + 0.5
     with stopping_when(lambda: time.monotonic() > ends), pytest.raises(StoppedError):
         OnnxNetwork(endless(tmp_path / "endless.onnx"), device="cpu")
@@ -136,7 +134,7 @@ def test_an_endless_network_ends_when_nobody_wants_its_answer(tmp_path: Path) ->
 
 
 @pytest.mark.kill
-def test_ctrl_c_ends_a_command_with_an_endless_network(tmp_path: Path) -> None:
+def test_ctrl_c_ends_an_endless_network(tmp_path: Path) -> None:
     path = endless(tmp_path / "endless.onnx")
     (tmp_path / "videos").mkdir()
     command = [sys.executable, "-m", "vidkin", "index", str(tmp_path / "videos")]
@@ -153,7 +151,7 @@ def test_ctrl_c_ends_a_command_with_an_endless_network(tmp_path: Path) -> None:
 
 @pytest.mark.hostile
 @pytest.mark.parametrize("piece", [b"\0\0", b"\x08\0"], ids=["zeros", "versions"])
-def test_a_file_of_ever_so_many_small_fields_is_refused_soon(piece: bytes, tmp_path: Path) -> None:
+def test_file_with_millions_of_fields_is_refused_quickly(piece: bytes, tmp_path: Path) -> None:
     path = tmp_path / "long.onnx"
     path.write_bytes(piece * 10_000_000)
     start = time.process_time()

@@ -48,7 +48,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_an_installed_plugin_answers_to_its_prefix(plugin: Path) -> None:
+def test_installed_plugin_handles_its_prefix(plugin: Path) -> None:
     assert "grey:<name>" in available_extractors()
     extractor = open_extractor("grey:light?x=1", weights="file")
     assert extractor.name == "grey:light?x=1"
@@ -57,7 +57,7 @@ def test_an_installed_plugin_answers_to_its_prefix(plugin: Path) -> None:
     assert not isinstance(extractor, ClipExtractor)
 
 
-def test_another_process_finds_it_too(plugin: Path) -> None:
+def test_plugin_is_found_in_another_process(plugin: Path) -> None:
     code = "from vidkin.features import open_extractor; print(open_extractor('grey:dark').name)"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -69,13 +69,13 @@ def test_another_process_finds_it_too(plugin: Path) -> None:
     assert done.stdout.strip() == "grey:dark"
 
 
-def test_trained_models_come_in_as_a_plugin() -> None:
+def test_trained_models_are_opened_through_a_plugin() -> None:
     plugins = importlib.metadata.entry_points(group="vidkin.extractors", name="model")
     assert [plugin.value for plugin in plugins] == ["vidkin.models.extractor:open_model_extractor"]
     assert "model:<folder>" in available_extractors()
 
 
-def test_a_registered_name_comes_before_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_registered_name_takes_precedence_over_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "classical").mkdir()
     (tmp_path / "classical" / "config.toml").write_text("format = 1")
     monkeypatch.chdir(tmp_path)
@@ -87,7 +87,7 @@ def test_a_registered_name_comes_before_a_folder(tmp_path: Path, monkeypatch: py
         open_extractor("grey")
 
 
-def test_what_classical_means() -> None:
+def test_forms_of_classical_names_are_resolved() -> None:
     extractor = open_extractor("classical")
     assert extractor.scorer == "copies"
     assert not isinstance(extractor, ClipExtractor)

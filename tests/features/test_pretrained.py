@@ -54,7 +54,7 @@ def open_timm(weights: Path | None, model: str = "test_resnet", **options: Any) 
     return open_timm_network(model, options=options, stages=None, weights=weights)
 
 
-def test_a_file_is_loaded_as_it_is(tmp_path: Path) -> None:
+def test_weights_file_is_loaded_unchanged(tmp_path: Path) -> None:
     state = timm_state()
     network = open_timm(saved(tmp_path / "w.safetensors", state, {"mean": "0.5"}))
     assert all(torch.equal(tensor, state[name]) for name, tensor in network.module.state_dict().items())
@@ -65,7 +65,7 @@ def test_a_file_is_loaded_as_it_is(tmp_path: Path) -> None:
     assert [tuple(stage.shape[2:]) for stage in maps] == [(40, 40), (20, 20), (10, 10), (5, 5)]
 
 
-def test_digest_depends_on_the_weights_alone(tmp_path: Path) -> None:
+def test_digest_depends_only_on_the_weights(tmp_path: Path) -> None:
     state = timm_state()
     first = open_timm(saved(tmp_path / "a.safetensors", state))
     again = open_timm(saved(tmp_path / "b.safetensors", state, {"note": "same numbers"}))
@@ -75,7 +75,7 @@ def test_digest_depends_on_the_weights_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("classes", [0, 7])
-def test_the_classifier_may_be_absent_or_another(tmp_path: Path, classes: int) -> None:
+def test_classifier_may_be_missing_or_different(tmp_path: Path, classes: int) -> None:
     state = timm_state()
     del state["fc.weight"], state["fc.bias"]
     if classes:
@@ -85,12 +85,12 @@ def test_the_classifier_may_be_absent_or_another(tmp_path: Path, classes: int) -
     assert not {name for name in network.module.state_dict() if name.startswith("fc")}
 
 
-def test_counters_of_batch_norms_may_be_absent(tmp_path: Path) -> None:
+def test_batch_norm_counters_may_be_missing(tmp_path: Path) -> None:
     state = {name: value for name, value in timm_state().items() if not name.endswith("num_batches_tracked")}
     open_timm(saved(tmp_path / "w.safetensors", state))
 
 
-def test_other_names_and_shapes_are_refused_by_name(tmp_path: Path) -> None:
+def test_wrong_names_and_shapes_are_listed(tmp_path: Path) -> None:
     state = timm_state()
     del state["conv1.0.weight"]
     state["stem.weight"] = torch.zeros(1)
@@ -99,14 +99,14 @@ def test_other_names_and_shapes_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidArgumentError,
         match=r"w\.safetensors: not the weights of timm:test_resnet: missing 1 \(conv1\.0\.weight\); "
-        r"unexpected 1 \(stem\.weight\); of another shape 1 \(bn1\.weight \[3\] instead of \[32\]\)",
+        r"unexpected 1 \(stem\.weight\); with a different shape 1 \(bn1\.weight \[3\] instead of \[32\]\)",
     ):
         open_timm(path)
     with pytest.raises(InvalidArgumentError, match=r"not the weights of timm:test_vit: missing \d+ \(.*, \.\.\.\)"):
         open_timm(path, "test_vit")
 
 
-def test_no_file_and_no_file_of_this_format(tmp_path: Path) -> None:
+def test_missing_and_malformed_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"nowhere.*: no such weights file"):
         open_timm(tmp_path / "nowhere")
     text = tmp_path / "w.pth"
@@ -115,7 +115,7 @@ def test_no_file_and_no_file_of_this_format(tmp_path: Path) -> None:
         open_timm(text)
 
 
-def test_without_network_or_cache_it_says_what_to_do() -> None:
+def test_unavailable_weights_error_says_what_to_do() -> None:
     with pytest.raises(
         WeightsUnavailableError,
         match=r"weights of timm:test_resnet are not available; tried the local cache and the hub \(timm/test_resnet.*"
@@ -126,18 +126,18 @@ def test_without_network_or_cache_it_says_what_to_do() -> None:
         open_torchvision_network("resnet18", stages=None, weights=None)
 
 
-def test_an_offline_switch_is_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_mode_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(WeightsUnavailableError, match="HF_HUB_OFFLINE is set"):
         open_timm(None)
 
 
-def test_a_model_without_published_weights_is_not_left_random() -> None:
+def test_model_without_published_weights_is_refused() -> None:
     with pytest.raises(WeightsUnavailableError, match="timm, which knows of no pretrained weights for this model"):
         open_timm(None, "botnet50ts_256")
 
 
-def test_the_cache_of_the_hub_serves_without_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_weights_load_without_a_network_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = timm_state()
     path = saved(tmp_path / "model.safetensors", state)
     asked = []
@@ -157,7 +157,7 @@ def answers(*_: Any, **__: Any) -> Any:
     raise urllib.error.HTTPError("hub", 405, "method not allowed", None, None)  # type: ignore[arg-type]
 
 
-def test_the_hub_is_asked_when_it_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reachable_hub_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(tmp_path / "model.safetensors", timm_state())
 
     monkeypatch.setattr(_networks.urllib.request, "urlopen", answers)
@@ -165,7 +165,7 @@ def test_the_hub_is_asked_when_it_answers(tmp_path: Path, monkeypatch: pytest.Mo
     assert open_timm(None).digest() == open_timm(path).digest()
 
 
-def test_an_older_repository_with_another_file_is_left_to_timm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_older_repository_layout_is_handled_by_timm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub.errors import RemoteEntryNotFoundError
 
     def not_there(*_: Any) -> str:
@@ -179,7 +179,7 @@ def test_an_older_repository_with_another_file_is_left_to_timm(tmp_path: Path, m
     assert open_timm(None).digest() == open_timm(path).digest()
 
 
-def test_unknown_models_and_settings(tmp_path: Path) -> None:
+def test_unknown_models_and_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnknownExtractorError, match=r"timm has no model 'resnet51'; similar are .*resnet50"):
         open_timm(None, "resnet51")
     with pytest.raises(UnknownExtractorError, match=r"no model 'qqq'; timm\.list_models\(\) lists all"):
@@ -193,7 +193,7 @@ def test_unknown_models_and_settings(tmp_path: Path) -> None:
         open_torchvision_network("fasterrcnn_resnet50_fpn", stages=None, weights=None)
 
 
-def test_stages_of_timm_can_be_chosen(tmp_path: Path) -> None:
+def test_timm_stages_are_configurable(tmp_path: Path) -> None:
     path = saved(tmp_path / "w.safetensors", timm_state())
     network = open_timm_network("test_resnet", options={}, stages=("-1", "2"), weights=path)
     assert [stage.shape[-1] for stage in network.stages(torch.zeros(1, 3, 160, 160))] == [20, 5]
@@ -202,13 +202,13 @@ def test_stages_of_timm_can_be_chosen(tmp_path: Path) -> None:
             open_timm_network("test_resnet", options={}, stages=(wrong,), weights=path)
 
 
-def test_a_transformer_has_maps_too(tmp_path: Path) -> None:
+def test_transformers_have_maps(tmp_path: Path) -> None:
     path = saved(tmp_path / "w.safetensors", timm_state("test_vit"))
     maps = open_timm(path, "test_vit").stages(torch.zeros(1, 3, 160, 160))
     assert [tuple(stage.shape) for stage in maps] == [(1, 64, 10, 10)] * 4
 
 
-def test_pooled_is_the_class_token_after_the_norm(tmp_path: Path) -> None:
+def test_pooled_output_of_a_transformer_is_its_normalized_class_token(tmp_path: Path) -> None:
     path = saved(tmp_path / "w.safetensors", timm_state("test_vit"))
     images = torch.randn(2, 3, 160, 160, generator=torch.Generator().manual_seed(1))
     network = open_timm_network("test_vit", options={}, stages=("pooled",), weights=path)
@@ -221,7 +221,7 @@ def test_pooled_is_the_class_token_after_the_norm(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_torchvision_stages_are_those_of_the_paper(tmp_path: Path) -> None:
+def test_default_torchvision_stages_match_the_paper(tmp_path: Path) -> None:
     module = import_torchvision().models.resnet18(weights=None).eval()
     path = saved(tmp_path / "w.safetensors", state_of(module))
     network = open_torchvision_network("resnet18", stages=None, weights=path)
@@ -251,7 +251,7 @@ def test_torchvision_weights_come_from_its_hub(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.large
-def test_a_network_without_a_pyramid_is_refused(tmp_path: Path) -> None:
+def test_network_without_a_pyramid_is_refused(tmp_path: Path) -> None:
     module = import_torchvision().models.swin_t(weights=None)
     path = saved(tmp_path / "w.safetensors", state_of(module))
     with pytest.raises(InvalidArgumentError, match="torchvision:swin_t has no pyramid of maps; choose another model"):

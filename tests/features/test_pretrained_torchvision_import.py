@@ -12,7 +12,7 @@ from vidkin.features import import_timm, import_torchvision
 
 
 @pytest.mark.large
-def test_imports_without_a_word() -> None:
+def test_torchvision_import_prints_nothing() -> None:
     code = (
         "from vidkin.features import import_timm, import_torchvision\n"
         "timm, torchvision = import_timm(), import_torchvision()\n"
@@ -27,24 +27,24 @@ def test_imports_without_a_word() -> None:
     assert run.stderr == ""
 
 
-def test_a_second_import_is_the_first() -> None:
+def test_second_import_returns_the_same_module() -> None:
     assert import_torchvision() is import_torchvision() is sys.modules["torchvision"]
     assert import_timm() is sys.modules["timm"]
 
 
-def test_a_missing_package_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_error_has_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(MissingPartError, match=r"timm is not installed; install it with: pip install .*\[train\]\""):
         import_timm.__wrapped__()
 
 
-def test_a_torchvision_that_does_not_fit_torch_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mismatched_torchvision_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(module: str, *, extra: str) -> None:
         raise RuntimeError("operator torchvision::nms does not exist")
 
     monkeypatch.setattr("vidkin.features.pretrained.import_part", broken)
     with pytest.raises(
         MissingPartError,
-        match=r"torchvision .* does not fit torch .* \(operator torchvision::nms does not exist\); install both anew",
+        match=r"torchvision .* does not fit torch .* \(operator torchvision::nms does not exist\); reinstall both",
     ):
         import_torchvision.__wrapped__()

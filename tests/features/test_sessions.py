@@ -49,7 +49,7 @@ def asked_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     sessions._shipped_of_process.cache_clear()
 
 
-def test_a_network_has_one_session_while_it_is_used(tmp_path: Path) -> None:
+def test_network_has_one_session_while_in_use(tmp_path: Path) -> None:
     file = mean_colors(tmp_path / "colors.onnx")
     session = open_session(file)
 
@@ -66,7 +66,7 @@ def test_a_network_has_one_session_while_it_is_used(tmp_path: Path) -> None:
     assert still_open() is None
 
 
-def test_a_file_written_anew_is_read_anew(tmp_path: Path) -> None:
+def test_rewritten_file_is_read_again(tmp_path: Path) -> None:
     file = mean_colors(tmp_path / "colors.onnx")
     session = open_session(file)
     mean_colors(file, ("batch", 3, 16, 16))
@@ -75,7 +75,7 @@ def test_a_file_written_anew_is_read_anew(tmp_path: Path) -> None:
     assert open_session(file).get_inputs()[0].shape[2:] == [16, 16]
 
 
-def test_the_process_says_how_many_threads_a_session_has(tmp_path: Path) -> None:
+def test_thread_count_is_set_per_process(tmp_path: Path) -> None:
     file = mean_colors(tmp_path / "colors.onnx")
     assert 1 <= get_threads() <= 4
     set_threads(1)
@@ -88,7 +88,7 @@ def test_the_process_says_how_many_threads_a_session_has(tmp_path: Path) -> None
         set_threads(0)
 
 
-def test_a_session_computes(tmp_path: Path) -> None:
+def test_session_computes_the_network(tmp_path: Path) -> None:
     session = open_session(mean_colors(tmp_path / "colors.onnx"))
     images = np.arange(2 * 3 * 32 * 32, dtype=np.float32).reshape(2, 3, 32, 32)
 
@@ -98,7 +98,7 @@ def test_a_session_computes(tmp_path: Path) -> None:
     assert session.get_providers() == ["CPUExecutionProvider"]
 
 
-def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
+def test_unreadable_model_is_named(tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.onnx"
     damaged.write_bytes(b"no network")
 
@@ -110,7 +110,7 @@ def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
         open_session(tmp_path / "missing.onnx")
 
 
-def test_a_device_is_a_text(tmp_path: Path) -> None:
+def test_invalid_device_names_are_refused(tmp_path: Path) -> None:
     for device in ("auto", "cpu", "cuda", "cuda:1"):
         assert check_device(device) == device
     for device in ("gpu", "cuda:", "cuda:one", "CPU", ""):
@@ -119,7 +119,7 @@ def test_a_device_is_a_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif("has_cuda()")
-def test_a_device_that_onnxruntime_lacks_is_refused(tmp_path: Path) -> None:
+def test_device_missing_from_onnxruntime_is_refused(tmp_path: Path) -> None:
     file = mean_colors(tmp_path / "colors.onnx")
 
     with pytest.raises(InvalidArgumentError, match="device 'cuda' needs CUDA, which the installed onnxruntime lacks"):
@@ -129,13 +129,13 @@ def test_a_device_that_onnxruntime_lacks_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("device", "number"), [("auto", 0), ("cuda", 0), ("cuda:1", 1)])
-def test_a_device_is_asked_for_where_onnxruntime_has_cuda(asked_for: list[Any], device: str, number: int) -> None:
+def test_cuda_device_is_requested_if_onnxruntime_supports_it(asked_for: list[Any], device: str, number: int) -> None:
     open_extractor("vidkin", device=device)
 
     assert asked_for == [[("CUDAExecutionProvider", {"device_id": number, "use_tf32": 0}), "CPUExecutionProvider"]]
 
 
-def test_the_process_says_what_auto_means(asked_for: list[Any]) -> None:
+def test_set_device_defines_auto(asked_for: list[Any]) -> None:
     set_device("cpu")
     open_extractor("vidkin")
     set_device("cuda:2")
@@ -150,7 +150,7 @@ def test_the_process_says_what_auto_means(asked_for: list[Any]) -> None:
 
 
 @pytest.mark.skipif("has_cuda()")
-def test_a_device_that_nothing_computes_on_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_device_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = (
         "device 'cuda:1' needs CUDA, which the installed onnxruntime lacks; use auto or cpu, or replace it: "
         "pip uninstall onnxruntime, then pip install onnxruntime-gpu"

@@ -48,7 +48,7 @@ class MeanColor:
         )
 
 
-def test_the_grid_begins_with_the_whole_and_stays_inside() -> None:
+def test_grid_starts_with_the_whole_frame_and_stays_inside() -> None:
     assert GRID[0] == (0.0, 0.0, 1.0, 1.0)
     assert len(set(GRID)) == len(GRID) == 23
     for left, top, right, bottom in GRID:
@@ -56,7 +56,7 @@ def test_the_grid_begins_with_the_whole_and_stays_inside() -> None:
         assert 0 <= top < bottom <= 1
 
 
-def test_a_box_is_cut_in_shares() -> None:
+def test_box_is_cut_in_shares_of_the_frame() -> None:
     image = np.arange(8 * 12 * 3, dtype=np.uint8).reshape(1, 8, 12, 3)
     assert np.array_equal(crop_box(image, (0.5, 0.25, 1.0, 0.75)), image[:, 2:6, 6:])
     assert crop_box(image, (0.99, 0.99, 1.0, 1.0)).shape == (1, 1, 1, 3)  # never empty
@@ -71,7 +71,7 @@ def test_every_view_is_described() -> None:
     assert mirrored.values[0, :, 0, 0].tolist() == [100.0, 200.0]
 
 
-def test_a_box_found_again_keeps_its_place() -> None:
+def test_recurring_box_keeps_its_position() -> None:
     """A still border around noise: the box of the noise is found in both stretches, at the same place."""
     plan = ViewPlan()
     stretches = []
@@ -86,7 +86,7 @@ def test_a_box_found_again_keeps_its_place() -> None:
     assert second[len(GRID)].tolist() == pytest.approx(first[len(GRID)].tolist(), abs=0.02)
 
 
-def test_places_without_a_box_are_zeros() -> None:
+def test_positions_without_a_box_are_zeros() -> None:
     frames = frames_of(noise(2, 8, 8))
     boxes = array([*GRID, (0.0, 0.0, 0.5, 1.0), *[(0.0,) * 4] * 3])
     (plain,) = describe_views(MeanColor(), frames, boxes)
@@ -96,7 +96,7 @@ def test_places_without_a_box_are_zeros() -> None:
     assert plain.boxes[1, -4].tolist() == [0.0, 0.0, 0.5, 1.0]
 
 
-def test_tall_pictures_have_rows_where_wide_ones_have_columns() -> None:
+def test_tall_frames_swap_rows_and_columns_of_the_grid() -> None:
     wide, tall = (ViewPlan().boxes(noise(2, height, width)) for height, width in ((60, 90), (90, 60)))
     between = (1 / 6, 1 / 2)
     columns = array([[left, 0, left + 1 / 3, 1] for left in between])
@@ -109,7 +109,7 @@ def test_tall_pictures_have_rows_where_wide_ones_have_columns() -> None:
     np.testing.assert_allclose(ViewPlan().boxes(images)[: len(GRID)], tall[: len(GRID)])
 
 
-def test_mirrored_frames_are_seen_whole_in_crops_and_in_found_boxes() -> None:
+def test_mirrored_frames_are_described_in_all_views() -> None:
     frames = frames_of(noise(2, 8, 8))
     boxes = array([*GRID, (0.0, 0.0, 0.5, 1.0), *[(0.0,) * 4] * 3])
     plain, mirrored = describe_views(MeanColor(), frames, boxes, mirrors=(False, True))
@@ -125,7 +125,7 @@ def test_mirrored_frames_are_seen_whole_in_crops_and_in_found_boxes() -> None:
     assert np.array_equal(mirrored.boxes[:, :CROPS], plain.boxes[:, :CROPS])
 
 
-def test_parts_are_described_in_some_frames_of_a_video() -> None:
+def test_views_are_described_in_a_sample_of_frames() -> None:
     images = noise(5, 8, 8)
     (features,) = describe_views(MeanColor(), frames_of(images), array(GRID), begun=3, stride=2)
     assert features.described_parts.tolist() == [False, True, False, True, False]
@@ -134,7 +134,7 @@ def test_parts_are_described_in_some_frames_of_a_video() -> None:
     np.testing.assert_allclose(features.values[1, GRID.index((0.5, 0.0, 1.0, 1.0)), 0], expected, rtol=1e-6)
 
 
-def test_boxes_of_a_picture_between_bars_are_shares_of_the_frame() -> None:
+def test_boxes_between_bars_are_shares_of_the_frame() -> None:
     between = array([[0.0, 0.25, 1.0, 0.75], [0.0, 0.0, 1.0, 1.0]])
     placed = place_boxes(array([[0.0, 0.0, 1.0, 1.0], [0.5, 0.5, 1.0, 1.0]]), between)
     assert placed[0].tolist() == [[0.0, 0.25, 1.0, 0.75], [0.5, 0.5, 1.0, 0.75]]
@@ -149,7 +149,7 @@ def barred(count: int) -> NDArray[np.uint8]:
     return images
 
 
-def test_boxes_are_found_and_described_between_black_bars() -> None:
+def test_boxes_are_detected_and_described_between_black_bars() -> None:
     images = barred(16)
     boxes = ViewPlan().boxes(images)
     there = boxes[len(GRID) :][boxes[len(GRID) :].any(axis=1)]
@@ -169,14 +169,14 @@ def test_boxes_are_found_and_described_between_black_bars() -> None:
         np.testing.assert_allclose(features.boxes[0, view + 1], 0)
 
 
-def test_frames_with_and_without_bars_are_cut_each_by_its_own() -> None:
+def test_bars_are_cut_off_per_frame() -> None:
     images = np.concatenate([barred(1), noise(1, 120, 160, seed=8)])
     features = MeanColor().extract(frames_of(images), boxes=array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0]]))
     left = [images[0, :, 20:80].mean(axis=(0, 1)), images[1, :, :80].mean(axis=(0, 1))]
     np.testing.assert_allclose(features.values[:, 1, 0], np.stack(left), rtol=1e-4, atol=1e-2)
 
 
-def test_names_of_views() -> None:
+def test_names_of_views_are_checked() -> None:
     assert [check_views(name) for name in ("none", "query", "both")] == ["none", "query", "both"]
     with pytest.raises(InvalidArgumentError, match="views must be one of none, query, both, got 'all'"):
         check_views("all")

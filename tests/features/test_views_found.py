@@ -26,14 +26,14 @@ def best(images: NDArray[np.uint8], truth: tuple[float, float, float, float]) ->
     return max((overlap(tuple(box), truth) for box in find_content_boxes(images).tolist()), default=0.0)
 
 
-def test_borders_of_one_color() -> None:
+def test_uniform_border_is_found() -> None:
     images = np.full((FRAMES, 160, 90, 3), (200, 30, 60), np.uint8)
     images[:, 50:110] = moving(60, 90, 1)
     assert best(images, (0, 50 / 160, 1, 110 / 160)) > 0.9
 
 
 @pytest.mark.parametrize(("place", "seed"), [((0.1, 0.3), 2), ((0.4, 0.35), 3), ((0.02, 0.38), 5)])
-def test_an_inset_of_any_place(place: tuple[float, float], seed: int) -> None:
+def test_inset_is_found_at_any_position(place: tuple[float, float], seed: int) -> None:
     images = moving(120, 160, seed)
     left, top = round(place[0] * 160), round(place[1] * 120)
     images[:, top : top + 72, left : left + 96] = moving(72, 96, seed + 1)
@@ -41,13 +41,13 @@ def test_an_inset_of_any_place(place: tuple[float, float], seed: int) -> None:
     assert best(images, truth) > 0.9
 
 
-def test_both_halves_of_a_split_screen() -> None:
+def test_both_halves_of_a_split_screen_are_found() -> None:
     images = np.concatenate([moving(120, 80, 4), moving(120, 80, 5)], axis=2)
     assert best(images, (0, 0, 0.5, 1)) > 0.9
     assert best(images, (0.5, 0, 1, 1)) > 0.9
 
 
-def test_a_slanted_screen_in_a_still_photograph() -> None:
+def test_tilted_screen_in_a_still_photograph_is_found() -> None:
     """Its sides are no upright lines; all that changes lies between them."""
     picture = moving(60, 80, 6)
     images = np.repeat(moving(120, 160, 3)[:1], FRAMES, axis=0)
@@ -60,14 +60,14 @@ def test_a_slanted_screen_in_a_still_photograph() -> None:
     assert max((overlap(tuple(box), truth) for box in lines), default=0.0) < 0.9
 
 
-def test_a_still_picture_with_a_small_moving_thing_has_no_box() -> None:
+def test_small_moving_object_in_a_still_image_has_no_box() -> None:
     images = np.full((FRAMES, 128, 128, 3), 120, np.uint8)
     for place in range(FRAMES):
         images[place, 60:70, 40 + place : 50 + place] = 250
     assert find_content_boxes(images).shape == (0, 4)
 
 
-def test_what_changes_here_and_there_makes_no_rectangle() -> None:
+def test_scattered_changes_have_no_box() -> None:
     """Two corners that change fill less than 60 % of the rectangle around them."""
     images = np.full((FRAMES, 128, 128, 3), 120, np.uint8)
     noise = np.random.default_rng(0).integers(0, 255, (FRAMES, 40, 40, 3), np.uint8)
@@ -76,7 +76,7 @@ def test_what_changes_here_and_there_makes_no_rectangle() -> None:
     assert best(images, (10 / 128, 10 / 128, 120 / 128, 120 / 128)) < 0.8
 
 
-def test_nothing_to_find() -> None:
+def test_plain_video_has_no_box() -> None:
     assert find_content_boxes(np.zeros((FRAMES, 64, 64, 3), np.uint8)).shape == (0, 4)
     assert find_content_boxes(moving(64, 64, 7)[:1]).shape == (
         0,
@@ -84,7 +84,7 @@ def test_nothing_to_find() -> None:
     )  # one frame says nothing about what stays
 
 
-def test_a_picture_in_a_page_of_many_lines_is_found_where_more_of_them_are_examined() -> None:
+def test_image_in_a_page_with_many_lines_is_found() -> None:
     page = np.full((2, 256, 256, 3), 250, np.uint8)
     page[:, :, 4:256:8] = 30  # 32 lines from top to bottom, and a picture beside them
     page[:, 90:170, 60:140] = moving(80, 80, 2)[:1]
@@ -99,7 +99,7 @@ def test_a_picture_in_a_page_of_many_lines_is_found_where_more_of_them_are_exami
     assert found[20] < 0.7 < found[LINES_OF_PICTURE]
 
 
-def test_never_more_than_four() -> None:
+def test_at_most_four_boxes_are_found() -> None:
     tiles = np.concatenate(
         [np.concatenate([moving(40, 40, 10 * row + column) for column in range(4)], 2) for row in range(4)], 1
     )

@@ -22,7 +22,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_a_decoder_hangs_after_its_time(clock: Clock) -> None:
+def test_silent_decoder_counts_as_hung_after_its_time_limit(clock: Clock) -> None:
     measured = Silence(hang_timeout=2.0)
     verdicts = []
     for _ in range(5):
@@ -34,7 +34,7 @@ def test_a_decoder_hangs_after_its_time(clock: Clock) -> None:
     assert measured.measure() is None
 
 
-def test_an_extractor_may_be_silent_for_five_times_as_long(clock: Clock) -> None:
+def test_extractor_may_be_silent_five_times_as_long(clock: Clock) -> None:
     measured = Silence(hang_timeout=1.0)
     measured.end("describing")
     for _ in range(10):
@@ -48,7 +48,7 @@ def test_an_extractor_may_be_silent_for_five_times_as_long(clock: Clock) -> None
     assert measured.measure() == "the extractor hung: no progress for 5 s"
 
 
-def test_sleep_of_the_machine_does_not_count_as_silence(clock: Clock) -> None:
+def test_system_sleep_does_not_count_as_silence(clock: Clock) -> None:
     measured = Silence(hang_timeout=2.0)
     clock.now += 3600.0
     assert measured.measure() is None

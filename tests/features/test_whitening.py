@@ -57,7 +57,7 @@ def test_streaming_equals_one_shot() -> None:
     np.testing.assert_allclose(streamed.projection, whole.projection, rtol=1e-4, atol=1e-6)
 
 
-def test_apply_gives_unit_vectors_and_keeps_emptiness() -> None:
+def test_apply_gives_unit_vectors_and_keeps_empty_ones() -> None:
     whitening = Whitening.fit([correlated()], dimension=2)
     values = np.stack([correlated(5, seed=1), np.zeros((5, 3), np.float32)])
     result = whitening.apply(values)
@@ -70,13 +70,13 @@ def test_apply_gives_unit_vectors_and_keeps_emptiness() -> None:
     assert repr(whitening) == "Whitening(pca, 3 -> 2)"
 
 
-def test_empty_vectors_do_not_take_part_in_the_fit() -> None:
+def test_empty_vectors_are_ignored_in_the_fit() -> None:
     values = correlated()
     padded = np.concatenate([values, np.zeros((1000, 3))])
     np.testing.assert_allclose(Whitening.fit([padded], dimension=2).mean, Whitening.fit([values], dimension=2).mean)
 
 
-def test_scatter_and_covariance_give_one_whitening() -> None:
+def test_scatter_and_covariance_give_the_same_whitening() -> None:
     values = correlated(500).astype(np.float64)
     centered = values - values.mean(0)
     scatter = centered.T @ centered
@@ -124,7 +124,7 @@ def test_pairs_within_covariance_becomes_the_identity() -> None:
     assert whitening.eigenvalues[2].item() == pytest.approx(1.5, rel=0.1)
 
 
-def test_full_power_equalises_the_total_variance() -> None:
+def test_full_power_equalizes_the_total_variance() -> None:
     original, copy = edited_pairs()
     whitening = Whitening.fit_pairs([(original, copy)], dimension=3, power=1.0)
     both = np.concatenate([original, copy])
@@ -157,7 +157,7 @@ def test_file_round_trip(tmp_path: Path, kind: str) -> None:
     assert Whitening.fit([original * 2], dimension=2).digest() != whitening.digest()
 
 
-def test_reads_components_of_a_scatter(tmp_path: Path) -> None:
+def test_components_of_a_scatter_are_read(tmp_path: Path) -> None:
     path = tmp_path / "public.safetensors"
     save_file({"mean": floats(0, 0), "vectors": np.eye(2, dtype=np.float32), "eigenvalues": floats(400, 100)}, path)
     assert Whitening.load(path).eigenvalues.tolist() == [400.0, 100.0]
@@ -189,7 +189,7 @@ def test_invalid_whitening_files_are_refused_with_the_cause(tmp_path: Path) -> N
         Whitening.load(odd)
 
 
-def test_refuses_what_cannot_be_whitened() -> None:
+def test_data_that_cannot_be_whitened_is_refused() -> None:
     values = correlated(10)
     with pytest.raises(InvalidArgumentError, match=r"dimension must be from 1 to 3, got 4"):
         Whitening.fit([values], dimension=4)
@@ -208,7 +208,7 @@ def test_refuses_what_cannot_be_whitened() -> None:
         Whitening.from_eigen(floats(0), floats([1]), floats(1), count=0)
 
 
-def test_refuses_bad_pairs() -> None:
+def test_invalid_pairs_are_refused() -> None:
     values = correlated(10)
     with pytest.raises(InvalidArgumentError, match="the two sides of every pair are equal"):
         Whitening.fit_pairs([(values, values)], dimension=1)
@@ -220,7 +220,7 @@ def test_refuses_bad_pairs() -> None:
         Whitening.fit_pairs([(values, values)], dimension=1, power=2)
 
 
-def test_checks_its_fields() -> None:
+def test_whitening_fields_are_checked() -> None:
     with pytest.raises(InvalidArgumentError, match=r"projection must be \[D, D'\], got \[2\]"):
         Whitening(floats(0, 0), floats(0, 0), floats(0, 0))
     with pytest.raises(InvalidArgumentError, match=r"mean must be \[3\] as projection is \[3, 2\], got \[2\]"):
@@ -247,7 +247,7 @@ class ColorExtractor:
         return FrameFeatures.of_whole(halves.mean(axis=(2, 3)), frames.timestamps, fingerprint=self.fingerprint)
 
 
-def test_fits_an_extractor_from_batches_of_frames() -> None:
+def test_whitening_is_fitted_to_batches_of_frames() -> None:
     generator = np.random.default_rng(0)
     images = generator.integers(0, 256, (40, 8, 8, 3), dtype=np.uint8)
     frames = Frames(images, np.arange(40.0))

@@ -21,7 +21,7 @@ def features(frames: int, views: int = 2, *, start: float = 0.0, end: float | No
     )
 
 
-def test_the_first_view_is_the_whole_picture() -> None:
+def test_first_view_is_the_whole_frame() -> None:
     assert features(2).whole.flatten().tolist() == [0.0, 2.0]
     whole = FrameFeatures.of_whole(np.ones((2, 3, 4), np.float32), np.arange(2.0), baseline=np.array([0.1, 0.2]))
     assert whole.values.shape == (2, 1, 3, 4)

@@ -1,6 +1,6 @@
 """Extractors: frames in, regional descriptors out.
 
-Names and contracts of extractors are imported here; what describes frames is imported when it is first used.
+Names and contracts of extractors are imported here; the extractors themselves are imported on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Networks as extractors, of the maps of several stages, pooled over regions, or of one vector a picture."""
+"""Pretrained networks as extractors: maps of several stages pooled over regions, or one vector per frame."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from vidkin.similarity import FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-# Part of the fingerprint: increment it when the same frame would get different numbers.
+# Part of the fingerprint: increment it whenever the same frame would get different vectors.
 _REVISION = 1
 
-# Chunks are always full (the last one is padded), so that the numbers do not depend on how many frames there are.
+# Chunks are always full (the last one is padded), so that results do not depend on the number of frames.
 _CHUNK = {"cpu": 4, "cuda": 32}
 
 # Short side before a center crop, as a multiple of the crop: 256 / 224.
@@ -50,27 +50,25 @@ class BackboneExtractor:
     """Regional descriptors from any network of timm or torchvision that has intermediate maps.
 
     Frames become squares of the network's input size, its last four stages are pooled over 3 x 3 regions
-    (:func:`~vidkin.features.networks.region_max_pool`), and a whitening is applied if one is given; without
-    one the descriptors are unit vectors straight from the network, which work but find less
-    (:func:`vidkin.features.fit_whitening` makes a whitening from your videos).
+    (:func:`~vidkin.features.networks.region_max_pool`), and a whitening is applied if one is given; without one the
+    descriptors are plain unit vectors, which work but find less (:func:`vidkin.features.fit_whitening` fits a whitening
+    to your videos).
 
     Settings follow a question mark in the name, as in ``timm:mobilenetv2_100?pad_type=same&size=256``:
 
     ============= ================================================================================================
     ``size``      side of the input in pixels; default: the network's own
-    ``fit``       ``whole`` (default): the whole picture is resized to a square, as crops hide content.
-                  ``crop``: short side to 256/224 of the size, then a center crop: compatible with published features
-    ``bars``      ``trim`` (default with ``whole``): letterbox and pillarbox bars are cut off first; ``keep``
-    ``whole_frame`` ``1``: append the whole frame as a tenth region; default ``0``
-    ``stages``    timm: indices, ``1,2,3,4``; torchvision: node names, ``layer3,layer4``; default the last four.
-                  timm: ``pooled``, one region: what the classifier gets (of a transformer its class token after the
-                  last norm)
-    ``mean``      of the input, 0 to 1, one number or three; default the weights file's metadata or the network's own
-    ``std``       likewise
-    ``views``     which side of a comparison is described in parts, too: ``none`` (default), ``query``, ``both``;
-                  each of some 25 parts takes as long as another frame
-    others        are given to timm's model, for example ``pad_type=same``
-    ============= ================================================================================================
+    ``fit``       ``whole`` (default): the whole frame is resized to a square, because crops hide content. ``crop``:
+                  short side to 256/224 of the size, then a center crop: compatible with published features ``bars``
+                  ``trim`` (default with ``whole``): letterbox and pillarbox bars are cut off first; ``keep``
+                  ``whole_frame`` ``1``: append the whole frame as a tenth region; default ``0`` ``stages``    timm:
+                  indices, ``1,2,3,4``; torchvision: node names, ``layer3,layer4``; default the last four. timm:
+                  ``pooled``, one region: the input of the classifier (for a transformer the class token after the last
+                  norm) ``mean``      of the input, 0 to 1, one number or three; default the weights file's metadata or
+                  the network's own ``std``       likewise ``views``     side of a comparison also described in parts:
+                  ``none`` (default), ``query``, ``both``; each of some 25 parts takes as long as another frame others
+                  are passed to timm's model, for example ``pad_type=same`` =============
+                  ================================================================================================
 
     Args:
         name: ``timm:<model>[?settings]`` or ``torchvision:<model>[?settings]``.
@@ -82,7 +80,7 @@ class BackboneExtractor:
     Attributes:
         name: The name under which it was opened, settings included.
         fingerprint: Name and a short hash of settings, weights and whitening.
-        short_side: Short side in pixels above which decoding frames has no benefit.
+        short_side: Short side in pixels beyond which larger decoded frames have no benefit.
         scorer: Always ``copies``.
         views: The views set in the name; default ``none``.
         channels: Channels of each stage; their sum is the length of a descriptor before whitening.
@@ -114,7 +112,7 @@ class BackboneExtractor:
             )
         else:
             self._network = open_torchvision_network(model, stages=settings.stages, weights=weights)
-        # A weights file can say how the input was normalized; settings in the name take precedence.
+        # A weights file can state its normalization; settings in the name take precedence.
         metadata = self._network.metadata
         self._mean = settings.mean or optional_triple(metadata, "mean") or self._network.mean
         self._std = settings.std or optional_triple(metadata, "std") or self._network.std
@@ -122,13 +120,13 @@ class BackboneExtractor:
         self._network.module.to(self._device).requires_grad_(False)
         self._whitening = None if whitening is None else Whitening.load(whitening)
         try:
-            # An empty picture shows the channels of the stages, and whether the network accepts the size.
+            # An empty image reveals the channels of the stages, and whether the network accepts the size.
             with torch.no_grad():
                 empty = torch.zeros(1, 3, self._size, self._size, device=self._device)
                 self.channels: Final = tuple(int(stage.shape[1]) for stage in self._network.stages(empty))
         except (AssertionError, RuntimeError) as error:
             raise InvalidArgumentError(
-                f"{self.name} does not take pictures of {self._size} x {self._size} pixels: {error}"
+                f"{self.name} does not take images of {self._size} x {self._size} pixels: {error}"
             ) from error
         if self._whitening is not None:
             self._whitening.check_length(sum(self.channels), name)
@@ -154,9 +152,9 @@ class BackboneExtractor:
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
     ) -> FrameFeatures:
-        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
+        """Describe frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
-        Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. The batch size does not change the numbers.
+        Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. Results do not depend on the batch size.
         """
         return features_of_views(
             lambda images: self._values(images, self._whitening, mirror=False),
@@ -167,11 +165,12 @@ class BackboneExtractor:
         )
 
     def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> NDArray[np.float32]:
-        """Descriptors before whitening, [T, R, sum of channels], to fit a whitening on."""
+        """Descriptors [T, R, sum of channels] before whitening, for fitting a whitening."""
         return self._values(images, None, mirror=mirror)
 
     def prepare(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
-        """The network's input for images [T, H, W, 3] uint8: [T, 3, size, size] float32, normalized, on the CPU."""
+        """Prepare images [T, H, W, 3] uint8 as the network's input [T, 3, size, size] float32, normalized, on the
+        CPU."""
         height, width = images.shape[1:3]
         trim = self._settings.bars == "trim"
         boxes = bar_boxes(images).tolist() if trim else [[0, height, 0, width]] * len(images)
@@ -180,7 +179,7 @@ class BackboneExtractor:
             picture = image[top:bottom, left:right]
             picture = picture[:, ::-1] if mirror else picture
             tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float()
-            # Resize [3, H, W] to [3, size, size], by squeezing or by cropping.
+            # Resize [3, H, W] to [3, size, size] by squeezing or cropping.
             if self._settings.fit == "whole":
                 shape = (self._size, self._size)
             else:
@@ -197,7 +196,7 @@ class BackboneExtractor:
     def describe_prepared(self, pictures: torch.Tensor) -> torch.Tensor:
         """Descriptors [T, R, D] of prepared input [T, 3, size, size] on the device, whitened if there is a whitening.
 
-        With gradients, where the weights of :attr:`network` have them: for training.
+        Has gradients, for training, if the weights of :attr:`network` do.
         """
         regions = self._regions(pictures)
         if self._whitening is None:
@@ -208,7 +207,7 @@ class BackboneExtractor:
         return unit_vectors((regions - mean) @ projection)
 
     def _regions(self, pictures: torch.Tensor) -> torch.Tensor:
-        """Descriptors before whitening [T, R, sum of channels] of prepared input."""
+        """Descriptors [T, R, sum of channels] of prepared input before whitening."""
         maps = [stage.float() for stage in self._network.stages(pictures)]
         if self._settings.stages == POOLED:
             return unit_vectors(maps[0][:, :, 0, 0])[:, None]
@@ -235,7 +234,7 @@ class BackboneExtractor:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """The settings after the question mark; None where the network decides."""
+    """The settings after the question mark; None means the network's default."""
 
     size: int | None
     fit: Literal["whole", "crop"]
@@ -249,7 +248,7 @@ class _Settings:
 
 
 def parse_network_name(name: str) -> tuple[str, str, _Settings]:
-    """Library, model and settings of a name."""
+    """Parse a name into library, model and settings."""
     parsed = parse_name(name)
     library, model = parsed.prefix, parsed.address
     if library not in ("timm", "torchvision") or not model:
@@ -286,7 +285,7 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
 
 
 def _literal(value: str) -> Any:
-    """``true``, ``false`` and numbers as Python values, everything else as text."""
+    """Parse ``true``, ``false`` and numbers as Python values; anything else is text."""
     if value.lower() in ("true", "false"):
         return value.lower() == "true"
     for kind in (int, float):
@@ -319,19 +318,19 @@ class PooledNetwork:
 
 @check_arguments
 def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int = 0) -> PooledNetwork:
-    """Open a network of timm or torchvision up to its pooled vector.
+    """Open a timm or torchvision network without its classifier.
 
     Args:
         name: Name as in :class:`~vidkin.features.BackboneExtractor`: ``timm:mobilenetv2_100?pad_type=same``,
             ``torchvision:alexnet``. Only the settings ``size``, ``mean``, ``std`` and timm's own are used.
         weights: A safetensors file (the classifier can be absent); None: weights from the local cache or the hub;
-            ``"random"``: freshly initialized, to be trained or to be filled with the state of a saved model.
+            ``"random"``: fresh initialization, for training or for loading a saved model.
         seed: Seed of random weights.
 
     Raises:
         UnknownExtractorError: The library has no model of this name.
         WeightsUnavailableError: The weights are not given, not cached, and cannot be downloaded.
-        InvalidArgumentError: A setting is invalid, or the network does not end in one vector per picture.
+        InvalidArgumentError: A setting is invalid, or the network does not return one vector per image.
     """
     library, model, settings = parse_network_name(name)
     fresh = weights == "random"
@@ -350,7 +349,7 @@ def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int
                 "mean": transforms.mean,
                 "std": transforms.std,
             }
-            # Taken from the complete network: this one has no classifier if the weights file had none.
+            # From a complete network, because this one has no classifier if the weights file had none.
             with torch.device("meta"):
                 complete, _, _ = open_torchvision_module(model, weights=None, fresh=True)
             for classifier in torchvision_classifier(complete):
@@ -365,5 +364,5 @@ def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int
     with torch.no_grad():
         probe = module(torch.zeros(1, 3, size, size))
     if not isinstance(probe, torch.Tensor) or probe.ndim != 2:
-        raise InvalidArgumentError(f"{name} does not give one vector a picture; choose another network")
+        raise InvalidArgumentError(f"{name} does not return one vector per image; choose another network")
     return PooledNetwork(module, int(probe.shape[1]), size, mean, std)

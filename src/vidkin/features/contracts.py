@@ -1,4 +1,4 @@
-"""What extractors are: the contract of those of frames and of clips, and their names."""
+"""The contracts of extractors of frames and of clips, and the registry of their names."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from vidkin.similarity import FrameFeatures
 
 Views = Literal["none", "query", "both"]
-"""Which side is described in views: neither, the query only, or stored videos as well."""
+"""The side of a comparison described in views: neither, only the query, or also stored videos."""
 
 Turn = Literal["mirrored", "turned 90", "turned 180", "turned 270"]
-"""Flipped left to right, or turned clockwise by so many degrees."""
+"""Flipped left to right, or rotated clockwise by the given number of degrees."""
 
 
 class FrameExtractor(Protocol):
     """Turns frames into regional descriptors.
 
-    Implementations do their own resizing and whitening and are deterministic: the same frames give the
-    same features in any batch.
+    Implementations do their own resizing and whitening and are deterministic: the same frames give the same features in
+    any batch.
     """
 
     @property
@@ -45,34 +45,33 @@ class FrameExtractor(Protocol):
 
     @property
     def short_side(self) -> int:
-        """Length in pixels to which the short side of frames can be reduced when decoding; larger frames are accepted,
-        too."""
+        """Short side in pixels to which frames may be reduced when decoding; larger frames are also accepted."""
         ...
 
     @property
     def scorer(self) -> str:
         """The scorer these features are made for (:func:`vidkin.similarity.scorer_of`).
 
-        ``copies``: equal material is similar, everything else is unrelated. ``kinds``: similarity is graded, and only
+        ``copies``: the same footage is similar, everything else is unrelated. ``kinds``: similarity is graded and only
         the order is meaningful: the same thing, the same kind of thing, something else. ``learned``: the extractor
-        brings its own, a trained comparator.
+        provides its own, a trained comparator.
         """
         ...
 
     @property
     def views(self) -> Views:
-        """Which side of a comparison to describe in views, see :mod:`vidkin.features.views`."""
+        """The side of a comparison to describe in views, see :mod:`vidkin.features.views`."""
         ...
 
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
     ) -> FrameFeatures:
-        """Features of frames [T, H, W, 3], or of their left-right mirror images if ``mirror``.
+        """Describe frames [T, H, W, 3], or their left-right mirror images if ``mirror``.
 
         Args:
             frames: T frames with their times.
             mirror: Flip the frames first.
-            boxes: [V, 4] views of the (flipped) picture between black bars, the whole picture first; None describes
+            boxes: [V, 4] views of the (flipped) content area between black bars, the whole area first; None describes
                 only the whole. Extractors of clips support only the whole.
         """
         ...
@@ -80,37 +79,36 @@ class FrameExtractor(Protocol):
 
 @runtime_checkable
 class PredictsTurns(Protocol):
-    """An extractor that knows without the frames about what it would see in them mirrored, and sees them turned for
-    little more than it took to see them upright."""
+    """An extractor that can predict features of mirrored or rotated frames from stored ones, and can describe rotated
+    frames cheaply."""
 
     def predict_turned(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
-        """Features [T, 1, 1, D] of the whole pictures after the turn, as the extractor would describe them; None if it
-        cannot tell.
+        """Predict the features [T, 1, 1, D] of the whole frames after a turn; None if that is not possible.
 
         Args:
             features: Features by this extractor.
-            turn: What is done to the pictures.
+            turn: Change to the frames.
         """
         ...
 
     def extract_turned(self, frames: Frames, degrees: int, *, mirror: bool = False) -> FrameFeatures:
-        """Features [T, 1, 1, D] of the whole pictures between black bars, turned clockwise and then flipped; no boxes.
+        """Describe the content area of frames, rotated clockwise and then flipped: features [T, 1, 1, D].
 
         Args:
-            frames: T frames as they are.
+            frames: T unrotated frames.
             degrees: 90, 180 or 270.
-            mirror: Flip left to right after the turn.
+            mirror: Flip left to right after the rotation.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClipPlan:
-    """Which frames of a file an extractor needs, in the terms of :func:`vidkin.media.iter_frames`.
+    """The frames of a file that an extractor needs, as arguments of :func:`vidkin.media.iter_frames`.
 
     Attributes:
         start: Time of the first sample in seconds.
-        end: Only samples before this time in seconds are taken; None reads to the end.
+        end: Time in seconds before which sampling ends; None reads to the end.
         rate: Samples per second; None takes every frame.
         clips: Times of each clip's frames in seconds; empty if clips are consecutive samples.
         step: For consecutive samples: seconds from the start of one clip to the start of the next.
@@ -128,13 +126,13 @@ class ClipExtractor(FrameExtractor, Protocol):
     """An extractor that describes clips: it plans which frames it needs and consumes them as they arrive."""
 
     def plan(self, duration: float, *, rate: float, start: float = 0.0, end: float | None = None) -> ClipPlan:
-        """Plan which frames to read from a file, or from the stretch between ``start`` and ``end``.
+        """Plan which frames to read from a file, or from the clip between ``start`` and ``end``.
 
         Args:
             duration: Duration of the file in seconds; 0 if unknown and for images.
             rate: Descriptors per second.
-            start: Start of the stretch in seconds.
-            end: End of the stretch in seconds; None is the end of the file.
+            start: Start of the clip in seconds.
+            end: End of the clip in seconds; None is the end of the file.
         """
         ...
 
@@ -157,7 +155,7 @@ class ExtractorFactory(Protocol):
 
 _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     "extractor",
-    # Named rather than imported, so that this module stays light. Trained models are found through an entry point.
+    # Targets are named instead of imported to keep this module light. Trained models are found through an entry point.
     {
         "classical": "vidkin.features.classical:open_classical",
         "onnx": "vidkin.features.onnx:open_onnx",
@@ -181,12 +179,12 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
 _MODEL_PREFIX = "model"
 # Prefixes that are followed by a path.
 _PATH_PREFIXES = (_MODEL_PREFIX, "onnx")
-# A folder with this file is a trained model.
+# A folder that contains this file is a trained model.
 _MODEL_FILE = "config.toml"
 
 
 def default_extractor(whitening: PathLike | None = None) -> str:
-    """The name of the default extractor: ``vidkin``, or ``classical`` if a whitening is given, which is fitted to it.
+    """The name of the default extractor: ``vidkin``, or ``classical`` with a whitening, because ``vidkin`` takes none.
 
     Args:
         whitening: A file written by :meth:`vidkin.features.Whitening.save`, or None.
@@ -202,22 +200,21 @@ def open_extractor(
     whitening: PathLike | None = None,
     device: str = "auto",
 ) -> FrameExtractor:
-    """Open the extractor with a name.
+    """Open an extractor by name.
 
     Args:
         name: ``vidkin`` (the default: vidkin's own small encoder, over views of every frame), ``classical`` (color,
-            gradients and texture of the whole frame), ``classical:<feature>`` (one classical description of a whole
-            picture, of the package vidkin-research), ``timm:<model>``, ``torchvision:<model>``,
-            ``onnx:<file>`` (any image encoder, see :class:`~vidkin.features.onnx.OnnxExtractor`), the folder
-            of a trained model (``path/to/model`` or ``model:path/to/model``), or a prefix that was registered or
-            belongs to an installed plugin (entry point group ``vidkin.extractors``). Settings follow a question mark:
-            ``timm:mobilenetv2_100?pad_type=same&size=256`` (see
-            :class:`~vidkin.features.backbone.BackboneExtractor`).
+            gradients and texture of the whole frame), ``classical:<feature>`` (one classical image feature from the
+            package vidkin-research), ``timm:<model>``, ``torchvision:<model>``, ``onnx:<file>`` (any image encoder, see
+            :class:`~vidkin.features.onnx.OnnxExtractor`), the folder of a trained model (``path/to/model`` or
+            ``model:path/to/model``), or a prefix that was registered or belongs to an installed plugin (entry point
+            group ``vidkin.extractors``). Settings follow a question mark:
+            ``timm:mobilenetv2_100?pad_type=same&size=256`` (see :class:`~vidkin.features.backbone.BackboneExtractor`).
         weights: A safetensors file of the network's weights; without one they come from the local cache or the hub.
             For ``classical:<feature>`` the fitted state; not accepted by ``classical`` and ``onnx:<file>``.
         whitening: A safetensors file written by :meth:`vidkin.features.Whitening.save`.
-        device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: what :func:`vidkin.features.set_device` set, else CUDA if it
-            is there. ``classical`` computes on the processor in any case.
+        device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: the device set by :func:`vidkin.features.set_device`,
+            otherwise CUDA if available. ``classical`` always computes on the CPU.
 
     Raises:
         UnknownExtractorError: No extractor has this name; the message lists the available ones.
@@ -233,13 +230,13 @@ def open_extractor(
 
 
 def available_extractors() -> tuple[str, ...]:
-    """The forms of names that :func:`open_extractor` accepts, sorted."""
+    """List the forms of names that :func:`open_extractor` accepts, sorted."""
     return _EXTRACTORS.usages()
 
 
 @check_arguments
 def absolute_name(name: str) -> str:
-    """The name as it is stored: with absolute paths of models and ONNX files; other names are unchanged."""
+    """Make paths of models and ONNX files in a name absolute, for storage; other names are unchanged."""
     parsed = parse_name(name)
     prefix = _prefix(parsed)
     if prefix not in _PATH_PREFIXES:
@@ -255,7 +252,7 @@ def register_extractor(prefix: str, factory: ExtractorFactory, *, usage: str | N
     Args:
         prefix: A new prefix of letters, digits, ``_`` and ``-``.
         factory: Function called as ``factory(name, weights=..., whitening=..., device=...)``.
-        usage: How the name is written, for lists and messages; default ``prefix:<name>``.
+        usage: Form of the name in lists and messages; default: ``prefix:<name>``.
 
     Raises:
         InvalidArgumentError: The prefix is malformed or already in use.
@@ -264,7 +261,8 @@ def register_extractor(prefix: str, factory: ExtractorFactory, *, usage: str | N
 
 
 def _prefix(name: Name) -> str:
-    """The part of a name that selects the factory; a registered name comes before a folder of the same name."""
+    """The part of a name that selects the factory; a registered prefix takes precedence over a folder of the same
+    name."""
     if name.prefix not in _EXTRACTORS and (Path(name.path).expanduser() / _MODEL_FILE).is_file():
         return _MODEL_PREFIX
     return name.prefix

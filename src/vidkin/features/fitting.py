@@ -1,4 +1,4 @@
-"""Fit a whitening to pictures alone: as they are, or so that what the edits of copies change is suppressed."""
+"""Fit a whitening to unlabeled images: by PCA, or so that it suppresses the changes made by edits of copies."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ FITTING_EDITS: tuple[str, ...] = (
     "reencode", "resize", "crop", "letterbox", "pillarbox", "logo", "caption", "grey", "sepia", "brighter",
     "darker", "contrast", "blur", "noise", "rotate5", "aspect",
 )  # fmt: skip
-"""Edits of a single picture that leave its regions roughly in place (mirroring does not)."""
+"""Edits of a single image that leave its regions roughly in place (mirroring does not)."""
 
 
 @runtime_checkable
 class DescribesImages(Protocol):
-    """An extractor before whitening: descriptors [T, R, D] of images [T, H, W, 3]."""
+    """An extractor that can return descriptors before whitening."""
 
     def describe(self, images: Image) -> NDArray[np.float32]:
-        """Descriptors before whitening."""
+        """Descriptors [T, R, D] of images [T, H, W, 3] before whitening."""
         ...
 
 
@@ -48,23 +48,23 @@ def fit_edit_whitening(
     seed: int = 0,
     on_progress: Callable[[int], None] | None = None,
 ) -> Whitening:
-    """Discriminative whitening (:meth:`Whitening.fit_pairs`) from pictures and edited copies of them.
+    """Fit a discriminative whitening (:meth:`Whitening.fit_pairs`) to images and edited copies of them.
 
-    Each picture is paired with ``copies`` copies of itself, each changed by one edit and compressed. Memory does not
-    grow with the number of pictures.
+    Each image is paired with ``copies`` copies of itself, each changed by one edit and compressed. Memory does not grow
+    with the number of images.
 
     Args:
         extractor: Extractor of the descriptors to whiten.
-        images: Pictures [H, W, 3] uint8 of any size, at least a few hundred: frames of your videos, photographs.
+        images: Images [H, W, 3] uint8 of any size, at least a few hundred: frames of your videos, photographs.
         dimension: Length of the whitened descriptors.
         edits: Names in :data:`vidkin.media.picture_edits.PICTURE_EDITS`.
-        copies: Edited copies per picture, at most as many as there are edits.
+        copies: Edited copies per image, at most the number of edits.
         shrinkage, power: As in :meth:`Whitening.fit_pairs`.
         seed: Seed of the choice and strength of edits.
-        on_progress: Callback that receives the number of pictures done.
+        on_progress: Callback that receives the number of images done.
 
     Raises:
-        InvalidArgumentError: There are no pictures, more copies than edits, or the extractor takes no whitening.
+        InvalidArgumentError: There are no images, more copies than edits, or the extractor takes no whitening.
     """
     _check_describes(extractor)
     if not 1 <= copies <= len(edits):
@@ -77,7 +77,7 @@ def fit_edit_whitening(
             edited = []
             for name in (edits[int(index)] for index in chosen):
                 copy = next(PICTURE_EDITS[name](iter([image]), int(generator.integers(2**31))))
-                # Artifacts of lossy compression (JPEG has the same blocks as video), at the size of the source.
+                # Add artifacts of lossy compression at the size of the source; JPEG has the same blocks as video.
                 buffer = io.BytesIO()
                 PILImage.fromarray(copy).save(buffer, "JPEG", quality=12 if name == "reencode" else 55)
                 picture = PILImage.open(buffer).convert("RGB")
@@ -98,16 +98,16 @@ def fit_image_whitening(
     dimension: int,
     on_progress: Callable[[int], None] | None = None,
 ) -> Whitening:
-    """PCA whitening (:meth:`Whitening.fit`) of the descriptors of pictures as they are, in one pass.
+    """Fit a PCA whitening (:meth:`Whitening.fit`) to the descriptors of unedited images, in one pass.
 
     Args:
         extractor: Extractor of the descriptors to whiten.
-        images: Pictures [H, W, 3] uint8 of any size, at least a few thousand for hundreds of values.
+        images: Images [H, W, 3] uint8 of any size, at least a few thousand for descriptors with hundreds of values.
         dimension: Length of the whitened descriptors.
-        on_progress: Callback that receives the number of pictures done.
+        on_progress: Callback that receives the number of images done.
 
     Raises:
-        InvalidArgumentError: There are no pictures, or the extractor takes no whitening.
+        InvalidArgumentError: There are no images, or the extractor takes no whitening.
     """
     _check_describes(extractor)
 
@@ -124,13 +124,13 @@ def _check_describes(extractor: object) -> None:
     if not isinstance(extractor, DescribesImages):
         raise InvalidArgumentError(
             "extractor must be one that takes a whitening (classical, timm:<model>, torchvision:<model>, onnx:<file>), "
-            f"got {type(extractor).__name__}, whose vectors are used as they are"
+            f"got {type(extractor).__name__}, whose vectors are not whitened"
         )
 
 
 @check_arguments
 def pictures_of(path: PathLike, *, count: int = 12, short_side: int = 240) -> Iterator[Image]:
-    """At most ``count`` pictures of a video, evenly spread, or the one picture of an image file.
+    """Yield at most ``count`` evenly spaced frames of a video, or the image of an image file.
 
     Raises:
         MediaError: The file cannot be read.

@@ -38,16 +38,16 @@ from vidkin.similarity import WHOLE, FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-# Part of the fingerprint: increment it when the same frame would get different numbers.
+# Part of the fingerprint: increment it whenever the same frame would get different vectors.
 _REVISION = 1
-# Side of the square that views are cut from: a view of half the side still has as many pixels as the encoder sees.
+# Side of the square from which views are cut: a view of half the side still fills the encoder's input.
 _CANVAS = 128
-# Frames whose views are cut at a time: few enough to stay in the processor's cache.
-_FRAMES_A_PASS = 4
-# Least information of a part of the picture; a part with less is left out.
-_LEAST_INFORMATION = 0.03
-# Descriptors of a box by how many there are: the box alone, or 3 x 3 squares of half its sides, then the box. On the
-# canvas a square of half the side has as many pixels as the encoder sees.
+# Number of frames processed at a time: few enough to stay in the CPU's cache.
+_FRAMES_PER_PASS = 4
+# Minimum information of a part of the frame; parts with less are left empty.
+_MIN_INFORMATION = 0.03
+# Regions of a box by their number: the box alone, or 3 x 3 squares of half its sides followed by the box. On the canvas
+# a square of half the side still fills the encoder's input.
 _REGIONS = {
     1: (WHOLE,),
     10: (*((left, top, left + 0.5, top + 0.5) for top in (0.0, 0.25, 0.5) for left in (0.0, 0.25, 0.5)), WHOLE),
@@ -57,27 +57,27 @@ _REGIONS = {
 class FrameEncoderExtractor:
     """Unit vectors of the views of frames: [T, V, R, D].
 
-    Black bars are cut off first: views are parts of the picture between them, and their boxes are shares of the frame.
-    The picture is resized to one square; every view is cut from it and resized to the encoder's input, so each frame
-    is resized only once whatever the number of views.
+    Black bars are cut off first: views are parts of the content area, and their boxes are shares of the frame. The
+    content area is resized to a square once; every view is cut from that square, so the number of views does not
+    multiply the cost of resizing.
 
     Args:
         encoder: The network that describes a square.
-        name: As it was opened.
-        views: Which side of a comparison is also described in parts: ``both``, only the ``query`` (a smaller index
-            that misses crops), or ``none``.
-        regions: Descriptors of a view: 1, the view as one square; or 10, 3 x 3 overlapping squares of half its sides
-            and the view, as `classical` has them, so that a comparator can choose among places.
+        name: The name under which it was opened.
+        views: Side of a comparison that is also described in parts: ``both``, only the ``query`` (a smaller index that
+            misses crops), or ``none``.
+        regions: Number of descriptors of a view: 1 for the view as one square; or 10 for 3 x 3 overlapping squares of
+            half its sides and the view, as for `classical`, so that a comparator can choose among regions.
 
     Attributes:
-        fingerprint: A short hash of the network's settings and weights, wherever they come from, its views unless both,
-            and their grid if it is another than that of the first version; and the regions unless 1.
+        fingerprint: A short hash of the network's settings and weights, plus any views, grid of views and number of
+            regions that differ from the defaults.
 
     Raises:
-        InvalidArgumentError: No such number of regions.
+        InvalidArgumentError: The number of regions is not supported.
     """
 
-    # Noise and compression change a still picture by up to .0001, a moving hand by .002.
+    # Between .0001, the most that noise and compression change a still image, and .002 for a moving hand.
     scorer = "copies?change_energy=0.001"
     short_side = 160
 
@@ -90,12 +90,12 @@ class FrameEncoderExtractor:
         self.views: Final = views
         self._encoder = encoder
         self._regions = np.array(_REGIONS[regions], np.float32)
-        of_views = "" if views == "both" else f"-{views}"
-        of_regions = "" if regions == 1 else f"-regions-{regions}"
+        views_suffix = "" if views == "both" else f"-{views}"
+        regions_suffix = "" if regions == 1 else f"-regions-{regions}"
         self.fingerprint: Final = (
-            f"frame-encoder-{_REVISION}-{encoder.digest[:12]}{of_views}{grid_suffix(views)}{of_regions}"
+            f"frame-encoder-{_REVISION}-{encoder.digest[:12]}{views_suffix}{grid_suffix(views)}{regions_suffix}"
         )
-        # The most recently described frames: usually their mirror image is requested next.
+        # The most recently described frames, because their mirror images are usually requested next.
         self._prepared: deque[tuple[Frames, _Prepared]] = deque(maxlen=2)
 
     def extract(
@@ -106,9 +106,9 @@ class FrameEncoderExtractor:
         prepared = self._prepare(frames)
         pictures = mirror_boxes(prepared.pictures) if mirror else prepared.pictures
         parts = self._parts(boxes)
-        # A part without detail looks like any other such part, so it is left empty; the whole picture never is.
+        # A part without detail matches any other such part, so it is left empty; the whole frame never is.
         shares = _shares(prepared.cells, _edges(parts, prepared.cells.shape[-1], mirror))
-        kept = information_of_share(shares) >= _LEAST_INFORMATION
+        kept = information_of_share(shares) >= _MIN_INFORMATION
         kept[:, len(self._regions) - 1] = True
         values = self._describe(prepared.canvas, _edges(parts, _CANVAS, mirror), mirror, kept)
         return FrameFeatures(
@@ -120,12 +120,12 @@ class FrameEncoderExtractor:
         )
 
     def predict_turned(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
-        """See :class:`vidkin.features.contracts.PredictsTurns`; None with several regions, which change places."""
+        """See :class:`vidkin.features.contracts.PredictsTurns`; None with several regions, whose order changes."""
         return predict_turned(features, turn, encoder=self._encoder.digest)
 
     def extract_turned(self, frames: Frames, degrees: int, *, mirror: bool = False) -> FrameFeatures:
-        """See :class:`vidkin.features.contracts.PredictsTurns`. The square that every view is cut from is turned, so
-        that no frame is resized again."""
+        """See :class:`vidkin.features.contracts.PredictsTurns`. The canvas is rotated, so that no frame is resized
+        again."""
         prepared = self._prepare(frames)
         canvas = np.ascontiguousarray(np.rot90(prepared.canvas, -degrees // 90, axes=(0, 3)))
         values = self._describe(canvas, _edges(self._parts(np.array([WHOLE], np.float32)), _CANVAS, mirror), mirror)
@@ -133,7 +133,7 @@ class FrameEncoderExtractor:
 
     @property
     def side(self) -> int:
-        """Side of the squares that the encoder takes, pixels."""
+        """Side of the encoder's input, pixels."""
         return self._encoder.side
 
     def _prepare(self, frames: Frames) -> _Prepared:
@@ -145,7 +145,7 @@ class FrameEncoderExtractor:
         canvas = np.empty((_CANVAS, len(frames), 3, _CANVAS), np.uint8)
         for top, bottom, left, right in distinct_boxes(edges):
             alike = np.flatnonzero((edges == (top, bottom, left, right)).all(axis=1))
-            for rows in np.split(alike, range(_FRAMES_A_PASS, len(alike), _FRAMES_A_PASS)):
+            for rows in np.split(alike, range(_FRAMES_PER_PASS, len(alike), _FRAMES_PER_PASS)):
                 images = frames.images[rows, top:bottom, left:right]
                 canvas[:, rows] = resize_planes(np.array(images.transpose(1, 0, 3, 2), np.float32, order="C"), _CANVAS)
         prepared = _Prepared(
@@ -158,7 +158,7 @@ class FrameEncoderExtractor:
         return prepared
 
     def _parts(self, boxes: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The regions of boxes [V, 4], [V R, 4], each box after its own parts."""
+        """The regions [V R, 4] of boxes [V, 4], each box after its parts."""
         if len(self._regions) == 1:
             return boxes
         return place_boxes(self._regions, boxes).reshape(-1, 4).astype(np.float32)
@@ -169,14 +169,14 @@ class FrameEncoderExtractor:
         """Vectors [T, P, D] of P parts of the canvas [128, T, 3, 128]; zeros where ``kept`` [T, P] is False."""
         count, side = canvas.shape[1], self.side
         values = np.zeros((count, len(parts), self._encoder.dimension), np.float32)
-        squares = np.empty((min(count, _FRAMES_A_PASS), len(parts), 3, side, side), np.float32)
-        for first in range(0, count, _FRAMES_A_PASS):
-            planes = canvas[:, first : first + _FRAMES_A_PASS].astype(np.float32)
+        squares = np.empty((min(count, _FRAMES_PER_PASS), len(parts), 3, side, side), np.float32)
+        for first in range(0, count, _FRAMES_PER_PASS):
+            planes = canvas[:, first : first + _FRAMES_PER_PASS].astype(np.float32)
             cut = resize_parts(planes, parts, side, out=squares[: planes.shape[1]])
             cut = cut[..., ::-1] if mirror else cut
-            rows = np.ones(cut.shape[:2], np.bool_) if kept is None else kept[first : first + _FRAMES_A_PASS]
+            rows = np.ones(cut.shape[:2], np.bool_) if kept is None else kept[first : first + _FRAMES_PER_PASS]
             chosen = cut.reshape(-1, 3, side, side) if rows.all() else cut[rows]
-            values[first : first + _FRAMES_A_PASS][rows] = self._encoder.encode(chosen)
+            values[first : first + _FRAMES_PER_PASS][rows] = self._encoder.encode(chosen)
         return values
 
 
@@ -188,8 +188,8 @@ def open_frame_extractor(
     Args:
         name: ``vidkin``, ``vidkin?views=query`` or ``vidkin?views=none``; ``vidkin?regions=10`` describes 10 regions of
             the whole picture (and of each view, if ``views`` is set, too).
-        weights: Weights of another frame encoder; default: the bundled ones.
-        whitening: Not accepted: the encoder's vectors need none.
+        weights: Weights of another frame encoder; default: the bundled weights.
+        whitening: Not accepted, because the encoder's vectors need none.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
@@ -209,13 +209,13 @@ def open_frame_extractor(
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What every view of frames is made of.
+    """Resized frames from which all views are cut.
 
     Attributes:
-        canvas: [128, T, 3, 128] uint8, the pictures without their bars as squares: row, frame, channel, column.
-        cells: [T, 16, 16], whether a cell of the canvas has detail.
+        canvas: [128, T, 3, 128] uint8, content areas resized to squares: row, frame, channel, column.
+        cells: [T, 16, 16], whether each cell of the canvas has detail.
         information: [T] float32.
-        pictures: [T, 4] float32, boxes of the pictures as shares of the frames.
+        pictures: [T, 4] float32, boxes of the content areas as shares of the frames.
     """
 
     canvas: NDArray[np.uint8]
@@ -225,7 +225,8 @@ class _Prepared:
 
 
 def _edges(boxes: NDArray[np.float32], side: int, mirror: bool) -> list[Edges]:
-    """Left, top, right, bottom of boxes [V, 4] on a square, back on the unflipped one if they lie on the mirrored."""
+    """Pixel edges (left, top, right, bottom) of boxes [V, 4] on the canvas; boxes on a mirrored canvas are flipped
+    back."""
     edges = np.rint(boxes * side).astype(int)
     if mirror:
         edges[:, [0, 2]] = side - edges[:, [2, 0]]
@@ -233,7 +234,7 @@ def _edges(boxes: NDArray[np.float32], side: int, mirror: bool) -> list[Edges]:
 
 
 def _shares(cells: NDArray[np.bool_], parts: list[Edges]) -> NDArray[np.float32]:
-    """Share of the cells [T, 16, 16] that have detail in each part, [T, V]."""
+    """Share [T, V] of cells [T, 16, 16] with detail in each part."""
     shares = np.empty((len(cells), len(parts)), np.float32)
     for view, (left, top, right, bottom) in enumerate(parts):
         part = cells[:, top : max(bottom, top + 1), left : max(right, left + 1)]

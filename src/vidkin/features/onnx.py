@@ -1,4 +1,4 @@
-"""Any image encoder in an ONNX file as an extractor: the file is checked when it is opened."""
+"""Use any image encoder in an ONNX file as an extractor; the file is checked when it is opened."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ _TYPES: dict[str, type[np.generic]] = {
     "tensor(uint8)": np.uint8,
 }
 
-# Chunks are always full, so that results do not depend on how the frames arrive.
+# Chunks are always full, so that results do not depend on how frames are batched.
 _CHUNK = {"cpu": 4, "cuda": 32}
 
 
 class OnnxNetwork:
-    """A network of images in an ONNX file.
+    """An image network in an ONNX file.
 
-    Its weights must be in the file itself: one that names others is refused.
+    Its weights must be in the file itself; files that refer to external data are refused.
 
     Args:
         path: The ONNX file; its only input is a batch of squares with three channels.
-        layout: Order of the input's axes; None: read from its shape.
-        size: Side of the squares in pixels; None: read from the input's shape.
+        layout: Order of the input's axes; default: inferred from its shape.
+        size: Side of the squares in pixels; default: read from the input's shape.
         output: Name or number of the output; None if there is only one.
         device: ``auto`` (CUDA if onnxruntime supports it and finds a device), ``cpu``, ``cuda``, ``cuda:1``.
 
     Attributes:
         size: Side of the input, pixels.
         layout: Order of the input's axes.
-        takes_bytes: Whether the input has whole numbers from 0 to 255.
-        shape: Shape of the output for one image: [D], [N, D] or [C, H, W] (whatever the layout).
+        takes_bytes: Whether the input takes integers from 0 to 255.
+        shape: Shape of the output for one image: [D], [N, D] or [C, H, W] (regardless of the layout).
         output: Name of the output.
-        about: Description of the model that `vidkin export` wrote; empty for other files.
+        about: Description written by `vidkin export`; empty for other files.
         digest: SHA-256 of the file.
 
     Raises:
@@ -80,7 +80,7 @@ class OnnxNetwork:
     ) -> None:
         self._path = Path(path).expanduser()
         if not self._path.is_file():
-            raise UnknownExtractorError(f"{self._path}: there is no such ONNX file; check the path")
+            raise UnknownExtractorError(f"{self._path}: no such ONNX file; check the path")
         content = _read(self._path)
         self.digest = hashlib.sha256(content).hexdigest()
         self._session = open_session(content, device=device, name=os.fspath(self._path))
@@ -90,7 +90,7 @@ class OnnxNetwork:
             self.about: dict[str, Any] = dict(parse_json(about or "{}"))
         except (ValueError, TypeError) as error:
             raise InvalidArgumentError(
-                f"{self._path}: what `vidkin export` wrote into it is damaged ({error}); export the model again"
+                f"{self._path}: its description by `vidkin export` is damaged ({error}); export the model again"
             ) from error
         inputs = self._session.get_inputs()
         shape = list(inputs[0].shape) if inputs else []
@@ -108,18 +108,18 @@ class OnnxNetwork:
         self.size = _size_of(self._path, shape, self.layout, size)
         self._batch = shape[0] if isinstance(shape[0], int) else _CHUNK[kind]
         self.output = _output_of(self._path, [item.name for item in self._session.get_outputs()], output)
-        # A picture of noise shows the output's shape, and whether the network accepts the size.
+        # A noise image reveals the output's shape, and whether the network accepts the size.
         noise = np.random.default_rng(0).random((1, self.size, self.size, 3), dtype=np.float32)
         probe = self.run(noise * 255 if self.takes_bytes else noise)
         if not np.isfinite(probe).all():
             raise ExtractorError(
-                f"{self._path}: the output {self.output} is not finite for a picture of noise; choose another file or "
+                f"{self._path}: the output {self.output} is not finite for an image of noise; choose another file or "
                 "output"
             )
         self.shape = tuple(probe.shape[1:])
 
     def run(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The output for images [T, size, size, 3], in the network's own units: [T, *shape] float32.
+        """Run the network on images [T, size, size, 3] in its own units; returns [T, *shape] float32.
 
         Raises:
             InvalidArgumentError: The network does not accept the images, or does not return one output for each of
@@ -216,7 +216,7 @@ _POOLS: dict[int, tuple[Pool, ...]] = {1: (), 2: ("first", "mean"), 3: ("regions
 
 @check_constructor
 class OnnxExtractor:
-    """Descriptors from an ONNX file: unit vectors, one per frame, or one for each of nine regions if the output is a
+    """Unit vectors from a network in an ONNX file: one per frame, or one for each of nine regions if the output is a
     map.
 
     Settings follow a question mark in the name, as in ``onnx:FILE?mean=0.485,0.456,0.406&std=0.229,0.224,0.225``. A
@@ -224,20 +224,17 @@ class OnnxExtractor:
 
     ========== ==================================================================================================
     ``size``   side of the input, pixels; default the file's own
-    ``fit``    ``stretch`` (default): the whole picture is resized to a square; ``crop``: its middle; ``letterbox``:
-               with black bars
-    ``bars``   ``trim`` (default with ``stretch``): letterbox and pillarbox bars are cut off first; ``keep``
-    ``range``  the value of white before ``mean`` and ``std``: ``1`` (default; for uint8 ``255``) or another number
-    ``mean``   subtracted, in units of ``range``, one number or three in the order of ``color``; default 0
-    ``std``    divided by, likewise; default 1
-    ``color``  ``rgb`` (default) or ``bgr``
-    ``layout`` ``nchw`` or ``nhwc``; default as the input's shape says
-    ``output`` name or number (from 0) of the output; needed if there are several
-    ``pool``   of an output [B, N, D] ``first`` (class token) or ``mean``, which must be named; of a map ``regions``
-               (default, 3 x 3, maximum) or ``mean``
-    ``scorer`` ``copies`` (default) or ``kinds``, see :class:`~vidkin.features.FrameExtractor`
-    ``views``  which side of a comparison is described in parts, too: ``none`` (default), ``query``, ``both``
-    ========== ==================================================================================================
+    ``fit``    ``stretch`` (default): the whole frame is resized to a square; ``crop``: its middle; ``letterbox``: with
+               black bars ``bars``   ``trim`` (default with ``stretch``): letterbox and pillarbox bars are cut off
+               first; ``keep`` ``range``  the value of white before ``mean`` and ``std``: ``1`` (default; for uint8
+               ``255``) or another number ``mean``   subtracted, in units of ``range``, one number or three in the order
+               of ``color``; default 0 ``std``    divided by, likewise; default 1 ``color``  ``rgb`` (default) or
+               ``bgr`` ``layout`` ``nchw`` or ``nhwc``; default as the input's shape says ``output`` name or number
+               (from 0) of the output; needed if there are several ``pool``   of an output [B, N, D] ``first`` (class
+               token) or ``mean``, which must be named; of a map ``regions`` (default, 3 x 3, maximum) or ``mean``
+               ``scorer`` ``copies`` (default) or ``kinds``, see :class:`~vidkin.features.FrameExtractor` ``views``
+               side of a comparison also described in parts: ``none`` (default), ``query``, ``both`` ==========
+               ==================================================================================================
 
     Args:
         name: ``onnx:FILE[?settings]``.
@@ -246,7 +243,7 @@ class OnnxExtractor:
 
     Attributes:
         name: The name under which it was opened, settings included.
-        fingerprint: A short hash of the file, its settings and the whitening: the same wherever the file is.
+        fingerprint: A short hash of the file's content, its settings and the whitening, independent of its path.
         short_side: Side of the input, pixels.
         scorer: The scorer set in the name; default ``copies``, or ``kinds`` for exported models that learned from
             labels.
@@ -281,7 +278,7 @@ class OnnxExtractor:
         )
         self._input = _input_settings(given, self._network)
         self._pool = _pool_of(given.get("pool"), self._network)
-        # Exported models that learned kinds from labels; all other files are assumed to find copies.
+        # Exported models trained on labels order kinds; all other files are assumed to find copies.
         learned_kinds = self._network.about.get("kind") in ("image", "deep_ranking")
         self.scorer: Final = given.get("scorer", "kinds" if learned_kinds else "copies")
         self.views: Final = check_views(given.get("views", "none"))
@@ -306,7 +303,7 @@ class OnnxExtractor:
     def extract(
         self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
     ) -> FrameFeatures:
-        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
+        """Describe frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
 
         def describe(images: NDArray[np.uint8]) -> NDArray[np.float32]:
             values = self.describe(images)
@@ -315,9 +312,9 @@ class OnnxExtractor:
         return features_of_views(describe, frames, self.fingerprint, mirror=mirror, boxes=boxes)
 
     def describe(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Descriptors of images [T, H, W, 3] before whitening, [T, R, D], to fit a whitening on.
+        """Descriptors [T, R, D] of images [T, H, W, 3] before whitening, for fitting a whitening.
 
-        Values that are not finite, for example where a network divides black by its length, become zero: no content.
+        Values that are not finite, for example from normalizing a black image, become zero: no content.
         """
         output = np.nan_to_num(self._network.run(self.prepare(images)), nan=0.0, posinf=0.0, neginf=0.0)
         if self._pool == "regions":
@@ -329,7 +326,7 @@ class OnnxExtractor:
         return unit_vectors(output)[:, None]
 
     def prepare(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """The network's input for images [T, H, W, 3] uint8, before its layout: [T, size, size, 3] float32."""
+        """Prepare images [T, H, W, 3] uint8 as the network's input [T, size, size, 3] float32, before its layout."""
         size, settings = self._network.size, self._input
         squares = np.empty((len(images), size, size, 3), dtype=np.float32)
         edges = bar_boxes(images) if settings.bars == "trim" else None
@@ -348,18 +345,18 @@ class OnnxExtractor:
 def open_onnx(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> OnnxExtractor:
-    """Open an ``onnx:`` network; a factory of the registry. The file holds its weights, so ``weights`` must be
-    None."""
+    """Open an ``onnx:`` network; a factory of the registry. ``weights`` must be None, because the file contains
+    them."""
     if weights is not None:
         raise InvalidArgumentError(
-            f"an ONNX file holds its weights, got {os.fspath(weights)!r} beside {name!r}; leave it out"
+            f"an ONNX file contains its weights, got {os.fspath(weights)!r} besides {name!r}; leave it out"
         )
     return OnnxExtractor(name, whitening=whitening, device=device)
 
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """How images become the network's input."""
+    """Settings that turn images into the network's input."""
 
     fit: Fit
     bars: Literal["trim", "keep"]
@@ -401,7 +398,7 @@ def _input_settings(given: dict[str, str], network: OnnxNetwork) -> _Input:
     std = optional_triple(given, "std") or (1.0, 1.0, 1.0)
     if network.takes_bytes and (white != 255 or set(mean) != {0.0} or set(std) != {1.0}):
         raise InvalidArgumentError(
-            "the file takes whole numbers from 0 to 255 (uint8), so range, mean and std must be left out"
+            "the file takes integers from 0 to 255 (uint8), so range, mean and std must be left out"
         )
     return _Input(
         fit,  # type: ignore[arg-type]  # one of _ALLOWED

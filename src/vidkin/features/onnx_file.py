@@ -1,4 +1,4 @@
-"""Read an ONNX file whole: a network is one file, and names no other."""
+"""Read an ONNX file, refusing networks that refer to other files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 from vidkin._base.files import PathLike, open_regular_file, read_regular_file
 from vidkin.errors import InvalidArgumentError
 
-_MOST_BYTES = (1 << 31) - 1  # a protocol buffer is not larger
-# The values of a tensor are one field; the largest networks of the field have some hundred thousand.
-_MOST_FIELDS = 1_000_000
+_MAX_BYTES = (1 << 31) - 1  # the maximum size of a protocol buffer
+# The values of a tensor are one field, so even the largest networks have only some hundred thousand fields.
+_MAX_FIELDS = 1_000_000
 
 # Numbers of the fields that lead to tensors, by kind of message (onnx.proto).
 _FIELDS: Final[dict[str, dict[int, str]]] = {
@@ -23,24 +23,24 @@ _FIELDS: Final[dict[str, dict[int, str]]] = {
     "sparse": {1: "tensor", 2: "tensor"},
     "tensor": {},
 }
-# Of a tensor: entries that name another file, and whether the values are there.
+# Fields of a tensor: references to another file, and the location of its values.
 _EXTERNAL_DATA, _DATA_LOCATION = 13, 14
 
 
 def read_onnx(path: PathLike) -> bytes:
-    """The content of an ONNX file whose weights are all in it.
+    """Read an ONNX file that contains all of its weights.
 
     Raises:
         OSError: The file cannot be read, or is not a regular file.
-        InvalidArgumentError: It is not an ONNX file, or its weights are in another file: ONNX Runtime would read
-            whatever file it names, and its digest would not cover them.
+        InvalidArgumentError: It is not an ONNX file, or it refers to weights in another file, which ONNX Runtime would
+            read whatever its path, and which the digest would not cover.
     """
     try:
-        # Two gigabytes of zeros take seconds to read, and are no network by their first byte.
+        # Check the first byte first: reading two gigabytes of zeros would take seconds.
         with open_regular_file(path, follow_links=True) as file:
             if file.read(1) == b"\0":
                 raise ValueError("it begins with zeros")
-        content = read_regular_file(path, _MOST_BYTES, follow_links=True)
+        content = read_regular_file(path, _MAX_BYTES, follow_links=True)
         names_others = _names_other_files(content)
     except ValueError as error:
         raise InvalidArgumentError(f"{path}: not an ONNX file: {error}") from error
@@ -53,7 +53,7 @@ def read_onnx(path: PathLike) -> bytes:
 
 
 def _names_other_files(content: bytes) -> bool:
-    """Whether a tensor of a model, however deep, is said to be in another file; ValueError if this is no model."""
+    """Whether any tensor, at any depth, refers to another file; ValueError if the content is not a model."""
     whole = memoryview(content)
     waiting = [("model", 0, len(whole))]
     count = 0
@@ -61,8 +61,8 @@ def _names_other_files(content: bytes) -> bool:
         kind, start, end = waiting.pop()
         for field, first, last, value in _fields(whole, start, end):
             count += 1
-            if count > _MOST_FIELDS:
-                raise ValueError(f"it has more than {_MOST_FIELDS:,} fields")
+            if count > _MAX_FIELDS:
+                raise ValueError(f"it has more than {_MAX_FIELDS:,} fields")
             if kind == "tensor" and (field == _EXTERNAL_DATA or (field == _DATA_LOCATION and value)):
                 return True
             if first < last and field in _FIELDS[kind]:
@@ -70,41 +70,41 @@ def _names_other_files(content: bytes) -> bool:
     return False
 
 
-def _fields(whole: memoryview, place: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Number, begin and end (of a message, text or bytes) and value (of a number) of each field of a message.
+def _fields(whole: memoryview, position: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield number, start and end (of a message, text or bytes) and value (of a number) of each field of a message.
 
     Raises:
-        ValueError: It is damaged.
+        ValueError: The message is damaged.
     """
-    while place < end:
-        key, place = _number(whole, place, end)
+    while position < end:
+        key, position = _number(whole, position, end)
         first = last = value = 0
         wire = key & 7
         if key >> 3 == 0:
             raise ValueError("a field of number 0")
         if wire == 0:
-            value, place = _number(whole, place, end)
+            value, position = _number(whole, position, end)
         elif wire == 2:
-            length, first = _number(whole, place, end)
-            place = last = first + length
+            length, first = _number(whole, position, end)
+            position = last = first + length
         elif wire in (1, 5):
-            place += 8 if wire == 1 else 4
+            position += 8 if wire == 1 else 4
         else:
             raise ValueError(f"a field of type {wire}")
-        if place > end:
+        if position > end:
             raise ValueError("a field that does not end")
         yield key >> 3, first, last, value
 
 
-def _number(whole: memoryview, place: int, end: int) -> tuple[int, int]:
-    """A whole number of seven bits a byte, the lowest first, and the place after it."""
+def _number(whole: memoryview, position: int, end: int) -> tuple[int, int]:
+    """Decode a varint (seven bits a byte, lowest first); returns the value and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
-        if place >= end:
+        if position >= end:
             break
-        byte = whole[place]
-        place += 1
+        byte = whole[position]
+        position += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value, place
+            return value, position
     raise ValueError("a number that does not end")

@@ -1,4 +1,4 @@
-"""Networks of timm and torchvision with trained weights."""
+"""Open networks of timm and torchvision with pretrained weights."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _STAGES = 4
 
 POOLED = ("pooled",)
 
-"""Instead of stages: what the classifier of a network gets."""
+"""Value of ``stages`` for the input of a network's classifier."""
 
-_LISTED = 5  # names listed in one message
+_LISTED = 5  # maximum number of names in a message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +57,7 @@ class Network:
     metadata: Mapping[str, str]
 
     def digest(self) -> str:
-        """SHA-256 of the names and values of all weights, the same wherever they were loaded from."""
+        """SHA-256 of the names and values of all weights, independent of their source."""
         digest = hashlib.sha256()
         for name, tensor in sorted(self.module.state_dict().items()):
             digest.update(name.encode())
@@ -68,13 +68,13 @@ class Network:
 def open_timm_network(
     model: str, *, options: Mapping[str, Any], stages: tuple[str, ...] | None, weights: PathLike | None
 ) -> Network:
-    """Open a model of timm.
+    """Open a timm model.
 
     Args:
         model: Name such as ``resnet50`` or ``resnet50.tv_in1k``.
         options: Arguments of the model's constructor.
-        stages: Indices of intermediate maps; default: the last four. ``pooled`` alone: what the classifier gets, as a
-            map of one cell; of a transformer that is its class token after the last norm.
+        stages: Indices of intermediate maps; default: the last four. ``pooled`` alone: the input of the classifier, as
+            a map of one cell; for a transformer, the class token after the last norm.
         weights: A safetensors file; None: weights from the local cache or the hub.
     """
     module, metadata = open_timm_module(model, options=options, weights=weights)
@@ -111,7 +111,7 @@ def _timm_network(module: Any, maps: Callable[[torch.Tensor], list[torch.Tensor]
 def open_timm_module(
     model: str, *, options: Mapping[str, Any], weights: PathLike | None, fresh: bool = False
 ) -> tuple[Any, dict[str, str]]:
-    """Open a model of timm with its weights; arguments as in :func:`open_timm_network`.
+    """Open a timm model with its weights; further arguments as in :func:`open_timm_network`.
 
     Args:
         weights: A safetensors file; None: weights from the local cache or the hub.
@@ -130,7 +130,7 @@ def open_timm_module(
         )
     try:
         known = timm.get_pretrained_cfg(model, allow_unregistered=True)
-    except RuntimeError as error:  # the part of the name after the dot
+    except RuntimeError as error:  # wrong weights tag, the part of the name after the dot
         raise UnknownExtractorError(f"timm has no weights called {model!r}: {error}") from error
     metadata: dict[str, str] = {}
     module: Any
@@ -141,7 +141,7 @@ def open_timm_module(
             module = _timm_with_hub_weights(timm, model, known, options)
         else:
             module = timm.create_model(model, pretrained=False, **options)
-            # Names of the classifier's modules; the weights need not include them.
+            # Modules of the classifier, which the weights may lack.
             names = module.pretrained_cfg.get("classifier") or ()
             names = (names,) if isinstance(names, str) else tuple(names)
             metadata = _load_weights(module, weights, label, names)
@@ -153,7 +153,7 @@ def open_timm_module(
 
 
 def open_torchvision_network(model: str, *, stages: tuple[str, ...] | None, weights: PathLike | None) -> Network:
-    """Open an image classifier of torchvision.
+    """Open a torchvision image classifier.
 
     Args:
         model: ``resnet50``.
@@ -180,7 +180,7 @@ def open_torchvision_network(model: str, *, stages: tuple[str, ...] | None, weig
 def open_torchvision_module(
     model: str, *, weights: PathLike | None, fresh: bool = False
 ) -> tuple[nn.Module, dict[str, str], Any]:
-    """Open an image classifier of torchvision with its weights.
+    """Open a torchvision image classifier with its weights.
 
     Args:
         model: ``resnet50``.
@@ -188,7 +188,7 @@ def open_torchvision_module(
         fresh: Use freshly initialized weights instead.
 
     Returns:
-        The module, the metadata of its weights file, and torchvision's entry of its default weights.
+        The module, the metadata of its weights file, and torchvision's entry for its default weights.
     """
     torchvision = import_torchvision()
     label = f"torchvision:{model}"
@@ -198,7 +198,7 @@ def open_torchvision_module(
         )
     default = torchvision.models.get_model_weights(model).DEFAULT
     metadata: dict[str, str] = {}
-    # Without weights some constructors warn that their initialization is slow; its result is not kept.
+    # These constructors initialize slowly and warn about it, only for the weights to be replaced.
     extra = {"init_weights": False} if model in ("googlenet", "inception_v3") else {}
     module = torchvision.models.get_model(model, weights=None, **extra)
     if fresh:
@@ -221,7 +221,7 @@ def torchvision_classifier(module: nn.Module) -> tuple[str, ...]:
 
 
 def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[str, Any]) -> nn.Module:
-    """Weights from the local cache without using the network, otherwise from the hub."""
+    """Load weights from the local cache without a network connection, otherwise from the hub."""
     import huggingface_hub
     from huggingface_hub.errors import RemoteEntryNotFoundError
 
@@ -234,18 +234,18 @@ def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[
             file = config.hf_hub_filename or "model.safetensors"
             cached = huggingface_hub.try_to_load_from_cache(config.hf_hub_id, file)
             if not isinstance(cached, str):
-                # Fail at once if the hub is out of reach: its client would retry for most of a minute.
+                # Fail at once if the hub is unreachable; its client would retry for most of a minute.
                 if huggingface_hub.constants.HF_HUB_OFFLINE:
                     raise OSError("HF_HUB_OFFLINE is set")
                 ping = urllib.request.Request(huggingface_hub.constants.ENDPOINT, method="HEAD")
                 try:
                     urllib.request.urlopen(ping, timeout=10).close()
                 except urllib.error.HTTPError as error:
-                    error.close()  # an answer, even a refusal, means that the hub is up
+                    error.close()  # any answer, even an error, means that the hub is reachable
                 try:
                     cached = huggingface_hub.hf_hub_download(config.hf_hub_id, file)
                 except RemoteEntryNotFoundError:
-                    cached = None  # an older repository with another file name, which timm knows
+                    cached = None  # an older repository with a different file name, which timm handles
             if cached is not None:
                 overlay = {"file": cached, "custom_load": False}
         module: nn.Module = timm.create_model(model, pretrained=True, pretrained_cfg_overlay=overlay, **options)
@@ -281,7 +281,7 @@ def _timm_indices(module: Any, label: str, stages: tuple[str, ...] | None) -> li
 
 @check_arguments
 def torchvision_stages(module: nn.Module, label: str, stages: tuple[str, ...] | None, size: int) -> nn.Module:
-    """The part of the module that computes the stages, as a module that returns maps by name."""
+    """Extract the part of the module that computes the stages, as a module that returns maps by name."""
     from torchvision.models.feature_extraction import create_feature_extractor, get_graph_node_names
 
     _, nodes = get_graph_node_names(module, suppress_diff_warning=True)
@@ -296,10 +296,10 @@ def torchvision_stages(module: nn.Module, label: str, stages: tuple[str, ...] | 
                 last[shape[2]] = node
         sides = sorted(last, reverse=True)[-_STAGES:]
         stages = tuple(last[side] for side in sides)
-        # Attention weights are square, too; the maps of a pyramid halve from stage to stage.
+        # Attention weights are also square, but the maps of a pyramid halve from stage to stage.
         if len(sides) < 2 or any(fine < 1.7 * coarse for fine, coarse in itertools.pairwise(sides)):
             raise InvalidArgumentError(f"{label} has no pyramid of maps; choose another model, or one of timm:")
-    # A module's name refers to its last node.
+    # A module name refers to its last node.
     known = set(nodes) | {name for name, _ in module.named_modules() if name}
     unknown = [stage for stage in stages if stage not in known]
     if unknown:
@@ -311,7 +311,7 @@ def torchvision_stages(module: nn.Module, label: str, stages: tuple[str, ...] | 
 
 
 def _load_weights(module: nn.Module, path: PathLike, label: str, classifier: tuple[str, ...]) -> dict[str, str]:
-    """Load a file strictly; only the classifier can be absent or have other classes, and is then removed.
+    """Load a file strictly, except that the classifier may be missing or have other classes; then it is removed.
 
     Returns:
         The file's metadata.
@@ -329,7 +329,7 @@ def _load_weights(module: nn.Module, path: PathLike, label: str, classifier: tup
     ]
     problems = [
         f"{title} {len(others)} ({', '.join(others[:_LISTED])}{', ...' if len(others) > _LISTED else ''})"
-        for title, names in (("missing", missing), ("unexpected", foreign), ("of another shape", shapes))
+        for title, names in (("missing", missing), ("unexpected", foreign), ("with a different shape", shapes))
         if (others := [name for name in names if not name.startswith(heads or ("\0",))])
     ]
     if problems:
@@ -342,27 +342,25 @@ def _load_weights(module: nn.Module, path: PathLike, label: str, classifier: tup
     return metadata
 
 
-# The one place where torchvision and timm are imported.
-#
-# Package indices offer a torchvision wheel whose compiled operators were linked against CUDA. Beside a CPU-only
-# torch its library does not load, which torchvision forgives, but its import then describes two operators that
-# do not exist (``operator torchvision::nms does not exist``). Nothing here detects boxes: it is enough that
-# the two are *declared*.
+# torchvision and timm are only imported here.
+# Package indexes offer a torchvision wheel whose compiled operators are linked against CUDA. With a CPU-only torch its
+# library does not load, which torchvision tolerates, but its import then refers to two missing operators (``operator
+# torchvision::nms does not exist``). vidkin does not use them, so declaring them is enough.
 
 
-# Operators that torchvision describes at import whether or not its library was loaded.
+# Operators that torchvision refers to on import, whether or not its library was loaded.
 _SCHEMAS = {
     "nms": "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms": "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 }
 
-# A declaration lasts as long as its Library object.
+# A declaration lives as long as its Library object.
 _declared: list[torch.library.Library] = []
 
 
 @cache
 def import_torchvision() -> Any:
-    """The module torchvision, even if its compiled operators cannot be loaded.
+    """Import torchvision, even if its compiled operators cannot be loaded.
 
     Raises:
         MissingPartError: torchvision is not installed, or does not fit torch.
@@ -373,15 +371,15 @@ def import_torchvision() -> Any:
         return import_part("torchvision", extra="train")
     except (RuntimeError, OSError, AttributeError, ImportError) as error:
         raise MissingPartError(
-            f"torchvision {version('torchvision')} does not fit torch {torch.__version__} ({error}); install both anew "
-            "from one package index, of one build (both for CUDA, or both for the CPU): "
+            f"torchvision {version('torchvision')} does not fit torch {torch.__version__} ({error}); reinstall both "
+            "from one package index with matching builds (both for CUDA, or both for the CPU): "
             "pip install --force-reinstall torch torchvision"
         ) from error
 
 
 @cache
 def import_timm() -> Any:
-    """The module timm (which imports torchvision).
+    """Import timm (which imports torchvision).
 
     Raises:
         MissingPartError: timm or torchvision is not installed.
@@ -391,7 +389,7 @@ def import_timm() -> Any:
 
 
 def _declare_missing_operators() -> None:
-    """Declare the operators unless torchvision's own library brings them."""
+    """Declare the operators unless torchvision's own library provides them."""
     specification = importlib.util.find_spec("torchvision")
     if specification is None or not specification.submodule_search_locations:
         return
@@ -400,7 +398,7 @@ def _declare_missing_operators() -> None:
             try:
                 torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
             except OSError:
-                continue  # linked against another build of torch: this is the case that is mended below
+                continue  # linked against another build of torch; handled below
     missing = [schema for name, schema in _SCHEMAS.items() if not hasattr(torch.ops.torchvision, name)]
     if missing:
         fragment = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]

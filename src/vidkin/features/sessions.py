@@ -1,7 +1,7 @@
-"""Sessions of ONNX Runtime: one per process and network, on a bounded number of threads that never spin.
+"""Sessions of ONNX Runtime, one per process and network, with a limited number of threads that never spin.
 
-Everything that runs a network without torch opens it here: ``onnx:`` files, trained models, the detectors of cuts, and
-the frame encoder, which turns squares into unit vectors and is shared by search and shots.
+All networks that run without torch are opened here: ``onnx:`` files, trained models, shot detectors, and the frame
+encoder, which search and shots share.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ from vidkin.features.onnx_runtime import load_onnxruntime
 _CUDA = "CUDAExecutionProvider"
 _CPU = "CPUExecutionProvider"
 _DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
-# More threads than this gain nothing for networks as small as ours.
-_MOST_THREADS = 4
+# More threads do not speed up networks this small.
+_MAX_THREADS = 4
 
-# Seconds that a network may take for one call, and between looks whether it is still wanted; what it may take to end.
-_MOST_SECONDS, _LOOK_EVERY, _SECONDS_TO_END = 120.0, 0.2, 1.0
+# Maximum seconds of one call, seconds between checks for cancellation, and seconds to wait for the call to end then.
+_MAX_SECONDS, _POLL_SECONDS, _STOP_SECONDS = 120.0, 0.2, 1.0
 
 _threads: int | None = None
 _device = "auto"
-# Sessions in use, so that two readers of one network share it. The process is part of the key: the threads of a session
-# do not survive a fork.
+# Open sessions, shared by all users of a network. The key includes the process, because session threads do not survive
+# a fork.
 _open: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
 _lock = Lock()
 
 SHIPPED = Path(__file__).with_name("data") / "frame_encoder.onnx"
-"""The encoder that comes with the package."""
+"""The encoder that ships with the package."""
 
-# Squares per pass: enough to keep the processor busy, few enough to stay in its cache.
-_SQUARES_A_PASS = 32
-_SQUARES_A_PASS_ON_CUDA = 512
+# Squares per pass: enough to keep the CPU busy, few enough to stay in its cache.
+_SQUARES_PER_PASS = 32
+_SQUARES_PER_PASS_ON_CUDA = 512
 
 
 def set_threads(count: int | None) -> None:
-    """Set the threads of sessions that this process opens from now on; None: one per core, at most 4.
+    """Set the number of threads of sessions opened from now on in this process; None: one per core, at most 4.
 
-    A worker process that shares the machine with others calls it with 1 before it opens anything.
+    Worker processes, which share the machine, call it with 1 before opening any session.
 
     Raises:
         InvalidArgumentError: The count is below 1.
@@ -70,18 +70,18 @@ def set_threads(count: int | None) -> None:
 
 
 def get_threads() -> int:
-    """The threads of a session that is opened without a number of its own."""
-    return _threads or min(os.cpu_count() or 1, _MOST_THREADS)
+    """The default number of threads of a session."""
+    return _threads or min(os.cpu_count() or 1, _MAX_THREADS)
 
 
 @check_arguments
 def set_device(device: str) -> None:
-    """Set what ``auto`` means in this process from now on: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: CUDA if there.
+    """Set the meaning of ``auto`` in this process: ``cpu``, ``cuda``, ``cuda:1``, or ``auto`` for CUDA if available.
 
-    What is open keeps its device. An index opened afterwards tells its worker processes.
+    Open sessions keep their device. An index opened afterwards passes the setting to its worker processes.
 
     Raises:
-        InvalidArgumentError: It is written in another way, or neither ONNX Runtime nor torch has CUDA.
+        InvalidArgumentError: The name is invalid, or neither ONNX Runtime nor torch has CUDA.
     """
     global _device
     if device != "auto" and check_device(device) != "cpu" and not has_cuda():
@@ -90,10 +90,11 @@ def set_device(device: str) -> None:
 
 
 def check_device(device: str) -> str:
-    """The device if it is written ``auto``, ``cpu``, ``cuda`` or ``cuda:N``; for ``auto`` what :func:`set_device` set.
+    """Return a valid device name (``auto``, ``cpu``, ``cuda``, ``cuda:N``), replacing ``auto`` by the device of
+    :func:`set_device`.
 
     Raises:
-        InvalidArgumentError: It is something else.
+        InvalidArgumentError: The name is invalid.
     """
     if device == "auto":
         return _device
@@ -104,10 +105,10 @@ def check_device(device: str) -> str:
 
 @check_arguments
 def resolve_device(device: str) -> str:
-    """The device on which torch computes: ``auto`` is ``cuda`` if torch finds one, else ``cpu``. It needs torch.
+    """The device on which torch computes: ``auto`` is ``cuda`` if torch finds one, otherwise ``cpu``. Needs torch.
 
     Raises:
-        InvalidArgumentError: The device is written in another way, or torch finds no CUDA device.
+        InvalidArgumentError: The name is invalid, or torch finds no CUDA device.
     """
     device = check_device(device)
     if device == "cpu":
@@ -123,12 +124,12 @@ def resolve_device(device: str) -> str:
 
 
 def has_cuda() -> bool:
-    """Whether the installed ONNX Runtime can compute on CUDA devices; not whether there is one."""
+    """Whether the installed ONNX Runtime supports CUDA, not whether there is a CUDA device."""
     return _CUDA in load_onnxruntime().get_available_providers()
 
 
 def _require_torch_with_cuda(device: str) -> None:
-    """Raise unless torch, where it is installed, computes on the device that ONNX Runtime lacks."""
+    """Raise an error unless torch is installed and supports the device that ONNX Runtime lacks."""
     if importlib.util.find_spec("torch") is not None:
         import torch
 
@@ -145,17 +146,17 @@ def _no_cuda(device: str) -> InvalidArgumentError:
 
 
 def open_session(model: bytes | PathLike, *, threads: int | None = None, device: str = "cpu", name: str = "") -> Any:
-    """Open an ``onnxruntime.InferenceSession``, or return the one of this process that is still in use.
+    """Open an ``onnxruntime.InferenceSession``, or return one that is already open in this process.
 
     Args:
         model: An ONNX file, or its content from :func:`~vidkin.features.onnx_file.read_onnx`.
-        threads: Threads that compute one call of ``run``; None: see :func:`set_threads`.
+        threads: Number of threads for a call of ``run``; default: see :func:`set_threads`.
         device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: CUDA if ONNX Runtime has it and finds a device.
-            ``session.get_providers()[0]`` tells which it is.
-        name: Of the file whose content is given, for messages.
+            ``session.get_providers()[0]`` names the choice.
+        name: File name for messages if ``model`` is its content.
 
     Raises:
-        InvalidArgumentError: The file cannot be opened, its weights are in another one, or there is no such device.
+        InvalidArgumentError: The file cannot be opened, its weights are in another file, or there is no such device.
     """
     given = None if threads is None else max(1, threads)
     count = given or get_threads()
@@ -178,7 +179,7 @@ def session_failures() -> tuple[type[Exception], ...]:
 
 
 def _identity(model: bytes | PathLike) -> tuple[object, ...]:
-    """What distinguishes one network from another: its content, or its file as it is now."""
+    """The identity of a network: its content, or the current state of its file."""
     if isinstance(model, bytes):
         return (hashlib.sha256(model).hexdigest(),)
     path = os.path.realpath(model)
@@ -193,7 +194,7 @@ def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> An
     onnxruntime = load_onnxruntime()
     where = name or ("the network" if isinstance(model, bytes) else os.fspath(model))
     try:
-        # Never by its name: what is run is what was looked at.
+        # Pass the content, not the path, so that the network that runs is the one that was checked.
         content = model if isinstance(model, bytes) else read_onnx(model)
     except OSError as error:
         raise InvalidArgumentError(f"{where}: cannot be read ({error.strerror or error})") from error
@@ -203,9 +204,9 @@ def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> An
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.use_deterministic_compute = True
-    # Planned memory is kept once per size of a batch, for no gain in speed.
+    # Memory patterns are kept for each batch size without making anything faster.
     options.enable_mem_pattern = False
-    # Waiting threads would take processor time from the other workers.
+    # Spinning threads would take CPU time from other workers.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
     providers: list[Any] = [_CPU]
@@ -216,7 +217,7 @@ def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> An
         number = int(device.partition(":")[2] or 0)
         providers = [(_CUDA, {"device_id": number, "use_tf32": 0}), _CPU]
         if hasattr(onnxruntime, "preload_dlls"):
-            onnxruntime.preload_dlls()  # the CUDA libraries that torch or pip brought
+            onnxruntime.preload_dlls()  # the CUDA libraries installed with torch or by pip
     try:
         session = onnxruntime.InferenceSession(content, options, providers=providers)
     except session_failures() as error:
@@ -224,45 +225,46 @@ def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> An
         raise InvalidArgumentError(
             f"{where}: onnxruntime {onnxruntime.__version__} cannot open this file: {cause}"
         ) from error
-    # Without a device, onnxruntime goes on with the processor.
+    # Without a CUDA device onnxruntime silently falls back to the CPU.
     if device.startswith("cuda") and session.get_providers()[0] != _CUDA:
         raise InvalidArgumentError(f"no CUDA device found for device {device!r}; use cpu")
     return session
 
 
 def run_session(session: Any, outputs: list[str] | None, inputs: Mapping[str, NDArray[Any]]) -> list[Any]:
-    """The outputs of a network, as ``session.run`` gives them; a loop in it may be without end.
+    """Run a network with a time limit, because a network can contain an endless loop; returns the outputs of
+    ``session.run``.
 
-    Ctrl-C ends it, and so does whoever does not want the work any more, see :mod:`vidkin._base.stopping`.
+    Ctrl-C and cancellation, see :mod:`vidkin._base.stopping`, end it.
 
     Raises:
-        InvalidArgumentError: It took longer than two minutes.
+        InvalidArgumentError: The call took longer than two minutes.
     """
     options = load_onnxruntime().RunOptions()
     answer: list[Any] = []
-    # Not the thread's own end: Ctrl-C in a call of join makes Python 3.11 take it for ended.
+    # An event instead of Thread.join: in Python 3.11, Ctrl-C during join makes the thread look finished.
     has_ended = Event()
 
     def run() -> None:
         try:
             answer.append(session.run(outputs, inputs, options))
-        # Raised again by whoever waits.
+        # Raised again in the waiting thread.
         except BaseException as error:  # noqa: BLE001
             answer.append(error)
         has_ended.set()
 
     Thread(target=run, name="vidkin network", daemon=True).start()
-    ends = time.monotonic() + _MOST_SECONDS
+    ends = time.monotonic() + _MAX_SECONDS
     try:
-        # Waited for a little at a time: meanwhile signals are handled.
-        while not has_ended.wait(_LOOK_EVERY):
+        # Wait in short intervals so that signals are handled.
+        while not has_ended.wait(_POLL_SECONDS):
             check_wanted()
             if time.monotonic() > ends:
-                raise InvalidArgumentError(f"a network must answer within {_MOST_SECONDS:g} s, this one did not")
+                raise InvalidArgumentError(f"a network must answer within {_MAX_SECONDS:g} s, this one did not")
     finally:
         if not has_ended.is_set():
             options.terminate = True
-            has_ended.wait(_SECONDS_TO_END)
+            has_ended.wait(_STOP_SECONDS)
     if isinstance(answer[0], BaseException):
         raise answer[0]
     return answer[0]  # type: ignore[no-any-return]
@@ -276,7 +278,7 @@ class SquareEncoder:
         side: Side of a square in pixels.
         dimension: Length of the vectors.
         digest: SHA-256 of the settings and weights, see :func:`weights_digest`.
-        batch: Squares per call of ``run``.
+        batch: Number of squares per call of ``run``.
     """
 
     def __init__(
@@ -286,7 +288,7 @@ class SquareEncoder:
         side: int,
         dimension: int,
         digest: str,
-        batch: int = _SQUARES_A_PASS,
+        batch: int = _SQUARES_PER_PASS,
     ) -> None:
         self.side: Final = side
         self.dimension: Final = dimension
@@ -306,7 +308,7 @@ class SquareEncoder:
 
 
 def shipped_encoder() -> SquareEncoder:
-    """The encoder that comes with the package, on the device of :func:`set_device`; opened once a process."""
+    """The encoder that ships with the package, on the device of :func:`set_device`; opened once per process."""
     return _shipped_of_process(os.getpid(), check_device("auto"))
 
 
@@ -315,15 +317,15 @@ def open_square_encoder(weights: PathLike | None = None, *, device: str = "auto"
     """Open a frame encoder.
 
     Args:
-        weights: An ONNX file that :func:`vidkin.features.frame_encoder.export_frame_encoder` wrote; or the weights
-            FILE.safetensors, which run without torch if FILE.onnx with the same weights lies beside it. None is the
-            encoder that comes with the package.
-        device: ``auto`` (CUDA if ONNX Runtime has it), ``cpu``, ``cuda``, ``cuda:1``. Torch computes on a CUDA device
+        weights: An ONNX file that :func:`vidkin.features.frame_encoder.export_frame_encoder` wrote; or weights
+            FILE.safetensors, which run without torch if FILE.onnx with the same weights is next to it. Default: the
+            encoder that ships with the package.
+        device: ``auto`` (CUDA if ONNX Runtime has it), ``cpu``, ``cuda``, ``cuda:1``. Torch is used for a CUDA device
             that ONNX Runtime lacks.
 
     Raises:
         InvalidArgumentError: The file is damaged or contains something else, or there is no such device.
-        MissingPartError: There are only weights, and torch, which could read them, is not installed.
+        MissingPartError: Only safetensors weights exist, and torch is not installed.
     """
     path = SHIPPED if weights is None else Path(weights).expanduser()
     file = path if path.suffix == ".onnx" else path.with_suffix(".onnx")
@@ -342,7 +344,8 @@ def open_square_encoder(weights: PathLike | None = None, *, device: str = "auto"
 
 
 def weights_digest(settings: Mapping[str, Any], weights: Mapping[str, NDArray[Any]]) -> str:
-    """SHA-256 of a network's settings and of its weights by name: the identity of an encoder, however it is stored."""
+    """SHA-256 of a network's settings and of its weights by name: the identity of an encoder, independent of the file
+    format."""
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for name, values in sorted(weights.items()):
         digest.update(name.encode())
@@ -374,12 +377,12 @@ def read_weights_digest(path: PathLike) -> str:
 
 @cache
 def _shipped_of_process(process: int, device: str) -> SquareEncoder:
-    # The threads of a session do not survive a fork, so that a child opens its own.
+    # Session threads do not survive a fork, so a child process opens its own.
     return open_square_encoder(device=device)
 
 
 def _open_onnx(path: Path, device: str) -> SquareEncoder:
-    """The encoder in an ONNX file that vidkin wrote."""
+    """Open an encoder in an ONNX file that vidkin wrote."""
     session = open_session(path, device=device)
     about = session.get_modelmeta().custom_metadata_map
     inputs, outputs = session.get_inputs(), session.get_outputs()
@@ -396,19 +399,19 @@ def _open_onnx(path: Path, device: str) -> SquareEncoder:
         side=int(inputs[0].shape[-1]),
         dimension=int(outputs[0].shape[-1]),
         digest=about["digest"],
-        batch=_SQUARES_A_PASS_ON_CUDA if on_cuda else _SQUARES_A_PASS,
+        batch=_SQUARES_PER_PASS_ON_CUDA if on_cuda else _SQUARES_PER_PASS,
     )
 
 
 def _open_with_torch(path: Path, device: str) -> SquareEncoder:
-    """The encoder of a safetensors file as a network of torch."""
+    """Open an encoder in a safetensors file with torch."""
     try:
-        # Named rather than imported: the network of torch is built on this module.
+        # Loaded by name, because that module imports this one.
         load_frame_encoder = load_attribute("vidkin.features.frame_encoder:load_frame_encoder")
     except ImportError as error:
         file = path.with_suffix(".onnx")
         raise MissingPartError(
-            f"{path} needs torch, which is not installed, or {file.name} beside it; where torch is installed, write "
+            f"{path} needs torch, which is not installed, or {file.name} next to it; where torch is installed, write "
             f"that file with: vidkin export {path} --output {file}"
         ) from error
     encoder: SquareEncoder = load_frame_encoder(path).on_squares(device)

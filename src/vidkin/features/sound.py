@@ -1,4 +1,4 @@
-"""The sound of files as landmarks of its spectrum: while their pictures are described, or alone."""
+"""Describe sound by landmarks of its spectrum, together with the frames of a video or alone."""
 
 from __future__ import annotations
 
@@ -15,34 +15,37 @@ from vidkin.media.sound import Listener, SoundTrack, iter_sound
 from vidkin.similarity.sound import PITCHES, SOUND_RATE, STEP, STEPS_A_SECOND, STEPS_AN_OCTAVE, SoundFeatures
 
 LANDMARKS_REVISION = 1
-"""Raise it whenever the same sound gets other landmarks, so that stored ones are made again."""
+"""To be incremented whenever the same sound gets different landmarks, so that stored ones are recomputed."""
 
-_WINDOW, _LOWEST = 1024, 250.0
+_WINDOW, _MIN_FREQUENCY = 1024, 250.0
 
-# Power below which there is silence, relative to a full sine: -70 dB.
+# Power of silence relative to a full-scale sine: -70 dB.
 _FLOOR = 1e-7
-# A landmark is the largest value within so many steps of time and pitch, and stands out from the mean over so many.
+# A landmark is the maximum within these steps of time and pitch; its prominence is relative to the mean over this many
+# steps around it.
 _NEAR_TIME, _NEAR_PITCH, _AROUND = 5, 4, 32
-# Landmarks that are kept, and strong ones of them, of which pairs are made: at most so many within a second.
-_MOST, _STRONG = 24, 10
-# A landmark exceeds its neighborhood by this much (natural logarithm of power).
-_LEAST_PROMINENCE = 0.7
-# Samples that are described at a time.
+# Maximum number of landmarks within a second, and of strong ones, which form pairs.
+_MAX_LANDMARKS, _MAX_STRONG = 24, 10
+# Minimum prominence of a landmark (natural logarithm of power).
+_MIN_PROMINENCE = 0.7
+# Number of samples described at a time.
 _BLOCK = 32 * SOUND_RATE
 
 
 def fingerprint_of_landmarks() -> str:
-    """Identifies what landmarks depend on besides the sound."""
-    scale = (SOUND_RATE, _WINDOW, STEP, _LOWEST, STEPS_AN_OCTAVE, PITCHES, _FLOOR)
-    return repr((LANDMARKS_REVISION, scale, _NEAR_TIME, _NEAR_PITCH, _AROUND, _MOST, _STRONG, _LEAST_PROMINENCE))
+    """Identify all settings that landmarks depend on."""
+    scale = (SOUND_RATE, _WINDOW, STEP, _MIN_FREQUENCY, STEPS_AN_OCTAVE, PITCHES, _FLOOR)
+    return repr(
+        (LANDMARKS_REVISION, scale, _NEAR_TIME, _NEAR_PITCH, _AROUND, _MAX_LANDMARKS, _MAX_STRONG, _MIN_PROMINENCE)
+    )
 
 
 @check_constructor
 class Hearing:
-    """Describes the sound tracks of a file while its pictures are read.
+    """Describes the sound tracks of a file while its frames are read.
 
     Args:
-        video: The probed file, from which nothing has been read yet; None where the samples come from elsewhere.
+        video: The probed file, not read yet; None if samples come from elsewhere.
     """
 
     def __init__(self, video: ProbedVideo | None = None) -> None:
@@ -52,18 +55,19 @@ class Hearing:
             video.open_listener = self.open_listener
 
     def open_listener(self, track: SoundTrack) -> Listener:
-        """Who receives the samples of the next track."""
+        """Create the listener that receives the samples of the next track."""
         self._tracks.append(SoundDescriber(track.language, is_default=track.is_default))
         return self._tracks[-1].push
 
     def finish(self) -> tuple[tuple[SoundFeatures, ...], str]:
-        """Landmarks of all tracks, and one line about parts that could not be decoded, else empty."""
+        """Return the landmarks of all tracks, and one line about parts that could not be decoded, or an empty
+        string."""
         failures = 0 if self._video is None else self._video.sound_failures
         return tuple(track.finish() for track in self._tracks), describe_failures(failures)
 
 
 def describe_failures(failures: int) -> str:
-    """One line about packets of sound that could not be decoded; empty for none."""
+    """One line about audio packets that could not be decoded; empty for none."""
     if not failures:
         return ""
     return f"its sound is damaged: {failures} packet{'' if failures == 1 else 's'} skipped"
@@ -77,16 +81,16 @@ def describe_sound(
     end: float | None = None,
     on_read: Callable[[], None] = lambda: None,
 ) -> tuple[SoundFeatures, ...]:
-    """Landmarks of the sound tracks of a video or of an audio file; times count from its first picture, without
-    pictures from its first sample.
+    """Compute landmarks of the sound tracks of a video or audio file; times count from the first frame or, without
+    frames, from the first sample.
 
     Args:
         path: The file.
-        start, end: Stretch, seconds; default whole.
+        start, end: Part to describe, seconds; default: the whole file.
         on_read: Callback for every packet read.
 
     Raises:
-        MediaError: It cannot be read, or has no sound.
+        MediaError: The file cannot be read, or has no sound.
     """
     hearing = Hearing()
     iter_sound(path, hearing.open_listener, end=None if end is None else end + 1.0, on_read=on_read)
@@ -98,27 +102,29 @@ def describe_sound(
 
 
 class SoundDescriber:
-    """Finds the landmarks of a track whose samples come piece by piece.
+    """Finds the landmarks of a track whose samples arrive in pieces.
 
-    Landmarks depend on the sound around them only, not on where it was cut: memory does not grow with the length.
+    Landmarks depend only on the sound around them, not on how it is cut into pieces, and memory does not grow with
+    length.
     """
 
     def __init__(self, language: str = "", *, is_default: bool = True) -> None:
         self._language, self._is_default = language, is_default
         self._pieces: list[NDArray[np.float32]] = []
-        # Number of the first sample that is held, and of the sample after the last one.
+        # Numbers of the first held sample and of the sample after the last.
         self._first = 0
         self._end = 0
         self._begun = False
         self._found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]] = []
 
     def push(self, first: int, samples: NDArray[np.float32]) -> None:
-        """Take samples [S] at 8,000 a second, in [-1, 1], of which the first has this number from time 0."""
+        """Add samples [S] at 8,000 per second, in [-1, 1]; ``first`` is the number of the first one, counted from time
+        0."""
         if self._begun and first - self._end > _BLOCK:
-            self._describe(is_last=True)  # a hole as long as a block: what is before it is done
+            self._describe(is_last=True)  # a gap as long as a block: finish the part before it
             self._begun = False
         if not self._begun:
-            # On the grid of steps, with zeros up to the first sample.
+            # Aligned to the grid of steps, with zeros up to the first sample.
             self._first = self._end = max(0, first // STEP * STEP - _WINDOW)
             self._pieces, self._begun = [], True
         if first > self._end:
@@ -129,7 +135,7 @@ class SoundDescriber:
             self._describe(is_last=False)
 
     def finish(self) -> SoundFeatures:
-        """The landmarks of all that came."""
+        """Return the landmarks of all samples."""
         if self._begun:
             self._describe(is_last=True)
         length = self._end / SOUND_RATE
@@ -142,18 +148,18 @@ class SoundDescriber:
         order = np.lexsort((pitches, times))
         times, pitches, values = times[order], pitches[order], values[order]
         ranks = _ranks(times, values, round(STEPS_A_SECOND / 2))
-        kept = ranks < _MOST
+        kept = ranks < _MAX_LANDMARKS
         return SoundFeatures(
             times[kept].astype(np.int32),
             pitches[kept].astype(np.uint8),
-            ranks[kept] < _STRONG,
+            ranks[kept] < _MAX_STRONG,
             length,
             self._language,
             self._is_default,
         )
 
     def _describe(self, *, is_last: bool) -> None:
-        """Find the landmarks of what is held, but those whose neighborhood is not complete; keep what they need."""
+        """Find the landmarks whose neighborhood is complete, and keep the samples that later ones need."""
         samples = np.concatenate(self._pieces)
         margin = _AROUND + _NEAR_TIME
         if is_last:
@@ -161,11 +167,11 @@ class SoundDescriber:
         times, pitches, values = _landmarks(samples)
         steps = (len(samples) - _WINDOW) // STEP + 1
         start = self._first // STEP
-        # Those before the margin were found with the block before.
+        # Landmarks before the margin were found with the previous block.
         least = margin if self._found_before else 0
         most = steps if is_last else steps - margin
         inside = (times >= least) & (times < most)
-        # The time of a landmark is the middle of its window.
+        # A landmark's time is the middle of its window.
         middle = _WINDOW // STEP // 2
         self._found.append((times[inside] + start + middle, pitches[inside], values[inside]))
         if is_last:
@@ -180,10 +186,10 @@ class SoundDescriber:
 
 @cache
 def _bank() -> tuple[tuple[slice, slice, NDArray[np.float32]], ...]:
-    """How much of each bin of a spectrum a pitch takes, which sums to 1 for a pitch, octave by octave: the bins that an
-    octave takes, its pitches, and weights [bins, pitches]."""
+    """The filter bank, by octave: its bins of the spectrum, its pitches, and weights [bins, pitches] that sum to 1 for
+    each pitch."""
     bins = np.arange(_WINDOW // 2 + 1) * SOUND_RATE / _WINDOW
-    middles = _LOWEST * 2.0 ** (np.arange(PITCHES) / STEPS_AN_OCTAVE)
+    middles = _MIN_FREQUENCY * 2.0 ** (np.arange(PITCHES) / STEPS_AN_OCTAVE)
     widths = np.maximum(middles * (2 ** (1 / STEPS_AN_OCTAVE) - 1), SOUND_RATE / _WINDOW)
     weights = np.maximum(1 - np.abs(bins[:, None] - middles) / widths, 0.0)
     bank = (weights / weights.sum(axis=0)).astype(np.float32)
@@ -197,7 +203,8 @@ def _bank() -> tuple[tuple[slice, slice, NDArray[np.float32]], ...]:
 
 
 def _spectrum(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Natural logarithm [T, pitches] of the power at each step, of a full sine 0, at least that of silence."""
+    """Natural logarithm [T, pitches] of the power at each step, relative to a full-scale sine and at least that of
+    silence."""
     window = np.hanning(_WINDOW + 1)[:-1].astype(np.float32)
     frames = np.lib.stride_tricks.sliding_window_view(samples, _WINDOW)[::STEP]
     result = np.empty((len(frames), PITCHES), np.float32)
@@ -216,7 +223,7 @@ def _spectrum(samples: NDArray[np.float32]) -> NDArray[np.float32]:
 def _landmarks(
     samples: NDArray[np.float32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-    """Step and pitch of every landmark, and how far it stands out."""
+    """Step, pitch and prominence of every landmark."""
     if len(samples) < _WINDOW:
         none = np.zeros(0, np.int64)
         return none, none, none.astype(np.float32)
@@ -224,14 +231,14 @@ def _landmarks(
     around = _box_mean(levels, _AROUND)
     outstanding = levels - around
     highest = _window_max(_window_max(outstanding, _NEAR_TIME, 0), _NEAR_PITCH, 1)
-    is_landmark = (outstanding == highest) & (outstanding >= _LEAST_PROMINENCE)
+    is_landmark = (outstanding == highest) & (outstanding >= _MIN_PROMINENCE)
     is_landmark[:, [0, -1]] = False
     times, pitches = np.nonzero(is_landmark)
     return times, pitches, outstanding[times, pitches]
 
 
 def _box_mean(values: NDArray[np.float32], reach: int) -> NDArray[np.float32]:
-    """Mean over so many rows before and after each row, as far as there are any."""
+    """Mean over up to ``reach`` rows before and after each row."""
     sums = np.zeros((len(values) + 1, values.shape[1]), np.float64)
     np.cumsum(values, axis=0, out=sums[1:])
     rows = np.arange(len(values))
@@ -241,7 +248,7 @@ def _box_mean(values: NDArray[np.float32], reach: int) -> NDArray[np.float32]:
 
 
 def _window_max(values: NDArray[np.float32], reach: int, axis: int) -> NDArray[np.float32]:
-    """Largest value within so many places before and after each."""
+    """Maximum within ``reach`` positions before and after each position."""
     result = values.copy()
     moved, target = np.moveaxis(values, axis, 0), np.moveaxis(result, axis, 0)
     for lag in range(1, min(reach, len(moved) - 1) + 1):
@@ -251,7 +258,7 @@ def _window_max(values: NDArray[np.float32], reach: int, axis: int) -> NDArray[n
 
 
 def _ranks(times: NDArray[np.int64], values: NDArray[np.float32], reach: int) -> NDArray[np.int64]:
-    """How many landmarks within so many steps of each stand out more."""
+    """Number of more prominent landmarks within ``reach`` steps of each."""
     ranks = np.zeros(len(times), np.int64)
     for lag in range(1, len(times)):
         near = times[lag:] - times[:-lag] <= reach
