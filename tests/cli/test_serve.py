@@ -107,7 +107,7 @@ def test_a_folder_of_videos_is_not_taken_for_an_index_and_the_next_command_is_na
 
 def test_an_address_that_cannot_be_used_ends_the_command_with_advice(library: Library) -> None:
     err = run("serve", "--index", library.index, "--host", "192.0.2.1", status=2).err
-    assert "cannot listen at 192.0.2.1:8800" in err
+    assert "cannot listen on 192.0.2.1:8800" in err
     assert "choose another --port" in err
 
 

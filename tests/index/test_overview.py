@@ -111,7 +111,7 @@ def test_a_shot_is_the_mean_of_its_frames_and_a_short_one_the_frame_next_to_its_
 def test_of_too_many_shots_some_are_drawn_the_same_ones_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vidkin.index.overview._MOST_SHOTS", 20)
+    monkeypatch.setattr("vidkin.index.overview._MAX_SHOTS", 20)
     fill(tmp_path / "i.vidkin", 40)
     with Index.open(tmp_path / "i.vidkin", read_only=True) as index:
         shots = {record.id: [(0.0, 1.0)] for record in index.videos()} | {99: [(0.0, 1.0)]}

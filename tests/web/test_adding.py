@@ -45,7 +45,7 @@ def test_adding_a_folder_reports_broken_files_with_causes(library: Library, fres
     ("paths", "cause"),
     [
         ([], "paths"),
-        (["Videos"], "name the whole path"),
+        (["Videos"], "enter an absolute path"),
         (["/nowhere/at/all"], "there is no such file or folder"),
         (["/a\0b"], "there is no such file or folder"),
         (["/tmp"] * 101, "paths"),

@@ -26,7 +26,7 @@ def test_errors_are_pages_in_browsers_and_json_for_programs(client: TestClient) 
     for address in ("/nothing", "/videos/999/file", "/?page=0"):
         page = client.get(address, headers=person)
         assert page.status_code in (404, 422)
-        assert f"<h1>{'Not found' if page.status_code == 404 else 'That cannot be done'}</h1>" in page.text
+        assert f"<h1>{'Not found' if page.status_code == 404 else 'Not possible'}</h1>" in page.text
         assert 'href="/">Go to the library</a>' in page.text
         assert "detail" in client.get(address).json()
     assert "detail" in client.get("/api/videos/999", headers=person).json()

@@ -230,7 +230,7 @@ def split_and_refuse(page: Page, tmp_path: Path) -> None:
     # The folder is in use now.
     page.get_by_role("button", name="Split into shots...").click()
     page.get_by_role("dialog").get_by_role("button", name="Split", exact=True).click()
-    expect(page.locator("#messages")).to_contain_text("there are files in it; name a new folder")
+    expect(page.locator("#messages")).to_contain_text("is not empty; choose a new")
 
 
 def test_library_filters_by_copies_and_damage(browser: Browser, tmp_path: Path) -> None:

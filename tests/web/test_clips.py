@@ -63,7 +63,7 @@ def test_shots_become_files_in_a_new_folder_without_replacing_any(
     assert [round(probe(file).duration, 1) for file in files] == [2.0, 2.0, 2.0]
     again = client.post(f"/api/videos/{number}/clips", json={"folder": str(tmp_path / "shots")})
     assert again.status_code == 422
-    assert "there are files in it; name a new folder" in again.json()["detail"]
+    assert "is not empty; choose a new" in again.json()["detail"]
     assert client.post(f"/api/videos/{number}/clips", json={"folder": "relative"}).status_code == 422
 
 
@@ -109,7 +109,7 @@ def test_shots_of_several_videos_become_files_in_one_folder_per_video(
     assert round(probe(tmp_path / "out" / second / "film-002.mp4").duration, 1) == 1.5
     again = client.post("/api/clips", json=body)
     assert again.status_code == 422
-    assert "there are files in it; name a new folder" in again.json()["detail"]
+    assert "is not empty; choose a new" in again.json()["detail"]
 
 
 def test_read_only_server_refuses_to_split(library: Library, connect: Connect, tmp_path: Path) -> None:

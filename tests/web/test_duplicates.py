@@ -30,7 +30,7 @@ def find(client: TestClient, **wish: object) -> None:
 def test_page_says_what_to_do_before_the_first_search(library: Library, connect: Connect) -> None:
     client = connect(library.index)
     end = time.monotonic() + 60
-    while "Reading what was compared before" in (said := client.get("/duplicates").text):
+    while "Reading stored comparisons" in (said := client.get("/duplicates").text):
         assert time.monotonic() < end
         time.sleep(0.2)
     assert "Find the copies in this index" in said

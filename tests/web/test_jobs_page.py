@@ -100,7 +100,7 @@ def test_search_runs_as_a_job_on_request(client: TestClient) -> None:
 def test_search_with_a_missing_file_is_a_failed_job(client: TestClient) -> None:
     answer = client.post("/api/search", json={"upload": "gone"}, headers={"Prefer": "respond-async"})
     job = finish_job(client, answer.json())
-    assert (job["state"], job["error"]) == ("failed", "this file is not on the server any more; upload it again")
+    assert (job["state"], job["error"]) == ("failed", "this file is no longer on the server; upload it again")
 
 
 def test_search_jobs_wait_for_each_other_and_can_be_stopped_while_waiting() -> None:

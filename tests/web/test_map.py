@@ -46,7 +46,7 @@ def test_map_of_shots_detects_shots_and_follows_corrections(own_library: Library
     assert client.get("/api/map/shots").json() == {"known": 0, "unknown": 3}
     wish = {"of": "shots", "method": "pca"}
     refused = finish_job(client, client.post("/api/map", json={**wish, "find_shots": False}).json())
-    assert refused["error"] == "no shots are known yet; find the shots of some videos first"
+    assert refused["error"] == "no shots are known yet; detect the shots of some videos first"
     ended = finish_job(client, client.post("/api/map", json=wish).json())
     assert ended["result"] == {"videos": 3, "points": 3, "method": "pca"}  # pans: each is one shot
     assert client.get("/api/map/shots").json() == {"known": 3, "unknown": 0}

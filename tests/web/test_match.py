@@ -47,4 +47,4 @@ def test_matching_refuses_a_box(client: TestClient) -> None:
     coffee = number_of(client, "coffee.mp4")
     answer = client.post("/api/match", json={"video": coffee, "target": coffee, "box": [0, 0, 0.5, 0.5]})
     assert answer.status_code == 422
-    assert "leave out box" in answer.json()["detail"]
+    assert "remove box" in answer.json()["detail"]

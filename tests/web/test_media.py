@@ -162,13 +162,13 @@ def test_link_that_replaced_a_file_is_refused(own_library: Library, tmp_path: Pa
     for address in (f"/videos/{number}/file", f"/videos/{number}/thumbnail"):
         answer = client.get(address)
         assert answer.status_code == 422
-        assert "symbolic link to another file" in answer.json()["detail"]
+        assert "symbolic link to a file other" in answer.json()["detail"]
     # Nor is it looked at for what can be told of it.
     other = number_of(client, "rocket & <b>.mp4")
     answer = client.post("/api/match", json={"video": other, "target": number})
-    assert "symbolic link to another file" in answer.json()["detail"]
+    assert "symbolic link to a file other" in answer.json()["detail"]
     state = finish_job(client, client.post(f"/api/videos/{number}/shots").json())
-    assert (state["state"], "symbolic link to another file" in state["error"]) == ("failed", True)
+    assert (state["state"], "symbolic link to a file other" in state["error"]) == ("failed", True)
     # The same behind a link in the place of a folder.
     moved = tmp_path / "moved"
     library.folder.rename(moved)

@@ -98,7 +98,7 @@ def test_rectangles_of_an_image_are_listed(client: TestClient, tmp_path: Path) -
         ({"video": coffee, "upload": uploads[0]}, 422, "either a video or an upload"),
         ({"video": coffee, "time": -1}, 422, "time"),
         ({"video": 99999}, 404, "not in the index"),
-        ({"upload": "../../etc/passwd"}, 404, "not on the server any more"),
+        ({"upload": "../../etc/passwd"}, 404, "no longer on the server"),
     ):
         refused = client.get("/api/rectangles", params=wanted)
         assert (refused.status_code, cause in str(refused.json()["detail"])) == (status, True), refused.text

@@ -38,10 +38,10 @@ def stored(uploads: Uploads) -> list[Path]:
 def test_too_large_files_are_refused_by_announced_and_actual_size(library: Library) -> None:
     content = library.clip.read_bytes()
     uploads = Uploads(Settings(upload_bytes=len(content) - 1))
-    with pytest.raises(HTTPException, match="a file must be of at most"):
+    with pytest.raises(HTTPException, match="a file must be at most"):
         receive(uploads, content, size=len(content))
     for size in (None, 10):  # nothing is said, or a lie
-        with pytest.raises(HTTPException, match="a file must be of at most"):
+        with pytest.raises(HTTPException, match="a file must be at most"):
             receive(uploads, content, size=size)
     assert stored(uploads) == []
     uploads.close()
@@ -134,7 +134,7 @@ def test_disconnected_upload_leaves_no_file() -> None:
         raise ClientDisconnect
 
     uploads, lane = Uploads(Settings()), Lane("test", workers=1, waiting=8, seconds=10)
-    with pytest.raises(InvalidArgumentError, match="the sender went away"):
+    with pytest.raises(InvalidArgumentError, match="the sender disconnected"):
         asyncio.run(uploads.receive("a.mp4", None, half(), lane))
     assert stored(uploads) == []
     uploads.close()

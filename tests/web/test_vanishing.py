@@ -42,7 +42,7 @@ def test_moved_index_is_reported_and_found_again(own_library: Library, connect: 
     ):
         answer = client.request(method, address, json=content, headers={"Accept": "application/json"})
         assert (address, answer.status_code) == (address, 410)
-        assert "is not there any more; bring the index back" in answer.json()["detail"]
+        assert "no longer exists; restore the index" in answer.json()["detail"]
     assert not own_library.index.exists()  # nothing of it was made anew
     elsewhere.rename(own_library.index)
     assert len(client.post("/api/search", json={"video": number}).json()["matches"]) >= 1
@@ -65,7 +65,7 @@ def test_full_disk_is_reported_and_leaves_no_partial_files(
         for address in (f"/videos/{number}/thumbnail?time=3", f"/videos/{number}/preview"):
             answer = client.get(address)
             assert (address, answer.status_code) == (address, 507)
-            assert "no space is left on this disk; make room, then try again" in answer.json()["detail"]
+            assert "no space is left on this disk; free some space, then try again" in answer.json()["detail"]
         job = client.post(f"/api/videos/{number}/shots", json={}).json()
         end = time.monotonic() + 20
         while (state := client.get(f"/api/jobs/{job['id']}").json())["state"] == "running" and time.monotonic() < end:

@@ -1,6 +1,6 @@
 """The video index: embedded store, ingest, two-stage search, duplicates.
 
-What is named here is imported when it is first used: a worker process needs little of it, and a list of videos less.
+Names are imported on first use, because worker processes and commands that only list videos need few of them.
 """
 
 from typing import TYPE_CHECKING

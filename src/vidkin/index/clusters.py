@@ -1,7 +1,7 @@
-"""Clusters of machines that work on an index: what a package that brings one offers, and how one is named.
+"""Clusters of machines that work on an index: the contract of a cluster package, and names of clusters.
 
-A name is that of an entry point of the group ``vidkin.clusters``, with an address where several are possible:
-``ray``, ``ray:HOST:PORT``. The package vidkin-scale brings ``ray``.
+A name is an entry point of the group ``vidkin.clusters``, optionally with an address: ``ray``, ``ray:HOST:PORT``. The
+package vidkin-scale provides ``ray``.
 """
 
 from __future__ import annotations
@@ -20,51 +20,51 @@ from vidkin.index.storage.tasks import Mapper
 
 
 class ClusterSearch(Ranker, Mapper, Protocol):
-    """The machines of a cluster that search and compare the videos of one index."""
+    """Machines of a cluster that search and compare the videos of one index."""
 
     def attach(self, store: VectorStore) -> None:
-        """Have a store read its videos where the machines are; does nothing to a store that cannot do that."""
+        """Make a store read its videos on the machines, if it supports that."""
 
     def close(self) -> None:
-        """End the work of the machines on this index."""
+        """End the machines' work on this index."""
 
 
 class Cluster(Protocol):
-    """Machines that work for this one."""
+    """A connection to machines that work on indexes."""
 
     def executor(self, spec: WorkerSpec, *, workers: int | None = None) -> Executor:
-        """What describes videos on the machines, for :meth:`vidkin.Index.add`.
+        """Create an executor that describes videos on the machines, for :meth:`vidkin.Index.add`.
 
         Args:
-            spec: What the features are made with, :attr:`vidkin.Index.worker_spec`.
-            workers: Maximum number of files that are described at a time; default one for each processor.
+            spec: Extractor and settings of the index, :attr:`vidkin.Index.worker_spec`.
+            workers: Maximum number of files described at a time; default: one per processor.
 
         Raises:
-            ClusterError: No cluster answers.
+            ClusterError: The cluster does not answer.
         """
 
     def search(self, place: Place) -> ClusterSearch:
-        """What searches and compares on the machines until it is closed.
+        """Start searching and comparing on the machines, until the result is closed.
 
         Args:
-            place: Place of the index, which all machines see.
+            place: Location of the index, which all machines can reach.
 
         Raises:
-            ClusterError: No cluster answers.
+            ClusterError: The cluster does not answer.
         """
 
 
 CLUSTERS: Registry[Callable[[str | None], Cluster]] = Registry("cluster", {}, group="vidkin.clusters")
-"""Opens a cluster at an address; None is the usual one of its kind."""
+"""Functions that open a cluster at an address; None is the default address."""
 
 
 @check_arguments
 def open_cluster(name: str) -> Cluster:
-    """The cluster of this name; nothing is connected yet.
+    """Open a cluster by name, without connecting yet.
 
     Raises:
-        InvalidArgumentError: There is no cluster of this kind, or its address is malformed.
-        MissingPartError: The package that brings clusters is not installed.
+        InvalidArgumentError: There is no such kind of cluster, or its address is malformed.
+        MissingPartError: The package that provides clusters is not installed.
     """
     kind = parse_name(name)
     opener = CLUSTERS.find(kind.prefix)

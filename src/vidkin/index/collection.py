@@ -1,4 +1,4 @@
-"""The index of videos: the class that most programs use."""
+"""The class `Index`, through which most programs use vidkin."""
 
 from __future__ import annotations
 
@@ -83,18 +83,18 @@ _logger = logging.getLogger(__name__)
 @check_all_arguments
 @check_constructor
 class Index:
-    """A searchable collection of videos. Open it with :meth:`open`; a context manager.
+    """A searchable index of videos and a context manager. Open it with :meth:`open`.
 
-    One process writes at a time, any number read; a reader sees what was complete when it opened, last
-    searched or last called :meth:`refresh`.
+    One process writes at a time, any number read. A reader sees the state of the index when it opened, last searched or
+    last called :meth:`refresh`.
 
     Any number of threads may use it. After :meth:`close` every method raises
-    :class:`~vidkin.errors.IndexClosedError`. Whatever runs can be canceled with :func:`vidkin.stopping_when`, and by
-    what its ``on_progress`` raises; what was complete stays.
+    :class:`~vidkin.errors.IndexClosedError`. Running calls can be canceled with :func:`vidkin.stopping_when`, or by an
+    exception from their ``on_progress``; finished work is kept.
 
     Attributes:
-        place: Place of the index: a folder, or a prefix on object storage.
-        manifest: Settings that the index was made with.
+        place: Location of the index: a folder, or a prefix on object storage.
+        manifest: Settings the index was created with.
         worker_spec: Specification an executor needs to extract features for this index.
     """
 
@@ -135,26 +135,28 @@ class Index:
         Args:
             path: Folder of the index, or an address as text, for example ``s3://bucket/films``, which needs the
                 package vidkin-scale.
-            extractor: Name of what makes the features, see :func:`vidkin.features.open_extractor`; default that of the
-                index, ``vidkin`` for a new one (``classical`` with a whitening). One that it does not have is an error.
-            weights: The network's weights, a safetensors file; for a new index, or where the file moved (which
-                is remembered unless ``read_only``).
+            extractor: Name of the extractor, see :func:`vidkin.features.open_extractor`; default: the extractor of the
+                index, or ``vidkin`` for a new one (``classical`` with a whitening). A different extractor than the
+                index has is an error.
+            weights: The network's weights, a safetensors file; for a new index, or if the file has moved (the new
+                location is stored unless ``read_only``).
             whitening: Safetensors file with the whitening of the features, under the same conditions.
-            rate: Frames per second that a new index has of ordinary videos, default 1.
-            create: Make the index if there is none; without it a missing index is an error.
-            read_only: Refuse to write; never makes an index.
-            remember: Keep in the index what searches for copies and for what recurs have compared, also with
-                ``read_only``; False changes no file of it.
-            store: Keeps records, features and windows. The name of what a new index has (it never changes): ``disk``
-                in a folder, or what another package brings, such as ``shards:16`` for collections of millions. Or a
-                store of your own: settings, calibration and decisions are at ``path`` in any case, so always open an
-                index with the store that it was filled with.
-            device: Where video is described: ``cpu``, ``cuda``, ``cuda:1``, ``auto``: CUDA if it is there.
+            rate: Frames per second sampled from ordinary videos in a new index; default 1.
+            create: Create the index if it does not exist; otherwise a missing index is an error.
+            read_only: Refuse to write; never creates an index.
+            remember: Store comparisons made by searches for duplicates and recurring segments in the index, even with
+                ``read_only``; False changes no file of the index.
+            store: Storage of records, features and windows. For a new index a name, which never changes: ``disk`` in a
+                folder, or a store of another package, such as ``shards:16`` for millions of videos. Or a custom store
+                object: settings, calibration and decisions are still stored at ``path``, so always open an index with
+                the store it was filled with.
+            device: Device for computing features: ``cpu``, ``cuda``, ``cuda:1``, or ``auto`` for CUDA if available.
 
         Raises:
             CollectionNotFoundError: There is no index, and ``create`` is False.
-            CollectionMismatchError: It was made with a different extractor, weights, rate or store.
-            CollectionError: It is damaged or was made by another version of vidkin, or the folder holds other files.
+            CollectionMismatchError: The index was made with a different extractor, weights, rate or store.
+            CollectionError: The index is damaged or was made by another version of vidkin, or the folder contains other
+                files.
             ExtractorError: The extractor cannot be opened.
         """
         place = open_place(path)
@@ -175,7 +177,7 @@ class Index:
             store = open_store(place, manifest)
         index = cls(place, manifest, store, spec, read_only=read_only, remember=remember)
         if extractor is not None or weights is not None or whitening is not None:
-            # A wrong extractor is an error here and not in the first search.
+            # Open the extractor now, so that a wrong one is an error here and not in the first search.
             _logger.debug("%s: features by %s", place.uri, index.extractor.fingerprint)
             if not read_only:
                 index.manifest = remember_places(place, manifest, spec)
@@ -196,7 +198,7 @@ class Index:
 
     @cached_property
     def _opened_parts(self) -> SearchParts:
-        # Reading an index needs neither a decoder nor an extractor.
+        # Imported late: reading an index needs neither a decoder nor an extractor.
         from vidkin.index.query.query import SearchParts
 
         def opened() -> FrameExtractor:
@@ -205,7 +207,7 @@ class Index:
         return SearchParts(self.place, self.manifest, self._store, opened)
 
     def use_sound(self, sound: bool, *, wait: float = 0.0) -> None:
-        """Describe the sound of files from now on, or no longer; the next :meth:`add` reads again what has sound."""
+        """Turn audio fingerprints on or off; the next :meth:`add` reads files with sound again."""
         self._check_writable()
         with self.place.exclusive(wait):
             self.manifest = self.manifest.with_sound(self.place, sound)
@@ -213,22 +215,22 @@ class Index:
 
     @property
     def path(self) -> Path:
-        """Its folder; :class:`CollectionError` where it is on object storage."""
+        """Folder of the index; :class:`CollectionError` if it is on object storage."""
         return folder_of(self.place)
 
     @property
     def extractor_name(self) -> str:
-        """Name of what makes the features."""
+        """Name of the extractor."""
         return self.manifest.extractor
 
     @property
     def extractor(self) -> FrameExtractor:
-        """What makes the features; opened on first use, as reading lists needs none."""
+        """The extractor, opened on first use because listing videos needs none."""
         return self._parts.extractor
 
     @property
     def scorer(self) -> Scorer:
-        """What turns two videos into a score."""
+        """The scorer, which turns two videos into a score."""
         return self._parts.scorer
 
     @one_blas_thread()
@@ -248,31 +250,31 @@ class Index:
         executor: Executor | None = None,
         found: Scan | None = None,
     ) -> IngestReport:
-        """Bring the index up to date with folders and files; only new and changed files are read.
+        """Update the index with folders and files; only new and changed files are read.
 
-        Each video is written when it is complete: interrupted at any point, the next call resumes from there. A file
-        that cannot be read is listed with its cause; where the cause may pass (a killed worker, a hung drive, no
-        memory, an internal error, whose traceback is in ``errors.log`` of the index) the next call reads it again.
+        Each video is written when it is complete, so after an interruption the next call resumes. A file that cannot be
+        read is listed with its cause; if the cause may be temporary (a killed worker, a hung drive, no memory, an
+        internal error, whose traceback is in ``errors.log`` of the index), the next call reads it again.
 
         Args:
             paths: Folders, files or patterns, see :func:`vidkin.index.ingest.scan.scan`.
-            workers: Number of processes that decode; default one per processor.
+            workers: Number of decoding processes; default: one per processor.
             prune: Remove videos of these folders from the index whose files are gone or excluded. If their drive or
                 share may not be connected, or more than half would go, ``prune_refused`` of the report says so and
                 nothing is removed; ``"anyway"`` removes them.
-            exclude, follow_links, images, include_bins: Which files of folders to take, see
-                :class:`vidkin.index.FolderRules`; remembered. None leaves each as it was.
+            exclude, follow_links, images, include_bins: Rules for files in folders, see
+                :class:`vidkin.index.FolderRules`; stored in the index. None keeps the current setting.
             on_progress: Callback for each finished file and at intervals in between.
-            retry_broken: Also read broken files again that have not changed.
+            retry_broken: Read broken files again even if they have not changed.
             wait: Seconds to wait for another writer.
-            executor: Makes the features (see :attr:`worker_spec`); default processes of this machine.
-            found: What was found at ``paths`` by whoever looks at them again and again
-                (:func:`vidkin.index.watch_folders`); default: they are scanned.
+            executor: Computes the features (see :attr:`worker_spec`); default: processes on this machine.
+            found: Scan of ``paths`` by a caller that scans repeatedly (:func:`vidkin.index.watch_folders`); default:
+                scan now.
 
         Raises:
             CollectionLockedError: Another process is writing. Calls of several threads wait for each other.
             IngestInterrupted: On Ctrl-C, with the report so far.
-            IndexClosedError: Another thread closed the index; what was complete is in it.
+            IndexClosedError: Another thread closed the index; complete videos are in it.
         """
         from vidkin.index.ingest.processes import ProcessExecutor
         from vidkin.index.ingest.update import update_index
@@ -282,7 +284,7 @@ class Index:
             executor = ProcessExecutor(self.worker_spec, workers=workers)
         rules = self.manifest.rules.changed(exclude, follow_links, images, include_bins)
         files = found or scan([paths] if isinstance(paths, str | os.PathLike) else paths, rules)
-        with self._while_adding(), self.place.exclusive(wait):
+        with self._serialize_adds(), self.place.exclusive(wait):
             self.manifest = self.manifest.with_rules(self.place, rules)
             return update_index(
                 self.place,
@@ -298,8 +300,8 @@ class Index:
             )
 
     @contextmanager
-    def _while_adding(self) -> Iterator[None]:
-        """Makes other threads that add files wait, and closes the index at the end if one wanted to."""
+    def _serialize_adds(self) -> Iterator[None]:
+        """Make other threads that add files wait, and close the index at the end if that was requested meanwhile."""
         with self._adding:
             self._adder = threading.get_ident()
             try:
@@ -315,7 +317,7 @@ class Index:
 
     def _report(self, on_progress: OnProgress | None, progress: Progress) -> None:
         if self._closing.is_set():
-            raise KeyboardInterrupt  # ends as Ctrl-C does, with everything written that is complete
+            raise KeyboardInterrupt  # ends like Ctrl-C, with all complete work written
         check_wanted()
         if on_progress is not None:
             on_progress(progress)
@@ -323,15 +325,15 @@ class Index:
     def remove(self, paths: PathLike | Iterable[PathLike], *, wait: float = 0.0) -> int:
         """Remove files, and all files in folders, until :meth:`add` names them again.
 
-        Adding the folder of a removed file does not bring it back. Returns the number of records removed, including
-        those of broken files.
+        Adding the folder of a removed file does not restore it. Returns the number of records removed, including broken
+        files.
 
         Args:
             paths: Files and folders.
             wait: Seconds to wait for another writer.
 
         Raises:
-            NotIndexedError: One of the paths is not in the index; then nothing is removed.
+            NotIndexedError: A path is not in the index; nothing is removed.
             CollectionLockedError: Another process is writing.
         """
         from vidkin.index.ingest.update import remove_records
@@ -358,25 +360,25 @@ class Index:
         own: bool = True,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Results[Match]:
-        """The videos of the index that match a query, best first, and where.
+        """Find the videos that match a query, best first, and where they match.
 
-        An index made with a trained model ranks by kind instead, with scores of its own and without segments
-        (:class:`vidkin.similarity.KindScorer`). A file with the same bytes always scores 1, even one of black frames.
+        An index made with a trained model ranks by kind instead, on its own scale and without segments
+        (:class:`vidkin.similarity.KindScorer`). A file with the same bytes always scores 1, even if it is black.
 
         Args:
             query: A video or an image, which need not be in the index, see :data:`vidkin.media.Source`: a path, bytes,
-                an open binary file, a PIL image, an array, frames. A picture has segments without length in the query,
-                which show the moment of each video that it is from.
-            start, end: Limits of the stretch to use, in seconds or as ``"1:02:03.5"``.
+                an open binary file, a PIL image, an array, frames. For an image, segments have no length in the query;
+                they show the matching moment of each video.
+            start, end: Limits of the clip to use, in seconds or as ``"1:02:03.5"``.
             frame_rate: Frames per second of an array or an iterator of frames.
             limit: Maximum number of matches.
-            offset: Skip this many of the best ones.
-            threshold: Leave out scores below this; 0.2 leaves out nearly all that is unrelated.
+            offset: Skip this many of the best matches.
+            threshold: Drop scores below this; 0.2 drops nearly all unrelated videos.
             mirrored: Also find mirrored copies; takes about twice as long.
             candidates: Number of videos compared exactly; raise it if recall is low (`vidkin doctor`).
-            by: What the score is made of: ``picture`` (reads no sound), ``sound``, ``either`` or ``both``. None: the
-                picture, with what the sound says beside it; of a file of sound alone its sound.
-            own: Whether the query itself is a match, if it is a file of the index.
+            by: Basis of the score: ``picture`` (reads no sound), ``sound``, ``either`` or ``both``. None: the picture,
+                reporting the sound score as well; for an audio file its sound.
+            own: Whether to report the query itself if it is in the index.
             on_progress: Callback that receives (steps done, total number of steps).
 
         Raises:
@@ -413,16 +415,16 @@ class Index:
         own: bool = False,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Iterator[Results[Match] | MediaError]:
-        """Search for many files, such as all of the index, one after the other.
+        """Search for many files, such as all files of the index, one after another.
 
         Args:
             queries: Videos and images, which need not be in the index.
             limit, threshold, mirrored, candidates, by: As for :meth:`search`.
-            own: Whether each file of the index is a match of itself.
+            own: Whether to report files of the index as matches of themselves.
             on_progress: Callback that receives (queries done, total number of queries).
 
         Yields:
-            For each query, in their order, its matches, or the error of a file that cannot be read.
+            For each query in order: its matches, or the error if the file cannot be read.
         """
         report, names = report_to(on_progress), list(queries)
         for done, query in enumerate(names, start=1):
@@ -453,15 +455,15 @@ class Index:
     ) -> Comparison:
         """Compare a video with one video of the index; the same score as :func:`vidkin.compare`.
 
-        The video is read again as finely as the query. What the index holds of it is used where that is as fine (videos
-        of more than 60 s) or where the file is gone.
+        The target is read again at the query's sampling rate. Stored features are used if they are as fine (videos of
+        more than 60 s) or if the file is gone.
 
         Args:
             query: A video or an image, as for :meth:`search`; it need not be in the index.
             target: A file of the index.
-            start, end: Limits of the stretch of the query to use, in seconds or as ``"1:02:03.5"``.
+            start, end: Limits of the clip of the query to use, in seconds or as ``"1:02:03.5"``.
             frame_rate: Frames per second of an array or an iterator of frames.
-            mirrored: Also compare either one flipped left to right.
+            mirrored: Also compare with one video flipped left to right.
 
         Raises:
             MediaError: The query cannot be read.
@@ -504,42 +506,42 @@ class Index:
         on_progress: Callable[[int, int], None] | None = None,
         on_found: Callable[[FoundGroup], None] | None = None,
     ) -> Results[DuplicateGroup]:
-        """Find groups of videos that hold the same material, without comparing all pairs.
+        """Find groups of videos with the same footage, without comparing all pairs.
 
-        Pairs in doubt are read again and get the score of :func:`vidkin.compare`. What was compared is remembered in
-        the folder, also when this is interrupted.
+        Uncertain pairs are read again and get the score of :func:`vidkin.compare`. Comparisons are stored in the index,
+        even after an interruption.
 
         Args:
-            threshold: Score from which on two videos belong together, in (0, 1].
+            threshold: Minimum score of two videos in a group, in (0, 1].
             parts: Also group excerpts, and videos that share a part, with the video they match best.
-            mirrored: Also find copies that were flipped left to right, or turned by 90, 180 or 270 degrees; reads the
-                files that may be such copies once.
-            prefer: Which of the files that could stay is the best: columns, of which each decides between files that
-                those before it leave equal, or folders whose files come first (after ``outside:``, last). Those not
-                named follow in the order picture, frame-rate, dynamic-range, sound, streams, metadata, bit-rate, size,
-                age; also known are newest, longest and smallest.
-            prove: Decode the files of all groups, to prove what can be removed; see
-                :func:`vidkin.index.plan_removal`. What was proven once is remembered.
-            accept: Kinds of findings of a proof that do not matter, such as ``frame-rate`` or ``subtitles``.
+            mirrored: Also find copies that are flipped left to right or rotated by 90, 180 or 270 degrees; reads files
+                that may be such copies once.
+            prefer: Order of preference for the file to keep: columns, each of which breaks ties of the previous ones,
+                or folders whose files come first (after ``outside:``, last). Unnamed columns follow in the order
+                picture, frame-rate, dynamic-range, sound, streams, metadata, bit-rate, size, age; newest, longest and
+                smallest are also available.
+            prove: Decode the files of all groups to prove which can be removed; see :func:`vidkin.index.plan_removal`.
+                Proofs are stored.
+            accept: Kinds of findings that a proof may ignore, such as ``frame-rate`` or ``subtitles``.
             only: Compare only files in these folders.
-            across: Compare only files of one of these folders with files of another one.
-            incoming: Compare only the files of these folders with all others, which are the library; its files always
-                stay, and the best of a group is one of them.
-            known_only: Only group what earlier searches compared; :meth:`uncompared` says how much they left.
-            read_files: Open files for their traits and the kind of each copy. Otherwise nothing is stored.
-            workers: Number of groups whose files are read at the same time, at least 1; default one for each processor.
-                The answers are the same.
-            by: What scores are made of: ``picture``, ``sound``, the higher of the two (``either``) or the lower
-                (``both``). What only the sound shows to be the same is in doubt, and never removed.
+            across: Compare only files in different ones of these folders.
+            incoming: Compare only the files of these folders with all other files, the library. Library files always
+                stay, and the best file of a group is one of them.
+            known_only: Only group earlier comparisons; :meth:`uncompared` counts the videos they lack.
+            read_files: Open files to determine their traits and the kind of each copy. If False, nothing is stored.
+            workers: Number of groups whose files are read at the same time, at least 1; default: one per processor.
+                Does not change the result.
+            by: Basis of the scores: ``picture``, ``sound``, the higher of the two (``either``) or the lower (``both``).
+                Files that match only by sound are doubtful and never removed.
             on_progress: Callback that receives (steps done, total number of steps).
-            on_found: Callback that receives groups while pairs are compared, and as they stay; see :class:`FoundGroup`.
+            on_found: Callback that receives preliminary and final groups during the search; see :class:`FoundGroup`.
 
         Raises:
             InvalidArgumentError: The threshold or the number of workers is out of its range, ``prefer`` or
                 ``accept`` has an unknown name, a folder does not exist, both ``across`` and ``incoming`` are given, or
-                ``by`` asks for sound that the index does not have.
-            CollectionMismatchError: The index ranks by kind, and its scores do not tell copies from other videos; or a
-                trained comparator gives unrelated videos of the index such scores.
+                ``by`` needs sound that the index does not have.
+            CollectionMismatchError: The index ranks by kind, so its scores cannot identify copies; or a trained
+                comparator scores unrelated videos of the index as high as copies.
         """
         from vidkin.index.duplicates.find import find_duplicates
         from vidkin.index.duplicates.pairing import PairSearch
@@ -551,7 +553,7 @@ class Index:
         files = present_files(self._parts.records())
         known = Comparisons.open(self.place, self._parts.state_of_scores())
         if not (read_files and self._remember):
-            known.place = None  # a preview writes nothing over what a search stores at the same time
+            known.place = None  # a preview must not overwrite results of a simultaneous search
         parts_of_pairs = self.store, self._parts.common, self.scorer, known, self._parts.readings()
         search = PairSearch(*parts_of_pairs, mirrored=mirrored, sound=self._parts.sound(self.manifest))
         search.compute_ahead(None if known_only else self._mapper, self.worker_spec)
@@ -588,17 +590,17 @@ class Index:
         by: By = "picture",
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Results[DuplicateGroup]:
-        """Prove, by decoding their files, what can be removed of some groups of :meth:`duplicates`.
+        """Prove by decoding which files of some groups of :meth:`duplicates` can be removed.
 
         Args:
-            groups: The groups; a file that is gone by now, and a group of which one file is left, are left out.
-            chosen: Only these files may be removed; all others stay. None for all.
+            groups: The groups; files that are gone, and groups with one file left, are dropped.
+            chosen: Only these files may be removed; None for all.
             threshold, parts, prefer, accept, workers, by: As for the search that found the groups.
-            on_progress: Callback that receives (steps done, total number of steps). What it raises ends the work; what
-                was proven until then is remembered.
+            on_progress: Callback that receives (steps done, total number of steps). An exception from it ends the work;
+                proofs made so far are kept.
 
         Returns:
-            The groups in their order; their members say what is proven of them.
+            The groups in order; their members state what was proven.
         """
         from vidkin.index.duplicates.find import prove_groups
         from vidkin.index.duplicates.pairing import PairSearch
@@ -639,13 +641,13 @@ class Index:
         candidates: int = 100,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Coverage:
-        """Find which stretches of a video (it need not be in the index) exist in others, and what is only in it.
+        """Find which parts of a video, which need not be in the index, other videos show, and which are unique.
 
         Args:
-            path: The video; itself and files with the same bytes do not count.
+            path: The video; the file itself and files with the same bytes do not count.
             within: Only files in this folder count.
-            threshold: Score from which on a match counts.
-            mirrored, candidates: As for :meth:`search`, for each two minutes of the video.
+            threshold: Minimum score of a match.
+            mirrored, candidates: As for :meth:`search`, applied to every two minutes of the video.
             on_progress: Callback that receives (steps done, total number of steps).
         """
         from vidkin.index.duplicates.coverage import cover
@@ -653,7 +655,7 @@ class Index:
         self.refresh()
         report = report_to(on_progress)
         query = self._describe(path, None, None, mirrored, partial(_report_reading, report))
-        after = partial(_report_after, report)
+        after = partial(_report_comparing, report)
         return cover(path, self._parts, query, within, threshold, candidates, after, self._ranker)
 
     @one_blas_thread()
@@ -669,25 +671,26 @@ class Index:
         remember: bool = True,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Results[RecurringGroup]:
-        """Find stretches that several videos share: openings, recaps, bumpers, closings; and where they begin and end.
+        """Find segments that several videos share, such as openings, recaps, bumpers and closings, with exact ends.
 
-        Stored features are compared; only the ends are decoded. What was found is remembered, also when interrupted.
-        Whole copies of a video are the last groups, of kind ``copy``; only the first of them is compared with others.
+        Stored features are compared; only the ends are decoded. Results are stored, even after an interruption. Copies
+        of whole videos come last, as groups of kind ``copy``; only the first file of each is compared with others.
 
         Args:
-            paths: Only look at these files and at the files in these folders; default all of the index.
-            least: Number of files that have a stretch at least; with ``inside`` number of times in one file.
-            shortest, longest: Length of the longest occurrence in seconds, from 2 s on; default any up to the whole.
-            inside: Look for what one file shows again, such as advertisements in a recording, file by file.
-            by: ``picture``: what is seen again; ``sound``: what is heard again, whatever is seen; ``either``: what
-                one of both finds; ``both``: what is seen again with the same sound.
-            remember: Use and keep what earlier calls have found.
+            paths: Only consider these files and files in these folders; default: the whole index.
+            least: Minimum number of files that share a segment; with ``inside`` the number of times in one file.
+            shortest, longest: Bounds of the length of the longest occurrence, at least 2 s; by default there is no
+                upper bound.
+            inside: Find segments repeated within each file, such as advertisements in a recording.
+            by: ``picture``: segments that look the same; ``sound``: segments that sound the same, whatever they show;
+                ``either``: segments found by one of the two; ``both``: segments that look and sound the same.
+            remember: Use and store results of earlier calls.
             on_progress: Callback that receives (steps done, total number of steps).
 
         Raises:
-            InvalidArgumentError: A number is out of its range, or ``by`` asks for sound that the index does not have.
-            NotIndexedError: One of the paths is not in the index.
-            CollectionMismatchError: The index ranks by kind, and its features do not tell copies from other videos.
+            InvalidArgumentError: A number is out of range, or ``by`` needs sound that the index does not have.
+            NotIndexedError: A path is not in the index.
+            CollectionMismatchError: The index ranks by kind, so its features cannot identify copies.
         """
         from vidkin.index.recurring.find import Findings, RecurringOptions
         from vidkin.index.recurring.heard import find_recurring_by
@@ -711,15 +714,15 @@ class Index:
     def confirm_recurring(
         self, group: RecurringGroup, *, without: Sequence[Occurrence] = (), wait: float = 5.0
     ) -> None:
-        """Remember a group of :meth:`recurring` with the ends and the name that it has, and without some that were
-        found with it; from now on its frames have no weight in scores, also where only two files have it."""
+        """Store a group of :meth:`recurring` as confirmed, with its ends and name and without some of its occurrences;
+        from now on its frames have no weight in scores, even if only two files share it."""
         from vidkin.index.recurring.decided import decide_group
 
         self._check_writable()
         decide_group(self.place, self.store, group, "recurs", without=without, wait=wait)
 
     def reject_recurring(self, group: RecurringGroup, *, wait: float = 5.0) -> None:
-        """Remember that a group of :meth:`recurring` is none: it is left out."""
+        """Store that a group of :meth:`recurring` is wrong, so that it is not reported again."""
         from vidkin.index.recurring.decided import decide_group
 
         self._check_writable()
@@ -733,14 +736,15 @@ class Index:
         forget_group(self.place, self.store, group, wait=wait)
 
     def rejected_recurring(self) -> list[RecurringGroup]:
-        """The groups of :meth:`reject_recurring`, as far as two of their files are in the index."""
+        """Rejected groups of which at least two files are in the index."""
         from vidkin.index.recurring.decided import paths_by_content, rejected_groups
 
         paths = paths_by_content([record for record in self.videos() if record.status == "ok"])
         return rejected_groups(self.place, paths, len(paths))
 
     def uncompared(self) -> tuple[int, int]:
-        """Number of videos that no search for duplicates has compared yet, and of all that can be compared."""
+        """Number of videos that no search for duplicates has compared yet, and number of videos that can be
+        compared."""
         self.refresh()
         known = Comparisons.open(self.place, self._parts.state_of_scores())
         records = [record for record in self.videos() if record.status == "ok" and record.frames]
@@ -748,20 +752,20 @@ class Index:
         return len(contents - known.searched), len(contents)
 
     def embeddings(self, pool: str | None = "mean") -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Vectors of all videos, to cluster them, draw them, or search them with another library.
+        """Vectors of all videos, for clustering, plotting, or searching with another library.
 
-        Of each frame the descriptor of the whole picture, averaged over its regions to one unit vector; of a video the
-        mean of its frames, weighted by how much they show, with length 1. Stored values are read, and no files.
+        A frame's vector is the descriptor of the whole frame, averaged over its regions to unit length; a video's
+        vector is the mean of its frames, weighted by their information, with unit length. Only stored values are read.
 
         Args:
-            pool: ``"mean"`` for a vector of each video, None for one of each frame.
+            pool: ``"mean"`` for one vector per video, None for one per frame.
 
         Returns:
-            Ids of videos [N] int64, rising, as :meth:`videos` has them (several times without pooling), and vectors
-            [N, D] float32. Videos without frames have none, and frames that show nothing have zeros.
+            Ids of videos [N] int64 in ascending order, repeated for each frame without pooling, and vectors [N, D]
+            float32. Videos without frames are omitted; frames without information have zero vectors.
 
         Raises:
-            InvalidArgumentError: ``pool`` is something else.
+            InvalidArgumentError: ``pool`` has another value.
         """
         check_choice("pool", pool, ("mean", None))
         self.refresh()
@@ -769,14 +773,14 @@ class Index:
         return embed_videos(self.store, sorted(record.id for record in records), mean=pool is not None)
 
     def pairs(self, threshold: float = SURE) -> Results[IndexPair]:
-        """The pairs of videos that earlier searches for duplicates found, best first, with where they match.
+        """Pairs of matching videos from earlier searches for duplicates, best first, with their segments.
 
-        Nothing is compared: :meth:`duplicates` compares what :meth:`uncompared` counts. Of files with the same bytes
-        the first by name is a pair with each of the others, with a score of 1, and stands for them in other pairs.
+        Nothing is compared now: :meth:`duplicates` compares the videos that :meth:`uncompared` counts. Among files with
+        the same bytes, the first by name forms a pair of score 1 with each other file and represents them in other
+        pairs.
 
         Args:
-            threshold: Leave out pairs with a lower score, in [0, 1]; those below 0.2, which are unrelated, are not
-                stored.
+            threshold: Drop pairs with a lower score, in [0, 1]; pairs below 0.2, which are unrelated, are not stored.
         """
         check_share(threshold=threshold)
         self.refresh()
@@ -784,8 +788,8 @@ class Index:
         return Results(known_pairs(known, self.videos(), threshold))
 
     def on_cluster(self, cluster: str | ClusterSearch) -> Index:
-        """Search and compare on the machines of a cluster until this is closed; the answers are the same.
-        ``cluster`` is its name (``ray:HOST:PORT``), or a connection that others use as well and that stays open.
+        """Run searches and comparisons on a cluster until the index is closed; results are the same. ``cluster`` is its
+        name (``ray:HOST:PORT``), or a shared connection, which stays open.
         """
         from vidkin.index.clusters import open_cluster
 
@@ -805,10 +809,10 @@ class Index:
         seed: int = 0,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> RecallReport:
-        """Measure how much the first stage misses compared with exhaustive search.
+        """Measure how many matches the first stage misses compared with exhaustive search.
 
         Args:
-            queries: Number of videos of the index that are searched for.
+            queries: Number of videos of the index to search for.
             limit: Number of candidates of the first stage.
             seed: Seed of the random choice of queries.
             on_progress: Callback that receives (queries done, total number of queries).
@@ -827,12 +831,12 @@ class Index:
         )
 
     def confirm(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
-        """Remember that two videos of the index match, whatever their score."""
+        """Store that two videos of the index match, regardless of their score."""
         self._check_writable()
         decide_pair(self.place, self.store, first, second, "match", wait=wait)
 
     def reject(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
-        """Remember that two videos of the index are not duplicates, whatever their score."""
+        """Store that two videos of the index are not duplicates, regardless of their score."""
         self._check_writable()
         decide_pair(self.place, self.store, first, second, "not a match", wait=wait)
 
@@ -842,7 +846,7 @@ class Index:
         forget_pair(self.place, self.store, first, second, wait=wait)
 
     def prefer(self, path: PathLike, *, instead_of: Iterable[PathLike] = (), wait: float = 5.0) -> None:
-        """Remember that a video is the copy to keep, whatever the rule, and that these others are not."""
+        """Store that a video is the copy to keep, regardless of the rule, instead of these other files."""
         self._check_writable()
         prefer_copy(self.place, self.store, path, instead_of, wait=wait)
 
@@ -851,39 +855,39 @@ class Index:
         return list_decisions(self.place, self.store)
 
     def lists(self) -> list[SavedList]:
-        """Lists of videos that people keep (favorites, tags), by name."""
+        """Saved lists of videos (favorites, tags), by name."""
         return read_saved_lists(self.place, self.store)
 
     def change_list(
         self, name: str, *, add: Iterable[PathLike] = (), remove: Iterable[PathLike] = (), wait: float = 5.0
     ) -> None:
-        """Add videos of the index to a list, which is made if there is none, and take others off it."""
+        """Add videos of the index to a list, created if it does not exist, and remove others from it."""
         self._check_writable()
         hashes = [[content_hash_of(self.store, path) for path in paths] for paths in (add, remove)]
         change_saved_list(self.place, name, add=hashes[0], remove=hashes[1], wait=wait)
 
     def rename_list(self, name: str, new_name: str | None, *, wait: float = 5.0) -> None:
-        """Give a list another name; None drops it, its videos stay."""
+        """Rename a list; None deletes it, its videos stay."""
         self._check_writable()
         rename_saved_list(self.place, name, new_name, wait=wait)
 
     def videos(self) -> list[VideoRecord]:
-        """All records, broken and stale ones too, sorted by path."""
+        """All records, including broken and stale ones, sorted by path."""
         return self.store.videos()
 
     def info(self) -> IndexInfo:
-        """Numbers about the index."""
+        """Statistics of the index."""
         return count_contents(self.place, self.manifest, self.videos())
 
     def refresh(self) -> bool:
-        """Load what other processes have written since; True if there is something new."""
+        """Load changes written by other processes; True if there are any."""
         return self._parts.refresh()
 
     def close(self) -> None:
-        """Release memory and files. A running :meth:`add` ends first, at the next file: this waits for it."""
+        """Release memory and files. Waits for a running :meth:`add`, which ends at the next file."""
         self._closing.set()
         if self._adder == threading.get_ident():
-            return  # called by its progress: it closes when it has ended
+            return  # called from its own progress callback; closes at its end
         with self._adding:
             self._release()
 
@@ -936,7 +940,7 @@ class Index:
         if not self.scorer.has_segments:
             raise CollectionMismatchError(
                 f"{self.place.uri} was made with {self.manifest.extractor}, whose scores order kinds of videos and "
-                "do not tell copies from what is merely similar; make another index with --extractor classical"
+                "cannot identify copies; make another index with --extractor classical"
             )
 
     def _check_writable(self) -> None:
@@ -946,7 +950,7 @@ class Index:
             raise CollectionError(f"{self.place.uri} was opened read-only; open it with read_only=False to change it")
 
 
-# Steps of reading a query; what is compared with it follows.
+# Progress steps for reading a query; steps of the comparison follow.
 _READING = 100
 
 
@@ -954,10 +958,10 @@ def _report_reading(report: Callable[[int, int], None], share: float) -> None:
     report(int(_READING * share), _READING + 1)
 
 
-def _report_after(report: Callable[[int, int], None], done: int, total: int) -> None:
+def _report_comparing(report: Callable[[int, int], None], done: int, total: int) -> None:
     report(_READING + done, _READING + total)
 
 
 def _seconds(time: float | str | None) -> float | None:
-    """The seconds of a time as a caller may write it."""
+    """Convert a time given by a caller to seconds."""
     return float(Time.parse(time)) if isinstance(time, str) else time

@@ -43,13 +43,13 @@ def repair(
     wait: float = 0.0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[DamagedPart, ...]:
-    """Read all of an index and remove what is damaged.
+    """Read all of an index and remove damaged parts.
 
     Windows and common frames are rebuilt at once. Videos whose features are lost become stale, and are read again by
     the next :meth:`Index.add` of their files. User decisions on pairs of videos are never touched.
 
     Args:
-        place: Where the index is, from :func:`vidkin.index.open_place`.
+        place: Location of the index, from :func:`vidkin.index.open_place`.
         wait: Seconds to wait for another writer.
         on_progress: Callback that receives (videos read, total number of videos).
 
@@ -59,8 +59,8 @@ def repair(
     Raises:
         CollectionNotFoundError: There is no index.
         CollectionLockedError: Another process is writing.
-        CollectionDamagedError: A part that cannot be rebuilt is damaged: the list of videos, or user decisions; the
-            message says what to do. Nothing is removed then.
+        CollectionDamagedError: A part that cannot be rebuilt is damaged: the list of videos, or user decisions. Nothing
+            is removed; the message says what to do.
     """
     manifest = Manifest.read(place)
     with place.exclusive(wait):
@@ -91,11 +91,11 @@ def _repair_store(
             with writing(place.uri):
                 place.delete([name])
             damaged.append(DamagedPart(place.address(name), _cause(error)))
-    # All windows can be rebuilt, and have to be if nobody knows how they were whitened.
+    # If the whitening is lost, all windows must be rebuilt.
     lost = _repair_whitening(place, manifest) if manifest.whitened else None
     if lost:
         damaged.append(lost)
-    why = f"fits no {WHITENING_FILE}" if lost else ""
+    why = f"does not fit {WHITENING_FILE}" if lost else ""
     damaged += [
         DamagedPart(path, cause.partition("; ")[0]) for path, cause in store.remove_damaged_windows(why).items()
     ]
@@ -127,7 +127,7 @@ def _repair_store(
 
 
 def _repair_whitening(place: Place, manifest: Manifest) -> DamagedPart | None:
-    """Write how windows are whitened again if it is lost; None if it is there."""
+    """Restore the window whitening if it is lost; None if it is intact."""
     try:
         read_whitening(place)
     except CollectionDamagedError as error:
@@ -141,10 +141,10 @@ def _repair_whitening(place: Place, manifest: Manifest) -> DamagedPart | None:
 
 @check_arguments
 def check_files(place: Place) -> None:
-    """Read the small files of an index, which are beside its store.
+    """Read the small files of an index outside its store.
 
     Raises:
-        CollectionDamagedError: One of them is there and cannot be read.
+        CollectionDamagedError: One of them exists but cannot be read.
     """
     readers = (
         Calibration.read,
@@ -163,5 +163,5 @@ def check_files(place: Place) -> None:
 
 
 def _cause(error: CollectionError) -> str:
-    """The cause without the advice to run the repair that is running."""
+    """The cause, without the advice to run the repair, which is already running."""
     return str(error).partition("; ")[0]

@@ -1,4 +1,4 @@
-"""Features of the frames of any video, as an index would have them."""
+"""Compute features of any video's frames, as an index would store them."""
 
 from __future__ import annotations
 
@@ -31,23 +31,22 @@ def embed(
     weights: str | os.PathLike[str] | None = None,
     whitening: str | os.PathLike[str] | None = None,
 ) -> FrameFeatures:
-    """Describe the sampled frames of a video: one vector for each region of the whole picture.
+    """Describe the sampled frames of a video: one vector for each region of the whole frame.
 
     Args:
         source: A video or an image, see :data:`vidkin.media.Source`.
-        start, end: Limits of the stretch to describe, in seconds or as ``"1:02:03.5"``.
+        start, end: Limits of the clip to describe, in seconds or as ``"1:02:03.5"``.
         frame_rate: Frames per second of an array or an iterator of frames.
-        rate: Frames per second to describe; default 1, and more in short videos.
+        rate: Frames per second to describe; default: 1, or more for short videos.
         extractor, weights, whitening: As in :func:`vidkin.features.open_extractor`.
 
     Returns:
         `vidkin.similarity.FrameFeatures`: ``values`` [T, 1, R, D], ``timestamps`` [T] in seconds, and ``information``
-        [T], how much each frame shows.
+        [T] of each frame.
 
     Raises:
-        MediaError: The video cannot be read, or has no frame in the stretch.
-        InvalidArgumentError: It is no source, and the message lists what is accepted; or ``end`` is not after
-            ``start``.
+        MediaError: The video cannot be read, or has no frame in the clip.
+        InvalidArgumentError: The source is not accepted, or ``end`` is not after ``start``.
     """
     first, last = (float(Time.parse(time)) if isinstance(time, str) else time for time in (start, end))
     first = first or 0.0
@@ -62,7 +61,7 @@ def embed(
         found = describe_file(
             video, maker, duration=duration, rate=rate or sampling_rate(length), start=first, end=last
         )
-        # Batch by batch, so that only one batch of frames is in memory.
+        # Process batches one at a time, so that only one batch of frames is in memory.
         parts = [part for (part,) in found]
         if not parts:
             raise MediaError(path, f"there is no frame from {first:g} s to {'the end' if last is None else last}")

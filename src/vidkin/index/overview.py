@@ -1,4 +1,4 @@
-"""A map of a collection: every video or shot as a point, near to what is similar to it, and in a cluster of such."""
+"""Compute maps of an index: every video or shot as a point close to similar ones, with clusters."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 UsedMethod = Literal["pca", "tsne", "pacmap", "umap"]
 MapMethod = Literal["auto", "pca", "tsne", "pacmap", "umap"]
 
-# Dimensions in which clusters are found and where the other methods begin; neighbors that these look at; fewest points.
-_DIMENSIONS, _NEIGHBORS, _FEWEST = 32, 15, 10
-_MOST_CLUSTERS, _ROUNDS, _CENTRAL = 24, 25, 8
-# Videos whose features are in memory at a time.
+# Dimensions for clustering and as input of the other methods, neighbors that they consider, minimum number of points.
+_DIMENSIONS, _NEIGHBORS, _MIN_POINTS = 32, 15, 10
+_MAX_CLUSTERS, _ROUNDS, _CENTRAL = 24, 25, 8
+# Number of videos whose features are in memory at a time.
 _AT_A_TIME = 32
-# Shots of one map: of more, so many are drawn by chance.
-_MOST_SHOTS = 50_000
+# Maximum number of shots on a map; more are sampled at random.
+_MAX_SHOTS = 50_000
 _SEED = 0
-# Points that t-SNE places; each of the others goes between the landmarks nearest to it.
+# Number of points placed by t-SNE; each remaining point is placed between its nearest landmarks.
 _LANDMARKS, _NEAREST_LANDMARKS = 800, 3
 
 
@@ -41,14 +41,13 @@ class CollectionMap(Result):
     """Videos, or shots of them, as points in a square.
 
     Attributes:
-        method: ``pca``: the two directions in which they differ most; ``tsne``, ``umap``, ``pacmap``: neighbors stay
-            neighbors.
-        videos: [N] int64, ids of the videos; of shots that of their video.
-        points: [N, 2] float32, positions in [0, 1]; only who is near to whom has a meaning.
-        clusters: [N] int64, number of the cluster of each point, 0 is the largest.
-        central: For each cluster the positions in ``videos`` of some points, the most typical ones first.
+        method: ``pca``: the two directions of largest variance; ``tsne``, ``umap``, ``pacmap``: preserve neighborhoods.
+        videos: [N] int64, ids of the videos; for shots, the id of their video.
+        points: [N, 2] float32, positions in [0, 1]; only proximity is meaningful.
+        clusters: [N] int64, number of the cluster of each point, 0 for the largest.
+        central: For each cluster, positions in ``videos`` of some typical points, the most typical first.
         spans: [N, 2] float64, start and end of each shot in seconds; None for whole videos.
-        total: Points that there would be: more than N where shots were drawn by chance.
+        total: Number of videos or shots, more than N if shots were sampled.
     """
 
     method: UsedMethod
@@ -77,19 +76,19 @@ class CollectionMap(Result):
 def map_collection(
     index: Index, *, method: MapMethod = "auto", on_progress: Callable[[int, int], None] | None = None
 ) -> CollectionMap:
-    """Place the videos of an index so that similar ones are near to each other, and cluster them.
+    """Place the videos of an index so that similar ones are close together, and cluster them.
 
-    Each video is the mean of its frames. The same videos give the same map.
+    Each video is represented by the mean of its frames. The same videos give the same map.
 
     Args:
         index: The index.
-        method: ``auto`` is ``umap`` where umap-learn is installed, else ``pacmap`` where that is (the
-            extra ``map``), else ``tsne``; ``pca`` for fewer than ten points.
+        method: ``auto`` is ``umap`` if umap-learn is installed, otherwise ``pacmap`` if that is (the extra ``map``),
+            otherwise ``tsne``; fewer than ten points are always placed by ``pca``.
         on_progress: Callback that receives (videos read, total number of videos).
 
     Raises:
         InvalidArgumentError: There is no such method.
-        MissingPartError: ``umap`` or ``pacmap`` was named and is not installed.
+        MissingPartError: ``umap`` or ``pacmap`` was requested but is not installed.
     """
     check_choice("method", method, get_args(MapMethod))
     index.refresh()
@@ -106,20 +105,20 @@ def map_shots(
     method: MapMethod = "auto",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> CollectionMap:
-    """Place shots of videos so that similar ones are near to each other, and cluster them.
+    """Place shots of videos so that similar ones are close together, and cluster them.
 
-    Each shot is the mean of its frames in the index; one that is shorter than the time between two of them is the frame
-    next to its middle. Of more than 50,000 shots so many are drawn by chance. The same shots give the same map.
+    Each shot is represented by the mean of its frames in the index or, if it contains none, by the frame nearest to its
+    middle. From more than 50,000 shots, that many are sampled at random. The same shots give the same map.
 
     Args:
         index: The index.
-        shots: Start and end of each shot in seconds, by the id of the video; other ids do not count.
+        shots: Start and end of each shot in seconds, by id of the video; unknown ids are ignored.
         method: As in :func:`map_collection`.
         on_progress: Callback that receives (videos read, total number of videos).
 
     Raises:
         InvalidArgumentError: There is no such method, or a shot ends before it starts.
-        MissingPartError: ``umap`` or ``pacmap`` was named and is not installed.
+        MissingPartError: ``umap`` or ``pacmap`` was requested but is not installed.
     """
     check_choice("method", method, get_args(MapMethod))
     for spans in shots.values():
@@ -132,8 +131,8 @@ def map_shots(
     ]
     rows = [(video, start, end) for video in videos for start, end in shots[video]]
     total = len(rows)
-    if total > _MOST_SHOTS:
-        drawn = np.random.default_rng(_SEED).choice(total, _MOST_SHOTS, replace=False)
+    if total > _MAX_SHOTS:
+        drawn = np.random.default_rng(_SEED).choice(total, _MAX_SHOTS, replace=False)
         rows = [rows[position] for position in np.sort(drawn)]
     chosen: dict[int, list[tuple[float, float]]] = {}
     for video, start, end in rows:
@@ -152,7 +151,7 @@ def _describe(
     describe: Callable[[int, FrameFeatures], NDArray[np.float32]],
     on_progress: Callable[[int, int], None] | None,
 ) -> NDArray[np.float32]:
-    """What ``describe(video, features)`` [K, D] says of each video, one below the other; few are in memory at once."""
+    """Stack the results [K, D] of ``describe(video, features)`` for each video, with few videos in memory at a time."""
     parts: list[NDArray[np.float32]] = []
     for start in range(0, len(videos), _AT_A_TIME):
         some = list(videos[start : start + _AT_A_TIME])
@@ -164,7 +163,7 @@ def _describe(
 
 
 def lay_out(videos: NDArray[np.int64], vectors: NDArray[np.float32], *, method: MapMethod = "auto") -> CollectionMap:
-    """The map of vectors [N, D], one of each video or shot; see :func:`map_collection`."""
+    """Compute the map of vectors [N, D], one for each video or shot; see :func:`map_collection`."""
     reduced = principal_components(vectors, min(_DIMENSIONS, *vectors.shape) if len(vectors) else 0)
     used = _choose_method(method, len(videos))
     if used == "umap":
@@ -187,11 +186,11 @@ def lay_out(videos: NDArray[np.int64], vectors: NDArray[np.float32], *, method: 
         members = np.flatnonzero(clusters == number)
         distances = ((reduced[members] - center) ** 2).sum(1)
         central.append(tuple(members[np.argsort(distances, kind="stable")[:_CENTRAL]].tolist()))
-    return CollectionMap(used, videos, _into_square(np.asarray(placed, dtype=np.float64)), clusters, tuple(central))
+    return CollectionMap(used, videos, _fit_square(np.asarray(placed, dtype=np.float64)), clusters, tuple(central))
 
 
 def describe_spans(features: FrameFeatures, spans: Sequence[tuple[float, float]]) -> NDArray[np.float32]:
-    """The means [N, D] of a video's whole pictures in stretches, weighted by their information."""
+    """Mean vectors [N, D] of a video's whole frames in time spans, weighted by their information."""
     times = np.asarray(features.timestamps, dtype=np.float64)
     values = features.whole.astype(np.float32).mean(1)
     weights = np.maximum(features.information.astype(np.float32), 1e-6)
@@ -207,17 +206,17 @@ def describe_spans(features: FrameFeatures, spans: Sequence[tuple[float, float]]
 
 
 def _choose_method(method: MapMethod, count: int) -> UsedMethod:
-    """The method that is used: few points are laid out by PCA, whatever was named.
+    """Choose the method; few points are always laid out by PCA.
 
     Raises:
-        MissingPartError: What was named is not installed.
+        MissingPartError: The requested method is not installed.
     """
     for name, module, title in (("umap", "umap", "UMAP"), ("pacmap", "pacmap", "PaCMAP")):
         if method == name:
             import_part(module, extra="map", purpose=f"a map by {title}")
         if method == name or (method == "auto" and find_spec(module) is not None):
-            return cast("UsedMethod", name) if count >= _FEWEST else "pca"
-    if method in ("auto", "tsne") and count >= _FEWEST:
+            return cast("UsedMethod", name) if count >= _MIN_POINTS else "pca"
+    if method in ("auto", "tsne") and count >= _MIN_POINTS:
         return "tsne"
     return "pca"
 
@@ -225,11 +224,11 @@ def _choose_method(method: MapMethod, count: int) -> UsedMethod:
 def place_neighbors(
     vectors: NDArray[np.float64], *, landmarks: int = _LANDMARKS, rounds: int = 300
 ) -> NDArray[np.float64]:
-    """Points [N, 2] by exact t-SNE, begun from the principal components; the same vectors give the same points.
+    """Compute points [N, 2] by exact t-SNE, initialized with principal components; deterministic.
 
     Args:
         vectors: [N, D], N of at least four.
-        landmarks: Of more vectors, this many are placed by t-SNE and the others between the landmarks nearest to them.
+        landmarks: Maximum number of vectors placed by t-SNE; the others are placed between their nearest landmarks.
         rounds: Steps of gradient descent.
     """
     if len(vectors) <= landmarks:
@@ -247,7 +246,7 @@ def place_neighbors(
 
 
 def _descend(vectors: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
-    """t-SNE of all vectors; a quarter of the rounds exaggerates neighborhoods, so that groups form early."""
+    """Run t-SNE on all vectors; the first quarter of the rounds exaggerates neighborhoods so that groups form early."""
     wanted = _neighborhoods(vectors).astype(np.float32)
     start = principal_components(vectors, 2)
     points = (1e-2 * start / max(float(start[:, 0].std()), 1e-12)).astype(np.float32)
@@ -266,7 +265,8 @@ def _descend(vectors: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
 
 
 def _neighborhoods(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Symmetric shares [N, N] of being a neighbor, that sum to 1; each vector has about as many neighbors."""
+    """Symmetric neighbor probabilities [N, N] that sum to 1, with about the same number of neighbors for each
+    vector."""
     distances = _distances(vectors, vectors)
     np.fill_diagonal(distances, np.inf)
     distances -= distances.min(1)[:, None]
@@ -283,9 +283,9 @@ def _neighborhoods(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def principal_components(vectors: NDArray[np.floating], count: int) -> NDArray[np.float64]:
-    """Coordinates [N, count] of vectors [N, D] along the directions in which they differ most, the widest first.
+    """Coordinates [N, count] of vectors [N, D] along their principal components, largest variance first.
 
-    The sign of a direction is such that its largest share is positive.
+    The sign of a component is chosen so that its largest coefficient is positive.
     """
     centered = np.asarray(vectors, dtype=np.float64)
     if not len(centered):
@@ -299,16 +299,16 @@ def principal_components(vectors: NDArray[np.floating], count: int) -> NDArray[n
 
 
 def cluster_vectors(vectors: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The number of the cluster of each vector [N], the largest cluster first, and their centers [K, D]: k-means.
+    """Cluster vectors by k-means; returns cluster numbers [N], 0 for the largest, and centers [K, D].
 
-    K is the square root of half of the number of vectors, at most 24.
+    K is the square root of half the number of vectors, at most 24.
     """
     if not len(vectors):
         return np.zeros(0, dtype=np.int64), vectors
-    count = min(max(round((len(vectors) / 2) ** 0.5), 1), _MOST_CLUSTERS)
+    count = min(max(round((len(vectors) / 2) ** 0.5), 1), _MAX_CLUSTERS)
     draw = np.random.default_rng(_SEED)
     centers = vectors[:1].copy()
-    while len(centers) < count:  # k-means++: far from those that there are
+    while len(centers) < count:  # k-means++: prefer vectors far from existing centers
         nearest = _distances(vectors, centers).min(1)
         if nearest.sum() <= 0:
             break
@@ -336,8 +336,8 @@ def _distances(vectors: NDArray[np.float64], centers: NDArray[np.float64]) -> ND
     return distances
 
 
-def _into_square(points: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Points scaled by one factor and moved, so that they fill [0, 1] in the wider direction."""
+def _fit_square(points: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Scale points uniformly and center them, so that they fill [0, 1] in the wider direction."""
     if not len(points):
         return np.zeros((0, 2), dtype=np.float32)
     low, high = points.min(0), points.max(0)

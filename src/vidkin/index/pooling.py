@@ -1,4 +1,4 @@
-"""What an index offers to who curates a collection: vectors of its videos, and the pairs that are known to match."""
+"""Data for curating a collection: one vector per video, and the pairs of videos known to match."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from vidkin.index.storage.records import VideoRecord, frame_vectors, unit_vector
 from vidkin.media.notebook import Card
 from vidkin.similarity import Segment
 
-# Videos whose features are held at a time.
-_READ_AT_ONCE = 64
+# Number of videos whose features are in memory at a time.
+_BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class IndexPair(Result):
     """Two videos of an index that have been compared.
 
     Attributes:
-        first, second: Their paths, the first one first by name.
-        score: How surely they show the same footage, in [0, 1].
-        segments: Where they match, with the first one as the query.
+        first, second: Their paths, in order of name.
+        score: Confidence in [0, 1] that they show the same footage.
+        segments: Matching segments, with the first video as the query.
     """
 
     first: str
@@ -36,7 +36,7 @@ class IndexPair(Result):
     segments: tuple[Segment, ...]
 
     def cards(self, path: str = "") -> list[Card]:
-        """A picture of each at the start of the longest segment."""
+        """A frame of each video at the start of the longest segment."""
         longest = max(self.segments, key=lambda each: each.query_end - each.query_start, default=None)
         times = (None, None) if longest is None else (longest.query_start, longest.target_start)
         names = (self.first, self.second)
@@ -50,11 +50,11 @@ class IndexPair(Result):
 def embed_videos(
     store: VectorStore, video_ids: Sequence[int], *, mean: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Ids [N] and vectors [N, D] of videos that have frames, one for each video or for each frame; see
+    """Return ids [N] and vectors [N, D] of videos with frames, one per video or per frame; see
     :meth:`vidkin.index.Index.embeddings`."""
     ids, parts = [], []
-    for first in range(0, len(video_ids), _READ_AT_ONCE):
-        read = video_ids[first : first + _READ_AT_ONCE]
+    for first in range(0, len(video_ids), _BATCH):
+        read = video_ids[first : first + _BATCH]
         for video_id, features in zip(read, store.read_many(read), strict=True):
             vectors = frame_vectors(features.whole)
             if mean:
@@ -69,9 +69,9 @@ def embed_videos(
 
 
 def known_pairs(known: Comparisons, records: Iterable[VideoRecord], threshold: float) -> list[IndexPair]:
-    """The compared pairs of videos of an index with at least this score, best first.
+    """Return the compared pairs of an index with at least this score, best first.
 
-    Of files with the same bytes the first by name stands for all, and is a pair with each of the others.
+    Among files with the same bytes the first by name represents all, and forms a pair with each other file.
     """
     paths: dict[str, str] = {}
     found = []
@@ -84,7 +84,7 @@ def known_pairs(known: Comparisons, records: Iterable[VideoRecord], threshold: f
             whole = (Segment(0.0, end, 0.0, end, 1.0),) if end > 0 else ()
             found.append(IndexPair(first, record.path, 1.0, whole))
     for one, other, result in known.pairs():
-        # A content is compared with itself where several files have it.
+        # Skip comparisons of a content with itself, which exist for files with the same bytes.
         if one != other and result.score >= threshold and one in paths and other in paths:
             in_order = paths[one] <= paths[other]
             first, second = (paths[one], paths[other]) if in_order else (paths[other], paths[one])

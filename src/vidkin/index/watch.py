@@ -1,4 +1,4 @@
-"""Keep an index up to date with folders while they change: what appears is added once it is complete."""
+"""Keep an index up to date with changing folders: new files are added once they are complete."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from vidkin.index.storage.manifest import MANIFEST_FILE
 _logger = logging.getLogger(__name__)
 
 SETTLE = 3.0
-"""Seconds for which size and modification time of a file must stay as they are before it is read."""
+"""Seconds for which the size and modification time of a file must be unchanged before it is read."""
 
-# Seconds after which folders are looked at without a message of the system: it has none for what other computers write.
+# Seconds between scans without a notification: the system reports no changes made by other computers.
 _RESCAN = 300.0
 _RESCAN_UNWATCHED = 30.0
-# Seconds to wait for another writer before the folders are looked at again.
+# Seconds to wait for another writer before scanning again.
 _WAIT = 10.0
-# Pauses while many messages arrive, and while another process writes.
-_SHORTEST_PAUSE = 0.25
+# Pauses while many notifications arrive, and while another process writes.
+_MIN_PAUSE = 0.25
 _LOCKED_PAUSE = 5.0
-# After a scan of all folders so many times as long without another one: they take a tenth of a processor at most.
-_SHARE_OF_SCANS = 9.0
-# Own reading makes messages, too: only these kinds say that something may be new.
+# Pause after a full scan as a multiple of its duration, so that scans take at most a tenth of a processor.
+_SCAN_PAUSE_FACTOR = 9.0
+# Reading files also causes notifications; only these kinds indicate changes.
 _CHANGES = frozenset({"created", "modified", "moved", "deleted", "closed"})
 
 
@@ -56,23 +56,23 @@ def watch_folders(
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
 ) -> Iterator[IngestReport]:
-    """Keep an index up to date with folders: a report after each change, until the caller stops.
+    """Keep an index up to date with folders, yielding a report after each change until the caller stops.
 
-    Files are handled as by :meth:`Index.add`, by the rules that the index remembers, once they have stopped changing:
-    size and modification time have stayed the same for ``settle`` seconds, and no process of this account has them open
-    for writing (Linux). The first report comes after ``settle`` seconds. Between two updates the index is not locked;
-    while another process writes, this waits.
+    Files are handled as by :meth:`Index.add`, with the rules stored in the index, once they have stopped changing: size
+    and modification time have been the same for ``settle`` seconds, and no process of this account has them open for
+    writing (Linux). The first report comes after ``settle`` seconds. The index is not locked between updates; while
+    another process writes, this waits.
 
     Args:
         index: The index, not opened read-only.
         paths: Folders, files or patterns.
         settle: Seconds without change, more than 0.
-        stop: Ends the iteration soon after it is set, also from another thread.
+        stop: Ends the iteration soon after it is set, for example from another thread.
         workers, prune, on_progress, executor: As of :meth:`Index.add`.
 
     Raises:
         InvalidArgumentError: ``settle`` is not above 0.
-        IngestInterrupted: On Ctrl-C during an update, with the report so far; at other times it is KeyboardInterrupt.
+        IngestInterrupted: Ctrl-C during an update, with the report so far; at other times KeyboardInterrupt.
     """
     if not 0 < settle < math.inf:
         raise InvalidArgumentError(f"settle must be more than 0 s, got {settle}")
@@ -94,10 +94,10 @@ def watch_folders(
 
 @dataclass
 class Settling:
-    """Which files have stopped changing.
+    """Tracks which files have stopped changing.
 
     Args:
-        seconds: How long a file must stay as it is.
+        seconds: How long a file must be unchanged.
     """
 
     seconds: float = SETTLE
@@ -106,41 +106,42 @@ class Settling:
     _done: dict[str, VideoFile] = field(default_factory=dict)
 
     def look(self, scan: Scan, now: float) -> bool:
-        """Note the files of a scan at this time (seconds); whether there is something to do."""
+        """Record a scan at a time (seconds); return whether there is something to do."""
         before, self._seen = self._seen, {}
         for file in scan.files:
             known = before.get(file.path)
             self._seen[file.path] = known if known is not None and known[0] == file else (file, now)
         gone = {path: self._gone.get(path, now) for path in self._done if path not in self._seen}
         self._gone = gone
-        # A file that was moved settles under its new name first, so that its features move with it.
+        # A moved file must settle under its new name before the old one counts as gone, so that its features move with
+        # it.
         return any(now - since >= self.seconds for since in gone.values()) or bool(self.settled(now))
 
     def settled(self, now: float) -> dict[str, VideoFile]:
-        """The files that have stopped changing and were not handed out as they are."""
+        """Files that have stopped changing and have not been handled in their current state."""
         waiting = {path: file for path, (file, _) in self._seen.items() if self._done.get(path) != file}
         return {path: file for path, file in waiting.items() if now - self._seen[path][1] >= self.seconds}
 
     def waits(self) -> bool:
-        """Whether something may have to be done without any further change."""
+        """Whether an update may be needed even without further changes."""
         return bool(self._gone) or any(self._done.get(path) != file for path, (file, _) in self._seen.items())
 
     def unsettled(self) -> set[str]:
-        """The files that were not handed out as they are: they may still be changing."""
+        """Files that have not been handled in their current state and may still be changing."""
         return {path for path, (file, _) in self._seen.items() if self._done.get(path) != file} | set(self._gone)
 
     def hold(self, paths: Collection[str], now: float) -> None:
-        """These files are still changing, whatever their size and time say."""
+        """Mark files as still changing, regardless of their size and time."""
         for path in paths:
             self._seen[path] = (self._seen[path][0], now)
 
     def finish(self, files: dict[str, VideoFile]) -> None:
-        """These files were handled as they are, and what was gone was noticed."""
+        """Mark files as handled in their current state, including missing ones."""
         self._done = {path: file for path, file in self._done.items() if path not in self._gone} | files
         self._gone = {}
 
     def is_finished(self, file: VideoFile) -> bool:
-        """Whether this file was handled as it is."""
+        """Whether a file was handled in its current state."""
         return self._done.get(file.path) == file
 
 
@@ -151,7 +152,7 @@ def _follow(
     settling: Settling,
     stop: threading.Event,
 ) -> Iterator[IngestReport]:
-    """Look at the files that have changed, and update the index with those that have settled."""
+    """Process changed files, and update the index with the ones that have settled."""
     changed = ChangedPaths()
     with ExitStack() as stack:
         begun = time.monotonic()
@@ -177,52 +178,52 @@ def _follow(
             elif settling.waits():
                 pause = settling.seconds / 2
             end = time.monotonic() + pause
-            while not (stop.wait(_SHORTEST_PAUSE) or changed.are_there() or time.monotonic() >= end):
+            while not (stop.wait(_MIN_PAUSE) or changed.has_any() or time.monotonic() >= end):
                 pass
             is_due = time.monotonic() >= scanned + (_RESCAN if is_watched else _RESCAN_UNWATCHED)
-            looked = None if is_due else _look_again(files, changed.take() | settling.unsettled(), index.manifest.rules)
+            looked = None if is_due else _rescan(files, changed.take() | settling.unsettled(), index.manifest.rules)
             if looked is not None:
                 files = looked
                 continue
-            stop.wait(max(scanned + _SHARE_OF_SCANS * took - time.monotonic(), 0.0))
+            stop.wait(max(scanned + _SCAN_PAUSE_FACTOR * took - time.monotonic(), 0.0))
             changed.take()
             begun = time.monotonic()
             files = scan(names, index.manifest.rules)
             took, scanned = time.monotonic() - begun, time.monotonic()
             if (present := _identities(files)) != folders:
-                # Of a folder that was removed and made again, or mounted, the system watches the old one.
+                # Restart watching: for a folder that was recreated or mounted the system still watches the old one.
                 stack.close()
                 folders, is_watched = present, _watch(files, changed, index.place.folder, stack)
 
 
 class ChangedPaths:
-    """Paths of which the system said that they have changed; filled in a thread of its own."""
+    """Changed paths reported by the system, filled from another thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._paths: set[str] = set()
 
     def add(self, paths: Iterable[str]) -> None:
-        """Note these, too."""
+        """Add changed paths."""
         with self._lock:
             self._paths.update(paths)
 
-    def are_there(self) -> bool:
-        """Whether something has changed."""
+    def has_any(self) -> bool:
+        """Whether any path has changed."""
         return bool(self._paths)
 
     def take(self) -> set[str]:
-        """What has changed; forgotten here."""
+        """Return all changed paths and clear them."""
         with self._lock:
             paths, self._paths = self._paths, set()
         return paths
 
 
-def _look_again(files: Scan, changed: Collection[str], rules: FolderRules) -> Scan | None:
-    """The scan as it is after these paths changed; None if all folders must be read for that.
+def _rescan(files: Scan, changed: Collection[str], rules: FolderRules) -> Scan | None:
+    """Update a scan after changes to some paths; None if all folders must be read.
 
-    A file that grows is asked for its size alone, and what is no video and no folder does not matter, such as the part
-    of a download. Of what is new or gone the folder is read, and no other one.
+    Only the size of a growing file is checked. Files that are neither videos nor folders, such as partial downloads,
+    are ignored. For new and missing files only their folder is read.
     """
     known = {file.path: file for file in files.files}
     beside_named = {os.path.dirname(path) for path in files.named if path not in files.folders}
@@ -231,7 +232,7 @@ def _look_again(files: Scan, changed: Collection[str], rules: FolderRules) -> Sc
     for path in changed:
         parent = os.path.dirname(path)
         if os.path.basename(path) == MANIFEST_FILE:
-            folders.add(os.path.dirname(parent))  # its folder has become an index, or is one no more
+            folders.add(os.path.dirname(parent))  # its folder has become an index, or no longer is one
             continue
         try:
             state = os.lstat(path)
@@ -240,30 +241,30 @@ def _look_again(files: Scan, changed: Collection[str], rules: FolderRules) -> Sc
                 return None
             if path in known or path in files.listed:
                 folders.add(parent)
-            continue  # or it was none of ours
+            continue  # or it was not part of the scan
         is_file = stat.S_ISREG(state.st_mode)
         if path in known and is_file:
             grown[path] = VideoFile(path, state.st_size, state.st_mtime_ns)
         elif path in files.listed and path not in files.named:
-            folders.add(path)  # made again
+            folders.add(path)  # recreated
         elif not is_file or _may_matter(path, rules):
             if path in files.named or parent in beside_named:
                 return None
             folders.add(parent)
     if grown:
         files = replace(files, files=tuple(grown.get(file.path, file) for file in files.files))
-    # What is in a folder that the scan left out does not matter; a folder above that is new is read with what is in it.
+    # Ignore folders that the scan skipped; a new folder is read together with everything below it.
     folders &= files.listed
     return scan_again(files, folders, rules) if folders else files
 
 
 def _may_matter(path: str, rules: FolderRules) -> bool:
-    """Whether a file of this name may be taken."""
+    """Whether a file with this name can be a video to index."""
     return os.path.splitext(path)[1].lower() in rules.extensions
 
 
 def _identities(scan: Scan) -> dict[str, tuple[int, int]]:
-    """What tells each folder of a scan from another one of its name; those that are gone are left out."""
+    """Identity (device and inode) of each existing folder of a scan, to notice folders that were replaced."""
     found = {}
     for folder in scan.folders:
         with suppress(OSError):
@@ -277,7 +278,7 @@ def _is_chosen(ready: Mapping[str, VideoFile], settling: Settling, file: VideoFi
 
 
 def open_for_writing(paths: Collection[str]) -> set[str]:
-    """Those of some files that processes of this account have open for writing; none where the system does not say."""
+    """Files that processes of this account have open for writing; empty if the system does not provide this."""
     found: set[str] = set()
     names = {os.path.realpath(path): path for path in paths}
     if not names:
@@ -290,7 +291,7 @@ def open_for_writing(paths: Collection[str]) -> set[str]:
         folder = f"/proc/{process}/fd"
         try:
             descriptors = os.listdir(folder)
-        except OSError:  # it ended, or belongs to somebody else
+        except OSError:  # the process ended, or belongs to another user
             continue
         for descriptor in descriptors:
             try:
@@ -303,7 +304,7 @@ def open_for_writing(paths: Collection[str]) -> set[str]:
 
 
 def _watch(scan: Scan, changed: ChangedPaths, ignored: Path | None, stack: ExitStack) -> bool:
-    """Let the system note in ``changed`` what happens outside of the index; whether it watches all folders."""
+    """Start recording file system changes outside the index in ``changed``; return whether all folders are watched."""
     from watchdog.events import FileSystemEvent, FileSystemEventHandler
     from watchdog.observers import Observer
 
@@ -312,7 +313,7 @@ def _watch(scan: Scan, changed: ChangedPaths, ignored: Path | None, stack: ExitS
     class Handler(FileSystemEventHandler):
         def on_any_event(self, event: FileSystemEvent) -> None:
             if event.event_type not in _CHANGES or (event.is_directory and event.event_type == "modified"):
-                return  # what is new in a folder has a message of its own
+                return  # entries of the folder have their own notifications
             paths = [os.fsdecode(path) for path in (event.src_path, event.dest_path) if path]
             changed.add(path for path in paths if inside is None or not os.path.join(path, "").startswith(inside))
 
@@ -328,7 +329,7 @@ def _watch(scan: Scan, changed: ChangedPaths, ignored: Path | None, stack: ExitS
         observer.start()
     except OSError as error:
         _logger.warning(
-            "the system does not watch these folders (%s); they are looked at every %d s", error, _RESCAN_UNWATCHED
+            "the system does not watch these folders (%s); they are scanned every %d s", error, _RESCAN_UNWATCHED
         )
         observer.unschedule_all()
         return False

@@ -84,7 +84,7 @@ def test_the_manifest_says_what_it_was_made_with(kinds: Kinds, collection: Path)
         assert index.recall(queries=2).recall == 1.0
         with pytest.raises(
             CollectionMismatchError,
-            match="whose scores order kinds of videos and do not tell copies",
+            match="whose scores order kinds of videos and cannot identify copies",
         ):
             index.duplicates()
 
