@@ -149,7 +149,7 @@ def test_what_is_left_out_is_listed_on_request(library: Library, tmp_path: Path)
     (folder / "link").symlink_to(shutil.copytree(library.folder, tmp_path / "elsewhere"))
     shown = run("index", folder, "--index", index, "--exclude", "proxies/", "--list-skipped", "--workers", "1")
     assert "excluded by proxies/" in shown.out
-    assert "its name is not that of a video" in shown.out
+    assert "not a video file name" in shown.out
     shown = run("index", folder, "--index", index)  # the pattern is remembered
     assert "1 link to a folder was not followed; --follow-links follows it" in shown.err
     words = ("index", folder, "--index", index, "--workers", "1", "-f", "json")
@@ -192,10 +192,10 @@ def test_a_share_that_is_not_mounted_is_not_pruned(library: Library, tmp_path: P
     words = ("index", share, "--index", index, "--prune")
     refused = run(*words, status=1)
     assert refused.err.count("Error: ") == 1
-    assert f"Error: nothing was pruned: {share} holds no videos any more" in refused.err
+    assert f"Error: nothing was pruned: {share} no longer contains videos" in refused.err
     assert "--prune removes them" not in refused.err
     report = run(*words, "-f", "json", status=1).json
-    assert report["prune_refused"].startswith(f"nothing was pruned: {share} holds no videos any more")
+    assert report["prune_refused"].startswith(f"nothing was pruned: {share} no longer contains videos")
     assert (report["removed"], len(report["missing"]), report["videos"]) == (0, 2, 2)
     share.rmdir()
     assert f"nothing was pruned: {share} is missing" in run(*words, status=1).err

@@ -198,7 +198,7 @@ def test_with_prune_a_share_that_is_unmounted_for_a_while_is_not_forgotten(index
         watching.wait_for(lambda _: len(watching.paths("added")) == 2)
         for path in folder.iterdir():
             shutil.move(path, tmp_path)
-        watching.wait_for(lambda reports: "holds no videos any more" in reports[-1].prune_refused)
+        watching.wait_for(lambda reports: "no longer contains videos" in reports[-1].prune_refused)
         for path in tmp_path.glob("*.mp4"):
             shutil.move(path, folder)
         watching.wait_for(lambda reports: len(reports[-1].unchanged) == 2 and not reports[-1].prune_refused)

@@ -67,7 +67,7 @@ def test_a_share_that_is_not_mounted_is_not_forgotten(index: Index, videos: Path
     (videos / "README").touch()
     report = add(index, videos, prune=True)
     assert report.prune_refused == (
-        f"nothing was pruned: {videos} holds no videos any more, as if its drive or share were not connected, and "
+        f"nothing was pruned: {videos} no longer contains videos, as if its drive or share were not connected, and "
         "4 videos of the index were in it; connect it and run this again, or add --prune-anyway if they were deleted "
         "on purpose"
     )
@@ -229,7 +229,7 @@ def test_files_that_a_plan_moved_away_are_forgotten_without_a_question(index: In
 def test_a_damaged_list_of_devices_is_reported_with_the_remedy(index: Index, videos: Path) -> None:
     for content in ("{", '{"devices": {"/v": {"mount": 3}}}', '{"devices": []}'):
         (index.path / "devices.json").write_text(content)
-        with pytest.raises(CollectionDamagedError, match=r"devices\.json is damaged .*; delete it, the next"):
+        with pytest.raises(CollectionDamagedError, match=r"devices\.json is damaged .*; delete it; the next"):
             add(index, videos)
         with pytest.raises(CollectionDamagedError, match=r"devices\.json"):
             check_files(index.place)

@@ -160,7 +160,7 @@ def test_what_is_left_out_has_a_reason(tmp_path: Path) -> None:
         "a proxy.mp4": "excluded by *proxy*",
         "code.ts": "TypeScript",
         "link.mp4": f"a link to {tmp_path / 'a.mp4'}, which is already included",
-        "notes.txt": "its name is not that of a video",
+        "notes.txt": "not a video file name",
     }
 
 

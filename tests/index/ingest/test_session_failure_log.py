@@ -29,7 +29,7 @@ def test_a_name_that_is_not_text_is_escaped(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_too_long_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failure_log, "_MOST_BYTES", 50)
+    monkeypatch.setattr(failure_log, "_MAX_BYTES", 50)
     log = FailureLog(tmp_path / "errors.log")
     for name in ("/a.mp4", "/b.mp4", "/c.mp4"):
         log.write(name, "bug", "x" * 40)

@@ -1,8 +1,8 @@
-"""The contract of executors, which turn files into features, their events, and the executor of the calling process.
+"""The contract of executors, which turn files into features, with their events, and an in-process executor.
 
 An executor gets paths and yields events. To write one (for a cluster, say): send a :class:`~vidkin.index.WorkerSpec` to
 each worker, open the extractor there once with :meth:`~vidkin.index.WorkerSpec.open`, and relay the events of
-:func:`~vidkin.index.ingest.executor.describe_video` for each path. Everything that is sent can be pickled.
+:func:`~vidkin.index.ingest.executor.describe_video` for each path. Everything sent can be pickled.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Advanced:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A video is done.
+    """A video is complete.
 
     Attributes:
         path: Path of the file.
         info: Properties of the file.
-        features: Features of all its frames, at least one; rounded as they are stored.
-        damage: One line about parts that could not be read, else "".
-        sound: Landmarks of its sound tracks, none if it has none; None if nobody asked for them.
+        features: Features of all frames (at least one), rounded as they are stored.
+        damage: One line about unreadable parts; otherwise empty.
+        sound: Landmarks of its sound tracks, empty without sound; None if they were not requested.
     """
 
     path: str
@@ -64,9 +64,9 @@ class Unreadable:
     Attributes:
         path: Path of the file.
         cause: One line.
-        temporary: Nothing is known to be wrong with the file's bytes (a killed worker, a hung drive, no memory, an
-            internal error): the next call reads the file again.
-        trace: The traceback of an internal error, else "".
+        temporary: Whether the cause may lie outside the file (a killed worker, a hung drive, no memory, an internal
+            error), so that the next call reads it again.
+        trace: The traceback of an internal error; otherwise empty.
     """
 
     path: str
@@ -77,7 +77,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing happened for a moment: time to write finished results."""
+    """Nothing happened for a moment, so finished results can be written."""
 
 
 Event = Advanced | Described | Unreadable | Idle
@@ -87,24 +87,24 @@ class Executor(Protocol):
     """Turns files into features, in any order."""
 
     def run(self, paths: Iterable[str]) -> Iterator[Event]:
-        """Exactly one :class:`Described` or :class:`Unreadable` for each path, among other events.
+        """Yield exactly one :class:`Described` or :class:`Unreadable` for each path, among other events.
 
         Paths are taken from the iterable only when a worker is free. While nothing happens, an :class:`Idle` is
         yielded at least every second. Unread events block the workers instead of piling up. When the iterator is
         closed, all work ends.
 
         Raises:
-            VidkinError: No file at all can be processed, for example because the extractor cannot be opened.
+            VidkinError: No file can be processed, for example because the extractor cannot be opened.
         """
 
 
-# Frames decoded at a time: few, so that large ones take little memory.
-_FRAMES_A_BATCH = 4
+# Number of frames decoded at a time; few, because large frames take much memory.
+_FRAMES_PER_BATCH = 4
 
 
 @check_constructor
 class SerialExecutor:
-    """Processes one file after the other in this process: for tests, and where starting processes is not worth it.
+    """Processes files one after another in this process, for tests and for small jobs.
 
     A decoder that crashes takes this process with it; see
     :class:`~vidkin.index.ingest.processes.ProcessExecutor`.
@@ -132,15 +132,14 @@ def describe_video(
 ) -> Iterator[Event]:
     """Yield the events of one file: progress, then one :class:`Described` or :class:`Unreadable`.
 
-    Never more than a few dozen decoded frames are in memory, whatever the length of the video. Features are rounded
-    as they are stored. An unexpected exception affects only this file: it is :class:`Unreadable`, with the
-    traceback.
+    At most a few dozen decoded frames are in memory, regardless of the length of the video. Features are rounded as
+    they are stored. An unexpected exception affects only this file: it is :class:`Unreadable`, with the traceback.
 
     Args:
         path: Path of the file.
         extractor: Extractor of frames or clips.
         base_rate: Frames per second of ordinary videos, see :func:`~vidkin.index.storage.records`.
-        sound: Also find the landmarks of the sound, from the same packets.
+        sound: Also compute landmarks of the sound in the same pass.
         beat: Callback for every packet read and every change of phase.
     """
     try:
@@ -155,7 +154,7 @@ def describe_video(
                 extractor,
                 duration=info.duration,
                 rate=sampling_rate(info.duration, base_rate),
-                batch=_FRAMES_A_BATCH,
+                batch=_FRAMES_PER_BATCH,
                 threads=1,
                 beat=beat,
                 on_damage=damage.append,
@@ -176,13 +175,13 @@ def describe_video(
     except MediaError as error:
         yield Unreadable(path, error.cause, temporary=error.temporary)
     except MemoryError:
-        yield Unreadable(path, "needs more memory than there is", temporary=True)
-    # An untrusted file may make any library raise anything; other files must not be affected.
+        yield Unreadable(path, "needs more memory than is available", temporary=True)
+    # An untrusted file can make a library raise anything, which must not affect other files.
     except Exception as error:  # noqa: BLE001
         yield internal_error(path, error)
 
 
 def internal_error(path: str, error: Exception) -> Unreadable:
-    """Report an internal error on a file, with the traceback of the exception that is being handled."""
+    """Report the exception being handled as an internal error on a file, with its traceback."""
     text = " ".join(f"internal error: {type(error).__name__}: {error}".split()).rstrip(": ")
     return Unreadable(path, text, temporary=True, trace=traceback.format_exc())

@@ -1,4 +1,4 @@
-"""Feature extraction in worker processes: a decoder that crashes or hangs costs one file."""
+"""Extract features in worker processes, so that a decoder that crashes or hangs affects only one file."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from vidkin.index.ingest.worker import Alive, Channel, Failed, share_socket
 from vidkin.index.storage.manifest import WorkerSpec
 
 _TICK = 0.25
-# Allows for loading libraries and network weights; does not count against any file.
+# Seconds for loading libraries and weights, not counted against a file.
 _START_TIMEOUT = 300.0
-# A process whose channel is closed has ended, or ends at once unless it is stuck.
+# Seconds until a process whose channel is closed counts as stuck.
 _END_TIMEOUT = 30.0
-# Libraries of linear algebra read these when they are loaded; a worker computes on one thread.
+# Linear algebra libraries read these variables on loading; a worker computes on one thread.
 _ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
 )
-# Restarts of workers that were killed before they could do anything, mostly for lack of memory.
-_MOST_RESTARTS = 3
+# Maximum number of restarts of workers killed during startup, mostly for lack of memory.
+_MAX_RESTARTS = 3
 _SIGNAL_NAMES = {int(number): number.name for number in signal.Signals}
-# Signals by which a file can crash a decoder, as far as the system has them. Any other signal came from outside.
+# Signals of a crash caused by a file, if the system has them. Any other signal came from outside.
 _CRASHES = frozenset(
     getattr(signal, name)
     for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
     if hasattr(signal, name)
 )
 _KILLED = getattr(signal, "SIGKILL", None)
-# From this exit status on Windows reports a crash.
+# Windows exit statuses from this value on are crashes.
 _FIRST_CRASH = 0xC0000000
 
 
@@ -51,26 +51,25 @@ _FIRST_CRASH = 0xC0000000
 class ProcessExecutor:
     """An :class:`~vidkin.index.ingest.executor.Executor` of worker processes.
 
-    Each worker opens the extractor once and describes one file at a time on one thread. Events come
-    through a socket with a buffer of limited size, so a worker blocks when nobody reads: each worker holds the
-    features of at most one video (5 kB per frame with 10 regions of 256).
+    Each worker opens the extractor once and describes one file at a time on one thread. Events arrive through a socket
+    with a limited buffer, so workers block while events are unread, and each holds the features of at most one video (5
+    kB per frame with 10 regions of 256).
 
-    A worker that dies by a signal or exits, or gives no sign of life for ``hang_timeout``, is replaced, and
-    its file is :class:`~vidkin.index.ingest.executor.Unreadable` with that cause. A worker that is killed
-    before it was ready says nothing about its file and is started again; if that happens repeatedly, the run ends with
-    an :class:`~vidkin.errors.ExtractorError`. Workers end with this process, even when it is killed. They are
-    started afresh, not forked, and do not run the caller's main module: a script needs no
-    ``if __name__ == "__main__"``.
+    A worker that dies by a signal, exits, or gives no sign of life for ``hang_timeout`` is replaced, and its file is
+    :class:`~vidkin.index.ingest.executor.Unreadable` with that cause. A worker killed before it was ready is started
+    again, because its file is not to blame; if that happens repeatedly, the run ends with an
+    :class:`~vidkin.errors.ExtractorError`. Workers end with this process, even when it is killed. They are started
+    afresh, not forked, and do not run the caller's main module: a script needs no ``if __name__ == "__main__"``.
 
     Args:
         spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.
-        workers: How many, at least 1; default one for each processor that this process may use.
+        workers: Number of workers, at least 1; default: one for each processor available to this process.
         hang_timeout: Seconds without any progress (a packet read, a frame decoded) after which a worker counts as
-            hung; five times as long while the extractor describes frames. Time in which nobody listened to the
-            workers, since the caller was busy or the machine asleep, does not count.
+            hung; five times as long while the extractor describes frames. Time in which the caller was busy or the
+            machine asleep does not count.
 
     Attributes:
-        spec: As given, with the device that ``auto`` means in this process.
+        spec: The given specification, with ``auto`` replaced by this process's device.
     """
 
     def __init__(self, spec: WorkerSpec, *, workers: int | None = None, hang_timeout: float = HANG_TIMEOUT) -> None:
@@ -129,7 +128,7 @@ def _worker_command(descriptor: int | None) -> list[str]:
 
 @dataclass
 class _Worker:
-    """One worker process as the parent sees it."""
+    """A worker process, from the side of its parent."""
 
     spec: WorkerSpec
     hang_timeout: float
@@ -144,10 +143,10 @@ class _Worker:
 
     def _start(self) -> None:
         self.channel, theirs = Channel.pair()
-        # Windows gives a process a copy of a socket instead of letting it inherit one.
+        # On Windows a process gets a copy of a socket instead of inheriting it.
         is_shared = sys.platform == "win32"
         descriptor = None if is_shared else theirs.fileno()
-        # Ctrl-C in a terminal goes to the parent, which shuts its workers down.
+        # Only the parent should receive Ctrl-C; it shuts down its workers.
         alone: dict[str, Any] = {"process_group": 0}
         if is_shared:
             alone = {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
@@ -168,27 +167,27 @@ class _Worker:
         self._send(self.spec)
 
     def assign(self, path: str) -> None:
-        """Give it a file."""
+        """Assign a file to the worker."""
         self.path = path
         self.silence.end("decoding")
         self._send(path)
 
     def usable(self) -> bool:
-        """Whether it has work or can be given some. Otherwise it is ended, so that another takes its place."""
+        """Whether the worker is busy or can take work; otherwise it is ended, so that another can replace it."""
         if self.lost or (self.path is None and self.process.poll() is not None):
             self.end()
             return False
         return True
 
     def receive(self) -> Iterator[Event]:
-        """Read what it sent; yields the event, if any."""
+        """Read from the worker; yield the event, if any."""
         path = self.path
         assert path is not None  # only busy workers are listened to
         self.silence.end()
         try:
             messages: list[Event | Alive | Failed] = self.channel.receive_part()
         except (EOFError, ConnectionError):
-            yield self._bury(path)
+            yield self._handle_death(path)
             return
         for message in messages:
             if isinstance(message, Failed):
@@ -203,14 +202,14 @@ class _Worker:
                 yield message
 
     def check_silence(self) -> Iterator[Event]:
-        """Called when it sent nothing: if it hangs, replace it and report its file as unreadable."""
+        """Called when the worker sent nothing: if it hangs, replace it and report its file as unreadable."""
         path = self.path
         assert path is not None
         cause = self.silence.measure()
         if not self.ready:
             if self.silence.seconds > _START_TIMEOUT:
                 self.lost = True
-                raise RuntimeError(f"a worker process did not start within {_START_TIMEOUT:g} s: {self._last_words()}")
+                raise RuntimeError(f"a worker process did not start within {_START_TIMEOUT:g} s: {self._read_errors()}")
         elif cause is not None:
             self.lost = True
             yield Unreadable(path, cause, temporary=True)
@@ -223,8 +222,8 @@ class _Worker:
         self.process.wait()
         self.errors.close()
 
-    def _bury(self, path: str) -> Event:
-        """Handle its death: report its file as unreadable, or start it again if it was not ready yet."""
+    def _handle_death(self, path: str) -> Event:
+        """Handle the end of the process: report its file as unreadable, or restart it if it was not ready yet."""
         try:
             status = self.process.wait(_END_TIMEOUT)
         except subprocess.TimeoutExpired:
@@ -233,7 +232,7 @@ class _Worker:
         name = _SIGNAL_NAMES.get(-status, str(-status))
         hint = ", perhaps for lack of memory" if -status == _KILLED else ""
         if not self.ready and status < 0:
-            if self.restarts >= _MOST_RESTARTS:
+            if self.restarts >= _MAX_RESTARTS:
                 raise ExtractorError(
                     f"worker processes were killed by signal {name} {self.restarts + 1} times before they could "
                     f"start{hint}; finished work is saved: run it again with fewer workers (workers=1, --workers 1)"
@@ -246,7 +245,7 @@ class _Worker:
         self.lost = True
         if not self.ready:
             raise RuntimeError(
-                f"a worker process ended with status {status} before it could start: {self._last_words()}"
+                f"a worker process ended with status {status} before it could start: {self._read_errors()}"
             )
         if status >= _FIRST_CRASH:
             return Unreadable(path, f"decoder process crashed with status {status:#x}", temporary=False)
@@ -256,10 +255,10 @@ class _Worker:
         return Unreadable(path, cause, temporary=-status not in _CRASHES)
 
     def _send(self, message: object) -> None:
-        # If it died, the next receive reports that, with its status.
+        # If the process died, the next receive reports it with its status.
         with contextlib.suppress(ConnectionError):
             self.channel.send(message)
 
-    def _last_words(self) -> str:
+    def _read_errors(self) -> str:
         self.errors.seek(0)
         return self.errors.read().decode("utf-8", "replace").strip()[-2000:] or "no error output"

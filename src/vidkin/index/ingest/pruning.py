@@ -1,4 +1,4 @@
-"""Which videos of an index are gone, and whether they may be forgotten: a share that is not mounted looks like an empty
+"""Find videos of an index that are gone, and decide whether to drop them: an unmounted share looks like an empty
 folder."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 
 Prune = bool | Literal["anyway"]
-"""Whether to forget videos whose files are gone or excluded; ``"anyway"``: also where :class:`PruneGuard` refuses."""
+"""Whether to drop videos whose files are gone or excluded; ``"anyway"`` overrides :class:`PruneGuard`."""
 
 _MOUNTS = "/proc/self/mountinfo"
 _UUIDS = "/dev/disk/by-uuid"
@@ -30,13 +30,13 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Videos of an index that a scan did not find where it looked.
+    """Videos of an index that a scan of their folders did not find.
 
     Attributes:
         scan: The scan.
-        gone: Files that are gone from the folders, or were named and are gone.
-        excluded: Files that the rules leave out of the folders now.
-        unreachable: Files in a folder that was named and is missing.
+        gone: Missing files in the folders, and missing files that were named.
+        excluded: Files that the rules now exclude.
+        unreachable: Files in named folders that are missing.
         staying: Paths of all other files of the index in the folders.
     """
 
@@ -48,17 +48,17 @@ class Losses:
 
     @property
     def missing_folders(self) -> tuple[str, ...]:
-        """Named folders that are missing and held videos."""
+        """Named folders that contained videos and are missing."""
         paths = [record.path for record in self.unreachable]
         return tuple(root for root, _ in self.scan.problems if _count_below(root, paths))
 
     @property
     def records(self) -> tuple[VideoRecord, ...]:
-        """Those that are forgotten if nothing speaks against it."""
+        """Records to drop unless the guard refuses."""
         return self.gone + self.excluded + self.unreachable
 
     def without(self, paths: Collection[str]) -> Losses:
-        """A copy without some files."""
+        """Copy without some files."""
         gone, excluded, unreachable = (
             tuple(record for record in records if record.path not in paths)
             for records in (self.gone, self.excluded, self.unreachable)
@@ -70,9 +70,9 @@ def find_losses(records: Iterable[VideoRecord], scan: Scan, rules: FolderRules) 
     """Compare the videos of an index with a scan.
 
     Args:
-        records: All records of the index, those that were added after the scan as well.
+        records: All records of the index, including records added after the scan.
         scan: The files.
-        rules: Which files of folders were included.
+        rules: Rules for files in folders.
     """
     folders = NamedFolders(scan.folders)
     named = {path for path, _ in scan.problems}
@@ -102,14 +102,14 @@ class Device:
 
     Attributes:
         mount: Where it is mounted.
-        source: A name that stays the same when the machine starts again; empty if the system has none.
+        source: A name that survives restarts of the machine; empty if the system provides none.
     """
 
     mount: str
     source: str = ""
 
     def differs_from(self, other: Device) -> bool:
-        """Whether it is another one for certain; a source that is not known can be any."""
+        """Whether the devices certainly differ; an unknown source can match any."""
         return self.mount != other.mount or bool(self.source and other.source and self.source != other.source)
 
     def __str__(self) -> str:
@@ -119,8 +119,8 @@ class Device:
 def identify_device(path: str) -> Device:
     """The drive or share that holds a folder.
 
-    Numbers of devices are given anew when a drive is connected, and names such as ``/dev/sdb1`` when a machine starts:
-    a mount point, the address of a share and the UUID of a file system stay.
+    Device numbers change when a drive is reconnected, and names such as ``/dev/sdb1`` after a restart; mount points,
+    addresses of shares and UUIDs of file systems do not.
     """
     path = os.path.realpath(path)
     try:
@@ -132,7 +132,7 @@ def identify_device(path: str) -> Device:
     for line in lines:
         of_mount, _, of_system = line.partition(" - ")
         mount, source = _unescape(of_mount.split(" ")[4]), _unescape(of_system.split(" ")[1])
-        # Of several file systems at one mount point the last one hides the others.
+        # With several file systems at one mount point, the last one hides the others.
         if len(mount) >= len(device.mount) and os.path.join(path, "").startswith(os.path.join(mount, "")):
             device = Device(mount, source)
     return Device(device.mount, _stable_source(device.source))
@@ -156,15 +156,15 @@ def _identify_without_list(path: str) -> Device:
     mount = path
     while not os.path.ismount(mount) and os.path.dirname(mount) != mount:
         mount = os.path.dirname(mount)
-    # On Windows the number is that of the volume, which stays.
+    # On Windows the number identifies the volume and does not change.
     return Device(mount, str(os.stat(path).st_dev) if os.name == "nt" else "")
 
 
 class PruneGuard:
-    """Refuses to forget videos that may have gone with their drive or share, and remembers which one held them.
+    """Refuses to drop videos whose drive or share may be disconnected, and records which device held them.
 
     Args:
-        place: Place of the index; None remembers nothing.
+        place: Location of the index; None records nothing.
         removed_by_plan: Callback that returns the paths of files that plans have moved away.
 
     Raises:
@@ -180,10 +180,11 @@ class PruneGuard:
 
     @classmethod
     def read_devices(cls, place: Place) -> dict[str, Device]:
-        """The device of folders of an index, and of all that is below each and not on another one that is listed.
+        """Read the devices of folders of an index; each applies to everything below the folder that is not listed
+        itself.
 
         Raises:
-            CollectionDamagedError: The file is there and cannot be read.
+            CollectionDamagedError: The file exists but cannot be read.
         """
         content = place.read(cls.FILE)
         if content is None:
@@ -194,28 +195,28 @@ class PruneGuard:
                 raise TypeError("a device is not a mount point and a source")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CollectionDamagedError(
-                f"{place.address(cls.FILE)} is damaged ({error}); delete it, the next `vidkin index` writes it anew"
+                f"{place.address(cls.FILE)} is damaged ({error}); delete it; the next `vidkin index` recreates it"
             ) from error
         return devices
 
     def moved_away(self, losses: Losses) -> list[VideoRecord]:
-        """Those that plans have moved away: they are gone on purpose."""
+        """Records of files that removal plans have moved away deliberately."""
         lost = losses.gone + losses.unreachable
-        # The logs of all plans are read only where something is gone.
+        # Read the logs of plans only if files are missing.
         moved = self._removed_by_plan() if lost else ()
         return [record for record in lost if record.path in moved]
 
     def why_refused(self, losses: Losses) -> str:
-        """Why these videos must not be forgotten, and what to do; empty if they may be."""
+        """The reason not to drop these videos, with advice; empty if they may be dropped."""
         cause = _why_refused(losses, self._devices)
         return f"nothing was pruned: {cause}" if cause else ""
 
     def remember(self, scan: Scan, missing: Sequence[VideoRecord]) -> None:
-        """Note the devices of the folders of a scan; where files are missing, the device that held them stays noted.
+        """Record the devices of the folders of a scan; for missing files the previous device stays on record.
 
         Args:
-            scan: What was scanned.
-            missing: Records of files that are gone and stay in the index.
+            scan: The scan.
+            missing: Records of missing files that stay in the index.
         """
         if self._place is None:
             return
@@ -235,7 +236,7 @@ class PruneGuard:
                     devices[folder] = device
         if devices != self._devices:
             table = {folder: asdict(devices[folder]) for folder in sorted(devices)}
-            # Only ASCII, so that names that are not valid UTF-8 survive.
+            # ASCII only, so that names that are not valid UTF-8 survive.
             write_whole(self._place, self.FILE, json.dumps({"devices": table}, indent=2).encode())
             self._devices = devices
 
@@ -248,7 +249,7 @@ def _why_refused(losses: Losses, devices: Mapping[str, Device]) -> str:
     unreachable = [record.path for record in losses.unreachable]
     if missing := losses.missing_folders:
         return (
-            f"{missing[0]} is missing, and {_were_in_it(_count_below(missing[0], unreachable))}; connect its drive or "
+            f"{missing[0]} is missing, and {_lost_count(_count_below(missing[0], unreachable))}; connect its drive or "
             "share and run this again, or add --prune-anyway if it was deleted on purpose"
         )
     present = [*losses.staying, *(record.path for record in losses.excluded)]
@@ -256,8 +257,8 @@ def _why_refused(losses: Losses, devices: Mapping[str, Device]) -> str:
     for root in scan.folders:
         if (count := _count_below(root, gone)) and not _count_below(root, present):
             return (
-                f"{root} holds no videos any more, as if its drive or share were not connected, and "
-                f"{_were_in_it(count)}; connect it and run this again, or add --prune-anyway if they were deleted on "
+                f"{root} no longer contains videos, as if its drive or share were not connected, and "
+                f"{_lost_count(count)}; connect it and run this again, or add --prune-anyway if they were deleted on "
                 "purpose"
             )
     roots = NamedFolders(scan.folders)
@@ -271,10 +272,10 @@ def _why_refused(losses: Losses, devices: Mapping[str, Device]) -> str:
         if now is None or now.differs_from(before):
             state = "is missing" if now is None else f"is on another drive or share ({now}) than before ({before})"
             return (
-                f"{folder} {state}, and {_were_in_it(count)}; connect its drive or share and run this again, or add "
+                f"{folder} {state}, and {_lost_count(count)}; connect its drive or share and run this again, or add "
                 "--prune-anyway to forget them"
             )
-    # A single file that was named is gone on purpose.
+    # A single named file that is missing was deleted deliberately.
     count = sum(roots.holding(path) is not None for path in gone) + len(losses.excluded)
     total = count + len(losses.staying)
     if 2 * count > total:
@@ -291,7 +292,7 @@ def _count_below(folder: str, paths: Iterable[str]) -> int:
 
 
 def _device_of(folder: str, devices: Mapping[str, Device]) -> Device | None:
-    """That of the innermost folder around this one."""
+    """The device of the innermost listed folder that contains a folder."""
     while folder not in devices:
         parent = os.path.dirname(folder)
         if parent == folder:
@@ -306,7 +307,7 @@ def _has_item(paths: Sequence[str], path: str) -> bool:
 
 
 def _has_below(paths: Sequence[str], folder: str) -> bool:
-    """Whether one of these sorted paths is in the folder."""
+    """Whether any of these sorted paths is in the folder."""
     inside = os.path.join(folder, "")
     position = bisect_left(paths, inside)
     return position < len(paths) and paths[position].startswith(inside)
@@ -316,5 +317,5 @@ def _videos(count: int) -> str:
     return "1 video" if count == 1 else f"{count:,} videos"
 
 
-def _were_in_it(count: int) -> str:
+def _lost_count(count: int) -> str:
     return f"{_videos(count)} of the index {'was' if count == 1 else 'were'} in it"

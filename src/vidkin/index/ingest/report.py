@@ -1,4 +1,4 @@
-"""The outcome of each file, counted, and the progress of a call."""
+"""Outcomes of files, their counts, and the progress of a call."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class FileOutcome(Result):
 
     Attributes:
         path: Absolute.
-        kind: "added"; "changed" (indexed again since its content changed); "unchanged"; "moved" (recognized by its
+        kind: "added"; "changed" (indexed again because its content changed); "unchanged"; "moved" (recognized by its
             content at a new path); "broken"; "removed"; "missing" (in the index, but the file is gone); "excluded" (in
-            the index, but left out of its folder now); "skipped".
-        cause: Why it is broken or skipped; where a moved file was; whose features a copy shares; what part of an added
-            file could not be read; else "".
-        known: Whether it is broken as an earlier call found it, and has not changed since.
+            the index, but now excluded by the rules); "skipped".
+        cause: Why the file is broken or skipped, the old path of a moved file, the file whose features a copy shares,
+            or the unreadable part of an added file; otherwise empty.
+        known: Whether an earlier call already found the file broken and it has not changed since.
     """
 
     path: str
@@ -38,18 +38,17 @@ class IngestReport(Result):
     """Outcomes of all files of one call.
 
     Attributes:
-        added: New and changed files that are in the index now.
-        unchanged: Files that were in the index already.
+        added: New and changed files that are now in the index.
+        unchanged: Files that were already in the index.
         moved: Files recognized at a new path; nothing was decoded.
-        broken: Files that cannot be read, with causes; also those known to be broken from an earlier call.
-        removed: Files that are gone, or excluded now, and were removed from the index.
-        missing: Files of the index that are gone from the folders and are still in the index.
-        excluded: Files of the index that are excluded now and are still in the index.
-        skipped: Files and folders that were left out, with reasons.
-        prune_refused: Why files that are gone were not removed from the index although this was asked for, and what to
-            do; else "".
+        broken: Files that cannot be read, with causes, including files found broken by an earlier call.
+        removed: Missing or excluded files that were removed from the index.
+        missing: Missing files that are still in the index.
+        excluded: Excluded files that are still in the index.
+        skipped: Files and folders that were skipped, with reasons.
+        prune_refused: Why missing files were not removed from the index as requested, with advice; otherwise empty.
         seconds: Wall-clock time.
-        seconds_of_video: Duration of the videos that were decoded.
+        seconds_of_video: Total duration of decoded videos.
     """
 
     added: tuple[FileOutcome, ...] = ()
@@ -71,7 +70,7 @@ class IngestReport(Result):
 
     @property
     def usable(self) -> int:
-        """Number of checked files that are in the index now and can be searched."""
+        """Number of checked files that can now be searched."""
         return len(self.added) + len(self.unchanged) + len(self.moved)
 
     def __str__(self) -> str:
@@ -86,8 +85,8 @@ class Progress:
     Attributes:
         done: Number of files whose outcome is written.
         total: Number of files to check.
-        path: The file that this is about.
-        outcome: Outcome of the file, or None while it is being read.
+        path: The current file.
+        outcome: Outcome of the file; None while it is being read.
         frames: Number of frames with features so far, over all files.
         seconds_of_video: Video covered so far.
         bytes: Size of all finished files.
@@ -143,25 +142,25 @@ class Tally:
         """Count a file whose outcome is safely written."""
         self._outcomes[outcome.path] = outcome
         self._bytes += self._sizes.get(outcome.path, 0)
-        self._tell(outcome.path, outcome)
+        self._report_progress(outcome.path, outcome)
 
     def advance(self, path: str, frames: int, seconds: float) -> None:
-        """Count frames with features, and the seconds of video that they cover."""
+        """Count frames with features and the seconds of video they cover."""
         self._frames += frames
         self._covered[path] = self._covered.get(path, 0.0) + seconds
         self._seconds_of_video += seconds
-        self._tell(path, None)
+        self._report_progress(path, None)
 
     def finish(self, path: str, duration: float) -> None:
-        """Count the rest of a video of that duration, from its last frame to its end."""
+        """Count the rest of a video from its last frame to its end."""
         self._seconds_of_video += duration - self._covered.pop(path, 0.0)
 
     def remove(self, paths: Iterable[str], folders: Iterable[str] = ()) -> None:
-        """Count files that were removed from the index, whatever became of them before.
+        """Count files removed from the index, replacing their earlier outcomes.
 
         Args:
             paths: The files.
-            folders: Folders that are gone with them, and no longer a problem.
+            folders: Removed folders, which no longer count as problems.
         """
         removed = list(paths)
         for path in (*removed, *folders):
@@ -171,11 +170,11 @@ class Tally:
             self.settle(FileOutcome(path, "removed"))
 
     def miss(self, kind: Literal["missing", "excluded"], paths: Iterable[str]) -> None:
-        """Note files of the index that were not in the scan and stay in the index."""
+        """Count files that were not in the scan but stay in the index."""
         self._missed += [FileOutcome(path, kind) for path in sorted(paths)]
 
     def refuse(self, reason: str) -> None:
-        """Note why nothing was removed from the index; empty if nothing speaks against it."""
+        """Record why nothing was removed from the index; empty if removal was allowed."""
         self._refusal = reason
 
     def report(self) -> IngestReport:
@@ -199,7 +198,7 @@ class Tally:
             seconds_of_video=self._seconds_of_video,
         )
 
-    def _tell(self, path: str, outcome: FileOutcome | None) -> None:
+    def _report_progress(self, path: str, outcome: FileOutcome | None) -> None:
         if self._on_progress is not None:
             counts = self._frames, self._seconds_of_video, self._bytes
             self._on_progress(Progress(len(self._outcomes), self._total, path, outcome, *counts))

@@ -1,4 +1,4 @@
-"""The video files in folders, lists and patterns, under the paths that an index already knows."""
+"""Find video files in folders, lists and patterns, and map them to paths that an index already knows."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class VideoFile:
     """A file that can be a video.
 
     Attributes:
-        path: Absolute; not normalized, so that it opens exactly as the system lists it.
+        path: Absolute path exactly as listed by the system, not normalized.
         size: Bytes.
-        mtime_ns: Last change, nanoseconds since the epoch.
+        mtime_ns: Modification time, nanoseconds since the epoch.
     """
 
     path: str
@@ -55,13 +55,13 @@ class Scan:
     """The files below some paths.
 
     Attributes:
-        files: Sorted by path, each once.
-        problems: (path, cause) of what could not be scanned.
-        folders: Absolute paths of the folders among the paths, as far as they could be listed.
-        named: Absolute paths of everything that was named, and of what named patterns match.
-        skipped: (path, reason) of files and folders within the folders that were left out, sorted by path.
-        mounts: Absolute paths of folders that were scanned and are on another device than the folder they are listed
-            in, such as a drive below a named folder.
+        files: Files without duplicates, sorted by path.
+        problems: (path, cause) of paths that could not be scanned.
+        folders: Absolute paths of named folders that could be listed.
+        named: Absolute paths of everything that was named or matched by a named pattern.
+        skipped: (path, reason) of skipped files and folders, sorted by path.
+        mounts: Absolute paths of scanned folders on a different device than their parent, such as a drive mounted below
+            a named folder.
         listed: Absolute paths of all folders whose entries were read.
     """
 
@@ -74,7 +74,7 @@ class Scan:
     listed: frozenset[str] = frozenset()
 
     def only(self, is_chosen: Callable[[VideoFile], bool]) -> Scan:
-        """A copy with these files; the others were skipped because they are still changing."""
+        """Copy with only the chosen files; the others are marked as still changing."""
         chosen = tuple(file for file in self.files if is_chosen(file))
         others = {file.path for file in self.files} - {file.path for file in chosen}
         return replace(
@@ -84,16 +84,16 @@ class Scan:
 
 @check_arguments
 def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = None) -> Scan:
-    """Find the videos in folders (and all folders below), and the named files.
+    """Find all videos in folders and their subfolders, and named files.
 
-    Folders are searched for video extensions; hidden files and folders, bins, snapshots, previews and indexes are left
-    out. Of a file and links to it in the same scan only the file itself counts. If links to folders are followed, each
-    folder is scanned once, under its own path if that is in the scan, so that loops end. What cannot be read is a
-    problem in the result, never an exception.
+    Folders are searched for video extensions; hidden files and folders, bins, snapshots, previews and indexes are
+    skipped. If a file and links to it are in the same scan, only the file counts. If links to folders are followed,
+    each folder is scanned once, preferably under its own path, so that loops end. Unreadable paths are reported as
+    problems, never raised.
 
     Args:
         paths: Folders, files, or patterns (``~/Videos/**/*.mkv``); ``~`` is the home folder.
-        rules: Which files to include; default: videos, without links to folders.
+        rules: Rules for files in folders; default: videos, without following links to folders.
     """
     walk = _Walk(rules or FolderRules())
     for path in paths:
@@ -102,21 +102,21 @@ def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = No
 
 
 def scan_again(before: Scan, folders: Iterable[str], rules: FolderRules) -> Scan | None:
-    """The scan as it is after something changed in these folders, of which no other one is read.
+    """Update a scan after changes in some folders by reading only these.
 
     Args:
         before: The scan of all paths.
         folders: Folders of ``before.listed`` whose entries have changed.
-        rules: Those of ``before``.
+        rules: Rules of ``before``.
 
     Returns:
-        The new scan. None if all paths must be scanned for it: a folder is not one of the scan, or cannot be listed any
-        more, or has links in it, each of which may be another name of anything.
+        The new scan; None if all paths must be scanned again, because a folder is not in the scan, can no longer be
+        listed, or contains links, which can lead anywhere.
     """
     walk = _Walk(rules)
     gone: set[str] = set()
     for folder in sorted(folders):
-        # Those above come first: what they do not have any more is gone, with all that is below.
+        # Parents first: folders missing from them are gone with everything below.
         if _is_at_or_below(folder, gone):
             continue
         if folder not in before.listed or os.path.islink(folder) or not walk.list_again(folder, before.listed):
@@ -182,7 +182,7 @@ class _Walk:
             self._visit_named(path)
 
     def list_again(self, folder: str, known: Container[str]) -> bool:
-        """Visit a folder, and the folders below that are not known; whether it can be listed."""
+        """Visit a folder and its unknown subfolders; return whether it can be listed."""
         self._known = known
         try:
             self._visit_folder(folder, os.stat(folder))
@@ -192,12 +192,12 @@ class _Walk:
 
     @property
     def has_links(self) -> bool:
-        """Whether there are links to files or folders that are followed."""
+        """Whether any followed links to files or folders exist."""
         return bool(self._links or self._linked_folders)
 
     def result(self) -> Scan:
-        """The files that were visited, and links whose files were not."""
-        # After all real folders, so that a folder is never listed under the name of a link to it.
+        """Visited files, and links whose targets were not visited."""
+        # After all real folders, so that a folder is not listed under the name of a link.
         for path, state in self._named_links:
             self._visit_folder(path, state)
         while self._linked_folders:
@@ -265,7 +265,7 @@ class _Walk:
             waiting += [(path, inner) for path, inner in below if path not in self._known]
 
     def _visit_hidden(self, entry: os.DirEntry[str], waiting: list[tuple[str, os.stat_result]]) -> None:
-        """Leave a hidden file or folder out; a bin below it is one of the folder that lists it."""
+        """Skip a hidden file or folder; a bin inside it is reported for the folder that lists it."""
         self._skipped[entry.path] = BIN if is_bin(entry.path) and os.path.isdir(entry.path) else "hidden"
         inner = bin_below(entry.path)
         if inner is None:
@@ -308,7 +308,7 @@ class _Walk:
         elif not named_as_video and ending in IMAGE_EXTENSIONS:
             self._skipped[entry.path] = PHOTOGRAPH
         elif not named_as_video:
-            self._skipped[entry.path] = "its name is not that of a video"
+            self._skipped[entry.path] = "not a video file name"
         elif not stat.S_ISREG(state.st_mode):
             self._skipped[entry.path] = "neither a file nor a folder"
         elif _is_typescript(entry.path, state.st_size):
@@ -324,7 +324,7 @@ class _Walk:
 
 
 def _is_typescript(path: str, size: int) -> bool:
-    """Whether a ``.ts`` file is source code: packets of a transport stream start with a sync byte."""
+    """Whether a ``.ts`` file is source code, because it lacks the sync bytes of a transport stream."""
     if not path.lower().endswith(".ts") or size == 0:
         return False
     try:
@@ -341,12 +341,12 @@ def _cause(path: str, error: OSError) -> str:
 
 
 def use_known_names(scan: Scan, paths: Iterable[str]) -> Scan:
-    """Rename scanned files to the paths that the index has for them, so that a link does not add a file twice.
+    """Rename scanned files to their paths in the index, so that a link does not add a file twice.
 
-    Neither does a name in other case letters, where the file system ignores them.
+    The same holds for names in different case on file systems that ignore case.
 
     Args:
-        scan: Scan of the paths named now.
+        scan: The new scan.
         paths: Paths of the files in the index.
     """
     known = set(paths)

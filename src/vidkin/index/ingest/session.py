@@ -1,5 +1,4 @@
-"""Bring an index up to date with the files on disk: the plan for each file, writes in batches, and a log of
-failures."""
+"""Update an index with files on disk: plan a step for each file, write in batches, and log failures."""
 
 from __future__ import annotations
 
@@ -51,31 +50,31 @@ def ingest(
 ) -> IngestReport:
     """Read new and changed files, recognize moved ones, and record broken ones.
 
-    Every video is written as soon as it is complete (at most two seconds later), so that an interruption
-    loses only the videos being processed; the next call resumes from there. The caller holds the
-    writer's lock and has called :meth:`VectorStore.recover`.
+    Every video is written within two seconds of being complete, so an interruption loses only the videos being
+    processed, and the next call resumes. The caller holds the writer's lock and has called :meth:`VectorStore.recover`.
 
-    A file whose content cannot be read is recorded as broken, and not read again until it changes. If the cause may
-    pass (a killed worker, a hung drive, no memory, an internal error) the record is stale: the next call
+    A file whose content cannot be read is recorded as broken, and not read again until it changes. If the cause may be
+    temporary (a killed worker, a hung drive, no memory, an internal error), the record is stale, and the next call
     reads the file again.
 
     Args:
         store: Receives the videos.
         scan: The files, from :func:`vidkin.index.ingest.scan.scan`.
-        executor: Makes the features.
-        base_rate: Frames per second of ordinary videos, as the executor samples them; stored in the record.
-        calibrate: Adds the baseline to features.
-        rules: Which files of folders were included; for ``prune``.
-        prune: Remove records whose files are gone from the folders that were scanned, or excluded.
-        guard: Decides whether they may be removed, and remembers devices; default one that knows of none.
+        executor: Computes the features.
+        base_rate: Frames per second sampled from ordinary videos; stored in the record.
+        calibrate: Function that adds the baseline to features.
+        rules: Rules for files in folders, needed for ``prune``.
+        prune: Remove records of files that are excluded or missing from the scanned folders.
+        guard: Decides whether they may be removed, and records devices; default: a guard without known devices.
         retry_broken: Read broken files again even if they have not changed.
         on_progress: Callback for each finished file and at intervals in between.
         errors_file: Receives the tracebacks of internal errors; None logs them.
-        sounds: Receives the sound; files with sound that have none there are read again. None leaves it out.
+        sounds: Receives audio landmarks; files with sound but without stored landmarks are read again. None skips
+            sound.
 
     Raises:
         IngestInterrupted: On Ctrl-C, with the report so far.
-        VidkinError: Raised by the executor or the store; everything complete is written before.
+        VidkinError: An error of the executor or the store; everything complete is written first.
     """
     tally = Tally(scan, on_progress)
     session = _Session(store, tally, base_rate, calibrate, FailureLog(errors_file), sounds)
@@ -93,7 +92,8 @@ def ingest(
 
 
 def _settle_losses(store: VectorStore, losses: Losses, tally: Tally, prune: Prune, guard: PruneGuard | None) -> None:
-    """Forget the files that plans have moved away, and those that were not found, or note that they are missing."""
+    """Remove records of files that plans moved away and, if allowed, of missing files; otherwise report them as
+    missing."""
     guard = guard or PruneGuard()
     moved = guard.moved_away(losses)
     store.remove([record.id for record in moved])
@@ -149,10 +149,10 @@ class _Session:
             self._writer.write()
 
     def copy(self) -> list[Extract]:
-        """Give files with known content the features of the files with the same content.
+        """Copy features to files whose content is already known.
 
         Returns:
-            Files whose counterpart has changed in the meantime: they must be read themselves.
+            Files whose counterpart has changed in the meantime and which must be read themselves.
         """
         without_twin = []
         for start in range(0, len(self._copies), VIDEOS_A_COMMIT):
@@ -186,7 +186,7 @@ class _Session:
         return without_twin
 
     def _paths_to_read(self, steps: Iterable[PlanStep]) -> Iterator[str]:
-        """Settle what needs no reading, and yield what does, as the executor asks for more."""
+        """Finish steps that need no reading, and yield paths to read as the executor asks for more."""
         for step in steps:
             if isinstance(step, Extract):
                 self._in_work[step.file.path] = step
@@ -224,7 +224,7 @@ class _Session:
         try:
             features = self._calibrate(event.features)
             windows = window_vectors(features)
-        # As in the executor: a failure caused by one video must not affect the others.
+        # As in the executor, a failure caused by one video must not affect others.
         except Exception as error:  # noqa: BLE001
             self._add_unreadable(step, internal_error(event.path, error))
             return
@@ -249,7 +249,7 @@ class _Session:
         if damage:
             _logger.warning("%s: %s", step.file.path, damage)
         if self._sounds is not None and step.hash:
-            # An executor that knows no sound gives none, and is not asked again.
+            # An executor without sound support returns None; storing that as no sound prevents rereading.
             self._sounds.write(step.hash, event.sound or ())
         self._writer.append(Entry(record, features, windows), _kind_of(step), damage)
 
@@ -259,7 +259,7 @@ def _kind_of(step: Copy | Extract) -> OutcomeKind:
 
 
 def _record(file: VideoFile, digest: str, **values: Any) -> VideoRecord:
-    """A record of this file with these values, added now."""
+    """A new record of a file with these values."""
     return VideoRecord(
         path=file.path,
         size=file.size,
@@ -271,7 +271,7 @@ def _record(file: VideoFile, digest: str, **values: Any) -> VideoRecord:
 
 
 def _has_changed(file: VideoFile) -> bool:
-    """Whether size or modification time differ from the scan; a file that is gone by now was read in time."""
+    """Whether size or modification time differ from the scan; a file that is gone was still read in time."""
     try:
         now = os.stat(file.path)
     except OSError:
@@ -279,14 +279,14 @@ def _has_changed(file: VideoFile) -> bool:
     return (now.st_size, now.st_mtime_ns) != (file.size, file.mtime_ns)
 
 
-# Finished entries are written after at most this many seconds, videos or bytes.
+# Finished entries are written after this many seconds, videos or bytes, whichever comes first.
 SECONDS_A_COMMIT = 2.0
 
 VIDEOS_A_COMMIT = 32
 
 _BYTES_A_COMMIT = 64 << 20
 
-# An update has no features, so more of them make a batch.
+# Updates have no features, so a batch can hold more of them.
 _UPDATES_A_COMMIT = 32 * VIDEOS_A_COMMIT
 
 
@@ -329,7 +329,7 @@ class BatchWriter:
         self._since = time.monotonic()
 
     def write_if_due(self) -> None:
-        """Commit if enough entries have collected or waited long enough."""
+        """Commit if there are enough entries or they have waited long enough."""
         if not self._entries and not self._updates:
             self._since = time.monotonic()
         elif (
@@ -343,15 +343,15 @@ class BatchWriter:
 
 ERRORS_FILE = "errors.log"
 
-# A longer file is started over, so that a bug that affects every file does not fill the disk.
-_MOST_BYTES = 4 << 20
+# A file beyond this size is started over, so that a bug affecting every video does not fill the disk.
+_MAX_BYTES = 4 << 20
 
 
 class FailureLog:
-    """Appends tracebacks to a file; without a file, or if it cannot be written, they are logged.
+    """Appends tracebacks to a file or, if there is none or it cannot be written, to the log.
 
     Args:
-        path: The file, created with the first entry; None for no file.
+        path: The file, created with the first entry; None to log instead.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -365,17 +365,17 @@ class FailureLog:
             cause: One line.
             trace: The traceback.
         """
-        # A file name that is not valid text must not make this fail.
+        # File names that are not valid text must not cause an error here.
         entry = f"{video!a}: {cause}\n{trace}\n"
         if self._path is None:
             _logger.error("%s", entry)
             return cause
         try:
-            # Never write through a link that somebody planted there.
+            # Never write through a planted symbolic link.
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
             descriptor = os.open(self._path, flags, 0o666)
             with open(descriptor, "a", encoding="utf-8", errors="backslashreplace") as file:
-                if file.tell() > _MOST_BYTES:
+                if file.tell() > _MAX_BYTES:
                     file.truncate(0)
                 file.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')} {entry}")
         except OSError as error:
@@ -395,7 +395,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The content is known from a path that is gone: ``record`` is the old one with the new path."""
+    """The content is known from a path that no longer exists; ``record`` is the old record with the new path."""
 
     file: VideoFile
     record: VideoRecord
@@ -404,9 +404,9 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The content is that of another file, whose features are reused.
+    """The content equals another file's, whose features are reused.
 
-    Unless the other file's record says by then that its content has changed.
+    If that file turns out to have changed, this file is read instead.
     """
 
     file: VideoFile
@@ -417,7 +417,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """The file must be read; ``known`` if it replaces a record of the same path."""
+    """The file must be read; ``known`` if it replaces a record with the same path."""
 
     file: VideoFile
     hash: str
@@ -441,7 +441,7 @@ class Plan:
     Args:
         records: All records of the index.
         retry_broken: Read broken files again even if they have not changed.
-        heard: Contents whose sound is known: of others with sound, the files are read again. None asks for no sound.
+        heard: Contents whose sound is known; other files with sound are read again. None skips sound.
     """
 
     def __init__(
@@ -470,12 +470,12 @@ class Plan:
             content = content_hash(file.path, file.size)
             digest = content.text
             same = [other for other in self._by_hash.get(digest, ()) if other.path != file.path]
-            # Files with the same partial hash have the same bytes: each was compared when it was added.
+            # All files with the same partial hash have the same bytes, because each was compared when added.
             twin = next((other.path for other in same if not is_gone(other.path)), None)
             is_like_twin = content.is_whole or twin is None or has_same_bytes(file.path, twin)
             if record is not None and not retry and record.content_hash == digest and is_like_twin:
                 return Keep(file, replace(record, size=file.size, mtime_ns=file.mtime_ns), touched=True)
-            # A record whose file is gone and that has not been matched to another file yet.
+            # A record of a missing file that has not been matched to another file yet.
             moved = (
                 record is None
                 and is_like_twin
@@ -492,13 +492,13 @@ class Plan:
                 self._moved[moved.id] = file.path
                 now = replace(moved, path=file.path, size=file.size, mtime_ns=file.mtime_ns)
                 return Move(file, now, moved.path)
-            # A file that has features, or will have them when this run is done.
+            # A file that has features, or will have them after this run.
             sources = (self._moved.get(other.id, other.path) for other in same if other.status == "ok")
             source = next(sources, self._in_work.get(digest))
             if source is not None:
                 if content.is_whole or has_same_bytes(file.path, source):
                     return Copy(file, digest, source, known=record is not None)
-                # The hash covers only part of the file: this one needs a hash of its own.
+                # The partial hash is the same, but the content is not; use a hash of the whole file.
                 digest = content_hash(file.path, file.size, whole=True).text
         except OSError as error:
             return Fail(file, f"cannot be read: {(error.strerror or type(error).__name__).lower()}")
@@ -506,6 +506,6 @@ class Plan:
         return Extract(file, digest, known=record is not None)
 
     def _must_be_read(self, record: VideoRecord) -> bool:
-        """Whether the file must be read, changed or not."""
+        """Whether the file must be read even if it has not changed."""
         is_unheard = self._heard is not None and record.has_audio and record.content_hash not in self._heard
         return record.needs_reindex or is_unheard or (self._retry_broken and record.status == "broken")

@@ -1,4 +1,4 @@
-"""One update of an index: read and write the named files, remove files by name, and keep removed files out."""
+"""Update an index: add files, remove files by name, and keep removed files out."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from vidkin.similarity import FrameFeatures
 
 @dataclass(frozen=True, slots=True)
 class RemovedPaths:
-    """Files and folders that stay out of an index until they are named again.
+    """Files and folders kept out of an index until they are named again.
 
     Attributes:
-        paths: Absolute.
+        paths: Absolute paths.
     """
 
     FILE = "removed.json"
@@ -42,10 +42,10 @@ class RemovedPaths:
 
     @classmethod
     def open(cls, place: Place) -> RemovedPaths:
-        """Load the removed paths of an index; none if nothing was removed.
+        """Load the removed paths of an index.
 
         Raises:
-            CollectionDamagedError: The file is there and cannot be read.
+            CollectionDamagedError: The file exists but cannot be read.
         """
         content = place.read(cls.FILE)
         if content is None:
@@ -62,22 +62,22 @@ class RemovedPaths:
         return cls(frozenset(names))
 
     def save(self, place: Place) -> None:
-        """Write the paths whole or not at all."""
-        # Only ASCII, so that names that are not valid UTF-8 survive.
+        """Write the paths atomically."""
+        # ASCII only, so that names that are not valid UTF-8 survive.
         write_whole(place, self.FILE, json.dumps({"removed": sorted(self.paths)}, indent=2).encode())
 
     def with_paths(self, paths: Iterable[str]) -> RemovedPaths:
-        """A copy with these paths added."""
+        """Copy with these paths added."""
         return RemovedPaths(self.paths | frozenset(paths))
 
     def without(self, paths: Iterable[str]) -> RemovedPaths:
-        """A copy without these paths, which were named again; paths below them stay removed."""
+        """Copy without these paths, which were named again; paths below them stay removed."""
         return RemovedPaths(self.paths - frozenset(paths))
 
     def holds(self, path: str) -> bool:
-        """Whether a file was removed, itself or with a folder that it is in."""
+        """Whether a file was removed by itself or with a folder that contains it."""
         while path not in self.paths:
-            # In other letters it is the same file only where the system ignores case.
+            # A name in different case is the same file only if the file system ignores case.
             other = self._folded.get(path.casefold())
             if other is not None and is_same_file(path, other):
                 return True
@@ -89,17 +89,17 @@ class RemovedPaths:
 
 
 def remove_records(place: Place, store: VectorStore, names: Iterable[str | os.PathLike[str]]) -> int:
-    """Remove files and all files in folders, and remember them; the caller holds the writer's lock.
+    """Remove files and all files in folders, and keep them out; the caller holds the writer's lock.
 
     Args:
-        place, store: Place and store of the index.
+        place, store: Location and store of the index.
         names: Files and folders.
 
     Returns:
         The number of records removed.
 
     Raises:
-        NotIndexedError: One of the names is not in the index; then nothing is removed.
+        NotIndexedError: A name is not in the index; nothing is removed.
     """
     store.recover()
     records: dict[int, str] = {}
@@ -109,8 +109,8 @@ def remove_records(place: Place, store: VectorStore, names: Iterable[str | os.Pa
         records |= {record.id: record.path for record in named}
         path = os.path.abspath(os.path.expanduser(os.fspath(name)))
         inside = NamedFolders([path])
-        # Files and folders are remembered as the index spells them: the name may have other letters, or encode accents
-        # differently than the file system. A folder stays out with what will be in it.
+        # Store names as spelled in the index, because the given name may differ in case or encode accents differently.
+        # A removed folder also keeps out future files in it.
         paths |= {path if record.path == path else inside.holding(record.path) or record.path for record in named}
     RemovedPaths.open(place).with_paths(paths).save(place)
     contents = {record.content_hash for record in store.videos() if record.id in records}
@@ -120,10 +120,10 @@ def remove_records(place: Place, store: VectorStore, names: Iterable[str | os.Pa
 
 
 def leave_out_removed(scan: Scan, removed: RemovedPaths, known: Callable[[str], bool]) -> Scan:
-    """Drop removed files from a scan, except those that were named or are in the index again.
+    """Drop removed files from a scan, except files that were named or are in the index again.
 
     Args:
-        scan: Scan of the paths named now.
+        scan: The new scan.
         removed: Paths that are still removed, without the named ones.
         known: Whether a path has a record.
     """
@@ -159,21 +159,21 @@ def update_index(
     retry_broken: bool,
     on_progress: OnProgress | None,
 ) -> IngestReport:
-    """Bring an index up to date with the files of a scan; the caller holds the writer's lock.
+    """Update an index with the files of a scan; the caller holds the writer's lock.
 
     Files removed by name stay out, unless they are named in this scan; then they are no longer removed.
 
     Args:
-        place, manifest, store: Place, manifest and store of the index.
-        scan: Scan by the rules of the manifest.
+        place, manifest, store: Location, manifest and store of the index.
+        scan: Scan made with the rules of the manifest.
         executor: Extracts the features.
         calibrate, prune, retry_broken, on_progress: Arguments of :func:`vidkin.index.ingest.session.ingest`.
-        update_parts: Callback that receives the paths of added videos once all are written, and finds what scores
-            take into account.
+        update_parts: Callback that receives the paths of added videos once all are written, and updates parts that
+            scores depend on, such as common frames.
 
     Raises:
         IngestInterrupted: On Ctrl-C, with the report so far.
-        CollectionError: The folder of the index was deleted meanwhile.
+        CollectionError: The folder of the index was deleted in the meantime.
     """
     store.recover()
     before = RemovedPaths.open(place)
@@ -200,7 +200,7 @@ def update_index(
     )
     if place.folder is not None and not (place.folder / MANIFEST_FILE).is_file():
         raise CollectionError(
-            f"{place.folder} was deleted or moved while videos were added; remove what is left of it and add them again"
+            f"{place.folder} was deleted or moved while videos were added; remove its remains and add them again"
         )
     try:
         store.optimize()
@@ -208,7 +208,7 @@ def update_index(
         if manifest.sound:
             sounds.update(record.content_hash for record in store.videos() if record.status == "ok")
     except KeyboardInterrupt:
-        # All videos are written; the step interrupted here only makes searches faster and better.
+        # All videos are written; the interrupted step only improves searches.
         raise IngestInterrupted(report) from None
     return report
 

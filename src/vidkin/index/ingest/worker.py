@@ -1,4 +1,4 @@
-"""The main loop of a worker process, and the messages between it and this process over a pair of sockets."""
+"""The main loop of a worker process, and its messages to and from the parent over a pair of sockets."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from vidkin.media.reader import listen_to_decoders, take_complaints
 
 _LENGTH = struct.Struct("!Q")
 
-_MOST_BYTES_AT_ONCE = 1 << 20
+_MAX_READ = 1 << 20
 
 
 class Channel:
     """One end of a two-way stream of messages; a message is anything that can be pickled.
 
-    Sending blocks until the other side has room for the message, so unread messages cannot pile up.
-    Reading with :meth:`receive_part` never blocks, not even for the rest of a message whose sender was stopped in
-    the middle of it. No byte beyond the current message is read, so a readable socket means an unread message.
+    Sending blocks until the other side has room, so unread messages cannot pile up. :meth:`receive_part` never blocks,
+    even if the sender stopped in the middle of a message. No byte beyond the current message is read, so a readable
+    socket means an unread message.
 
     Args:
         end: A connected stream socket; closed with the channel.
@@ -56,7 +56,7 @@ class Channel:
     def send(self, message: object) -> None:
         """Send a message; blocks until there is room.
 
-        Pickled whole.
+        The message is pickled before sending, so an error cannot leave half of it in the stream.
 
         Raises:
             ConnectionError: The other side is gone.
@@ -93,13 +93,13 @@ class Channel:
         return [self._take()]
 
     def close(self) -> None:
-        """Close the socket; the other side learns of it."""
+        """Close the socket, which the other side notices."""
         self._socket.close()
 
     def _read(self) -> None:
         """Read more of the current message, at least one byte."""
         wanted = _LENGTH.size if self._length is None else self._length
-        part = self._socket.recv(min(wanted - len(self._bytes), _MOST_BYTES_AT_ONCE))
+        part = self._socket.recv(min(wanted - len(self._bytes), _MAX_READ))
         if not part:
             raise EOFError
         self._bytes += part
@@ -116,7 +116,7 @@ class Channel:
 
 
 def share_socket(end: socket.socket, process: int) -> bytes:
-    """What a process on Windows makes a copy of a socket from, see :func:`run_worker`."""
+    """Data from which a process on Windows copies a socket, see :func:`run_worker`."""
     share: Callable[[int], bytes] = getattr(end, "share")  # noqa: B009 - other systems do not have it
     return share(process)
 
@@ -167,20 +167,20 @@ class Failed:
 
 
 def run_worker(descriptor: int | None) -> None:
-    """Receive a specification, then describe file after file until told to stop.
+    """Receive a specification, then describe files until told to stop.
 
     The parent sends a ``WorkerSpec``, then paths, then None. The answers are one :class:`Alive` when the extractor is
     open (or one :class:`Failed`), and for each file any number of :class:`Alive` and of events, the last of which is a
     ``Described`` or an ``Unreadable``.
 
     Args:
-        descriptor: File descriptor of the socket to the parent; None where sockets are not inherited (Windows): what it
-            is made from arrives on standard input.
+        descriptor: File descriptor of the socket to the parent; None on Windows, where sockets are not inherited and
+            the data of :func:`share_socket` arrives on standard input.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent gets it as well, and ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent also receives it, and ends its workers.
     _die_with_parent()
     set_threads(1)
-    listen_to_decoders()  # the parent gave this process a file as its standard error stream
+    listen_to_decoders()  # the standard error stream is a file of the parent
     parent = _Parent(descriptor)
     spec = parent.receive()
     assert isinstance(spec, WorkerSpec)
@@ -192,13 +192,13 @@ def run_worker(descriptor: int | None) -> None:
     parent.send(Alive())
     while (path := parent.receive()) is not None:
         assert isinstance(path, str)
-        take_complaints()  # what was said of the file before
+        take_complaints()  # discard complaints about the previous file
         for event in describe_video(path, extractor, spec.base_rate, sound=spec.sound, beat=_Beat(parent)):
             parent.send(event)
 
 
 class _Parent:
-    """The channel to the parent; when the parent is gone, this process ends."""
+    """The channel to the parent; this process ends if the parent is gone."""
 
     def __init__(self, descriptor: int | None) -> None:
         self._channel = Channel(_inherited(descriptor))
@@ -217,7 +217,7 @@ class _Parent:
 
 
 class _Beat:
-    """Sends signs of life, rarely enough to cost nothing."""
+    """Sends signs of life, rarely enough to be negligible."""
 
     def __init__(self, parent: _Parent) -> None:
         self._parent = parent
@@ -232,7 +232,7 @@ class _Beat:
 
 
 def _die_with_parent() -> None:
-    """End this process when the one that started it ends, for whatever reason."""
+    """End this process when its parent ends for any reason."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -241,7 +241,7 @@ def _die_with_parent() -> None:
             pause.wait(1.0)
         os._exit(0)
 
-    # Works as long as the decoder lets other threads run.
+    # Works as long as the decoder releases the GIL.
     threading.Thread(target=watch, daemon=True).start()
     if sys.platform == "linux":
         import ctypes
