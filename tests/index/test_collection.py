@@ -228,7 +228,7 @@ def test_a_moved_whitening_is_remembered_after_it_was_named_once(tmp_path: Path)
     first.rename(second)
     with (
         Index.open(tmp_path / "c", read_only=True) as index,
-        pytest.raises(CollectionError, match=r"which do not exist any more; .*--whitening FILE.*the index remembers"),
+        pytest.raises(CollectionError, match=r"which no longer exists; .*--whitening FILE.*the index remembers"),
     ):
         index.search(clip)
     with Index.open(tmp_path / "c", whitening=second, read_only=True) as index:

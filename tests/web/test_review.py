@@ -118,13 +118,13 @@ def test_training_is_offered_with_enough_verdicts(index: Path, connect: Connect)
     [
         (
             {"kind": "measure", "before": 0.84, "after": 0.91, "held_back": 12, "judgment": "better"},
-            "The trained scorer puts 91 % of pairs of verdicts in the right order, 84 % before, on 12 verdicts that "
-            "it did not see: it is better.",
+            "The trained scorer puts 91 % of pairs of verdicts in the right order, 84 % before, on 12 verdicts "
+            "held back from training: it is better.",
         ),
         (
             {"kind": "cuts", "before": 0.9, "after": 0.9, "held_back": 1, "judgment": "no clear difference"},
-            "The trained threshold reaches an F1 of 90 % on cuts, 90 % before, on 1 verdict that it did not see: that "
-            "may be chance.",
+            "The trained threshold reaches an F1 of 90 % on cuts, 90 % before, on 1 verdict held back from "
+            "training: the difference may be chance.",
         ),
     ],
 )

@@ -72,7 +72,7 @@ class DiskCache:
             make: Writes the file; its errors are passed on, and nothing is kept.
         """
         path = self._path(key, ending)
-        with self._lock(path.name):
+        with self._lock_name(path.name):
             kept = self.find(key, ending)
             if kept is None:
                 self._make(path, make)
@@ -94,7 +94,7 @@ class DiskCache:
     def put(self, key: str, ending: str, content: bytes) -> None:
         """Store content under a key, replacing any previous content."""
         path = self._path(key, ending)
-        with self._lock(path.name):
+        with self._lock_name(path.name):
             self._make(path, lambda partial: _write(partial, content))
 
     def find(self, key: str, ending: str) -> Path | None:
@@ -144,7 +144,7 @@ class DiskCache:
             self._temporary.close()
 
     @contextmanager
-    def _lock(self, name: str) -> Iterator[None]:
+    def _lock_name(self, name: str) -> Iterator[None]:
         with self._lock:
             lock = self._locks.setdefault(name, threading.Lock())
             self._users[name] += 1

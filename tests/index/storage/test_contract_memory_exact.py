@@ -56,8 +56,8 @@ def test_blocks_find_what_sorting_everything_finds(count: int, limit: int, seed:
     matrix = random_matrix(count, seed=seed)
     queries = random_matrix(3, seed=seed + 1).vectors
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact, "_MOST_SCORES", 1)
-        patch.setattr(exact, "_QUERIES_A_BLOCK", 2)
+        patch.setattr(exact, "_MAX_SCORES", 1)
+        patch.setattr(exact, "_QUERIES_PER_BLOCK", 2)
         nearest = matrix.nearest(queries, limit)
     scores = queries @ matrix.vectors.T
     expected = -np.sort(-scores, axis=1)[:, :limit]

@@ -49,8 +49,8 @@ def test_a_name_must_be_one_that_can_be_shown(tmp_path: Path, name: str) -> None
 
 
 def test_there_is_a_bound_for_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vidkin.index.storage.lists._MOST_LISTS", 2)
-    monkeypatch.setattr("vidkin.index.storage.lists._MOST_VIDEOS", 3)
+    monkeypatch.setattr("vidkin.index.storage.lists._MAX_LISTS", 2)
+    monkeypatch.setattr("vidkin.index.storage.lists._MAX_VIDEOS", 3)
     place = open_place(tmp_path)
     change_saved_list(place, "one", add=["11", "22"])
     change_saved_list(place, "two", add=["11"])

@@ -1,1 +1,1 @@
-"""What an index keeps of each video, and where."""
+"""Storage of an index: records, features and windows of videos, and their locations."""

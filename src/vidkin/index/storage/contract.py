@@ -1,5 +1,4 @@
-"""The contract of what keeps the records, features and windows of an index, a store in memory, and its exact nearest
-windows.
+"""The contract of stores for the records, features and windows of an index, and an in-memory store with exact search.
 
 Shape legend: E dimension of a window vector, Q query vectors, K number of nearest windows requested.
 """
@@ -33,8 +32,8 @@ class NearestWindows:
     Attributes:
         video_ids: [Q, K] int64.
         windows: [Q, K] int64, number of the window within its video.
-        scores: [Q, K] float32 in [-1, 1], cosine similarity; by the codes of an approximate index, some
-            thousandths off, or by the stored vectors.
+        scores: [Q, K] float32 in [-1, 1], cosine similarity, which approximate indexes may get wrong by some
+            thousandths.
     """
 
     video_ids: NDArray[np.int64]
@@ -48,14 +47,14 @@ class NearestWindows:
         windows: NDArray[np.int64],
         scores: NDArray[np.float32],
     ) -> None:
-        """Set a part of the result."""
+        """Set part of the result."""
         self.scores[place] = scores
         self.video_ids[place] = video_ids
         self.windows[place] = windows
 
 
 class FeatureReader(Protocol):
-    """The part of a store that scoring candidates needs."""
+    """The methods of a store that scoring candidates needs."""
 
     def get(self, video_id: int) -> VideoRecord:
         """See :meth:`VectorStore.get`."""
@@ -68,21 +67,21 @@ class VectorStore(Protocol):
     """Keeps records, features and windows; finds the windows nearest to a vector.
 
     **Snapshots.** Reading methods answer from the state at the last :meth:`refresh` (or opening) plus the
-    writes made through this object, so that all steps of one search see the same collection whatever
-    another process writes meanwhile. Call :meth:`refresh` at the start of a search.
+    writes made through this object, so that all steps of a search see the same state of the index while another process
+    writes. Call :meth:`refresh` at the start of a search.
 
-    **Whole or not at all.** A video exists once its record does; the record is written after its features
-    and windows. A path has one record: appending it again replaces the old one in one step.
+    **Atomic.** A video exists once its record does, which is written after its features and windows. A path has one
+    record: appending it again replaces the old one in one step.
 
     **One writer.** Callers make sure that only one process writes (`Place.exclusive`).
 
-    **Whitening.** A store may compare windows in a space of its own, in which all directions vary alike: then
-    ``is_whitened``, and cosines of :meth:`nearest` are of that space. All vectors that go in and out are as described.
+    **Whitening.** A store may compare windows in a whitened space; then ``is_whitened`` is True, and cosines of
+    :meth:`nearest` refer to that space. All vectors passed in and out are unwhitened.
 
-    **Fewer windows.** A store may leave out windows that show nearly what others do from :meth:`nearest` alone; the
-    records that it returns and keeps state how many are left.
+    **Fewer windows.** A store may omit near-duplicate windows from :meth:`nearest` only; its records state the number
+    that remain.
 
-    **Rounding.** Features are kept as :func:`vidkin.index.storage.records.to_stored` rounds them.
+    **Rounding.** Features are stored as rounded by :func:`vidkin.index.storage.records.to_stored`.
     """
 
     @property
@@ -93,14 +92,14 @@ class VectorStore(Protocol):
         """Move to the newest committed state; True if anything changed."""
 
     def videos(self) -> list[VideoRecord]:
-        """All records, broken and stale ones too, sorted by path."""
+        """All records, including broken and stale ones, sorted by path."""
 
     def select(self, wanted: Callable[[VideoRecord], bool]) -> list[VideoRecord]:
-        """The records that are wanted, sorted by path. What decides sees the ids of shards; few of very many are found
-        in far less time than by :meth:`videos`."""
+        """The records selected by a predicate, sorted by path; much faster than :meth:`videos` if they are few. The
+        predicate may see ids of shards."""
 
     def count(self) -> int:
-        """Number of records, broken and stale ones too."""
+        """Number of records, including broken and stale ones."""
 
     def get(self, video_id: int) -> VideoRecord:
         """The record with this id; :class:`NotIndexedError` if there is none."""
@@ -122,7 +121,7 @@ class VectorStore(Protocol):
     def update(self, records: Sequence[VideoRecord]) -> None:
         """Rewrite records that have an id (a moved or touched file); features and windows stay.
 
-        A new path must not be that of another video, :class:`InvalidArgumentError` otherwise.
+        A new path must not belong to another video, otherwise :class:`InvalidArgumentError`.
         """
 
     def read(self, video_id: int) -> FrameFeatures:
@@ -155,7 +154,7 @@ class VectorStore(Protocol):
         """
 
     def missing(self) -> dict[int, str]:
-        """Ids and causes of videos with parts that are missing, or incomplete as far as sizes tell."""
+        """Ids and causes of videos with parts that are missing or, judging by sizes, incomplete."""
 
     def optimize(self) -> None:
         """Make reading fast again after many writes: merge small files, index vectors, drop old versions."""
@@ -165,7 +164,7 @@ class VectorStore(Protocol):
 
 
 def check_entries(entries: Sequence[Entry]) -> None:
-    """:class:`InvalidArgumentError` if parts of an entry do not fit together. Every store calls this."""
+    """Raise :class:`InvalidArgumentError` if parts of an entry do not fit together. Every store calls this."""
     for entry in entries:
         record, features, windows = entry.record, entry.features, entry.windows
         if record.status != "ok" and (features is not None or windows is not None):
@@ -184,7 +183,7 @@ def check_entries(entries: Sequence[Entry]) -> None:
 
 
 def check_path_is_free(record: VideoRecord, ids: Mapping[str, int]) -> None:
-    """:class:`InvalidArgumentError` if the path belongs to another video. Every store calls this."""
+    """Raise :class:`InvalidArgumentError` if the path belongs to another video. Every store calls this."""
     owner = ids.get(record.path, record.id)
     if owner != record.id:
         raise InvalidArgumentError(
@@ -206,7 +205,7 @@ def check_vectors(vectors: NDArray[np.floating], limit: int) -> NDArray[np.float
 
 
 def check_dimension(queries: NDArray[np.float32], dimension: int) -> None:
-    """:class:`InvalidArgumentError` unless query vectors [Q, E] are of the dimension of the windows."""
+    """Raise :class:`InvalidArgumentError` unless query vectors [Q, E] have the dimension of the windows."""
     if queries.shape[1] != dimension:
         raise InvalidArgumentError(
             f"query vectors must have dimension {dimension} as the index has, got {queries.shape[1]}"
@@ -389,15 +388,15 @@ class MemoryStore:
         self.remove([record.id for record in self._catalog])
 
 
-# Scores computed at a time, unless that is fewer than the queries of a block need.
-_MOST_SCORES = 1 << 22
+# Maximum number of scores computed at a time, unless a block of queries needs more.
+_MAX_SCORES = 1 << 22
 
-_QUERIES_A_BLOCK = 32
+_QUERIES_PER_BLOCK = 32
 
 
 @dataclass(frozen=True, slots=True)
 class WindowMatrix:
-    """All windows of a collection in memory.
+    """All windows of an index in memory.
 
     Attributes:
         vectors: [N, E] float32, as products in half precision are slow.
@@ -437,7 +436,7 @@ class WindowMatrix:
             return no_windows(len(queries), limit)
         check_dimension(queries, self.vectors.shape[1])
         table = no_windows(len(queries), limit)
-        step = max(_QUERIES_A_BLOCK, _MOST_SCORES // len(self))
+        step = max(_QUERIES_PER_BLOCK, _MAX_SCORES // len(self))
         for first in range(0, len(queries), step):
             scores = queries[first : first + step] @ self.vectors.T
             rows = largest_columns(scores, limit)

@@ -1,5 +1,4 @@
-"""User decisions on pairs of videos, and preferred copies, remembered across runs and renames; and records looked up by
-a path from the user."""
+"""User decisions on pairs and recurring segments and preferred copies, stored with an index; record lookup by path."""
 
 from __future__ import annotations
 
@@ -42,13 +41,13 @@ class Decision(Result):
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class DecidedStretch:
-    """Where something recurs in a file, as a person said.
+    """An occurrence of a recurring segment as decided by a person.
 
     Attributes:
         content: Hash of the content of the file.
         start, end: Seconds.
-        belongs: Whether it belongs to the others; False for what was found there and is something else.
-        source: It is the footage that a recap shows again.
+        belongs: Whether it belongs to the group; False for a wrong occurrence.
+        source: Whether it is the original footage of a recap.
     """
 
     content: str
@@ -68,14 +67,14 @@ class DecidedStretch:
 
 @dataclass(frozen=True, slots=True)
 class RecurringDecision:
-    """What a person said of a group of stretches that recur.
+    """A person's decision on a group of recurring segments.
 
     Attributes:
-        verdict: Whether they are the same thing.
-        name: Their name; empty for that of their kind.
-        kind: What they are, as a group has it.
-        stretches: Where they are.
-        found_by: What showed them to be the same, as a group has it: what is heard again may show other pictures.
+        verdict: Whether they are the same segment.
+        name: Name of the segment; empty for the name of its kind.
+        kind: Kind of the group.
+        stretches: The occurrences.
+        found_by: Evidence of the group; segments found by sound can show different images.
     """
 
     verdict: RecurringVerdict
@@ -86,11 +85,11 @@ class RecurringDecision:
 
     @property
     def is_inside(self) -> bool:
-        """Whether it is about what one file shows again, not about what files share."""
+        """Whether it is about segments repeated within one file."""
         return len({stretch.content for stretch in self.stretches if stretch.belongs}) == 1
 
     def is_about(self, stretches: Iterable[DecidedStretch], found_by: str) -> bool:
-        """Whether at least half of these stretches, or of its own, are the same, and shown to be by the same."""
+        """Whether at least half of these occurrences, or of its own, are the same, with the same evidence."""
         if found_by != self.found_by:
             return False
         others = tuple(stretches)
@@ -99,8 +98,8 @@ class RecurringDecision:
 
 
 def overlaps(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Whether two stretches of a file, (start, end) in seconds, are mostly the same: half of the shorter one is in the
-    longer one, which is at most four times as long."""
+    """Whether two stretches of a file, (start, end) in seconds, are mostly the same: half of the shorter one lies in
+    the longer one, which is at most four times as long."""
     shared = min(one[1], other[1]) - max(one[0], other[0])
     shorter, longer = sorted((one[1] - one[0], other[1] - other[0]))
     return shared >= 0.5 * shorter and shorter >= 0.25 * longer
@@ -108,12 +107,12 @@ def overlaps(one: tuple[float, float], other: tuple[float, float]) -> bool:
 
 @dataclass(slots=True)
 class Decisions:
-    """Verdicts on unordered pairs of files, named by the hashes of their content, and on what recurs.
+    """Verdicts on unordered pairs of files, identified by content hash, and on recurring segments.
 
     Attributes:
         verdicts: Pair of content hashes -> verdict.
-        preferred: Content hash -> path of the file that is to be kept of its copies.
-        recurring: What was said of groups of stretches that recur.
+        preferred: Content hash -> path of the copy to keep.
+        recurring: Decisions on groups of recurring segments.
     """
 
     FILE = "decisions.json"
@@ -123,7 +122,7 @@ class Decisions:
     recurring: list[RecurringDecision] = field(default_factory=list)
 
     def decide(self, first: str, second: str, verdict: DuplicateVerdict) -> None:
-        """Remember a verdict on two content hashes; a later one replaces it.
+        """Store a verdict on two content hashes, replacing an earlier one.
 
         Raises:
             InvalidArgumentError: Both hashes are the same.
@@ -136,7 +135,7 @@ class Decisions:
         """Drop the verdict on two content hashes.
 
         Raises:
-            InvalidArgumentError: There is none.
+            InvalidArgumentError: There is no such verdict.
         """
         if self.verdicts.pop(frozenset((first, second)), None) is None:
             raise InvalidArgumentError(
@@ -144,7 +143,7 @@ class Decisions:
             )
 
     def verdict(self, first: str, second: str) -> DuplicateVerdict | None:
-        """The verdict on this pair, if there is one."""
+        """The verdict on a pair, or None."""
         return self.verdicts.get(frozenset((first, second)))
 
     def prefers(self, record: VideoRecord) -> bool:
@@ -189,7 +188,7 @@ class Decisions:
             ) from error
 
     def save(self, place: Place) -> None:
-        """Write to the index, whole or not at all."""
+        """Write to the index atomically."""
         rows: list[dict[str, str]] = [
             {"first": min(pair), "second": max(pair), "verdict": verdict}
             for pair, verdict in sorted(self.verdicts.items(), key=lambda item: sorted(item[0]))
@@ -205,7 +204,7 @@ class Decisions:
 
 
 def _recurring_decision(row: Mapping[str, Any]) -> RecurringDecision:
-    """A stored decision; ValueError or TypeError if it is none."""
+    """Parse a stored decision; ValueError or TypeError if it is invalid."""
     stretches = tuple(
         DecidedStretch(
             str(each["content"]),
@@ -217,7 +216,7 @@ def _recurring_decision(row: Mapping[str, Any]) -> RecurringDecision:
         for each in row["stretches"]
     )
     if row["verdict"] not in get_args(RecurringVerdict) or not isinstance(row["name"], str):
-        raise ValueError(f"{row} is not a decision on what recurs")
+        raise ValueError(f"{row} is not a decision on recurring segments")
     found_by: Literal["picture", "sound"] = "sound" if row.get("found_by") == "sound" else "picture"
     return RecurringDecision(row["verdict"], row["name"], str(row["kind"]), stretches, found_by)
 
@@ -231,7 +230,7 @@ def decide_pair(
     *,
     wait: float,
 ) -> None:
-    """Remember a verdict on two videos of an index.
+    """Store a verdict on two videos of an index.
 
     Args:
         place: Place of the index.
@@ -253,7 +252,7 @@ def forget_pair(place: Place, store: VectorStore, first: PathLike, second: PathL
     """Drop the verdict on two videos of an index; see :func:`decide_pair`.
 
     Raises:
-        InvalidArgumentError: There is none.
+        InvalidArgumentError: There is no such verdict.
     """
     hashes = content_hash_of(store, first), content_hash_of(store, second)
     with changing(place, wait) as decisions:
@@ -263,7 +262,7 @@ def forget_pair(place: Place, store: VectorStore, first: PathLike, second: PathL
 def prefer_copy(
     place: Place, store: VectorStore, path: PathLike, instead_of: Iterable[PathLike], *, wait: float
 ) -> None:
-    """Remember which of several copies to keep; the others are no longer preferred.
+    """Store which of several copies to keep; the others are no longer preferred.
 
     Args:
         place: Place of the index.
@@ -298,7 +297,8 @@ def list_decisions(place: Place, store: VectorStore) -> list[Decision]:
 
 @contextmanager
 def changing(place: Place, wait: float) -> Iterator[Decisions]:
-    """The decisions of an index, which are written at the end of the block; nobody else writes meanwhile."""
+    """Yield the decisions of an index for changes, and write them at the end of the block while holding the writer's
+    lock."""
     with place.exclusive(wait):
         decisions = Decisions.open(place)
         yield decisions
@@ -327,7 +327,7 @@ def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[Video
 
 
 def content_hash_of(store: VectorStore, path: PathLike) -> str:
-    """The hash of the bytes of one video of an index; names as in :func:`find_records`.
+    """The content hash of one video of an index; names as in :func:`find_records`.
 
     Raises:
         NotIndexedError: There is no such record, or its content is not known.
@@ -349,5 +349,5 @@ def has_record(store: VectorStore, path: str | os.PathLike[str]) -> bool:
 
 
 def _plain(path: str) -> str:
-    """A path as it is compared: accents composed, and on Windows without regard to case and kind of slash."""
+    """Normalize a path for comparison: compose accents, and on Windows ignore case and the kind of slash."""
     return os.path.normcase(unicodedata.normalize("NFC", path))

@@ -1,4 +1,4 @@
-"""The features of each video as a plain file beside the tables."""
+"""The features of each video as a plain file next to the tables."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from vidkin.index.storage.records import (
 from vidkin.similarity import FrameFeatures
 
 _SUFFIX = ".safetensors"
-_FILES_A_FOLDER = 1000
+_FILES_PER_FOLDER = 1000
 _NAMES = ("values", "timestamps", "information", "baseline")
 _NAMES_OF_PARTS = ("part_frames", "part_views", "parts", "part_baselines", "boxes", "box_frames")
 _OPTIONAL_NAMES = (*_NAMES_OF_PARTS, "__metadata__")
 # Bits of 1.0 in half precision, plus a margin for rounding.
-_LARGEST_BITS = 0x3C00 + 8
-# Added to the numbers -7 to 7 of parts, two of which take a byte: half bytes of 0 are damage.
+_MAX_BITS = 0x3C00 + 8
+# Offset of the values -7 to 7 of parts, two per byte, so that zero bytes indicate damage.
 _ZERO = 8
-_LARGEST_NUMBER = 7
-# Share of a long vector's numbers that may be that large: about one in 128, but all of them in a bad sector.
-_MOST_LARGEST, _LONG = 0.25, 32
+_MAX_NUMBER = 7
+# Maximum share of extreme values in a long vector: usually about one in 128, but all of them in a bad sector.
+_MAX_EXTREME, _LONG = 0.25, 32
 _TYPES = {
     "F16": np.float16,
     "F32": np.float32,
@@ -45,9 +45,9 @@ _TYPES = {
 class FeatureFiles:
     """Features by video id.
 
-    Plain files and not a table, because they are read whole, by the hundred for every search, and never
-    searched: a hundred videos take a tenth of the time that a columnar table takes, and nothing is ever
-    rewritten. A file counts only once a record refers to its id, so half a file does no harm.
+    Plain files instead of a table, because every search reads hundreds of them whole and never searches in them: this
+    takes a tenth of the time of a columnar table, and nothing is ever rewritten. A file counts only once a record
+    refers to its id, so partial files do no harm.
 
     Args:
         place: Place of the store.
@@ -74,7 +74,7 @@ class FeatureFiles:
         """Read the features of one video.
 
         Raises:
-            CollectionDamagedError: Its file is missing, cut off or not what was written.
+            CollectionDamagedError: Its file is missing, cut off or damaged.
         """
         name = self._name(video_id)
         with reading(self._place.address(name)):
@@ -97,13 +97,13 @@ class FeatureFiles:
                     raise ValueError("its values are not what was written")
                 features = FrameFeatures.of_whole(values, times, information, baseline=baseline)
                 if "boxes" in header:
-                    features = _with_parts(features, data, header)
+                    features = _restore_views(features, data, header)
             except (KeyError, TypeError, IndexError) as error:
                 raise ValueError(f"its header is not what was written: {error}") from error
-            # A bad sector leaves numbers that no unit vector has: half of all 16-bit patterns are larger than 1.
-            # Bits are compared faster than numbers.
+            # A bad sector leaves values that no unit vector has: half of all 16-bit patterns are above 1. Comparing
+            # bits is faster than comparing floats.
             bits = values.view(np.uint16) & 0x7FFF
-            if bits.size and int(bits.max()) > _LARGEST_BITS:
+            if bits.size and int(bits.max()) > _MAX_BITS:
                 raise ValueError("its values are not what was written")
             seconds = features.timestamps
             columns = np.concatenate([seconds, features.information, features.baselines.ravel()])
@@ -121,7 +121,7 @@ class FeatureFiles:
             self._place.delete(map(self._name, video_ids))
 
     def remove_unfinished(self) -> None:
-        """Delete unfinished files of a killed writer; only the sole writer may call this."""
+        """Delete unfinished files of a killed writer; only for the holder of the writer's lock."""
         with writing(self._place.address(self._folder)):
             self._place.delete_unfinished(self._folder)
 
@@ -130,7 +130,7 @@ class FeatureFiles:
         return bool(self.sizes())
 
     def sizes(self) -> dict[int, int]:
-        """Size in bytes of each video's file, complete or not, by id."""
+        """Size in bytes of each video's file by id, complete or not."""
         with reading(self._place.address(self._folder)):
             listing = self._place.sizes(self._folder)
         files = ((name.rpartition("/")[2], size) for name, size in listing.items())
@@ -138,13 +138,13 @@ class FeatureFiles:
         return {int(stem): size for stem, size in stems if stem.isdigit()}
 
     def _name(self, video_id: int) -> str:
-        return f"{self._folder}/{video_id // _FILES_A_FOLDER:06d}/{video_id:09d}{_SUFFIX}"
+        return f"{self._folder}/{video_id // _FILES_PER_FOLDER:06d}/{video_id:09d}{_SUFFIX}"
 
 
 def _arrays(features: FrameFeatures) -> dict[str, NDArray[Any]]:
-    """What a file holds: the whole picture of every frame; parts of it, half a byte a value, of the frames in which
-    they were described; boxes where they change."""
-    # Parts are rounded below: this rounds the rest.
+    """The arrays of a file: vectors of whole frames; vectors of parts, half a byte a value, for frames in which they
+    were described; boxes where they change."""
+    # Parts are rounded below; this rounds the rest.
     stored = to_stored(features, parts=False)
     arrays: dict[str, NDArray[Any]] = {
         "values": stored.whole,
@@ -165,19 +165,19 @@ def _arrays(features: FrameFeatures) -> dict[str, NDArray[Any]]:
         **arrays,
         "part_frames": frames.astype(np.int32),
         "part_views": views.astype(np.int32),
-        "parts": _packed(numbers[rows, views - 1]),
+        "parts": _pack(numbers[rows, views - 1]),
         "part_baselines": stored.baselines[rows, views],
         "boxes": stored.boxes[firsts],
         "box_frames": np.diff(firsts, append=len(stored)).astype(np.int32),
     }
 
 
-def _with_parts(features: FrameFeatures, data: NDArray[np.uint8], header: dict[str, Any]) -> FrameFeatures:
+def _restore_views(features: FrameFeatures, data: NDArray[np.uint8], header: dict[str, Any]) -> FrameFeatures:
     frames, views, parts, baselines, boxes, counts = (_array(data, header[name]) for name in _NAMES_OF_PARTS)
     lengths_fit = int(counts.sum()) == len(features) and len(counts) == len(boxes)
     if parts.shape[:2] != (len(frames), len(views)) or baselines.shape != parts.shape[:2] or not lengths_fit:
         raise ValueError("its parts are not what was written")
-    restored = _unpacked(parts, features.values.shape[-1])
+    restored = _unpack(parts, features.values.shape[-1])
     rows = frames[:, None]
     values = np.zeros((len(features), boxes.shape[1], *features.values.shape[2:]), np.float16)
     values[:, :1] = features.values
@@ -188,7 +188,7 @@ def _with_parts(features: FrameFeatures, data: NDArray[np.uint8], header: dict[s
     return replace(features, values=values, baseline=baseline, boxes=boxes.repeat(counts, axis=0))
 
 
-def _packed(numbers: NDArray[np.int8]) -> NDArray[np.uint8]:
+def _pack(numbers: NDArray[np.int8]) -> NDArray[np.uint8]:
     """Pack numbers [..., D] from -7 to 7 two per byte: uint8 [..., (D + 1) // 2]."""
     halves = (numbers + _ZERO).astype(np.uint8)
     if numbers.shape[-1] % 2:
@@ -199,15 +199,15 @@ def _packed(numbers: NDArray[np.int8]) -> NDArray[np.uint8]:
 
 @cache
 def _halves() -> tuple[NDArray[np.complex64], NDArray[np.float32]]:
-    """What each byte of :func:`_packed` holds: its two numbers side by side, and how many are the largest."""
+    """What each byte of :func:`_pack` holds: its two numbers side by side, and how many are the largest."""
     bytes_ = np.arange(256)
     numbers = np.stack([bytes_ // 16, bytes_ % 16], axis=-1).astype(np.float32) - _ZERO
-    # A complex number takes both from the table in one step.
-    return numbers.view(np.complex64)[:, 0], (np.abs(numbers) == _LARGEST_NUMBER).sum(axis=-1, dtype=np.float32)
+    # A complex number looks up both values in one step.
+    return numbers.view(np.complex64)[:, 0], (np.abs(numbers) == _MAX_NUMBER).sum(axis=-1, dtype=np.float32)
 
 
-def _unpacked(packed: NDArray[np.uint8], dimension: int) -> NDArray[np.float16]:
-    """The unit vectors [..., D] of :func:`_packed`, in half precision."""
+def _unpack(packed: NDArray[np.uint8], dimension: int) -> NDArray[np.float16]:
+    """The unit vectors [..., D] of :func:`_pack`, in half precision."""
     padded = 2 * packed.shape[-1]
     if packed.dtype != np.uint8 or padded != dimension + dimension % 2:
         raise ValueError("its values are not what was written")
@@ -216,7 +216,7 @@ def _unpacked(packed: NDArray[np.uint8], dimension: int) -> NDArray[np.float16]:
     largest = largest_of_bytes[packed] @ np.ones(packed.shape[-1], np.float32)
     damaged = (packed < 16).any() or (packed & 15 == 0).any() or numbers[largest == 0].any()
     if dimension >= _LONG:
-        damaged = damaged or (largest > _MOST_LARGEST * padded).any()
+        damaged = damaged or (largest > _MAX_EXTREME * padded).any()
     if damaged:
         raise ValueError("its values are not what was written")
     return restore_parts(numbers[..., :dimension])

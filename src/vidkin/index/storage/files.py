@@ -1,4 +1,4 @@
-"""Read and write the files of an index, with errors that name the file, the cause and a remedy; compare contents."""
+"""Read, write and hash the files of an index, with errors that name the file, the cause and a remedy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 REMEDY = "run `vidkin doctor --repair` with this index to remove the damaged part, then `vidkin index` to rebuild it"
 
-# How the windows of an index are whitened, see :func:`vidkin.index.storage.whitening.read_whitening`.
+# Window whitening of an index, see :func:`vidkin.index.storage.whitening.read_whitening`.
 WHITENING_FILE = "windows.safetensors"
 
 _CAUSES = {
@@ -33,7 +33,7 @@ _CAUSES = {
     errno.EPERM: "permission denied",
 }
 
-# Lance and Arrow state the number in their text only.
+# Lance and Arrow report these errors only in their messages.
 _TEXTS = {
     "no space left": errno.ENOSPC,
     "quota exceeded": errno.EDQUOT,
@@ -46,7 +46,7 @@ _SOURCE = re.compile(r",? /\S+\.rs:\d+")
 # Lance's message for a commit that another writer has fenced off.
 CONFLICT = "Incompatible transaction"
 
-# Says why a place refused, from the text of an error; None if it cannot tell.
+# Explains from the text of an error why a place refused; None if unknown.
 Explain = Callable[[str], str | None]
 
 # Lance panics on some damaged files: an exception outside Python's hierarchy whose class cannot be imported.
@@ -57,14 +57,14 @@ _PANIC = "PanicException"
 def reading(
     place: str | os.PathLike[str], remedy: str = REMEDY, explain: Explain = lambda text: None
 ) -> Iterator[None]:
-    """Turn any exception of a library that reads a file of the index into a :class:`CollectionError`.
+    """Convert exceptions of a library that reads a file of the index to a :class:`CollectionError`.
 
-    Only for calls into libraries: in our own code a ``ValueError`` is a bug.
+    Only for calls into libraries; in vidkin's own code a ``ValueError`` is a bug.
 
     Args:
         place: The file or folder, for the message.
         remedy: Advice to the user if it is damaged.
-        explain: What the place says about the text of an error, see :meth:`Place.explain`.
+        explain: Function that explains the text of an error, see :meth:`Place.explain`.
 
     Raises:
         CollectionDamagedError: With the place, the cause and the remedy.
@@ -83,7 +83,7 @@ def reading(
 def writing(
     place: str | os.PathLike[str], remedy: str = REMEDY, explain: Explain = lambda text: None
 ) -> Iterator[None]:
-    """Turn a failure of the system to write a file of the index into a :class:`CollectionError`.
+    """Convert a failure to write a file of the index to a :class:`CollectionError`.
 
     A table that turns out to be damaged during writing raises the same error as in :func:`reading`.
     """
@@ -108,7 +108,7 @@ def writing(
 
 @contextmanager
 def _panics_as_errors() -> Iterator[None]:
-    """Turn a panic of Lance into an :class:`OSError`; other exceptions pass through."""
+    """Convert a panic of Lance to an :class:`OSError`; other exceptions pass through."""
     try:
         yield
     except BaseException as error:  # a panic is not an Exception, and only its name identifies it
@@ -121,7 +121,7 @@ def read_units(place: Place, file: str, name: str) -> NDArray[np.floating] | Non
     """Read one array of unit vectors from a safetensors file; None if the file is missing.
 
     Raises:
-        CollectionDamagedError: It is not what was written, or holds numbers that no unit vector has.
+        CollectionDamagedError: The file is damaged or has values that no unit vector has.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load
@@ -140,15 +140,15 @@ def read_units(place: Place, file: str, name: str) -> NDArray[np.floating] | Non
 
 
 def write_units(place: Place, file: str, name: str, vectors: NDArray[np.floating]) -> None:
-    """Write what :func:`read_units` reads, in half precision; see :func:`write_whole`."""
+    """Write a file for :func:`read_units`, in half precision; see :func:`write_whole`."""
     from safetensors.numpy import save
 
-    # Contiguous, as safetensors writes the memory as it lies.
+    # safetensors writes raw memory, so the array must be contiguous.
     write_whole(place, file, save({name: vectors.astype("float16", order="C")}))
 
 
 def write_whole(place: Place, name: str, content: bytes) -> None:
-    """Write a small file of an index whole or not at all.
+    """Write a small file of an index atomically.
 
     Raises:
         CollectionError: The system refuses to write there.
@@ -158,7 +158,7 @@ def write_whole(place: Place, name: str, content: bytes) -> None:
 
 
 def _refusal(error: OSError, explain: Explain) -> str | None:
-    """The reason why the system or the place refused, or None for other errors."""
+    """The reason for which the system or the place refused; None for other errors."""
     text = str(error).lower()
     if (cause := explain(text)) is not None:
         return cause
@@ -170,18 +170,18 @@ def _damage(error: Exception) -> str:
     text = str(error).strip()
     if isinstance(error, FileNotFoundError) or "not found" in text.lower():
         return "missing or incomplete"
-    # Libraries append the place in their own source; only the text before it helps the reader.
+    # Libraries append their own source location; only the text before it helps users.
     cause = _SOURCE.split(text, maxsplit=1)[0].partition("\n")[0][:160]
     return f"damaged ({cause or type(error).__name__})"
 
 
 _CHUNK = 1 << 20
 
-# Encoders of variable bit rate write no two files of equal length that differ only between three samples.
-_MOST_SAMPLED = 3 * _CHUNK
+# Variable bit rate encoders never write two files of equal length that differ only between the three samples.
+_MAX_SAMPLED = 3 * _CHUNK
 
-# Names of codecs of variable bit rate. Files of any others (raw, DV, Y4M, transport streams of constant rate) may have
-# exactly the same length as a different film.
+# Codecs with variable bit rate. Files of others (raw, DV, Y4M, transport streams at constant rate) can have exactly the
+# same length as a different film.
 _VARIABLE_CODECS = (
     b"avc1", b"avc3", b"hvc1", b"hev1", b"vp08", b"vp09", b"av01", b"mp4v",  # MP4, QuickTime
     b"V_MPEG4/", b"V_MPEGH/", b"V_VP8", b"V_VP9", b"V_AV1",  # Matroska, WebM
@@ -192,7 +192,7 @@ _VARIABLE_CODECS = (
 
 @dataclass(frozen=True, slots=True)
 class ContentHash:
-    """Identifies the content of a file.
+    """A hash that identifies the content of a file.
 
     Attributes:
         text: 32 hexadecimal digits.
@@ -207,8 +207,8 @@ class ContentHash:
 def content_hash(path: str, size: int, *, whole: bool = False) -> ContentHash:
     """Hash of the content of a file: blake2b of its size and all its bytes.
 
-    Of videos above 3 MiB in codecs of variable rate only the first, middle and last MiB are read. Files of exactly
-    the same length that differ only in between then have the same hash; encoders do not produce such files.
+    For videos above 3 MiB in codecs with variable bit rate only the first, middle and last MiB are read. Files of
+    exactly the same length that differ only in between would get the same hash, but encoders do not produce such files.
 
     Args:
         path: A regular file; pipes and devices are refused.
@@ -221,7 +221,7 @@ def content_hash(path: str, size: int, *, whole: bool = False) -> ContentHash:
     digest = hashlib.blake2b(str(size).encode(), digest_size=16)
     with open_regular_file(path) as file:
         places = (0, (size - _CHUNK) // 2, size - _CHUNK)
-        if size > _MOST_SAMPLED and not whole:
+        if size > _MAX_SAMPLED and not whole:
             parts = [_read(file.fileno(), place, _CHUNK) for place in places]
             if any(name in part for part in (parts[0], parts[-1]) for name in _VARIABLE_CODECS):
                 for part in parts:
@@ -259,20 +259,20 @@ def is_same_file(path: str, other: str) -> bool:
 
 
 class NamedFolders:
-    """Tells which of some folders a path lies in, also where the system ignores the case of letters.
+    """Finds the folder that contains a path, also on file systems that ignore case.
 
     Args:
         folders: Absolute paths.
     """
 
     def __init__(self, folders: Iterable[str]) -> None:
-        # The outermost first.
+        # Outermost first.
         self._folders = {os.path.join(folder, ""): folder for folder in sorted(folders, key=len)}
         self._folded = {inside.casefold(): folder for inside, folder in self._folders.items()}
         self._is_same: dict[tuple[str, str], bool] = {}
 
     def holding(self, path: str) -> str | None:
-        """The outermost folder that holds the path, in the letters of the path; None if none of them does."""
+        """The outermost folder that contains the path, spelled as in the path; None if there is none."""
         for inside, folder in self._folders.items():
             if path.startswith(inside):
                 return folder
@@ -290,8 +290,8 @@ class NamedFolders:
 
 @check_arguments
 def is_gone(path: str) -> bool:
-    """Whether nothing exists at the path any more. False if uncertain (a folder that may not be read, or a name that
-    cannot be written in the encoding of this process)."""
+    """Whether the path certainly no longer exists; False if uncertain (an unreadable folder, or a name that this
+    process's encoding cannot represent)."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Which files of a folder to index: patterns, links, photographs, and folders that systems make for themselves."""
+"""Rules for files in folders: patterns, links, photographs, and bins, snapshots and previews."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from vidkin._base.arguments import check_constructor
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.errors import InvalidArgumentError
 
-# Folders of deleted files, snapshots and previews, by their names or the ends of their paths. They hold what a person
-# deleted, or second versions of files that are elsewhere: kept as a copy, such a file could replace the original.
+# Folders of deleted files, snapshots and previews, by name or end of path. If indexed, a deleted or derived file could
+# be kept as the best copy in place of the original.
 _BINS = (
     # Windows
     "$RECYCLE.BIN",
@@ -32,26 +32,25 @@ _BINS = (
     # Programs that synchronize folders: Nextcloud, Dropbox, Syncthing, Resilio
     "files_trashbin", "files_versions", ".dropbox.cache", ".stversions", ".sync/Archive",
 )  # fmt: skip
-# In any case: drives of systems that ignore the case of letters are read by others, too.
+# Matched in any case, because drives of case-insensitive systems are also read on others.
 _BIN_PATH = re.compile("|".join(fnmatch.translate(f"*/{name.casefold()}") for name in _BINS))
 _LAST_NAMES = re.compile("|".join(fnmatch.translate(name.casefold().rpartition("/")[2]) for name in _BINS))
-# A scan does not look into hidden folders: where to look for a bin below one.
+# Bins inside hidden folders, which a scan does not enter otherwise.
 _BELOW_HIDDEN = {name.partition("/")[0]: name.partition("/")[2] for name in _BINS if name[0] == "." and "/" in name}
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class FolderRules:
-    """Which files of named folders to index; a file that is named itself is always indexed.
+    """Rules for files in named folders; a file that is named itself is always indexed.
 
     Attributes:
-        exclude: Patterns of files and folders to leave out, with ``*``, ``?`` and ``[abc]``. One without a slash is
-            compared with each name (``*proxy*``, ``Trash``), one that ends in a slash with names of folders only, one
-            with a slash elsewhere with the end of the path, or with the whole of it if it begins with one or with
-            ``~``.
-        follow_links: Also look into links to folders.
+        exclude: Patterns of files and folders to exclude, with ``*``, ``?`` and ``[abc]``. A pattern without a slash
+            matches names (``*proxy*``, ``Trash``), with a slash at the end only names of folders, with a slash
+            elsewhere the end of the path, or the whole path if it begins with a slash or ``~``.
+        follow_links: Also follow links to folders.
         images: Also index photographs; each is a video of one frame.
-        include_bins: Also look into bins, snapshots and preview folders, see :func:`is_bin`.
+        include_bins: Also scan bins, snapshots and preview folders, see :func:`is_bin`.
     """
 
     exclude: tuple[str, ...] = ()
@@ -73,7 +72,7 @@ class FolderRules:
         images: bool | None = None,
         include_bins: bool | None = None,
     ) -> FolderRules:
-        """A copy of these rules with changed values; None leaves a value as it is."""
+        """Copy with changed values; None keeps a value."""
         patterns = (exclude,) if isinstance(exclude, str) else exclude
         return FolderRules(
             self.exclude if patterns is None else tuple(patterns),
@@ -84,7 +83,7 @@ class FolderRules:
 
     @property
     def extensions(self) -> frozenset[str]:
-        """Extensions, in lower case, of the files that are taken."""
+        """Lower-case extensions of the files to index."""
         return VIDEO_EXTENSIONS | IMAGE_EXTENSIONS if self.images else VIDEO_EXTENSIONS
 
     def excluded_by(self, path: str, *, is_folder: bool) -> str | None:
@@ -92,7 +91,7 @@ class FolderRules:
         return next((pattern for pattern in self.exclude if _matches(path, pattern, is_folder)), None)
 
     def excludes_below(self, path: str, folder: str) -> bool:
-        """Whether scanning this folder leaves a file out, itself or with a folder that it is in."""
+        """Whether a scan of this folder excludes a file, by itself or with a folder that contains it."""
         if self.excluded_by(path, is_folder=False) is not None:
             return True
         parent = os.path.dirname(path)
@@ -104,16 +103,16 @@ class FolderRules:
 
 
 def is_bin(path: str) -> bool:
-    """Whether a folder of this absolute path is a bin, or holds snapshots or previews of other files.
+    """Whether a folder with this absolute path is a bin or contains snapshots or previews of other files.
 
-    NAS systems, desktops and programs that synchronize folders make them; only the path decides.
+    NAS systems, desktops and synchronization tools create them; only the path is considered.
     """
     path = path.replace(os.sep, "/").casefold()
     return _LAST_NAMES.match(path.rpartition("/")[2]) is not None and _BIN_PATH.match(path) is not None
 
 
 def bin_below(folder: str) -> str | None:
-    """Where a hidden folder of this path would hold a bin; None if its name is not that of such a folder."""
+    """The path of a possible bin inside a hidden folder; None if hidden folders of this name have none."""
     rest = _BELOW_HIDDEN.get(os.path.basename(folder))
     return None if rest is None else os.path.join(folder, *rest.split("/"))
 

@@ -1,4 +1,4 @@
-"""Lists of videos that people keep in an index: favorites, tags, a selection for later."""
+"""Saved lists of videos of an index: favorites, tags, selections."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.place import Place
 
 FAVORITES = "favorites"
-"""The list that pages fill with a star."""
+"""The list behind the star on pages."""
 
-# Enough for people, and a bound of what a file of a stranger makes this read.
-_MOST_LISTS, _MOST_LETTERS, _MOST_VIDEOS = 1000, 100, 500_000
+# Limits on lists, characters of a name and videos, because the file may come from an untrusted source.
+_MAX_LISTS, _MAX_NAME, _MAX_VIDEOS = 1000, 100, 500_000
 
 
 @check_constructor
@@ -27,8 +27,8 @@ class SavedList(Result):
 
     Attributes:
         name: Name of the list, unique in its index.
-        paths: Files of the index with the content that is listed, sorted; copies of the same bytes are all named.
-        absent: Number of contents that the index has no file of now; they stay in the list.
+        paths: Files of the index with listed content, sorted, including all files with the same bytes.
+        absent: Number of entries without a file in the index; they stay in the list.
     """
 
     name: str
@@ -41,10 +41,10 @@ class SavedList(Result):
 
 @dataclass(slots=True)
 class SavedLists:
-    """The lists of an index; videos are named by the hash of their bytes, so that lists survive renames.
+    """The lists of an index; videos are identified by content hash, so that lists survive renames.
 
     Attributes:
-        contents: Name of a list -> content hashes in the order in which they were added; the values are None.
+        contents: Name of a list -> content hashes in the order added, as keys with the value None.
     """
 
     FILE = "lists.json"
@@ -52,26 +52,26 @@ class SavedLists:
     contents: dict[str, dict[str, None]] = field(default_factory=dict)
 
     def change(self, name: str, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
-        """Add content hashes to a list, which is made if there is none, and take others off; an empty one stays.
+        """Add content hashes to a list, created if it does not exist, and remove others; an empty list stays.
 
         Raises:
-            InvalidArgumentError: The name is not one for a list, or there are too many lists or videos.
+            InvalidArgumentError: The name is invalid, or there are too many lists or videos.
         """
         check_list_name(name)
         listed = self.contents.setdefault(name, {})
         listed.update(dict.fromkeys(add))
         for content in remove:
             listed.pop(content, None)
-        if len(self.contents) > _MOST_LISTS:
-            raise InvalidArgumentError(f"an index must have at most {_MOST_LISTS:,} lists; delete one first")
-        if sum(map(len, self.contents.values())) > _MOST_VIDEOS:
-            raise InvalidArgumentError(f"the lists of an index must have at most {_MOST_VIDEOS:,} videos in all")
+        if len(self.contents) > _MAX_LISTS:
+            raise InvalidArgumentError(f"an index must have at most {_MAX_LISTS:,} lists; delete one first")
+        if sum(map(len, self.contents.values())) > _MAX_VIDEOS:
+            raise InvalidArgumentError(f"the lists of an index must have at most {_MAX_VIDEOS:,} videos in all")
 
     def rename(self, name: str, new_name: str) -> None:
-        """Give a list another name.
+        """Rename a list.
 
         Raises:
-            InvalidArgumentError: There is no such list, or there is one of the new name.
+            InvalidArgumentError: There is no such list, or the new name is taken.
         """
         check_list_name(new_name)
         self._check_there(name)
@@ -80,7 +80,7 @@ class SavedLists:
         self.contents = {new_name if each == name else each: listed for each, listed in self.contents.items()}
 
     def delete(self, name: str) -> None:
-        """Drop a list; its videos stay.
+        """Delete a list; its videos stay.
 
         Raises:
             InvalidArgumentError: There is no such list.
@@ -118,22 +118,22 @@ class SavedLists:
             ) from error
 
     def save(self, place: Place) -> None:
-        """Write to the index, whole or not at all."""
+        """Write to the index atomically."""
         rows = [{"name": name, "videos": list(listed)} for name, listed in self.contents.items()]
         write_whole(place, self.FILE, json.dumps({"lists": rows}, indent=1).encode())
 
 
 def check_list_name(name: str) -> None:
-    """Raise InvalidArgumentError unless a name is one for a list: 1 to 100 letters that can be shown, on one line."""
-    if not 0 < len(name) <= _MOST_LETTERS or not name.isprintable() or name != name.strip():
+    """Raise InvalidArgumentError unless a name has 1 to 100 printable characters and no space at its ends."""
+    if not 0 < len(name) <= _MAX_NAME or not name.isprintable() or name != name.strip():
         raise InvalidArgumentError(
-            f"the name of a list must have 1 to {_MOST_LETTERS} printable characters and no space at its ends, "
-            f"got {name[: 2 * _MOST_LETTERS]!r}"
+            f"the name of a list must have 1 to {_MAX_NAME} printable characters and no space at its ends, "
+            f"got {name[: 2 * _MAX_NAME]!r}"
         )
 
 
 def read_saved_lists(place: Place, store: VectorStore) -> list[SavedList]:
-    """All lists of an index by name, with the files of their videos."""
+    """Read all lists of an index by name, with the files of their videos."""
     paths: dict[str, list[str]] = {}
     for record in store.videos():
         if record.content_hash:
@@ -151,7 +151,7 @@ def read_saved_lists(place: Place, store: VectorStore) -> list[SavedList]:
 def change_saved_list(
     place: Place, name: str, *, add: Iterable[str] = (), remove: Iterable[str] = (), wait: float = 5.0
 ) -> None:
-    """Add videos to a list of an index, which is made if there is none, and take others off.
+    """Add videos to a list of an index, created if it does not exist, and remove others.
 
     Args:
         place: Place of the index.
@@ -160,7 +160,7 @@ def change_saved_list(
         wait: Seconds to wait for another writer.
 
     Raises:
-        InvalidArgumentError: The name is not one for a list, or there are too many.
+        InvalidArgumentError: The name is invalid, or there are too many lists or videos.
         CollectionLockedError: Another process is writing.
     """
     with place.exclusive(wait):
@@ -170,10 +170,10 @@ def change_saved_list(
 
 
 def rename_saved_list(place: Place, name: str, new_name: str | None, *, wait: float = 5.0) -> None:
-    """Give a list of an index another name, or drop it where that is None; see :func:`change_saved_list`.
+    """Rename a list of an index, or delete it if the new name is None; see :func:`change_saved_list`.
 
     Raises:
-        InvalidArgumentError: There is no such list, or there is one of the new name.
+        InvalidArgumentError: There is no such list, or the new name is taken.
     """
     with place.exclusive(wait):
         lists = SavedLists.open(place)

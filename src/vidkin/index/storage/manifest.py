@@ -1,5 +1,4 @@
-"""The settings of an index, in one small file: creating and opening an index, checking its extractor, what its
-executors need, and counting what is in it."""
+"""The settings of an index: its manifest, creating an index, opening its extractor, and statistics of its contents."""
 
 from __future__ import annotations
 
@@ -39,17 +38,17 @@ FORMAT_VERSION = 6
 """Version of the layout of an index on disk; an index of any other version is not opened."""
 
 DISK = "disk"
-"""Name of the store that an index in a folder has unless another one is chosen."""
+"""Name of the default store of an index in a folder."""
 
 PARTS_FOLDER = "shards"
-"""Folder in which a store of several parts keeps them."""
+"""Folder for the parts of a store with several parts."""
 
 MANIFEST_FILE = "collection.json"
 SOUND_TABLE = "sound.table"
 
-_HIGHEST_RATE = 30.0
+_MAX_RATE = 30.0
 
-# Files that may be in a folder while an index is created there, or after an interruption of that.
+# Files that may exist in a folder while an index is created there, or after an interruption.
 _OWN_FILES = {
     MANIFEST_FILE,
     LOCK_FILE,
@@ -74,26 +73,25 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The settings that all features of an index have in common.
+    """The settings of an index, common to all its features.
 
     Attributes:
-        extractor: Name, as :func:`vidkin.features.open_extractor` takes it.
+        extractor: Name for :func:`vidkin.features.open_extractor`.
         fingerprint: Identifies the extractor with its settings and weights.
         weights: Absolute path of the network's weights, if a file was named.
         whitening: Absolute path of the whitening, if a file was named.
         sampling_rate: Frames per second of ordinary videos.
         measure: Name of the scorer for the features, see :func:`vidkin.similarity.open_scorer`.
-        exclude, follow_links, images, include_bins: Which files of folders to index, see
-            :class:`vidkin.index.FolderRules`.
+        exclude, follow_links, images, include_bins: Rules for files in folders, see :class:`vidkin.index.FolderRules`.
         sound: Whether the sound of files is described as well.
-        reviewed: Whether searches use the measure that ``vidkin train review`` stored in the folder.
+        reviewed: Whether searches use the scorer that ``vidkin train review`` stored in the folder.
         created: ISO 8601 time.
         vidkin_version: Version of vidkin that created it.
-        whitened: Windows are whitened by the covariance of the background photographs to this power, as the file
-            ``windows.safetensors`` says; 0: they are stored as they are.
-        distinct: Windows of parts with a cosine of this and more to one that is stored are not, see
-            :func:`~vidkin.index.storage.records.distinct_windows`; 1: all are.
-        store: Name of what keeps records, features and windows, see :mod:`vidkin.index.storage.stores`.
+        whitened: Power of the covariance of the background photographs by which windows are whitened, with the
+            transform in ``windows.safetensors``; 0 for no whitening.
+        distinct: Minimum cosine to a stored window from which windows of parts are not stored, see
+            :func:`~vidkin.index.storage.records.distinct_windows`; 1 stores all.
+        store: Name of the store of records, features and windows, see :mod:`vidkin.index.storage.stores`.
         format_version: Version of the layout on disk.
     """
 
@@ -177,7 +175,7 @@ class Manifest:
         distinct = values.get("distinct", 1.0)
         if not isinstance(distinct, int | float) or isinstance(distinct, bool) or not 0 < distinct <= 1:
             problem = f"distinct is {distinct!r}"
-        # The worker that describes files needs this module, and no scorer.
+        # Imported late: workers need this module but no scorer.
         from vidkin.similarity.scorers import available_scorers
 
         if parse_name(str(values.get("measure", "copies"))).path not in available_scorers():
@@ -189,7 +187,7 @@ class Manifest:
 
     @property
     def rules(self) -> FolderRules:
-        """Which files of folders to index."""
+        """Rules for files in folders."""
         return FolderRules(self.exclude, self.follow_links, self.images, self.include_bins)
 
     @property
@@ -205,7 +203,7 @@ class Manifest:
         return finds_segments(self.measure)
 
     def with_rules(self, place: Place, rules: FolderRules) -> Manifest:
-        """Manifest with these rules, written if they are new; the caller holds the writer's lock."""
+        """Manifest with these rules, written if they changed; the caller holds the writer's lock."""
         if rules == self.rules:
             return self
         changed = replace(self, **asdict(rules))
@@ -213,21 +211,21 @@ class Manifest:
         return changed
 
     def has_sound(self, place: Place) -> bool:
-        """Whether the sound of files is known here."""
+        """Whether the index has audio fingerprints."""
         return self.sound and place.has_file(SOUND_TABLE)
 
     def with_sound(self, place: Place, sound: bool) -> Manifest:
-        """Manifest with or without sound, written; the caller holds the writer's lock."""
+        """Written manifest with or without sound; the caller holds the writer's lock."""
         changed = replace(self, sound=sound)
         changed.write(place)
         return changed
 
     def write(self, place: Place) -> None:
-        """Write the manifest whole or not at all."""
+        """Write the manifest atomically."""
         write_whole(place, MANIFEST_FILE, json.dumps(asdict(self), indent=2).encode())
 
     def check(self, place: Place, fingerprint: str) -> None:
-        """:class:`CollectionMismatchError` unless the index was made with this fingerprint."""
+        """Raise :class:`CollectionMismatchError` unless the index was made with this fingerprint."""
         if fingerprint != self.fingerprint:
             raise CollectionMismatchError(
                 f"{place.uri} was made with extractor {self.fingerprint}, got {fingerprint}: another "
@@ -242,15 +240,15 @@ def create_manifest(place: Place, manifest: Manifest, whitening: WindowWhitening
 
     Args:
         place: A folder or a prefix on object storage, new or empty.
-        manifest: Its settings; time and version are added.
-        whitening: How its windows are whitened; written first.
+        manifest: Settings of the index; time and version are added.
+        whitening: Whitening of its windows, written first.
 
     Raises:
         CollectionError: There are other files, or it cannot be created.
     """
     try:
         place.prepare()
-        # A machine that stopped while an index was created left a file of its own.
+        # A machine that stopped while creating an index can leave an unfinished file.
         foreign = sorted(name for name in place.names() - _OWN_FILES if not is_unfinished(name))
     except OSError as error:
         raise CollectionError(
@@ -273,7 +271,7 @@ def create_manifest(place: Place, manifest: Manifest, whitening: WindowWhitening
 
 
 def _check_not_lost(place: Place) -> None:
-    """:class:`CollectionDamagedError` if there are tables: the manifest, which is written first, was lost."""
+    """Raise :class:`CollectionDamagedError` if there are tables: the manifest, which is written first, was lost."""
     from vidkin.index.storage.video_table import VIDEOS_FILE
 
     if place.has_file(VIDEOS_FILE) or place.has_folder(PARTS_FOLDER):
@@ -282,7 +280,7 @@ def _check_not_lost(place: Place) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSpec:
-    """Everything that a worker needs to extract features.
+    """Settings that a worker needs to extract features.
 
     Attributes:
         extractor: Name for :func:`vidkin.features.open_extractor`.
@@ -291,7 +289,7 @@ class WorkerSpec:
         sound: Whether the sound of files is described as well.
         open_extractor: Called as ``open_extractor(name, weights=..., whitening=...)`` instead of the
             registry's, for extractors that are not in it; a function at the top of an importable module.
-        device: Where the extractor of the registry computes: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
+        device: Device of an extractor from the registry: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
     """
 
     extractor: str
@@ -323,8 +321,8 @@ def create_index(
         place: A folder or a prefix on object storage, new or empty.
         spec: Specification of the extractor.
         store: Name of its store.
-        distinct: Which whitened windows the store leaves out, see :class:`Manifest`.
-        whiten: Whether windows are whitened if the extractor's background ships; a store from elsewhere cannot do it.
+        distinct: Threshold for omitting whitened windows, see :class:`Manifest`.
+        whiten: Whether to whiten windows if the extractor's background ships; custom stores cannot.
 
     Raises:
         CollectionError: There are other files, or it cannot be created.
@@ -362,17 +360,17 @@ def resolve_spec(
 
     Args:
         manifest: Manifest of the index; None for a new one.
-        extractor: Name; default that of the index, ``default_extractor()`` for a new one.
-        weights, whitening: Files; default those of the index, unless another extractor is named.
-        rate: Frames per second; default that of the index, 1 for a new one.
-        device: Where the extractor computes; an index does not remember it.
+        extractor: Name; default: the extractor of the index, or ``default_extractor()`` for a new one.
+        weights, whitening: Files; default: the files of the index, unless another extractor is named.
+        rate: Frames per second; default: the rate of the index, or 1 for a new one.
+        device: Device of the extractor, which an index does not store.
 
     Raises:
         InvalidArgumentError: The rate is out of range.
         CollectionMismatchError: The index was made with a different rate.
     """
-    if rate is not None and not 0 < rate <= _HIGHEST_RATE:
-        raise InvalidArgumentError(f"rate must be above 0 and at most {_HIGHEST_RATE:g} frames per second, got {rate}")
+    if rate is not None and not 0 < rate <= _MAX_RATE:
+        raise InvalidArgumentError(f"rate must be above 0 and at most {_MAX_RATE:g} frames per second, got {rate}")
     if manifest is not None and rate not in (None, manifest.sampling_rate):
         raise CollectionMismatchError(
             f"the rate of the index is {manifest.sampling_rate:g} (frames per second), got {rate:g}; leave it out, or "
@@ -397,13 +395,13 @@ def resolve_spec(
         device=named.device,
     )
     if extractor is not None and named.extractor != made.extractor:
-        # Files of one extractor do not fit another; opening it checks that its features fit the index.
+        # Files of one extractor do not fit another; opening the extractor checks that its features fit the index.
         return replace(named, base_rate=made.base_rate)
     return replace(made, weights=named.weights or made.weights, whitening=named.whitening or made.whitening)
 
 
 def open_index_extractor(place: Place, manifest: Manifest, spec: WorkerSpec) -> FrameExtractor:
-    """Open the extractor and check that its features can be compared with those of the index.
+    """Open the extractor and check that its features are comparable with the features of the index.
 
     Args:
         place, manifest: Place and manifest of the index.
@@ -420,18 +418,18 @@ def open_index_extractor(place: Place, manifest: Manifest, spec: WorkerSpec) -> 
     ):
         if file is not None and file == made and not os.path.exists(file):
             raise CollectionError(
-                f"{place.uri} was made with the {option} {file}, which do not exist any more; name the new place once "
+                f"{place.uri} was made with the {option} {file}, which no longer exists; name the new location once "
                 f"(`vidkin index PATH... --{option} FILE`, in Python Index.open(..., {option}=FILE)) and the index "
                 "remembers it"
             )
     try:
         extractor = spec.open()
     except UnknownExtractorError as error:
-        # Named by the index, not by the caller, who may not even know that there is a model.
+        # The error concerns a model named by the index, which the caller may not know about.
         if spec.extractor != manifest.extractor or not spec.extractor.startswith(("model:", "onnx:")):
             raise
         raise UnknownExtractorError(
-            f"{error}; {place.uri} was made with the model there: if it has moved, name its new place "
+            f"{error}; {place.uri} was made with the model there: if it has moved, name its new location "
             "(--model FOLDER, or once `vidkin index PATH... --extractor onnx:FILE`, in Python extractor='FOLDER' or "
             "'onnx:FILE')"
         ) from error
@@ -440,7 +438,7 @@ def open_index_extractor(place: Place, manifest: Manifest, spec: WorkerSpec) -> 
 
 
 def remember_places(place: Place, manifest: Manifest, spec: WorkerSpec) -> Manifest:
-    """Store the new location of model, weights and whitening of an index; their content was checked to be the same.
+    """Store new locations of the model, weights and whitening of an index, whose content has been verified.
 
     Args:
         place, manifest: Place and manifest of the index.
@@ -463,8 +461,8 @@ class IndexInfo(Result):
 
     Attributes:
         path: Folder of the index, or its address on object storage.
-        extractor: Name of what makes its features.
-        whitening: File of the whitening that the index was made with; None without one.
+        extractor: Name of the extractor.
+        whitening: File of the whitening used to create the index; None without one.
         fingerprint: Identifies the extractor with its settings, weights and whitening.
         measure: Kind of its scores: ``copies``, or ``kinds`` for a trained model.
         sampling_rate: Frames per second of ordinary videos.
@@ -472,9 +470,9 @@ class IndexInfo(Result):
         photographs: Number of photographs that can be searched.
         broken: Number of files that cannot be read, or must be read again.
         missing: Number of files that no longer exist; their stored features can still be searched.
-        damaged: Number of videos of which a part could not be read; ``vidkin info --videos`` says what.
+        damaged: Number of videos with unreadable parts, listed by ``vidkin info --videos``.
         frames: Number of frames with features.
-        windows: Number of windows that the first stage of search looks at.
+        windows: Number of windows for the first stage of search.
         seconds: Duration of all videos.
         bytes: Size of all its files.
         created: ISO 8601 time.
@@ -499,7 +497,7 @@ class IndexInfo(Result):
 
 
 def count_contents(place: Place, manifest: Manifest, records: Sequence[VideoRecord]) -> IndexInfo:
-    """The numbers of an index with these records."""
+    """Compute the statistics of an index with these records."""
     return IndexInfo(
         path=place.uri,
         extractor=manifest.extractor,

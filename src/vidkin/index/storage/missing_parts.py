@@ -1,4 +1,4 @@
-"""Missing parts of an index: windows are rebuilt from features; videos without features become stale."""
+"""Find and rebuild missing parts of an index: windows from features; videos without features become stale."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from vidkin.index.storage.records import VideoRecord, WindowVectors, window_vect
 
 _logger = logging.getLogger(__name__)
 
-# Of a frame at least one value, its time, its information and its baseline; and of a file its header.
-_LEAST_BYTES_A_FRAME = 2 + 8 + 4 + 4
+# Minimum bytes of a frame (one value, time, information, baseline), and of a file's header.
+_MIN_BYTES_PER_FRAME = 2 + 8 + 4 + 4
 
-_LEAST_HEADER = 8
+_MIN_HEADER = 8
 
-_VIDEOS_A_COMMIT = 256
+_VIDEOS_PER_COMMIT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class MissingPart:
 
     Attributes:
         video_id: Id of the video.
-        part: Its "features"; only its "windows", which can be rebuilt from them; or "both" of a stale video, which is
-            known to have none until its file is read again.
+        part: "features"; only "windows", which can be rebuilt from the features; or "both" for a stale video, which has
+            neither until its file is read again.
         cause: One line.
     """
 
@@ -40,7 +40,7 @@ class MissingPart:
 def find_missing_parts(
     records: Iterable[VideoRecord], files: Mapping[int, int], windows: Mapping[int, int]
 ) -> list[MissingPart]:
-    """Find missing parts, as far as sizes tell without reading the features.
+    """Find missing parts by sizes, without reading the features.
 
     Args:
         records: Records of all videos.
@@ -56,7 +56,7 @@ def find_missing_parts(
             continue
         elif size is None:
             missing.append(MissingPart(record.id, "features", "its features are missing"))
-        elif size < _LEAST_HEADER + record.frames * _LEAST_BYTES_A_FRAME:
+        elif size < _MIN_HEADER + record.frames * _MIN_BYTES_PER_FRAME:
             missing.append(MissingPart(record.id, "features", f"its features are cut off at {size} bytes"))
         elif count != record.windows:
             cause = f"it has {count} of its {record.windows} windows"
@@ -73,10 +73,10 @@ def rebuild_parts(
     """Rebuild windows and remove the remains of videos whose features are lost.
 
     Args:
-        missing: What is missing.
+        missing: The missing parts.
         records: Records of all videos by id.
         features: The files of features.
-        replace_windows: Stores all windows of videos, by id, in place of those that are left.
+        replace_windows: Function that replaces all windows of videos, by id.
 
     Returns:
         The records to rewrite.
@@ -84,9 +84,9 @@ def rebuild_parts(
     lost = {part.video_id: part.cause for part in missing if part.part == "features"}
     without_windows = [part.video_id for part in missing if part.part == "windows"]
     count = 0
-    for start in range(0, len(without_windows), _VIDEOS_A_COMMIT):
+    for start in range(0, len(without_windows), _VIDEOS_PER_COMMIT):
         rebuilt: dict[int, WindowVectors] = {}
-        for video_id in without_windows[start : start + _VIDEOS_A_COMMIT]:
+        for video_id in without_windows[start : start + _VIDEOS_PER_COMMIT]:
             try:
                 rebuilt[video_id] = window_vectors(features.read(video_id))
             except CollectionDamagedError:

@@ -1,4 +1,4 @@
-"""Open a place by its name; folders of this machine, their lock, and the queue of writers that wait for it."""
+"""Open places by path or address; local folders with their writer's lock and queue of waiting writers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ADDRESS_AS_PATH = re.compile(r"(\w{2,}):/(?!/)(.*)")
 PLACES: Registry[Callable[[str, str], Place]] = Registry(
     "kind of address", {}, usage="{prefix}://BUCKET/PREFIX", group="vidkin.places"
 )
-"""Opens a place by the scheme of its address, and what comes after it without slashes at its ends."""
+"""Functions that open a place, by scheme; called with the scheme and the rest of the address without outer slashes."""
 
 
 def open_place(location: Location) -> Place:
@@ -70,9 +70,9 @@ def open_place(location: Location) -> Place:
 
 
 def folder_of(place: Place) -> Path:
-    """The folder of this machine that a place is; :class:`CollectionError` where it is on object storage."""
+    """The local folder of a place; :class:`CollectionError` if it is on object storage."""
     if place.folder is None:
-        raise CollectionError(f"{place.uri} is not a folder of this machine; copy the index into one for this")
+        raise CollectionError(f"{place.uri} is not a local folder; copy the index into one first")
     return place.folder
 
 
@@ -81,8 +81,8 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-# Of a file of an index, which may be a stranger's; features of a day of video are less.
-_MOST_BYTES = 1 << 30
+# Maximum size of a file, because the index may be untrusted; features of a day of video are smaller.
+_MAX_BYTES = 1 << 30
 
 
 class LocalPlace:
@@ -93,7 +93,7 @@ class LocalPlace:
     """
 
     storage_options = None
-    # The lock belongs to the operating system and ends with its process, not before.
+    # The operating system holds the lock exactly as long as the process lives.
     lock_ends_writing = True
 
     def __init__(self, folder: Path) -> None:
@@ -111,9 +111,9 @@ class LocalPlace:
 
     def read(self, name: str) -> bytes | None:
         path = self.address(name)
-        with reading(path, "put the file of the index back, or remove what is there"):
+        with reading(path, "restore the file of the index, or remove the other one"):
             try:
-                return read_regular_file(path, LONG_JSON_LIMITS.size if name.endswith(".json") else _MOST_BYTES)
+                return read_regular_file(path, LONG_JSON_LIMITS.size if name.endswith(".json") else _MAX_BYTES)
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
@@ -121,7 +121,7 @@ class LocalPlace:
         path = self.address(name)
         if "/" in name:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-        # Never write through a link that somebody planted under a predictable name.
+        # Never write through a symbolic link planted under a predictable name.
         with replace_file(path, sync=sync) as temporary:
             temporary.write_bytes(content)
 
@@ -189,11 +189,11 @@ _PAUSE = 0.05
 def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
     """Hold the right to write to the index in a folder; see `Place.exclusive`.
 
-    The operating system's lock on a file: it is released the moment its process ends, for whatever reason. Writers
-    that wait get it in the order in which they came.
+    Uses a file lock of the operating system, which is released as soon as its process ends for any reason. Waiting
+    writers get it in order of arrival.
     """
     with writing(folder):
-        # The other parts may still be changed by another writer; these are used before it is waited for.
+        # Only these parts are used before the lock is held; another writer may still be changing the others.
         for part in (LOCK_FILE, QUEUE_FOLDER):
             refuse_links(folder, part)
         try:
@@ -204,7 +204,7 @@ def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
             raise
         if not _acquire(lock, folder, wait):
             holder = "another process"
-            # The note is written just after the lock is taken, so it may be missing.
+            # The note is written just after taking the lock, so it can be missing.
             with suppress(OSError, ValueError, KeyError, TypeError):
                 note = read_json(folder / HOLDER_FILE)
                 holder = f"process {note['pid']} on {note['host']} since {note['since']}"
@@ -226,7 +226,7 @@ def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
             write_text(folder / HOLDER_FILE, json.dumps(note))
         yield
     finally:
-        # While the lock is still held, so that this cannot delete the next holder's note.
+        # Before releasing the lock, so that this cannot delete the next holder's note.
         with suppress(OSError):
             (folder / HOLDER_FILE).unlink(missing_ok=True)
         lock.release()
@@ -237,10 +237,10 @@ def refuse_links(folder: Path, part: str = "") -> None:
 
     Args:
         folder: The index, which may itself be reached by a link.
-        part: Only this file or folder in it.
+        part: Check only this file or folder in it.
 
     Raises:
-        CollectionError: A part is one.
+        CollectionError: A part is a symbolic link.
         OSError: The folder cannot be read.
     """
     links = [path for path in [folder / part] if part and path.is_symlink()]
@@ -260,7 +260,7 @@ def refuse_links(folder: Path, part: str = "") -> None:
 
 
 def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:
-    """Acquire the lock after those who have waited longer; False if that takes too long."""
+    """Acquire the lock after writers that have waited longer; False on timeout."""
     from filelock import Timeout
 
     try:
@@ -283,7 +283,7 @@ def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:
 
 QUEUE_FOLDER = "writer.queue"
 
-# Time of arrival and a random part. Other files in the folder are not ours to delete.
+# Time of arrival and a random part. Other files in the folder must not be deleted.
 _NAME = re.compile(r"\d{20}-[0-9a-f]{8}")
 
 _ATTEMPTS = 5
@@ -291,11 +291,11 @@ _ATTEMPTS = 5
 
 @contextmanager
 def stand_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
-    """Wait in line; yields a function that says whether no earlier writer is waiting any more.
+    """Wait in the queue; yields a function that returns whether no earlier writer is waiting.
 
-    Every waiting writer has a file named after its time of arrival and holds the system's lock on a hidden one beside
-    it, so a process that ends, for whatever reason, does not hold up those behind it. Two files, because an open one
-    cannot be renamed or removed on Windows.
+    Every waiting writer has a file named by its time of arrival and holds a lock on a hidden file next to it, so a
+    process that ends for any reason does not delay later ones. Two files are needed because an open file cannot be
+    renamed or removed on Windows.
 
     Args:
         folder: Folder of the index.
@@ -312,17 +312,17 @@ def stand_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
             lock.acquire(timeout=0)
             break
         except FileNotFoundError:
-            # The last one to leave has just removed the folder.
+            # The last writer to leave has just removed the folder.
             if attempt == _ATTEMPTS - 1:
                 raise
     try:
-        # It comes after the lock, so that nobody takes it for an abandoned one.
+        # Created after the lock is held, so that no other process considers it abandoned.
         (queue / name).touch()
         yield lambda: next(_waiting(queue), name) >= name
     finally:
         (queue / name).unlink(missing_ok=True)
         lock.release()
-        with suppress(OSError):  # others look at it, or are waiting
+        with suppress(OSError):  # in use by other writers
             (queue / f".{name}").unlink(missing_ok=True)
             queue.rmdir()
 
@@ -333,7 +333,7 @@ def has_waiting_writer(folder: Path) -> bool:
 
 
 def _waiting(queue: Path) -> Iterator[str]:
-    """Names of waiting writers, in order; files of processes that have ended are removed."""
+    """Yield names of waiting writers in order, removing files of processes that have ended."""
     from filelock import Timeout
 
     try:

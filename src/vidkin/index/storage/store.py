@@ -46,9 +46,9 @@ from vidkin.similarity import FrameFeatures
 
 _Result = TypeVar("_Result")
 
-# Windows are copied into new files when so large a share of the rows, and so many, belong to no video any more.
+# Windows are copied into new files when at least this share and this number of rows belong to removed videos.
 _DEAD_SHARE, _DEAD_ROWS = 0.25, 1 << 14
-# Attempts of a reader that a busy writer keeps overtaking.
+# Maximum number of attempts of a reader while a busy writer keeps replacing files.
 _MAX_READINGS = 10
 
 _WINDOW_FILE = re.compile(r"windows-(\d{1,9})\.(vectors|spans|index)")
@@ -68,9 +68,9 @@ class DiskStore:
     Features and windows are on the disk before the row that names them is committed, so whatever happens to a writer
     or its machine leaves at worst some that no row names: :meth:`recover` removes the files, and rows are written over
     or left out of the next generation. Readers hold all records in memory and are never blocked; files of removed
-    videos and of an earlier generation are deleted by the next :meth:`recover` only. What is missing or damaged is a
-    :class:`CollectionDamagedError` to whoever needs it, never an incomplete result; :meth:`recover` rebuilds windows
-    from the features, and marks videos without features as stale.
+    videos and of an earlier generation are deleted by the next :meth:`recover` only. Reading a missing or damaged part
+    raises :class:`CollectionDamagedError`, never returns an incomplete result; :meth:`recover` rebuilds windows from
+    the features, and marks videos without features as stale.
 
     Args:
         place: Where the store is, from :func:`vidkin.index.open_place`; a folder of this machine.
@@ -150,7 +150,7 @@ class DiskStore:
             return []
         with self._lock:
             if self._version is None:
-                self._commit([], [])  # features without a list mean that the list was lost
+                self._commit([], [])  # otherwise features without a list would mean that the list was lost
             self._table.check_present()
             first = self._table.first_free_id()
             records = [replace(entry.record, id=first + at) for at, entry in enumerate(entries)]
@@ -191,7 +191,7 @@ class DiskStore:
 
     def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
         if self._distinct < 1:
-            # One after the other: the features of a film take a hundred times what its windows do.
+            # One video at a time, because features of a film take a hundred times the memory of its windows.
             made = (window_vectors(self.read(video_id)) for video_id in video_ids)
             return [replace(windows, vectors=windows.vectors.astype(np.float16)) for windows in made]
 
@@ -296,7 +296,7 @@ class DiskStore:
             raise IndexClosedError(f"the index {self._folder} was closed; open it again")
 
     def _load(self) -> None:
-        """Read the list of videos as it is now."""
+        """Read the current list of videos."""
         version = self._table.version()
         state, videos = self._table.read()
         if version is None and (self._features.any() or any(self._window_files())):
@@ -384,7 +384,7 @@ class DiskStore:
         try:
             index = windows.index
         except CollectionDamagedError:
-            index = None  # it is made of the vectors, which are there
+            index = None  # it is rebuilt from the vectors
         if index is None or index.is_outgrown(rows):
             index = WindowIndex.build(windows.vectors(0))
         elif index.rows < rows:
@@ -407,12 +407,12 @@ class DiskStore:
                         disk.unlink(path)
 
     def _again_if_outdated(self, action: Callable[[], _Result]) -> _Result:
-        """WindowRun a read, and again with the newest list if what this one names is gone by now."""
+        """Run a read, and repeat it with the newest list if its files have been replaced."""
         for _ in range(_MAX_READINGS):
             try:
                 return action()
             except CollectionDamagedError:
-                # Nobody has written since: this is the newest list, so the data is really missing.
+                # Nothing was written in the meantime, so the data is really missing.
                 if not self.refresh():
                     raise
         return action()

@@ -1,4 +1,4 @@
-"""Kinds of stores, by the name that the manifest of an index has for its own."""
+"""Kinds of stores by the name in the manifest of an index."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LastingStore(VectorStore, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoreKind:
-    """A way to keep the records, features and windows of an index.
+    """A kind of store for the records, features and windows of an index.
 
     Attributes:
         open: Opens the store of an index.
@@ -70,7 +70,7 @@ def _disk_places(place: Place, address: str | None) -> list[Place]:
 STORES: Registry[StoreKind] = Registry(
     "store", {DISK: StoreKind(open=_open_disk, places=_disk_places)}, group="vidkin.stores"
 )
-"""Kinds of stores; the package vidkin-scale brings ``lance`` and ``shards:N``."""
+"""Kinds of stores; the package vidkin-scale provides ``lance`` and ``shards:N``."""
 
 
 def find_store_kind(name: str, place: Place) -> StoreKind:
@@ -78,7 +78,7 @@ def find_store_kind(name: str, place: Place) -> StoreKind:
 
     Raises:
         InvalidArgumentError: There is no such kind, or it does not take the address in the name.
-        MissingPartError: The package that brings it is not installed.
+        MissingPartError: The package that provides it is not installed.
     """
     named = parse_name(name)
     kind = STORES.find(named.prefix)
@@ -93,7 +93,7 @@ def open_store(place: Place, manifest: Manifest) -> LastingStore:
 
     Raises:
         CollectionDamagedError: The manifest names no store.
-        MissingPartError: The package that brings it is not installed.
+        MissingPartError: The package that provides it is not installed.
     """
     return _kind_of(place, manifest).open(place, manifest)
 

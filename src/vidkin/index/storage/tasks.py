@@ -1,4 +1,4 @@
-"""Work on an index in tasks that any process can do that sees the index, here or on another machine."""
+"""Work on an index divided into tasks that any process with access to the index can do, here or on another machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from vidkin.index.storage.place import Place
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of the work on an index, whose result depends on nothing but its arguments and the index.
+    """A part of the work on an index, whose result depends only on its arguments and the index.
 
     Attributes:
-        method: Name of a method of what the job starts.
+        method: Name of a method of the object that the job starts.
         arguments: Its arguments.
-        home: A video that it reads, near whose features it is done; None: wherever there is time.
-        about: Path of a video, to be named where it cannot be done.
+        home: A video that it reads, to run the task close to its features; None for anywhere.
+        about: Path of a video, named in errors.
     """
 
     method: str
@@ -31,10 +31,10 @@ class Task:
 
 
 class MappedJob(Protocol):
-    """What the tasks of one search have in common; it is sent to every process once."""
+    """State shared by the tasks of one search, sent to every process once."""
 
     def start(self, place: Place, store: VectorStore) -> Any:
-        """What does the tasks in one process.
+        """Create the object that does the tasks in one process.
 
         Args:
             place: Place of the index.
@@ -54,25 +54,25 @@ class Mapper(Protocol):
         """Number of tasks that are done at the same time."""
 
     def run(self, job: MappedJob, tasks: Sequence[Task]) -> Iterator[Any]:
-        """The results of tasks, in their order, each as soon as it and those before it are there.
+        """Yield the results of tasks in order, each as soon as it and all earlier ones are available.
 
         Raises:
-            VidkinError: What a task raised.
+            VidkinError: An error raised by a task.
             ClusterError: The machines that do them cannot be reached, or one died again and again.
         """
 
 
 MOST_JOBS = 4
-"""Jobs that a process holds ready at a time: those of one search or two."""
+"""Maximum number of jobs that a process keeps ready, enough for one or two searches."""
 
 
 class MapHere:
-    """A :class:`Mapper` that does one task after the other in this process: what other machines do, without them.
+    """A :class:`Mapper` that does tasks one after another in this process.
 
     Args:
         place: Place of the index.
         store: Its store.
-        width: What it says to do at the same time.
+        width: Value of :meth:`width`.
     """
 
     def __init__(self, place: Place, store: VectorStore, width: int = 2) -> None:
@@ -90,10 +90,10 @@ class MapHere:
 
 
 def check_files_here(paths: Iterable[str]) -> None:
-    """Refuse to work on a machine that does not see these files.
+    """Refuse to work on a machine without access to these files.
 
     Raises:
-        ClusterError: One of them is not there.
+        ClusterError: A file does not exist.
     """
     for path in paths:
         if not os.path.exists(path):
