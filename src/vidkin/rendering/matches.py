@@ -48,7 +48,7 @@ class FramePair:
     target_box: Box
 
 
-def select_finding_pairs(proof: Proof, *, count: int = 6) -> tuple[FramePair, ...]:
+def pairs_of_findings(proof: Proof, *, count: int = 6) -> tuple[FramePair, ...]:
     """A pair of frames for each finding of a proof with a time: the removed file's frame and the kept file's."""
     pairs: list[FramePair] = []
     for finding in proof.findings:
