@@ -174,7 +174,7 @@ def _wait_until_still(look: Callable[[], object]) -> None:
         time.sleep(1.0)
 
 
-def test_an_extractor_that_cannot_be_opened_says_why(cluster: Any, videos: list[str]) -> None:
+def test_extractor_that_cannot_be_opened_reports_the_cause(cluster: Any, videos: list[str]) -> None:
     with pytest.raises(UnknownExtractorError, match="'nonsense' is not an extractor"):
         list(RayExecutor(WorkerSpec("nonsense"), workers=1).run(videos))
 

@@ -38,7 +38,7 @@ def test_an_index_is_a_lancedb_database(tmp_path: Path) -> None:
     assert database.open_table("videos").count_rows() == 1
 
 
-def test_everything_is_there_after_opening_again(lance: Callable[..., LanceStore]) -> None:
+def test_reopened_store_has_all_videos(lance: Callable[..., LanceStore]) -> None:
     first = lance()
     records = first.append_many([entry("/a.mp4", seed=1), entry("/b.mp4", seed=2)])
     first.remove([records[1].id])
@@ -51,7 +51,7 @@ def test_everything_is_there_after_opening_again(lance: Callable[..., LanceStore
     assert again.append_many([entry("/c.mp4")])[0].id > records[1].id
 
 
-def test_a_reader_keeps_its_snapshot_until_it_refreshes(lance: Callable[..., LanceStore]) -> None:
+def test_reader_keeps_its_snapshot_until_refresh(lance: Callable[..., LanceStore]) -> None:
     writer = lance()
     (a,) = writer.append_many([entry("/a.mp4", seed=1)])
     reader = lance()
@@ -99,7 +99,7 @@ def test_features_without_a_record_are_not_seen_and_are_cleared_away(lance: Call
     assert writer._windows.dataset.count_rows() == 2
 
 
-def test_files_of_removed_videos_outlive_the_readers_that_may_want_them(
+def test_files_of_removed_videos_stay_readable_for_open_readers(
     lance: Callable[..., LanceStore],
 ) -> None:
     writer = lance()
@@ -113,7 +113,7 @@ def test_files_of_removed_videos_outlive_the_readers_that_may_want_them(
         reader.read(a.id)
 
 
-def test_features_lie_in_files_that_others_can_read(lance: Callable[..., LanceStore], tmp_path: Path) -> None:
+def test_feature_files_are_readable_by_other_accounts(lance: Callable[..., LanceStore], tmp_path: Path) -> None:
     from safetensors.numpy import load_file
 
     store = lance()
@@ -126,7 +126,7 @@ def test_features_lie_in_files_that_others_can_read(lance: Callable[..., LanceSt
     assert np.array_equal(content["values"], store.read(a.id).whole)
 
 
-def test_the_approximate_index_agrees_with_exact_search(lance: Callable[..., LanceStore]) -> None:
+def test_approximate_index_agrees_with_exact_search(lance: Callable[..., LanceStore]) -> None:
     generator = np.random.default_rng(0)
     centers = generator.standard_normal((60, 32), np.float32)
 
@@ -163,9 +163,7 @@ def test_the_approximate_index_agrees_with_exact_search(lance: Callable[..., Lan
 
 
 @pytest.mark.parametrize("since", ["nothing", "added", "added and indexed"])
-def test_scores_of_the_approximate_index_are_cosines_whatever_was_added_since(
-    lance: Callable[..., LanceStore], since: str
-) -> None:
+def test_approximate_index_returns_exact_cosines_after_additions(lance: Callable[..., LanceStore], since: str) -> None:
     # Lance's distances are twice as large where all rows are indexed as where some are not.
     generator = np.random.default_rng(3)
     vectors = units(generator.standard_normal((3000, 32), np.float32))

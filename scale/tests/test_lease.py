@@ -27,7 +27,7 @@ def note(server: S3Server) -> dict[str, object]:
     return content
 
 
-def test_a_second_writer_is_refused_with_the_name_of_the_first(s3: S3Server) -> None:
+def test_second_writer_is_refused_and_the_first_named(s3: S3Server) -> None:
     with (
         open_place(INDEX).exclusive(),
         pytest.raises(
@@ -43,7 +43,7 @@ def test_a_second_writer_is_refused_with_the_name_of_the_first(s3: S3Server) -> 
     assert note(s3)["released"] is True
 
 
-def test_a_writer_can_wait(s3: S3Server) -> None:
+def test_writer_can_wait_for_the_lock(s3: S3Server) -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def hold() -> None:

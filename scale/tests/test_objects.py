@@ -7,13 +7,21 @@ import threading
 import pytest
 from scale.tests.s3_server import S3Server
 
-from tests.index.storage.test_places import test_a_function_is_called_for_each_item_in_order, test_files, test_folders
+from tests.index.storage.test_places import (
+    test_map_returns_results_in_order,
+    test_place_reads_writes_and_deletes_files,
+    test_place_lists_and_deletes_folders,
+)
 from vidkin.errors import CollectionError, CollectionLockedError, InvalidArgumentError
 from vidkin.index import open_place
 from vidkin.index.storage.opening import folder_of
 from vidkin.index.storage.place import Place
 
-__all__ = ["test_a_function_is_called_for_each_item_in_order", "test_files", "test_folders"]
+__all__ = [
+    "test_map_returns_results_in_order",
+    "test_place_reads_writes_and_deletes_files",
+    "test_place_lists_and_deletes_folders",
+]
 
 
 @pytest.fixture

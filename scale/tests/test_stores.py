@@ -32,4 +32,4 @@ globals().update(_SHARED)
 
 
 def test_the_tests_of_the_product_are_here() -> None:
-    assert {"test_what_was_appended_comes_back", "test_a_video_without_windows_has_none"} < _SHARED.keys()
+    assert {"test_appended_videos_are_read_back", "test_video_without_windows_stays_empty"} < _SHARED.keys()

@@ -29,7 +29,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return write_videos(tmp_path_factory.mktemp("videos"), 3)
 
 
-def test_processes_give_what_one_process_gives(videos: list[str], tmp_path: Path) -> None:
+def test_processes_give_the_same_results_as_one_process(videos: list[str], tmp_path: Path) -> None:
     text = tmp_path / "text.mp4"
     text.write_text("hello")
     paths = [*videos, str(text)]
@@ -51,7 +51,7 @@ def test_processes_give_what_one_process_gives(videos: list[str], tmp_path: Path
     assert isinstance(there[str(text)], Unreadable)
 
 
-def test_each_kind_of_death_costs_one_file(videos: list[str], tmp_path: Path) -> None:
+def test_each_kind_of_worker_death_affects_one_file(videos: list[str], tmp_path: Path) -> None:
     fatal = {what: str(color_video(tmp_path / f"{what}.mp4", what)) for what in ("segfault", "exit", "killed")}
     paths = [videos[0], fatal["segfault"], videos[1], fatal["exit"], fatal["killed"], videos[2]]
     outcomes = outcomes_of(ProcessExecutor(FATAL, workers=2).run(paths))
@@ -70,7 +70,7 @@ def test_each_kind_of_death_costs_one_file(videos: list[str], tmp_path: Path) ->
     }
 
 
-def test_a_hang_costs_one_file(videos: list[str], tmp_path: Path) -> None:
+def test_hang_affects_one_file(videos: list[str], tmp_path: Path) -> None:
     hanging = str(color_video(tmp_path / "hang.mp4", "hang"))
     events = list(ProcessExecutor(FATAL, workers=1, hang_timeout=1.0).run([hanging, videos[0]]))
     outcomes = outcomes_of(events)
@@ -79,7 +79,7 @@ def test_a_hang_costs_one_file(videos: list[str], tmp_path: Path) -> None:
     assert any(isinstance(event, Idle) for event in events)
 
 
-def test_a_decoder_that_hangs_costs_one_file(videos: list[str]) -> None:
+def test_hanging_decoder_affects_one_file(videos: list[str]) -> None:
     spec = WorkerSpec("plain", open_extractor=_open_with_a_decoder_that_hangs)
     outcomes = outcomes_of(ProcessExecutor(spec, workers=1, hang_timeout=1.0).run(videos[:1]))
     cause = "the decoder hung: no progress for 1 s"
@@ -91,7 +91,7 @@ def _open_with_a_decoder_that_hangs(name: str, **options: object) -> object:
     return open_plain(name, **options)
 
 
-def test_a_worker_that_stops_in_the_middle_of_a_message_is_given_up(videos: list[str]) -> None:
+def test_worker_that_stops_in_the_middle_of_a_message_is_replaced(videos: list[str]) -> None:
     spec = WorkerSpec("plain", open_extractor=_open_with_a_channel_that_stalls)
     outcomes = outcomes_of(ProcessExecutor(spec, workers=1, hang_timeout=1.0).run(videos[:1]))
     assert outcomes[videos[0]] == Unreadable(videos[0], "the extractor hung: no progress for 5 s", temporary=True)
@@ -110,7 +110,7 @@ def _open_with_a_channel_that_stalls(name: str, **options: object) -> object:
     return open_plain(name, **options)
 
 
-def test_time_in_which_nobody_listened_does_not_count_as_a_hang(tmp_path: Path) -> None:
+def test_time_while_the_caller_is_busy_does_not_count_as_a_hang(tmp_path: Path) -> None:
     """As when the machine sleeps: the caller and the worker stand still for longer than a hang may last."""
     path = str(video(tmp_path / "long.mp4", frames=400))
     before = set(_children(os.getpid()))
@@ -126,7 +126,7 @@ def test_time_in_which_nobody_listened_does_not_count_as_a_hang(tmp_path: Path) 
     assert isinstance(outcomes_of(events)[path], Described)
 
 
-def test_an_unexpected_exception_costs_one_file_and_says_where_it_happened(videos: list[str], tmp_path: Path) -> None:
+def test_unexpected_exception_affects_one_file_and_has_a_traceback(videos: list[str], tmp_path: Path) -> None:
     path = str(color_video(tmp_path / "bug.mp4", "bug"))
     outcomes = outcomes_of(ProcessExecutor(FATAL, workers=1).run([path, videos[0]]))
     event = outcomes[path]
@@ -137,12 +137,12 @@ def test_an_unexpected_exception_costs_one_file_and_says_where_it_happened(video
     assert isinstance(outcomes[videos[0]], Described)
 
 
-def test_an_extractor_that_cannot_be_opened_says_why(videos: list[str]) -> None:
+def test_extractor_that_cannot_be_opened_reports_the_cause(videos: list[str]) -> None:
     with pytest.raises(UnknownExtractorError, match="'nonsense' is not an extractor"):
         list(ProcessExecutor(WorkerSpec("nonsense"), workers=1).run(videos))
 
 
-def test_a_worker_that_cannot_start_says_why(videos: list[str]) -> None:
+def test_worker_that_cannot_start_reports_the_cause(videos: list[str]) -> None:
     spec = WorkerSpec("plain", open_extractor=_open_in_a_way_that_exits)
     with pytest.raises(RuntimeError, match=r"ended with status 7 before it could start"):
         list(ProcessExecutor(spec, workers=1).run(videos))
@@ -152,14 +152,14 @@ def _open_in_a_way_that_exits(name: str, **_: object) -> None:
     os._exit(7)
 
 
-def test_a_worker_killed_before_it_is_ready_is_started_again(videos: list[str], tmp_path: Path) -> None:
+def test_worker_killed_during_startup_is_restarted(videos: list[str], tmp_path: Path) -> None:
     spec = WorkerSpec(str(tmp_path), open_extractor=_open_after_two_deaths)
     outcomes = outcomes_of(ProcessExecutor(spec, workers=1).run(videos))
     assert all(isinstance(outcomes[path], Described) for path in videos)
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_workers_killed_time_and_again_end_the_run(videos: list[str]) -> None:
+def test_workers_killed_repeatedly_end_the_run(videos: list[str]) -> None:
     spec = WorkerSpec("plain", open_extractor=_open_in_a_way_that_kills)
     with pytest.raises(ExtractorError, match=r"killed by signal SIGKILL 4 times .* run it again with fewer workers"):
         list(ProcessExecutor(spec, workers=1).run(videos))
@@ -177,7 +177,7 @@ def _open_in_a_way_that_kills(name: str, **_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_nothing_to_do_starts_nothing() -> None:
+def test_no_files_start_no_workers() -> None:
     assert list(ProcessExecutor(PLAIN, workers=4).run([])) == []
 
 
@@ -192,7 +192,7 @@ def test_closing_early_ends_the_workers(videos: list[str]) -> None:
     assert not any(_alive(child) for child in children)
 
 
-def test_workers_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     hanging = str(color_video(tmp_path / "hang.mp4", "hang"))
     code = (
         "import sys\nfrom tests.index.helpers import FATAL\nfrom vidkin.index import ProcessExecutor\n"

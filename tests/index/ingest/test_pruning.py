@@ -61,7 +61,7 @@ def empty(folder: Path) -> None:
     folder.mkdir()
 
 
-def test_a_share_that_is_not_mounted_is_not_forgotten(index: Index, videos: Path) -> None:
+def test_videos_on_an_unmounted_share_are_kept(index: Index, videos: Path) -> None:
     shutil.move(videos, videos.parent / "unmounted")
     videos.mkdir()
     (videos / "README").touch()
@@ -78,13 +78,13 @@ def test_a_share_that_is_not_mounted_is_not_forgotten(index: Index, videos: Path
     assert (add(index, videos, prune=True).prune_refused, len(index)) == ("", 4)
 
 
-def test_an_empty_folder_is_pruned_anyway_on_request(index: Index, videos: Path) -> None:
+def test_empty_folder_is_pruned_on_explicit_request(index: Index, videos: Path) -> None:
     empty(videos)
     report = add(index, videos, prune="anyway")
     assert (len(report.removed), report.prune_refused, len(index)) == (4, "", 0)
 
 
-def test_nothing_is_forgotten_when_one_of_several_folders_is_missing(index: Index, videos: Path) -> None:
+def test_nothing_is_pruned_if_one_of_several_folders_is_missing(index: Index, videos: Path) -> None:
     shutil.move(videos / "sub", videos.parent / "sub")
     add(index, videos.parent / "sub")
     add(index, videos, prune=True)
@@ -100,7 +100,7 @@ def test_nothing_is_forgotten_when_one_of_several_folders_is_missing(index: Inde
     assert (sorted(names(report)), report.broken, len(index)) == (["a.mp4", "d.mp4"], (), 2)
 
 
-def test_another_drive_at_the_same_place_is_noticed(
+def test_different_drive_at_the_same_mount_point_is_noticed(
     index: Index, videos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (videos / "a.mp4").unlink()
@@ -117,7 +117,7 @@ def test_another_drive_at_the_same_place_is_noticed(
     assert names(add(index, videos, prune=True)) == ["b.mp4"]
 
 
-def test_a_copied_library_is_of_its_new_drive_when_nothing_is_missing(
+def test_complete_library_copied_to_a_new_drive_is_accepted(
     index: Index, videos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pruning, "identify_device", lambda path: Device("/mnt", "UUID=new"))
@@ -126,9 +126,7 @@ def test_a_copied_library_is_of_its_new_drive_when_nothing_is_missing(
     assert names(add(index, videos, prune=True)) == ["a.mp4"]
 
 
-def test_single_files_of_another_drive_are_not_forgotten(
-    index: Index, videos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_single_files_on_another_drive_are_kept(index: Index, videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (videos / "a.mp4").unlink()
     assert names(add(index, videos / "a.mp4", prune=True)) == ["a.mp4"]  # on the same drive it was deleted
     (videos / "b.mp4").unlink()
@@ -138,7 +136,7 @@ def test_single_files_of_another_drive_are_not_forgotten(
     assert report.removed == ()
 
 
-def test_a_drive_below_a_folder_is_not_forgotten_when_it_is_gone(index: Index, videos: Path) -> None:
+def test_videos_on_a_missing_drive_below_a_folder_are_kept(index: Index, videos: Path) -> None:
     memory = Path("/dev/shm")
     if not memory.is_dir() or memory.stat().st_dev == videos.stat().st_dev:
         pytest.skip("there is no second file system")
@@ -160,14 +158,14 @@ def test_a_drive_below_a_folder_is_not_forgotten_when_it_is_gone(index: Index, v
         shutil.rmtree(drive)
 
 
-def test_up_to_half_of_the_videos_are_forgotten_without_a_question(index: Index, videos: Path) -> None:
+def test_up_to_half_of_the_videos_are_pruned_without_confirmation(index: Index, videos: Path) -> None:
     for name in ("a.mp4", "b.mp4"):
         (videos / name).unlink()
     report = add(index, videos, prune=True)
     assert (names(report), report.prune_refused) == (["a.mp4", "b.mp4"], "")
 
 
-def test_more_than_half_of_the_videos_are_forgotten_only_on_request(index: Index, videos: Path) -> None:
+def test_more_than_half_of_the_videos_are_pruned_only_on_request(index: Index, videos: Path) -> None:
     for name in NAMES[:3]:
         (videos / name).unlink()
     report = add(index, videos, prune=True)
@@ -179,7 +177,7 @@ def test_more_than_half_of_the_videos_are_forgotten_only_on_request(index: Index
     assert len(add(index, videos, prune="anyway").removed) == 3
 
 
-def test_videos_that_were_moved_count_as_there(index: Index, videos: Path) -> None:
+def test_moved_videos_count_as_present(index: Index, videos: Path) -> None:
     (videos / "new").mkdir()
     for name in NAMES[:3]:
         (videos / name).rename(videos / "new" / name)
@@ -187,13 +185,13 @@ def test_videos_that_were_moved_count_as_there(index: Index, videos: Path) -> No
     assert (len(report.moved), report.prune_refused, report.removed) == (3, "", ())
 
 
-def test_a_pattern_that_excludes_most_videos_is_asked_about(index: Index, videos: Path) -> None:
+def test_excluding_most_videos_needs_confirmation(index: Index, videos: Path) -> None:
     report = add(index, videos, prune=True, exclude="*.mp4")
     assert "4 of 4 videos of the index in these folders are gone or excluded" in report.prune_refused
     assert (len(report.excluded), len(index)) == (4, 4)
 
 
-def test_videos_in_bins_that_are_in_the_index_are_excluded(index: Index, videos: Path) -> None:
+def test_indexed_videos_in_bins_are_excluded(index: Index, videos: Path) -> None:
     (videos / "sub").rename(videos / "#recycle")
     add(index, videos, include_bins=True)
     report = add(index, videos, include_bins=False)
@@ -203,7 +201,7 @@ def test_videos_in_bins_that_are_in_the_index_are_excluded(index: Index, videos:
     assert [item.path for item in add(index, videos / "#recycle").added] == [str(videos / "#recycle/d.mp4")]
 
 
-def test_a_folder_with_a_file_that_is_being_written_is_not_empty(index: Index, videos: Path) -> None:
+def test_folder_with_a_file_being_written_is_not_empty(index: Index, videos: Path) -> None:
     add(index, videos / "sub")
     empty(videos / "sub")
     video(videos / "sub" / "new.mp4", seed=9, frames=5)
@@ -212,7 +210,7 @@ def test_a_folder_with_a_file_that_is_being_written_is_not_empty(index: Index, v
     assert (names(report), report.prune_refused) == (["d.mp4"], "")
 
 
-def test_files_that_a_plan_moved_away_are_forgotten_without_a_question(index: Index, videos: Path) -> None:
+def test_files_moved_away_by_a_plan_are_pruned_without_confirmation(index: Index, videos: Path) -> None:
     for number in range(6):
         shutil.copy(videos / "a.mp4", videos / f"copy {number}.mp4")
     add(index, videos)
@@ -226,7 +224,7 @@ def test_files_that_a_plan_moved_away_are_forgotten_without_a_question(index: In
     assert len(index) == 4
 
 
-def test_a_damaged_list_of_devices_is_reported_with_the_remedy(index: Index, videos: Path) -> None:
+def test_damaged_device_list_is_reported_with_the_remedy(index: Index, videos: Path) -> None:
     for content in ("{", '{"devices": {"/v": {"mount": 3}}}', '{"devices": []}'):
         (index.path / "devices.json").write_text(content)
         with pytest.raises(CollectionDamagedError, match=r"devices\.json is damaged .*; delete it; the next"):
@@ -238,9 +236,7 @@ def test_a_damaged_list_of_devices_is_reported_with_the_remedy(index: Index, vid
     assert list(json.loads((index.path / "devices.json").read_text())["devices"]) == [str(videos)]
 
 
-def test_a_device_is_named_by_what_stays_when_the_machine_starts_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_device_source_survives_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uuids, mounts = tmp_path / "by-uuid", tmp_path / "mountinfo"
     uuids.mkdir()
     (uuids / "1234-ABCD").symlink_to("/dev/sdx1")
@@ -265,7 +261,7 @@ def test_a_device_is_named_by_what_stays_when_the_machine_starts_again(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="volumes have numbers there")
-def test_a_system_without_a_list_of_mounts_knows_mount_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mount_points_are_found_without_a_mount_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pruning, "_MOUNTS", str(tmp_path / "none"))
     monkeypatch.setattr(os.path, "ismount", lambda path: path == str(tmp_path))
     (tmp_path / "films/old").mkdir(parents=True)

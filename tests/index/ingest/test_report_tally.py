@@ -25,7 +25,7 @@ def test_progress_counts_files_bytes_frames_and_seconds() -> None:
     assert (told[0].path, told[0].outcome) == ("/a.mp4", None)
 
 
-def test_the_report_sorts_outcomes_by_kind_and_path() -> None:
+def test_report_sorts_outcomes_by_kind_and_path() -> None:
     tally = Tally(SCAN, None)
     tally.settle(FileOutcome("/b.mp4", "changed"))
     tally.settle(FileOutcome("/a.mp4", "added"))
@@ -41,7 +41,7 @@ def test_the_report_sorts_outcomes_by_kind_and_path() -> None:
     assert str(report) == "2 added, 0 unchanged, 0 moved, 1 broken, 0 removed, 2 missing"
 
 
-def test_a_file_that_is_removed_was_nothing_else() -> None:
+def test_removed_file_has_no_other_outcome() -> None:
     tally = Tally(SCAN, None)
     tally.settle(FileOutcome("/a.mp4", "unchanged"))
     tally.remove(["/a.mp4"])
@@ -50,7 +50,7 @@ def test_a_file_that_is_removed_was_nothing_else() -> None:
     assert "missing" not in str(report)
 
 
-def test_an_interrupt_carries_the_report() -> None:
+def test_interrupt_carries_the_report() -> None:
     report = Tally(SCAN, None).report()
     error = IngestInterrupted(report)
     assert isinstance(error, KeyboardInterrupt)

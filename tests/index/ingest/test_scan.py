@@ -32,7 +32,7 @@ def test_folders_are_searched_for_videos(tmp_path: Path) -> None:
     assert (scanned.files[0].size, scanned.files[0].mtime_ns) == (1, (tmp_path / "a.MKV").stat().st_mtime_ns)
 
 
-def test_a_file_that_is_named_may_have_any_name(tmp_path: Path) -> None:
+def test_named_file_may_have_any_extension(tmp_path: Path) -> None:
     touch(tmp_path / "clip.bin")
     touch(tmp_path / ".hidden.mp4")
     assert names(tmp_path, tmp_path / "clip.bin", tmp_path / ".hidden.mp4") == [".hidden.mp4", "clip.bin"]
@@ -45,7 +45,7 @@ def test_each_file_is_found_once(tmp_path: Path) -> None:
     ]
 
 
-def test_patterns_and_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patterns_and_the_home_folder_are_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a1.mp4", "a2.mkv", "sub/a3.mp4", "odd[1].mp4"):
         touch(tmp_path / name)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -55,7 +55,7 @@ def test_patterns_and_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert scan(["~/z*"]).problems == ((f"{tmp_path}/z*", "no file matches this pattern"),)
 
 
-def test_names_of_all_kinds_survive(tmp_path: Path) -> None:
+def test_unusual_file_names_survive(tmp_path: Path) -> None:
     composed, decomposed = (unicodedata.normalize(form, "Müsli café.mp4") for form in ("NFC", "NFD"))
     undecodable = os.fsdecode(b"\xff\xfe bytes.mp4")
     for name in (composed, decomposed, "with  two spaces .mp4", "映画 🎬.mp4", "new\nline.mp4", undecodable):
@@ -66,7 +66,7 @@ def test_names_of_all_kinds_survive(tmp_path: Path) -> None:
     assert all(os.path.getsize(file.path) == 1 for file in found)
 
 
-def test_links(tmp_path: Path) -> None:
+def test_link_to_a_scanned_file_is_skipped(tmp_path: Path) -> None:
     touch(tmp_path / "real/a.mp4")
     touch(tmp_path / "elsewhere/b.mp4")
     (tmp_path / "real/loop").symlink_to(tmp_path / "real")
@@ -79,7 +79,7 @@ def test_links(tmp_path: Path) -> None:
     assert scanned.problems == ((str(tmp_path / "real/dead.mp4"), "there is no such file or folder"),)
 
 
-def test_what_cannot_be_looked_at_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_paths_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     touch(tmp_path / "a.mp4")
     touch(tmp_path / "locked/b.mp4")
     os.mkfifo(tmp_path / "pipe.mp4")
@@ -100,14 +100,14 @@ def test_what_cannot_be_looked_at_is_reported(tmp_path: Path, monkeypatch: pytes
     }
 
 
-def test_scan_tells_transport_streams_from_typescript(tmp_path: Path) -> None:
+def test_scan_distinguishes_transport_streams_from_typescript(tmp_path: Path) -> None:
     touch(tmp_path / "code.ts", b"export const a = 1;")
     touch(tmp_path / "stream.ts", b"\x47\x40\x00\x10" + bytes(184))
     touch(tmp_path / "camera.ts", b"\x00\x00\x00\x00\x47" + bytes(187))
     assert names(tmp_path) == ["camera.ts", "stream.ts"]
 
 
-def test_gone(tmp_path: Path) -> None:
+def test_is_gone_only_if_the_file_certainly_does_not_exist(tmp_path: Path) -> None:
     path = touch(tmp_path / "a.mp4")
     assert not is_gone(str(path))
     assert is_gone(str(tmp_path / "b.mp4"))
@@ -123,7 +123,7 @@ def test_photographs_are_found_on_request(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.mp4"]
 
 
-def test_links_to_folders_are_followed_on_request_and_hide_no_real_folder(tmp_path: Path) -> None:
+def test_followed_folder_links_do_not_hide_real_folders(tmp_path: Path) -> None:
     touch(tmp_path / "videos/real/a.mp4")
     touch(tmp_path / "elsewhere/b.mp4")
     (tmp_path / "videos/before").symlink_to("real")
@@ -139,7 +139,7 @@ def test_links_to_folders_are_followed_on_request_and_hide_no_real_folder(tmp_pa
     assert names(videos / "out") == ["b.mp4"]  # a link that is named is followed
 
 
-def test_what_is_left_out_has_a_reason(tmp_path: Path) -> None:
+def test_skipped_files_have_a_reason(tmp_path: Path) -> None:
     for name in (
         "a.mp4",
         "a proxy.mp4",
@@ -164,7 +164,7 @@ def test_what_is_left_out_has_a_reason(tmp_path: Path) -> None:
     }
 
 
-def test_an_index_is_not_looked_through(tmp_path: Path) -> None:
+def test_scan_ignores_index_folders(tmp_path: Path) -> None:
     """Its own files are no videos of anybody's, and previews in it may be."""
     touch(tmp_path / "films/a.mp4")
     touch(tmp_path / "films/collection.vidkin/collection.json")
@@ -182,7 +182,7 @@ SYSTEM_FOLDERS = (
 )
 
 
-def test_bins_snapshots_and_previews_are_left_out_and_listed(tmp_path: Path) -> None:
+def test_bins_snapshots_and_previews_are_skipped_and_listed(tmp_path: Path) -> None:
     for name in ("a.mp4", "Recycled things/b.mp4", "recycle/c.mp4", "share/Trash/d.mp4", "resources/derivatives/e.mp4"):
         touch(tmp_path / name)
     for name in SYSTEM_FOLDERS:
@@ -199,7 +199,7 @@ def test_bins_snapshots_and_previews_are_left_out_and_listed(tmp_path: Path) -> 
     assert listed == set(SYSTEM_FOLDERS)
 
 
-def test_bins_snapshots_and_previews_are_read_on_request(tmp_path: Path) -> None:
+def test_bins_snapshots_and_previews_are_scanned_on_request(tmp_path: Path) -> None:
     for name in SYSTEM_FOLDERS:
         touch(tmp_path / name / "deeper/deleted.mp4")
     touch(tmp_path / ".cache/b.mp4")
@@ -214,7 +214,7 @@ def test_bins_snapshots_and_previews_are_read_on_request(tmp_path: Path) -> None
     assert excluded[".local/share/Trash"] == "excluded by Trash"
 
 
-def test_a_bin_that_is_named_is_read(tmp_path: Path) -> None:
+def test_named_bin_is_scanned(tmp_path: Path) -> None:
     for name in ("#recycle", ".Trash-1000", ".zfs/snapshot"):
         touch(tmp_path / name / "x/a.mp4")
         touch(tmp_path / name / "@eaDir/preview.mp4")
@@ -223,17 +223,17 @@ def test_a_bin_that_is_named_is_read(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_a_file_with_the_name_of_a_bin_is_no_bin(tmp_path: Path) -> None:
+def test_file_with_the_name_of_a_bin_is_not_a_bin(tmp_path: Path) -> None:
     touch(tmp_path / ".Trash-1")
     assert scan([tmp_path]).skipped == ((str(tmp_path / ".Trash-1"), "hidden"),)
 
 
-def test_a_pipe_in_a_folder_is_left_out(tmp_path: Path) -> None:
+def test_pipe_in_a_folder_is_skipped(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.mp4")
     assert scan([tmp_path]).skipped == ((str(tmp_path / "a.mp4"), "neither a file nor a folder"),)
 
 
-def test_what_is_named_is_taken_whatever_is_excluded(tmp_path: Path) -> None:
+def test_named_files_are_included_despite_exclusions(tmp_path: Path) -> None:
     path = touch(tmp_path / "Trash/b.mp4")
     rules = FolderRules(exclude=("Trash", "*.mp4"))
     assert [file.path for file in scan([path], rules).files] == [str(path)]
@@ -255,12 +255,12 @@ def test_what_is_named_is_taken_whatever_is_excluded(tmp_path: Path) -> None:
         ("/v/a.mp4", "/w/v/a.mp4", False, False),
     ],
 )
-def test_patterns_of_names_and_paths(pattern: str, path: str, is_folder: bool, matches: bool) -> None:
+def test_exclude_patterns_match_names_and_paths(pattern: str, path: str, is_folder: bool, matches: bool) -> None:
     found = FolderRules(exclude=(pattern,)).excluded_by(path, is_folder=is_folder)
     assert (found == pattern) is matches
 
 
-def test_patterns_that_match_nothing_or_all_are_refused() -> None:
+def test_patterns_that_match_nothing_or_everything_are_refused() -> None:
     for pattern in ("", "/"):
         with pytest.raises(InvalidArgumentError, match=f"for example .*, got '{pattern}'"):
             FolderRules(exclude=(pattern,))

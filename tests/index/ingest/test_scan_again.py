@@ -58,7 +58,7 @@ def _without_times(found: Scan) -> Scan:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_after_any_changes_it_is_what_a_scan_of_all_folders_finds(tmp_path: Path, seed: int) -> None:
+def test_partial_rescan_equals_a_full_scan(tmp_path: Path, seed: int) -> None:
     random_ = random.Random(seed)
     root = tmp_path / "root"
     _write(root / "a.mp4")
@@ -77,7 +77,7 @@ def test_after_any_changes_it_is_what_a_scan_of_all_folders_finds(tmp_path: Path
     assert used > 30
 
 
-def test_no_other_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rescan_reads_only_changed_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         _write(tmp_path / f"folder {number}" / "deep" / "a.mp4")
     found = scan([tmp_path])
@@ -97,7 +97,7 @@ def test_no_other_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert again == scan([tmp_path])
 
 
-def test_links_and_folders_that_cannot_be_read_want_a_scan_of_everything(tmp_path: Path) -> None:
+def test_links_and_unreadable_folders_require_a_full_scan(tmp_path: Path) -> None:
     _write(tmp_path / "a" / "a.mp4")
     _write(tmp_path / "b" / "b.mp4")
     found = scan([tmp_path])

@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_link_names_what_the_index_has_by_the_real_path(folder: Path) -> None:
+def test_link_to_a_file_indexed_by_its_real_path_is_recognized(folder: Path) -> None:
     known = [str(folder / "real/a.mp4"), str(folder / "c.mp4")]
     named = use_known_names(scan([folder / "link", folder / "c again.mp4"]), known)
     assert [file.path for file in named.files] == [
@@ -33,24 +33,24 @@ def test_a_link_names_what_the_index_has_by_the_real_path(folder: Path) -> None:
     assert all(file.size == 1 for file in named.files)
 
 
-def test_the_real_path_is_what_the_index_has_by_a_link(folder: Path) -> None:
+def test_real_path_of_a_file_indexed_by_a_link_is_recognized(folder: Path) -> None:
     known = [str(folder / "link/a.mp4")]
     named = use_known_names(scan([folder / "real"]), known)
     assert [file.path for file in named.files] == [str(folder / "link/a.mp4"), str(folder / "real/sub/b.mp4")]
 
 
-def test_paths_that_the_index_has_both_stay(folder: Path) -> None:
+def test_paths_that_are_both_indexed_stay(folder: Path) -> None:
     paths = [str(folder / "link/a.mp4"), str(folder / "real/a.mp4")]
     for path in paths:
         assert [file.path for file in use_known_names(scan([path]), paths).files] == [path]
 
 
-def test_a_named_link_hides_no_folder_that_is_named_as_well(folder: Path) -> None:
+def test_named_link_does_not_hide_a_named_folder(folder: Path) -> None:
     files = scan([folder / "link", folder / "real"]).files
     assert [file.path for file in files] == [str(folder / "real/a.mp4"), str(folder / "real/sub/b.mp4")]
 
 
-def test_a_folder_is_not_added_a_second_time_by_a_link_to_it(tmp_path: Path) -> None:
+def test_link_to_a_folder_does_not_add_it_twice(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     encode(tmp_path / "real/a.mp4", pan("coffee", 20, width=96, height=64))
     (tmp_path / "link").symlink_to("real")
@@ -61,7 +61,7 @@ def test_a_folder_is_not_added_a_second_time_by_a_link_to_it(tmp_path: Path) -> 
     assert [record.path for record in index] == [str(tmp_path / "real/a.mp4")]
 
 
-def test_a_name_in_other_letters_adds_no_file_twice_where_the_system_ignores_case(
+def test_name_in_different_case_adds_no_file_twice_if_case_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, again, other = tmp_path / "Film.mp4", tmp_path / "film.MP4", tmp_path / "FILM.mp4"

@@ -90,9 +90,7 @@ def short(outcomes: Iterable[object]) -> list[str]:
     return [os.path.basename(outcome.path) for outcome in outcomes]  # type: ignore[attr-defined]
 
 
-def test_a_file_that_broke_off_is_taken_in_with_a_word(
-    collection: Collection, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_truncated_file_is_added_with_a_note(collection: Collection, caplog: pytest.LogCaptureFixture) -> None:
     long = video(collection.folder / "d.mp4", seed=3, frames=60)
     broken_off(long, collection.folder / "e.mp4")
     report = collection.add()
@@ -107,7 +105,7 @@ def test_a_file_that_broke_off_is_taken_in_with_a_word(
     assert {os.path.basename(r.path): r.damage for r in collection.store.videos() if r.damage} == causes
 
 
-def test_damage_in_the_middle_is_recorded_until_the_file_is_mended(
+def test_damage_is_recorded_until_the_file_is_repaired(
     collection: Collection, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = video(collection.folder / "d.ts", seed=3, frames=60)
@@ -156,7 +154,7 @@ def test_bytes_missing_in_the_middle_of_a_webm_are_recorded_as_damage(collection
     assert record.damage == f"the file is cut off: {record.duration:.1f} s of 4.0 s are there"
 
 
-def test_a_file_that_changes_while_it_is_read_is_read_again_and_lends_its_features_to_nobody(
+def test_file_that_changes_while_being_read_is_read_again(
     collection: Collection,
 ) -> None:
     """Its content was known when it was found, and is another when it is read; a twin has the first content."""
@@ -185,7 +183,7 @@ def test_a_file_that_changes_while_it_is_read_is_read_again_and_lends_its_featur
     assert record.duration == 4.0
 
 
-def test_the_first_time_everything_is_read_and_the_second_nothing(collection: Collection) -> None:
+def test_second_run_reads_nothing(collection: Collection) -> None:
     report = collection.add()
     assert short(report.added) == collection.read == ["a.mp4", "b.mp4", "c.mp4"]
     assert str(report) == "3 added, 0 unchanged, 0 moved, 0 broken, 0 removed"
@@ -205,13 +203,13 @@ def test_the_first_time_everything_is_read_and_the_second_nothing(collection: Co
     assert (again.total, again.usable) == (3, 3)
 
 
-def test_the_baseline_is_stored_beside_the_features(collection: Collection) -> None:
+def test_baseline_is_stored_with_the_features(collection: Collection) -> None:
     collection.add(calibrate=lambda f: replace(f, baseline=np.abs(f.values.astype(np.float32)).max(axis=(2, 3))))
     features = collection.store.read(collection.store.videos()[0].id)
     assert np.array_equal(features.baselines, np.abs(features.values.astype(np.float32)).max(axis=(2, 3)))
 
 
-def test_windows_can_be_searched(collection: Collection) -> None:
+def test_windows_of_added_videos_can_be_searched(collection: Collection) -> None:
     collection.add()
     for record in collection.store.videos():
         windows = collection.store.read_windows(record.id)
@@ -221,7 +219,7 @@ def test_windows_can_be_searched(collection: Collection) -> None:
         assert neighbors.scores[:, 0].min() > 0.998
 
 
-def test_broken_files_are_outcomes_and_are_read_again_only_when_that_may_help(collection: Collection) -> None:
+def test_broken_files_are_reported_and_retried_only_if_useful(collection: Collection) -> None:
     bad = collection.folder / "bad.mp4"
     bad.write_text("no video at all")
     (collection.folder / "empty.mp4").write_bytes(b"")
@@ -245,7 +243,7 @@ def test_broken_files_are_outcomes_and_are_read_again_only_when_that_may_help(co
     assert collection.store.count() == 5
 
 
-def test_a_file_that_was_only_touched_is_not_read(collection: Collection) -> None:
+def test_touched_file_is_not_read_again(collection: Collection) -> None:
     collection.add()
     path = collection.folder / "a.mp4"
     os.utime(path, ns=(10**18, 10**18))
@@ -259,7 +257,7 @@ def test_a_file_that_was_only_touched_is_not_read(collection: Collection) -> Non
     assert (after.id, after.mtime_ns) == (before.id, 10**18)
 
 
-def test_a_changed_file_is_read_anew(collection: Collection) -> None:
+def test_changed_file_is_read_again(collection: Collection) -> None:
     collection.add()
     path = collection.folder / "b.mp4"
     old = collection.store.find(str(path))
@@ -286,7 +284,7 @@ def test_moved_and_renamed_files_are_recognized(collection: Collection) -> None:
     assert {record.content_hash: record.id for record in collection.store.videos()} == before
 
 
-def test_files_that_swapped_their_names(collection: Collection) -> None:
+def test_files_that_swapped_names_are_recognized(collection: Collection) -> None:
     collection.add()
     hashes = {name: _hash(collection, name) for name in ("a.mp4", "b.mp4")}
     os.rename(collection.folder / "a.mp4", collection.folder / "x")
@@ -300,7 +298,7 @@ def test_files_that_swapped_their_names(collection: Collection) -> None:
     assert collection.names() == ["a.mp4", "b.mp4", "c.mp4"]
 
 
-def test_identical_files_are_two_records_and_read_once(collection: Collection) -> None:
+def test_identical_files_have_two_records_but_are_read_once(collection: Collection) -> None:
     shutil.copy(collection.folder / "a.mp4", collection.folder / "a twin.mp4")
     report = collection.add()
     assert collection.read == ["a twin.mp4", "b.mp4", "c.mp4"]
@@ -318,7 +316,7 @@ def test_identical_files_are_two_records_and_read_once(collection: Collection) -
     assert len(collection.store.read(ids[1])) == 8
 
 
-def test_a_twin_whose_source_changes_in_the_same_run_is_read_itself(collection: Collection) -> None:
+def test_duplicate_of_a_file_that_changes_during_the_run_is_read(collection: Collection) -> None:
     collection.add()
     wanted = _hash(collection, "a.mp4")
     shutil.copy(collection.folder / "a.mp4", collection.folder / "z.mp4")
@@ -330,7 +328,7 @@ def test_a_twin_whose_source_changes_in_the_same_run_is_read_itself(collection: 
     assert _hash(collection, "a.mp4") != wanted
 
 
-def test_two_twins_of_a_broken_file_are_both_broken(collection: Collection) -> None:
+def test_identical_broken_files_are_both_broken(collection: Collection) -> None:
     for name in ("x.mp4", "y.mp4"):
         (collection.folder / name).write_text("the same nonsense")
     report = collection.add()
@@ -339,7 +337,7 @@ def test_two_twins_of_a_broken_file_are_both_broken(collection: Collection) -> N
     assert short(report.broken) == ["x.mp4", "y.mp4"]
 
 
-def test_one_moves_and_another_stays_a_copy(collection: Collection) -> None:
+def test_moved_file_and_its_copy_are_both_recognized(collection: Collection) -> None:
     collection.add()
     os.rename(collection.folder / "a.mp4", collection.folder / "n1.mp4")
     shutil.copy(collection.folder / "n1.mp4", collection.folder / "n2.mp4")
@@ -350,7 +348,7 @@ def test_one_moves_and_another_stays_a_copy(collection: Collection) -> None:
     assert collection.names() == ["b.mp4", "c.mp4", "n1.mp4", "n2.mp4"]
 
 
-def test_gone_files_leave_only_when_asked(collection: Collection, tmp_path: Path) -> None:
+def test_missing_files_are_removed_only_on_request(collection: Collection, tmp_path: Path) -> None:
     other = video(tmp_path / "elsewhere" / "d.mp4", seed=3)
     ingest(collection.store, scan([other]), Counting())
     collection.add()
@@ -379,7 +377,7 @@ def test_files_excluded_later_are_reported_and_pruned_on_request(collection: Col
     assert collection.names() == ["a.mp4", "c.mp4"]
 
 
-def test_a_folder_that_is_not_there_prunes_nothing(collection: Collection) -> None:
+def test_missing_folder_prunes_nothing(collection: Collection) -> None:
     collection.add()
     os.rename(collection.folder, collection.folder.with_name("unmounted"))
     report = collection.add(prune=True)
@@ -388,7 +386,7 @@ def test_a_folder_that_is_not_there_prunes_nothing(collection: Collection) -> No
     assert collection.store.count() == 3
 
 
-def test_progress_adds_up(collection: Collection) -> None:
+def test_progress_is_consistent(collection: Collection) -> None:
     (collection.folder / "bad.mp4").write_text("no video at all")
     seen: list[Progress] = []
     collection.add(on_progress=seen.append)
@@ -405,7 +403,7 @@ def test_progress_adds_up(collection: Collection) -> None:
     )
 
 
-def test_ctrl_c_keeps_what_is_complete(collection: Collection) -> None:
+def test_ctrl_c_keeps_complete_videos(collection: Collection) -> None:
     with pytest.raises(IngestInterrupted, match="interrupted: 2 added") as caught:
         collection.add(executor=Counting(interrupt_after=2))
     assert short(caught.value.report.added) == ["a.mp4", "b.mp4"]
@@ -414,9 +412,7 @@ def test_ctrl_c_keeps_what_is_complete(collection: Collection) -> None:
     assert collection.read == ["c.mp4"]
 
 
-def test_an_unexpected_exception_costs_one_file_and_leaves_its_traceback(
-    collection: Collection, tmp_path: Path
-) -> None:
+def test_unexpected_exception_affects_one_file_and_logs_its_traceback(collection: Collection, tmp_path: Path) -> None:
     bad = color_video(collection.folder / "A bug.mp4", "bug")
     log = tmp_path / "errors.log"
     report = collection.add(executor=SerialExecutor(FATAL), errors_file=log)
@@ -433,9 +429,7 @@ def test_an_unexpected_exception_costs_one_file_and_leaves_its_traceback(
     assert (short(again.added), again.broken) == (["A bug.mp4"], ())
 
 
-def test_a_bug_after_the_extractor_costs_one_file_as_well(
-    collection: Collection, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_bug_after_extraction_affects_one_file(collection: Collection, caplog: pytest.LogCaptureFixture) -> None:
     def calibrate(features: FrameFeatures) -> FrameFeatures:
         if len(features) != 8:
             raise ZeroDivisionError
@@ -448,7 +442,7 @@ def test_a_bug_after_the_extractor_costs_one_file_as_well(
     assert "raise ZeroDivisionError" in caplog.text
 
 
-def test_tracebacks_are_not_written_through_a_link(collection: Collection, tmp_path: Path) -> None:
+def test_tracebacks_are_not_written_through_a_symbolic_link(collection: Collection, tmp_path: Path) -> None:
     color_video(collection.folder / "bug.mp4", "bug")
     other = tmp_path / "precious"
     other.write_text("mine")
@@ -459,7 +453,7 @@ def test_tracebacks_are_not_written_through_a_link(collection: Collection, tmp_p
 
 
 @pytest.mark.kill
-def test_a_killed_worker_is_made_up_for_by_the_next_plain_run(collection: Collection, tmp_path: Path) -> None:
+def test_file_of_a_killed_worker_is_read_by_the_next_run(collection: Collection, tmp_path: Path) -> None:
     color_video(collection.folder / "z.mp4", "killed")
     report = collection.add(executor=ProcessExecutor(FATAL, workers=1))
     assert short(report.broken) == ["z.mp4"]
@@ -475,7 +469,7 @@ def test_a_killed_worker_is_made_up_for_by_the_next_plain_run(collection: Collec
 
 
 @pytest.mark.kill
-def test_a_file_that_crashes_its_decoder_is_remembered_as_broken(collection: Collection) -> None:
+def test_file_that_crashes_its_decoder_is_recorded_as_broken(collection: Collection) -> None:
     color_video(collection.folder / "z.mp4", "segfault")
     report = collection.add(executor=ProcessExecutor(FATAL, workers=1))
     assert report.broken[0].cause == "decoder process died with signal SIGSEGV"
@@ -484,7 +478,7 @@ def test_a_file_that_crashes_its_decoder_is_remembered_as_broken(collection: Col
     assert again.broken[0].cause == report.broken[0].cause
 
 
-def test_deleting_the_index_during_a_run_ends_the_run_with_the_cause(originals: Path, tmp_path: Path) -> None:
+def test_deleting_the_index_during_a_run_ends_it_with_the_cause(originals: Path, tmp_path: Path) -> None:
     shutil.copytree(originals, tmp_path / "videos")
     collection = Collection(tmp_path / "videos", DiskStore(open_place(tmp_path / "store")))
     collection.add()
@@ -502,7 +496,7 @@ def test_deleting_the_index_during_a_run_ends_the_run_with_the_cause(originals: 
     assert not (tmp_path / "store").exists()
 
 
-def test_a_file_that_vanishes_or_cannot_be_opened(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vanished_or_unreadable_file_is_broken(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     scanned = scan([collection.folder])
     (collection.folder / "b.mp4").unlink()
     report = ingest(collection.store, scanned, Counting())
@@ -515,9 +509,7 @@ def test_a_file_that_vanishes_or_cannot_be_opened(collection: Collection, monkey
 
 @pytest.mark.parametrize("kind", ["nothing", "folder", "pipe"])
 @pytest.mark.parametrize("is_back_at_once", [True, False])
-def test_a_drive_that_is_gone_for_a_moment_breaks_no_file(
-    collection: Collection, kind: str, is_back_at_once: bool
-) -> None:
+def test_temporarily_missing_drive_breaks_no_file(collection: Collection, kind: str, is_back_at_once: bool) -> None:
     """Each file is gone when it is opened, or something else has its name, and is there again unchanged."""
 
     def run(self: Counting, paths: Iterable[str]) -> Iterator[Event]:
@@ -545,7 +537,7 @@ def test_a_drive_that_is_gone_for_a_moment_breaks_no_file(
     assert (short(report.added), report.broken) == (["a.mp4", "b.mp4", "c.mp4"], ())
 
 
-def test_hashing_waits_for_reading(collection: Collection) -> None:
+def test_hashing_does_not_run_far_ahead_of_reading(collection: Collection) -> None:
     """The first video is in work before the last file was looked into."""
     looked: list[str] = []
 
@@ -559,7 +551,7 @@ def test_hashing_waits_for_reading(collection: Collection) -> None:
     assert looked == ["a.mp4"]
 
 
-def test_odd_names_go_all_the_way(collection: Collection) -> None:
+def test_unusual_names_are_indexed(collection: Collection) -> None:
     names = ["mit Leerzeichen.mp4", "映画.mp4", "new\nline.mp4", os.fsdecode(b"\xff\xfe.mp4")]
     for seed, name in enumerate(names):
         video(collection.folder / "tmp.mp4", seed=10 + seed)

@@ -25,7 +25,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_videos_are_written_by_number_or_when_time_is_up(clock: list[float]) -> None:
+def test_videos_are_written_by_count_or_after_a_delay(clock: list[float]) -> None:
     store = MemoryStore()
     writer = BatchWriter(store, Tally(Scan((), (), ()), None))
     writer.write_if_due()

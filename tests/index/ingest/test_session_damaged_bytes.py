@@ -56,7 +56,7 @@ def mutated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_file_has_an_outcome_and_none_is_a_bug(mutated: Path, tmp_path: Path) -> None:
+def test_every_damaged_file_has_an_outcome_and_none_is_a_bug(mutated: Path, tmp_path: Path) -> None:
     store = DiskStore(open_place(tmp_path / "store"))
     files = scan([mutated])
     report = ingest(store, files, ProcessExecutor(PLAIN, workers=1))

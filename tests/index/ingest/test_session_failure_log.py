@@ -12,7 +12,7 @@ from vidkin.index.ingest import session as failure_log
 from vidkin.index.ingest.session import FailureLog
 
 
-def test_entries_are_appended_and_the_cause_says_where(tmp_path: Path) -> None:
+def test_entries_are_appended_and_the_cause_names_the_log(tmp_path: Path) -> None:
     path = tmp_path / "errors.log"
     log = FailureLog(path)
     assert log.write("/a.mp4", "bug", "Traceback one") == f"bug; traceback in {path}"
@@ -21,14 +21,14 @@ def test_entries_are_appended_and_the_cause_says_where(tmp_path: Path) -> None:
     assert text.index("'/a.mp4': bug\nTraceback one") < text.index("'/b.mp4': bug\nTraceback two")
 
 
-def test_a_name_that_is_not_text_is_escaped(tmp_path: Path) -> None:
+def test_name_that_is_not_valid_text_is_escaped(tmp_path: Path) -> None:
     FailureLog(tmp_path / "errors.log").write(os.fsdecode(b"caf\xe9.mp4"), "bug", "trace \ud800")
     text = (tmp_path / "errors.log").read_text(encoding="utf-8")
     assert r"'caf\udce9.mp4': bug" in text
     assert r"trace \ud800" in text
 
 
-def test_a_file_that_is_too_long_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_beyond_the_size_limit_is_started_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failure_log, "_MAX_BYTES", 50)
     log = FailureLog(tmp_path / "errors.log")
     for name in ("/a.mp4", "/b.mp4", "/c.mp4"):
@@ -37,7 +37,7 @@ def test_a_file_that_is_too_long_is_begun_anew(tmp_path: Path, monkeypatch: pyte
     assert ("/b.mp4" in text, "/c.mp4" in text) == (False, True)
 
 
-def test_no_link_is_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_does_not_follow_symbolic_links(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "diary.txt").write_text("dear diary", encoding="utf-8")
     (tmp_path / "errors.log").symlink_to(tmp_path / "diary.txt")
     with caplog.at_level(logging.ERROR):
@@ -47,7 +47,7 @@ def test_no_link_is_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert "Traceback" in caplog.text
 
 
-def test_without_a_file_the_traceback_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_traceback_is_logged_without_a_file(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         assert FailureLog().write("/a.mp4", "bug", "Traceback") == "bug"
     assert "'/a.mp4': bug\nTraceback" in caplog.text

@@ -74,7 +74,7 @@ def check_without_remains(store: DiskStore) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: "-".join(map(str, step)))
-def test_killed_at_a_step(step: tuple[str, str, int, str], tmp_path: Path) -> None:
+def test_index_survives_a_kill_at_each_step(step: tuple[str, str, int, str], tmp_path: Path) -> None:
     table, method, turn, when = step
     command = [*WRITER, str(tmp_path / "store"), table, method, str(turn), when]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
@@ -108,7 +108,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
     assert store.count() > 0
 
 
-def test_killed_while_real_videos_are_read(tmp_path: Path) -> None:
+def test_index_survives_a_kill_while_reading_videos(tmp_path: Path) -> None:
     for seed in range(12):
         video(tmp_path / "videos" / f"{seed:02}.mp4", seed=seed)
     code = (

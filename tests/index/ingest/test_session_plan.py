@@ -27,7 +27,7 @@ def written(folder: Path, name: str, content: bytes) -> Path:
     return path
 
 
-def test_a_file_as_it_was_is_not_even_opened(tmp_path: Path) -> None:
+def test_unchanged_file_is_not_opened(tmp_path: Path) -> None:
     path = written(tmp_path, "a.mp4", b"film")
     record, file = record_of(path, 1), file_of(path)
     path.write_bytes(b"FILM")
@@ -35,7 +35,7 @@ def test_a_file_as_it_was_is_not_even_opened(tmp_path: Path) -> None:
     assert list(Plan([record]).steps([file])) == [Keep(file, record, touched=False)]
 
 
-def test_a_touched_file_keeps_its_features(tmp_path: Path) -> None:
+def test_touched_file_keeps_its_features(tmp_path: Path) -> None:
     path = written(tmp_path, "a.mp4", b"film")
     record = record_of(path, 1)
     os.utime(path, ns=(5, 5))
@@ -56,7 +56,7 @@ def test_new_and_changed_files_are_read(tmp_path: Path) -> None:
     assert added.hash == content_hash(str(new), 7).text
 
 
-def test_a_renamed_file_is_moved_once_and_its_twin_copied(tmp_path: Path) -> None:
+def test_renamed_file_is_moved_once_and_its_duplicate_copied(tmp_path: Path) -> None:
     old = written(tmp_path, "old.mp4", b"film")
     record = record_of(old, 1)
     new = old.rename(tmp_path / "new.mp4")
@@ -68,14 +68,14 @@ def test_a_renamed_file_is_moved_once_and_its_twin_copied(tmp_path: Path) -> Non
     assert copy == Copy(file_of(twin), record.content_hash, str(new), known=False)
 
 
-def test_two_new_files_with_one_content_are_read_once(tmp_path: Path) -> None:
+def test_two_new_files_with_the_same_content_are_read_once(tmp_path: Path) -> None:
     files = [file_of(written(tmp_path, name, b"film")) for name in ("a.mp4", "b.mp4")]
     first, second = Plan([]).steps(files)
     assert isinstance(first, Extract)
     assert second == Copy(files[1], first.hash, files[0].path, known=False)
 
 
-def test_stale_files_are_read_whatever_they_are_like_and_broken_ones_on_request(tmp_path: Path) -> None:
+def test_stale_files_are_always_read_and_broken_ones_on_request(tmp_path: Path) -> None:
     path = written(tmp_path, "a.mp4", b"film")
     file = file_of(path)
     broken = record_of(path, 1, status="broken", cause="no video in it")
@@ -86,7 +86,7 @@ def test_stale_files_are_read_whatever_they_are_like_and_broken_ones_on_request(
     assert isinstance(lost, Extract)
 
 
-def test_a_file_that_vanished_fails_and_the_others_go_on(tmp_path: Path) -> None:
+def test_vanished_file_fails_without_affecting_others(tmp_path: Path) -> None:
     path = written(tmp_path, "a.mp4", b"film")
     gone = VideoFile(str(tmp_path / "gone.mp4"), 4, 1)
     failed, read = Plan([]).steps([gone, file_of(path)])

@@ -94,7 +94,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.mark.process
 @pytest.mark.parametrize("kind", ["memory", "disk"])
-def test_what_a_worker_sends_is_what_a_store_gives_back(kind: str, videos: list[str], tmp_path: Path) -> None:
+def test_store_returns_exactly_what_a_worker_sends(kind: str, videos: list[str], tmp_path: Path) -> None:
     """Whole frames as the nearest numbers of half precision, parts as sevenths of their largest number."""
     executor = ProcessExecutor(WorkerSpec("parts", open_extractor=open_in_parts), workers=1)
     sent = outcomes_of(executor.run(videos[:1]))[videos[0]]
@@ -111,9 +111,7 @@ def test_what_a_worker_sends_is_what_a_store_gives_back(kind: str, videos: list[
 
 
 @pytest.mark.process
-def test_scores_are_those_of_vectors_that_were_rounded_once(
-    videos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_use_vectors_rounded_once(videos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """(1 + cosine) / 2 of the nearest frames, in double precision, from vectors in half precision."""
     register_extractor("exact", open_exact)
     with Index.open(tmp_path / "index", extractor="exact", create=True) as index:

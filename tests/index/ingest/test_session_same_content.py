@@ -22,7 +22,7 @@ def digest(path: Path) -> str:
     return content_hash(str(path), path.stat().st_size).text
 
 
-def test_the_hash_of_a_large_video_sees_head_middle_and_tail(tmp_path: Path) -> None:
+def test_hash_of_a_large_video_covers_start_middle_and_end(tmp_path: Path) -> None:
     content = bytearray(5 * MIB)
     content[100:104] = b"avc1"
     hashes = []
@@ -46,7 +46,7 @@ def test_the_hash_of_a_large_video_sees_head_middle_and_tail(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("size", [1000, 3 * MIB, 5 * MIB])
-def test_where_frames_have_one_size_every_byte_counts(tmp_path: Path, size: int) -> None:
+def test_constant_rate_codecs_are_hashed_completely(tmp_path: Path, size: int) -> None:
     path = tmp_path / "a.y4m"
     path.write_bytes(bytes(size))
     plain = digest(path)
@@ -72,7 +72,7 @@ def film(path: Path, seed: int, *, frames: int = 90) -> Path:
     return path
 
 
-def test_two_films_of_the_same_size_are_two_films(tmp_path: Path) -> None:
+def test_different_videos_of_the_same_size_are_distinguished(tmp_path: Path) -> None:
     one, other = film(tmp_path / "a.y4m", 1), film(tmp_path / "b.y4m", 2)
     assert one.stat().st_size == other.stat().st_size > 3 * MIB
     store = MemoryStore()
@@ -82,7 +82,7 @@ def test_two_films_of_the_same_size_are_two_films(tmp_path: Path) -> None:
     assert first.content_hash != second.content_hash
 
 
-def test_a_file_made_to_look_like_another_is_read_itself(tmp_path: Path) -> None:
+def test_file_with_a_forged_partial_hash_is_read(tmp_path: Path) -> None:
     content = bytearray(np.random.default_rng(0).bytes(5 * MIB))
     content[100:104] = b"avc1"
     (tmp_path / "a.mp4").write_bytes(content)
@@ -94,7 +94,7 @@ def test_a_file_made_to_look_like_another_is_read_itself(tmp_path: Path) -> None
     assert steps[0].hash == steps[1].hash != steps[2].hash  # type: ignore[union-attr]
 
 
-def test_a_changed_file_is_hashed_apart_from_its_former_twin(tmp_path: Path) -> None:
+def test_changed_file_is_distinguished_from_its_former_duplicate(tmp_path: Path) -> None:
     content = bytearray(np.random.default_rng(0).bytes(5 * MIB))
     content[100:104] = b"avc1"
     for name in ("a.mp4", "b.mp4"):
@@ -129,7 +129,7 @@ def sampled_alike(source: Path, target: Path) -> Path:
 
 
 @pytest.mark.large
-def test_no_equal_hash_alone_makes_a_perfect_score(tmp_path: Path) -> None:
+def test_equal_partial_hash_alone_gives_no_perfect_score(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 255, (40, 256, 384, 3), dtype=np.uint8)
     options = {"crf": "4", "preset": "ultrafast", "g": "1"}
     black = [np.zeros((256, 384, 3), np.uint8)] * 2
@@ -151,7 +151,7 @@ def test_no_equal_hash_alone_makes_a_perfect_score(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["pipe", "device"])
-def test_what_is_put_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path, what: str) -> None:
+def test_pipe_that_replaced_a_file_does_not_block(tmp_path: Path, what: str) -> None:
     path = tmp_path / "a.mp4"
     path.write_bytes(b"a video that will be gone")
     files = scan([tmp_path]).files
@@ -165,7 +165,7 @@ def test_what_is_put_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path, wh
     assert step.cause == "cannot be read: this is not a regular file"
 
 
-def test_a_file_that_grows_is_not_followed(tmp_path: Path) -> None:
+def test_growing_file_is_read_only_to_its_recorded_size(tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     path.write_bytes(bytes(1000))
     before = content_hash(str(path), 1000)

@@ -13,7 +13,7 @@ from vidkin.index import MemoryStore, open_place, scan
 from vidkin.index.ingest.update import RemovedPaths, leave_out_removed, remove_records
 
 
-def test_a_file_is_removed_with_every_folder_above_it() -> None:
+def test_removed_folder_covers_every_file_below_it() -> None:
     removed = RemovedPaths(frozenset({"/films/old", "/films/a.mp4"}))
     assert removed.holds("/films/a.mp4")
     assert removed.holds("/films/old")
@@ -25,14 +25,14 @@ def test_a_file_is_removed_with_every_folder_above_it() -> None:
     assert RemovedPaths(frozenset({"/"})).holds("/anything")
 
 
-def test_naming_a_folder_again_leaves_out_what_was_removed_below_it() -> None:
+def test_naming_a_folder_again_keeps_removed_paths_below_it_out() -> None:
     removed = RemovedPaths().with_paths(["/films", "/films/a.mp4"]).without(["/films", "/unknown"])
     assert removed.paths == {"/films/a.mp4"}
     assert removed.holds("/films/a.mp4")
     assert not removed.holds("/films/b.mp4")
 
 
-def test_names_that_are_not_utf8_survive_the_file(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_stored(tmp_path: Path) -> None:
     assert RemovedPaths.open(open_place(tmp_path)) == RemovedPaths()
     removed = RemovedPaths(frozenset({os.fsdecode(b"/films/\xff.mp4"), "/films/früh.mp4"}))
     removed.save(open_place(tmp_path))
@@ -41,7 +41,7 @@ def test_names_that_are_not_utf8_survive_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"removed": "/a"}', '{"removed": [1]}', "[" * 100_000])
-def test_a_damaged_file_says_what_to_do(content: str, tmp_path: Path) -> None:
+def test_damaged_removal_list_error_says_what_to_do(content: str, tmp_path: Path) -> None:
     (tmp_path / RemovedPaths.FILE).write_text(content)
     with pytest.raises(
         CollectionDamagedError, match=r"removed.json is damaged \(.*\); delete it to let `vidkin index`"
@@ -55,14 +55,14 @@ def stored(*paths: str) -> MemoryStore:
     return store
 
 
-def test_removing_a_folder_removes_what_is_in_it(tmp_path: Path) -> None:
+def test_removing_a_folder_removes_its_files(tmp_path: Path) -> None:
     store = stored("/films/a.mp4", "/films/old/b.mp4", "/films/old/c.mp4", "/films/older.mp4")
     assert remove_records(open_place(tmp_path), store, ["/films/old", "/films/a.mp4"]) == 3
     assert [record.path for record in store.videos()] == ["/films/older.mp4"]
     assert RemovedPaths.open(open_place(tmp_path)).paths == {"/films/old", "/films/a.mp4"}
 
 
-def test_a_folder_in_other_letters_is_removed_and_stays_out_where_the_system_ignores_case(
+def test_folder_in_different_case_is_removed_if_case_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = stored("/Films/a.mp4", "/Films/old/b.mp4", "/other/c.mp4")
@@ -78,14 +78,14 @@ def test_a_folder_in_other_letters_is_removed_and_stays_out_where_the_system_ign
     assert not removed.holds("/other/new.mp4")
 
 
-def test_a_file_that_is_named_twice_is_removed_once(tmp_path: Path) -> None:
+def test_file_named_twice_is_removed_once(tmp_path: Path) -> None:
     store = stored("/films/a.mp4", "/films/b.mp4")
     assert remove_records(open_place(tmp_path), store, ["/films/a.mp4", "/films/../films/a.mp4", "/films"]) == 2
     assert store.videos() == []
     assert RemovedPaths.open(open_place(tmp_path)).paths == {"/films/a.mp4", "/films"}
 
 
-def test_a_name_that_is_not_in_the_index_removes_nothing(tmp_path: Path) -> None:
+def test_unknown_name_removes_nothing(tmp_path: Path) -> None:
     store = stored("/films/a.mp4")
     with pytest.raises(NotIndexedError, match=r"/films/z.mp4"):
         remove_records(open_place(tmp_path), store, ["/films/a.mp4", "/films/z.mp4"])
@@ -106,7 +106,7 @@ def names(found: object, folder: Path) -> list[str]:
     return [os.path.relpath(file.path, folder) for file in found.files]  # type: ignore[attr-defined]
 
 
-def test_a_scan_leaves_out_what_was_removed_and_says_so(films: Path) -> None:
+def test_scan_reports_removed_files_as_skipped(films: Path) -> None:
     removed = RemovedPaths(frozenset({str(films / "old")}))
     kept = leave_out_removed(scan([films]), removed, lambda path: False)
     assert names(kept, films) == ["a.mp4"]
@@ -114,7 +114,7 @@ def test_a_scan_leaves_out_what_was_removed_and_says_so(films: Path) -> None:
     assert kept.skipped == tuple((str(films / "old" / name), reason) for name in ("b.mp4", "c.mp4"))
 
 
-def test_what_is_named_or_known_again_is_kept(films: Path) -> None:
+def test_files_named_or_indexed_again_are_kept(films: Path) -> None:
     removed = RemovedPaths(frozenset({str(films / "old")}))
     # One file by its name, or a folder inside of the removed one.
     both = leave_out_removed(scan([films, films / "old" / "b.mp4"]), removed, lambda path: False)

@@ -27,7 +27,7 @@ def test_messages_arrive_in_order_and_one_at_a_time() -> None:
     theirs.close()
 
 
-def test_a_message_may_come_in_parts() -> None:
+def test_message_may_arrive_in_parts() -> None:
     ours, theirs = Channel.pair()
     for byte in framed({"name": "x"})[:-1]:
         theirs.sendall(bytes([byte]))
@@ -38,7 +38,7 @@ def test_a_message_may_come_in_parts() -> None:
     theirs.close()
 
 
-def test_a_message_larger_than_any_buffer() -> None:
+def test_message_larger_than_the_buffer_is_delivered() -> None:
     ours, theirs = Channel.pair()
     other = Channel(theirs)
     message = bytes(5_000_000)
@@ -50,7 +50,7 @@ def test_a_message_larger_than_any_buffer() -> None:
     other.close()
 
 
-def test_a_channel_whose_other_side_closed_raises() -> None:
+def test_channel_raises_if_the_other_side_closed() -> None:
     ours, theirs = Channel.pair()
     theirs.sendall(framed("half of it")[:-3])
     theirs.close()

@@ -43,7 +43,7 @@ def test_videos_without_windows_are_an_empty_matrix() -> None:
     assert nearest.scores.tolist() == [[-1] * 3] * 2
 
 
-def test_the_nearest_by_hand() -> None:
+def test_nearest_windows_match_a_hand_computed_example() -> None:
     matrix = WindowMatrix.of_videos({1: windows([1.0, 0], [0.0, 1]), 2: windows([3.0, 4])})
     nearest = matrix.nearest(np.array([[0.0, 1.0], [1.0, 0.0]], np.float32), 2)
     assert nearest.video_ids.tolist() == [[1, 2], [1, 2]]
@@ -52,7 +52,7 @@ def test_the_nearest_by_hand() -> None:
 
 
 @given(st.integers(min_value=1, max_value=400), st.integers(min_value=1, max_value=12), st.integers(0, 50))
-def test_blocks_find_what_sorting_everything_finds(count: int, limit: int, seed: int) -> None:
+def test_blockwise_search_equals_full_sorting(count: int, limit: int, seed: int) -> None:
     matrix = random_matrix(count, seed=seed)
     queries = random_matrix(3, seed=seed + 1).vectors
     with pytest.MonkeyPatch.context() as patch:
@@ -69,7 +69,7 @@ def test_blocks_find_what_sorting_everything_finds(count: int, limit: int, seed:
     assert bool((nearest.video_ids[:, width:] == NO_WINDOW).all())
 
 
-def test_equal_windows_stay_in_their_order() -> None:
+def test_equal_windows_keep_their_order() -> None:
     same = WindowMatrix.of_videos({video_id: windows(*[[0.0, 1.0]] * 50, [1.0, 0.0]) for video_id in range(1, 9)})
     nearest = same.nearest(np.array([[0.0, 1.0], [1.0, 0.0]], np.float32), 9)
     assert nearest.video_ids[0].tolist() == [1] * 9
@@ -78,7 +78,7 @@ def test_equal_windows_stay_in_their_order() -> None:
     assert nearest.windows[1].tolist() == [50] * 8 + [0]
 
 
-def test_only_known_windows_are_seen() -> None:
+def test_only_known_windows_are_searched() -> None:
     matrix = random_matrix(10)
     known = np.arange(10) % 2 == 0
     fewer = matrix.of_known(known)
@@ -94,12 +94,12 @@ def test_only_known_windows_are_seen() -> None:
     }
 
 
-def test_queries_of_another_dimension_are_refused() -> None:
+def test_queries_of_a_different_dimension_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="must have dimension 5 as the index has, got 4"):
         random_matrix(3).nearest(np.zeros((1, 4), np.float32), 1)
 
 
-def test_an_empty_table() -> None:
+def test_empty_matrix_returns_no_windows() -> None:
     table = no_windows(2, 0)
     assert table.video_ids.shape == (2, 0)
     assert no_windows(0, 3).scores.shape == (0, 3)

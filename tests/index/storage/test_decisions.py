@@ -12,7 +12,7 @@ from vidkin.index import Decision, Decisions, Entry, MemoryStore, VideoRecord, o
 from vidkin.index.storage.decisions import decide_pair, forget_pair, list_decisions, prefer_copy
 
 
-def test_a_verdict_is_of_the_pair_and_the_last_one_counts(tmp_path: Path) -> None:
+def test_last_verdict_on_an_unordered_pair_counts(tmp_path: Path) -> None:
     decisions = Decisions()
     decisions.decide("bb", "aa", "match")
     decisions.decide("aa", "bb", "not a match")
@@ -27,7 +27,7 @@ def test_a_verdict_is_of_the_pair_and_the_last_one_counts(tmp_path: Path) -> Non
     assert decisions.verdicts == {}
 
 
-def test_what_cannot_be_decided_or_forgotten_is_an_error() -> None:
+def test_invalid_decisions_raise_errors() -> None:
     decisions = Decisions()
     with pytest.raises(InvalidArgumentError, match="the two videos must differ, got two files with the same"):
         decisions.decide("aa", "aa", "match")
@@ -82,7 +82,7 @@ def test_only_one_known_file_on_each_side_is_accepted(store: MemoryStore, tmp_pa
         decide_pair(open_place(tmp_path), store, "/films/c.mp4", "/films/a.mp4", "match", wait=0)
 
 
-def test_a_preferred_copy_is_remembered_instead_of_the_others(store: MemoryStore, tmp_path: Path) -> None:
+def test_preferred_copy_replaces_earlier_preferences(store: MemoryStore, tmp_path: Path) -> None:
     prefer_copy(open_place(tmp_path), store, "/films/b.mp4", ["/films/a.mp4"], wait=0)
     prefer_copy(open_place(tmp_path), store, "/films/a twin.mp4", ["/films/b.mp4"], wait=0)
     decisions = Decisions.open(open_place(tmp_path))

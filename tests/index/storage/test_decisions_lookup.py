@@ -29,7 +29,7 @@ def paths(store: MemoryStore, name: str | Path) -> list[str]:
     return sorted(record.path for record in find_records(store, name))
 
 
-def test_a_file_or_a_folder_with_all_below_it() -> None:
+def test_lookup_finds_a_file_or_all_files_below_a_folder() -> None:
     store = store_of("/films/a.mp4", "/films/old/b.mp4", "/films-2/c.mp4")
     assert paths(store, "/films/a.mp4") == ["/films/a.mp4"]
     assert paths(store, "/films") == paths(store, "/films/") == ["/films/a.mp4", "/films/old/b.mp4"]
@@ -38,7 +38,7 @@ def test_a_file_or_a_folder_with_all_below_it() -> None:
     assert paths(store, "/films-2") == ["/films-2/c.mp4"]
 
 
-def test_relative_names_and_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_relative_and_home_paths_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     store = store_of(str(tmp_path / "a.mp4"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -48,14 +48,14 @@ def test_relative_names_and_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 @pytest.mark.parametrize(("stored", "typed"), [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)])
-def test_accents_may_be_composed_or_not(stored: str, typed: str) -> None:
+def test_composed_and_decomposed_accents_match(stored: str, typed: str) -> None:
     assert stored != typed
     store = store_of(stored, "/films/other.mp4")
     assert paths(store, typed) == [stored]
     assert has_record(store, typed)
 
 
-def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+def test_unknown_path_is_named(tmp_path: Path) -> None:
     store = store_of("/films/a.mp4")
     missing = os.path.join(str(tmp_path), "b.mp4")
     assert not has_record(store, missing)

@@ -36,7 +36,7 @@ def path_of(folder: Path, video: int) -> Path:
     return path
 
 
-def test_parts_are_whole_numbers_up_to_seven() -> None:
+def test_parts_are_quantized_to_integers_up_to_seven() -> None:
     values = np.array([[0.6, 0.8, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [-0.5, 0.5, 0.5, 0.5]])
     numbers = round_parts(values)
     # .6 is 5.25 sevenths of .8.
@@ -46,7 +46,7 @@ def test_parts_are_whole_numbers_up_to_seven() -> None:
     assert np.array_equal(round_parts(back), numbers)
 
 
-def test_half_a_byte_a_number(tmp_path: Path, features: FrameFeatures) -> None:
+def test_parts_take_half_a_byte_per_value(tmp_path: Path, features: FrameFeatures) -> None:
     files = FeatureFiles(open_place(tmp_path))
     files.write(1, features)
     parts = load_file(path_of(tmp_path, 1))["parts"]
@@ -57,7 +57,7 @@ def test_half_a_byte_a_number(tmp_path: Path, features: FrameFeatures) -> None:
 
 
 @pytest.mark.parametrize("byte", [0x00, 0xFF, 0x99, 0x0F])
-def test_bad_sectors_are_noticed(tmp_path: Path, features: FrameFeatures, byte: int) -> None:
+def test_bad_sectors_are_detected(tmp_path: Path, features: FrameFeatures, byte: int) -> None:
     files = FeatureFiles(open_place(tmp_path))
     files.write(1, features)
     path = path_of(tmp_path, 1)

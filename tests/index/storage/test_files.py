@@ -19,7 +19,7 @@ from vidkin.index.storage.files import NamedFolders, read_units, reading, write_
 from vidkin.similarity import FrameFeatures
 
 
-def test_a_full_disk_is_reported_with_what_is_saved() -> None:
+def test_full_disk_error_says_that_finished_work_is_saved() -> None:
     with (
         pytest.raises(
             CollectionError,
@@ -48,7 +48,7 @@ def test_missing_permissions_are_not_reported_as_damage(doing: Callable[..., obj
 
 
 @pytest.mark.parametrize("doing", [reading, writing])
-def test_other_troubles_with_a_file_are_damage(doing: Callable[..., object]) -> None:
+def test_other_read_errors_are_reported_as_damage(doing: Callable[..., object]) -> None:
     with (
         pytest.raises(CollectionDamagedError) as caught,
         doing("/c/videos.lance", "restore it"),  # type: ignore[attr-defined]
@@ -57,7 +57,7 @@ def test_other_troubles_with_a_file_are_damage(doing: Callable[..., object]) -> 
     assert str(caught.value) == ("/c/videos.lance is damaged (LanceError(IO): file size is too small); restore it")
 
 
-def test_what_is_ours_passes_as_it_is() -> None:
+def test_vidkin_errors_pass_unchanged() -> None:
     for error in (CollectionLockedError("taken"), ZeroDivisionError("a bug"), KeyboardInterrupt()):
         with pytest.raises(type(error)) as caught, reading("/c"):
             raise error
@@ -66,14 +66,14 @@ def test_what_is_ours_passes_as_it_is() -> None:
         raise TypeError("a bug")
 
 
-def test_a_panic_of_the_store_is_damage() -> None:
+def test_store_panic_is_reported_as_damage() -> None:
     panic = type("PanicException", (BaseException,), {})
     for doing in (reading, writing):
         with pytest.raises(CollectionDamagedError, match=r"/c is damaged \(range end index 4\)"), doing("/c"):
             raise panic("range end index 4")
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, place = tmp_path / "a.json", LocalPlace(tmp_path)
     write_whole(place, "a.json", b"one")
     assert path.read_bytes() == b"one"
@@ -88,7 +88,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     assert [item.name for item in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_a_tensor_that_is_not_there_is_damage(tmp_path: Path) -> None:
+def test_missing_tensor_is_reported_as_damage(tmp_path: Path) -> None:
     path, place = tmp_path / "a.safetensors", LocalPlace(tmp_path)
     assert read_units(place, path.name, "vectors") is None
     save_file({"other": np.zeros(2, np.float32)}, path)
@@ -106,7 +106,7 @@ def test_a_tensor_that_is_not_there_is_damage(tmp_path: Path) -> None:
     assert vectors.tolist() == [1.0, 1.0]
 
 
-def test_features_are_not_written_through_a_link_and_leave_nothing_unfinished(tmp_path: Path) -> None:
+def test_features_are_written_atomically_and_not_through_links(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("mine")
     files = FeatureFiles(open_place(tmp_path))
@@ -126,7 +126,7 @@ def test_features_are_not_written_through_a_link_and_leave_nothing_unfinished(tm
     assert [path.name for path in folder.iterdir()] == ["000000001.safetensors"]
 
 
-def test_a_folder_in_other_letters_holds_a_path_where_the_system_ignores_case(
+def test_folder_in_different_case_contains_a_path_if_case_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     films, asked = tmp_path / "Films", tmp_path / "films"

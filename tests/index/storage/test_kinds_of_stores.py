@@ -24,7 +24,7 @@ def with_manifest(folder: Path, **values: object) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
 
-def test_an_index_is_opened_with_the_store_that_it_was_made_with(tmp_path: Path) -> None:
+def test_index_is_opened_with_its_own_store(tmp_path: Path) -> None:
     clip = video(tmp_path / "a.mp4")
     for name in (None, "disk", "stand-in", "stand-in:1"):
         folder = tmp_path / f"{name}.vidkin"
@@ -38,19 +38,19 @@ def test_an_index_is_opened_with_the_store_that_it_was_made_with(tmp_path: Path)
         assert repair(open_place(folder)) == ()
 
 
-def test_a_kind_decides_which_whitened_windows_it_leaves_out(tmp_path: Path) -> None:
+def test_store_kind_sets_the_threshold_for_omitted_windows(tmp_path: Path) -> None:
     for name, distinct in (("disk", 1.0), ("stand-in", 0.75)):
         Index.open(tmp_path / name, create=True, store=name).close()
         assert Manifest.read(open_place(tmp_path / name)).distinct == distinct
 
 
-def test_another_store_than_that_of_the_index_is_refused(tmp_path: Path) -> None:
+def test_different_store_is_refused(tmp_path: Path) -> None:
     Index.open(tmp_path, extractor="classical", create=True).close()
     with pytest.raises(CollectionMismatchError, match="has the store disk, got stand-in; leave it out, or make"):
         Index.open(tmp_path, store="stand-in")
 
 
-def test_a_store_that_is_not_installed_says_what_to_install(tmp_path: Path) -> None:
+def test_missing_store_package_is_named(tmp_path: Path) -> None:
     made = tmp_path / "made"
     with pytest.raises(
         MissingPartError, match=r"made: an index with the store shards:4 needs the package vidkin-scale"

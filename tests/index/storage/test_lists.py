@@ -12,7 +12,7 @@ from vidkin.index import MemoryStore, SavedList, SavedLists, VideoRecord, open_p
 from vidkin.index.storage.lists import change_saved_list, read_saved_lists, rename_saved_list
 
 
-def test_a_list_keeps_the_order_and_names_its_files_with_all_their_copies(tmp_path: Path) -> None:
+def test_list_keeps_its_order_and_includes_identical_files(tmp_path: Path) -> None:
     place, store = open_place(tmp_path), MemoryStore()
     for path, content in (("/a.mp4", "11"), ("/b.mp4", "22"), ("/c.mp4", "11")):
         record = VideoRecord(path=path, size=1, mtime_ns=1, content_hash=content, status="broken", cause="cut off")
@@ -28,7 +28,7 @@ def test_a_list_keeps_the_order_and_names_its_files_with_all_their_copies(tmp_pa
     assert read_saved_lists(place, store) == [SavedList("to cut", ("/b.mp4",), 0)]
 
 
-def test_a_list_is_renamed_and_dropped_and_never_lost_by_a_clash(tmp_path: Path) -> None:
+def test_list_is_renamed_and_deleted_and_never_overwritten(tmp_path: Path) -> None:
     place = open_place(tmp_path)
     change_saved_list(place, "one", add=["11"])
     change_saved_list(place, "two", add=["22"])
@@ -42,13 +42,13 @@ def test_a_list_is_renamed_and_dropped_and_never_lost_by_a_clash(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["", " edge", "a" * 101, "two\nlines", "\x1b[2J"])
-def test_a_name_must_be_one_that_can_be_shown(tmp_path: Path, name: str) -> None:
+def test_list_name_must_be_printable(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidArgumentError, match="the name of a list must have 1 to 100 printable characters"):
         change_saved_list(open_place(tmp_path), name, add=["11"])
     assert not (tmp_path / "lists.json").exists()
 
 
-def test_there_is_a_bound_for_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_lists_and_videos_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.index.storage.lists._MAX_LISTS", 2)
     monkeypatch.setattr("vidkin.index.storage.lists._MAX_VIDEOS", 3)
     place = open_place(tmp_path)
@@ -69,7 +69,7 @@ def test_there_is_a_bound_for_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         '{"lists": [{"name": "a", "videos": []}, {"name": "a", "videos": []}]}',
     ],
 )
-def test_a_damaged_file_is_named_and_kept(tmp_path: Path, text: str) -> None:
+def test_damaged_list_file_is_named_and_kept(tmp_path: Path, text: str) -> None:
     (tmp_path / "lists.json").write_text(text)
     with pytest.raises(CollectionDamagedError, match=r"lists.json is damaged .*; correct it, restore it"):
         change_saved_list(open_place(tmp_path), "a", add=["11"])

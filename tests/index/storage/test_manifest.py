@@ -19,7 +19,7 @@ from vidkin.index import Manifest, open_place
 from vidkin.index.storage.manifest import create_index
 
 
-def test_written_and_read(tmp_path: Path) -> None:
+def test_manifest_round_trip(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "c.vidkin"
     create_index(open_place(folder), PLAIN)
     manifest = Manifest.read(open_place(folder))
@@ -28,14 +28,14 @@ def test_written_and_read(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["collection.json", "writer.lock"]
 
 
-def test_making_it_twice_keeps_the_first(tmp_path: Path) -> None:
+def test_creating_an_index_twice_keeps_the_first(tmp_path: Path) -> None:
     create_index(open_place(tmp_path), PLAIN)
     before = (tmp_path / "collection.json").read_bytes()
     create_index(open_place(tmp_path), PLAIN)
     assert (tmp_path / "collection.json").read_bytes() == before
 
 
-def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
+def test_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "holiday.mp4").write_bytes(b"")
     with pytest.raises(
         CollectionError,
@@ -45,7 +45,7 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["holiday.mp4"]
 
 
-def test_a_file_in_the_way(tmp_path: Path) -> None:
+def test_file_at_the_path_of_an_index_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(CollectionError, match=r"file: an index cannot be made there \(file exists\)"):
         create_index(open_place(tmp_path / "file"), PLAIN)
@@ -53,7 +53,7 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
         Manifest.read(open_place(tmp_path / "file"))
 
 
-def test_manifests_that_are_damaged_or_from_newer_versions_have_different_errors(tmp_path: Path) -> None:
+def test_damaged_and_newer_manifests_raise_different_errors(tmp_path: Path) -> None:
     path = tmp_path / "collection.json"
     with pytest.raises(CollectionNotFoundError, match=r"make one with `vidkin index FOLDER"):
         Manifest.read(open_place(tmp_path))
@@ -73,7 +73,7 @@ def test_manifests_that_are_damaged_or_from_newer_versions_have_different_errors
 
 
 @pytest.mark.parametrize(("version", "age"), [(1, "an earlier"), (99, "a newer")])
-def test_an_index_of_another_format_has_to_be_made_again(tmp_path: Path, version: int, age: str) -> None:
+def test_index_of_another_format_must_be_rebuilt(tmp_path: Path, version: int, age: str) -> None:
     (tmp_path / "collection.json").write_text(json.dumps({"format_version": version}))
     with pytest.raises(
         CollectionError,
@@ -83,7 +83,7 @@ def test_an_index_of_another_format_has_to_be_made_again(tmp_path: Path, version
         Manifest.read(open_place(tmp_path))
 
 
-def test_an_index_without_its_manifest_is_not_overwritten(tmp_path: Path) -> None:
+def test_index_without_its_manifest_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "videos.sqlite").touch()
     for call in (
         lambda: Manifest.read(open_place(tmp_path)),
@@ -93,7 +93,7 @@ def test_an_index_without_its_manifest_is_not_overwritten(tmp_path: Path) -> Non
             call()
 
 
-def test_other_features_do_not_mix(tmp_path: Path) -> None:
+def test_features_of_another_extractor_are_refused(tmp_path: Path) -> None:
     create_index(open_place(tmp_path), PLAIN)
     manifest = Manifest.read(open_place(tmp_path))
     manifest.check(open_place(tmp_path), "plain-1")

@@ -24,7 +24,7 @@ CLIP = "/films/2024/trip proxy.mp4"
         ("[tT]rip*", CLIP, False),
     ],
 )
-def test_a_pattern_leaves_out(pattern: str, path: str, is_folder: bool) -> None:
+def test_pattern_excludes_matching_files(pattern: str, path: str, is_folder: bool) -> None:
     assert FolderRules((pattern,)).excluded_by(path, is_folder=is_folder) == pattern
 
 
@@ -38,23 +38,23 @@ def test_a_pattern_leaves_out(pattern: str, path: str, is_folder: bool) -> None:
         ("/2024/*", CLIP, False),  # from the root on
     ],
 )
-def test_a_pattern_leaves_in(pattern: str, path: str, is_folder: bool) -> None:
+def test_pattern_keeps_other_files(pattern: str, path: str, is_folder: bool) -> None:
     assert FolderRules((pattern,)).excluded_by(path, is_folder=is_folder) is None
 
 
-def test_the_first_pattern_that_fits_is_named() -> None:
+def test_first_matching_pattern_is_reported() -> None:
     rules = FolderRules(("*.mkv", "trip*", "*.mp4"))
     assert rules.excluded_by(CLIP, is_folder=False) == "trip*"
 
 
-def test_a_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_tilde_is_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     rules = FolderRules(("~/old/*",))
     assert rules.excluded_by(f"{tmp_path}/old/a.mp4", is_folder=False) == "~/old/*"
     assert rules.excluded_by("/old/a.mp4", is_folder=False) is None
 
 
-def test_a_file_is_left_out_with_a_folder_that_it_is_in() -> None:
+def test_file_in_an_excluded_folder_is_excluded() -> None:
     rules = FolderRules(("cache/",))
     assert rules.excludes_below("/films/cache/deep/a.mp4", "/films")
     assert not rules.excludes_below("/films/deep/a.mp4", "/films")
@@ -62,14 +62,14 @@ def test_a_file_is_left_out_with_a_folder_that_it_is_in() -> None:
     assert not rules.excludes_below("/films/cache/a.mp4", "/films/cache")
 
 
-def test_a_file_is_left_out_with_a_bin_that_it_is_in_unless_bins_are_included() -> None:
+def test_file_in_a_bin_is_excluded_unless_bins_are_included() -> None:
     assert FolderRules().excludes_below("/films/#recycle/2024/a.mp4", "/films")
     assert FolderRules().excludes_below("/films/.zfs/snapshot/monday/a.mp4", "/films")
     assert not FolderRules().excludes_below("/films/#recycle/2024/a.mp4", "/films/#recycle")
     assert not FolderRules(include_bins=True).excludes_below("/films/#recycle/2024/a.mp4", "/films")
 
 
-def test_other_values_replace_and_none_keeps() -> None:
+def test_changed_rules_replace_values_and_none_keeps_them() -> None:
     rules = FolderRules(("a*",), follow_links=True)
     assert rules.changed(None, None, None) == rules
     assert rules.changed("b*", None, True) == FolderRules(("b*",), follow_links=True, images=True)
@@ -79,6 +79,6 @@ def test_other_values_replace_and_none_keeps() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["", "/", "//"])
-def test_a_pattern_without_a_name_is_refused(pattern: str) -> None:
+def test_pattern_without_a_name_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"for example .*, got '{pattern}'"):
         FolderRules(("a", pattern))

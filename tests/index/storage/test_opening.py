@@ -12,7 +12,7 @@ from vidkin.index import open_place
 from vidkin.index.storage.opening import folder_of
 
 
-def test_a_path_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_opens_a_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a:b/c.vidkin", Path("plain")):
         place = open_place(name)
@@ -22,11 +22,11 @@ def test_a_path_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert open_place("~/x").uri == str(Path.home() / "x")
 
 
-def test_an_address_is_opened_by_the_package_that_brings_its_scheme(tmp_path: Path) -> None:
+def test_address_is_opened_by_the_package_for_its_scheme(tmp_path: Path) -> None:
     assert folder_of(open_place(f"StandIn:/{tmp_path}/films/")) == tmp_path / "films"
 
 
-def test_an_address_without_such_a_package_says_what_to_install() -> None:
+def test_address_without_a_package_says_what_to_install() -> None:
     for name in ("s3://bucket/x", "http://host/x"):
         with pytest.raises(
             MissingPartError,
@@ -42,6 +42,6 @@ def test_other_addresses_are_refused(name: str, monkeypatch: pytest.MonkeyPatch)
         open_place(name)
 
 
-def test_a_path_cannot_hold_an_address() -> None:
+def test_address_as_a_path_object_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"must have two slashes, s3://bucket/x: pass .* as text"):
         open_place(Path("s3://bucket/x"))

@@ -37,7 +37,7 @@ def holder(folder: Path, seconds: float) -> subprocess.Popen[str]:
 
 
 @pytest.mark.kill
-def test_a_second_writer_is_refused_with_the_name_of_the_first(tmp_path: Path) -> None:
+def test_second_writer_is_refused_and_the_first_named(tmp_path: Path) -> None:
     with holder(tmp_path, 60) as other:
         started = time.monotonic()
         with (
@@ -57,12 +57,12 @@ def test_a_second_writer_is_refused_with_the_name_of_the_first(tmp_path: Path) -
 
 
 @pytest.mark.kill
-def test_a_writer_can_wait(tmp_path: Path) -> None:
+def test_writer_can_wait_for_the_lock(tmp_path: Path) -> None:
     with holder(tmp_path, 1.0), open_place(tmp_path).exclusive(30):
         pass
 
 
-def test_waiting_ends(tmp_path: Path) -> None:
+def test_waiting_for_the_lock_times_out(tmp_path: Path) -> None:
     with (
         open_place(tmp_path).exclusive(),
         pytest.raises(CollectionLockedError, match=r"still after 0.2 s by this process"),
@@ -71,7 +71,7 @@ def test_waiting_ends(tmp_path: Path) -> None:
         raise AssertionError("never reached")
 
 
-def test_who_comes_first_is_served_first(tmp_path: Path) -> None:
+def test_writers_get_the_lock_in_order_of_arrival(tmp_path: Path) -> None:
     """One who writes again and again does not keep the others from writing."""
     order: list[str] = []
 
@@ -94,7 +94,7 @@ def test_who_comes_first_is_served_first(tmp_path: Path) -> None:
     assert not (tmp_path / "writer.queue").exists()
 
 
-def test_nobody_slips_in_before_those_who_wait(tmp_path: Path) -> None:
+def test_new_writer_does_not_overtake_waiting_ones(tmp_path: Path) -> None:
     with (
         stand_in_queue(tmp_path),
         pytest.raises(CollectionLockedError, match="try again later"),
@@ -106,7 +106,7 @@ def test_nobody_slips_in_before_those_who_wait(tmp_path: Path) -> None:
 
 
 @pytest.mark.kill
-def test_one_who_was_killed_in_the_queue_holds_nobody_up(tmp_path: Path) -> None:
+def test_writer_killed_in_the_queue_does_not_block_others(tmp_path: Path) -> None:
     code = HOLD.replace("import open_place", "import stand_in_queue").replace(
         "open_place(sys.argv[1]).exclusive()", "stand_in_queue(Path(sys.argv[1]))"
     )
@@ -127,7 +127,7 @@ def test_one_who_was_killed_in_the_queue_holds_nobody_up(tmp_path: Path) -> None
     "name",
     ["errors.log", "videos.sqlite", "features/000000", "writer.lock", "writer.queue"],
 )
-def test_nothing_is_written_or_deleted_where_a_part_is_a_link(tmp_path: Path, name: str, wait: float) -> None:
+def test_index_with_a_symbolic_link_is_not_modified(tmp_path: Path, name: str, wait: float) -> None:
     folder, elsewhere = tmp_path / "index", tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "photo.jpg").touch()
@@ -142,7 +142,7 @@ def test_nothing_is_written_or_deleted_where_a_part_is_a_link(tmp_path: Path, na
     assert [path.name for path in elsewhere.iterdir()] == ["photo.jpg"]
 
 
-def test_files_of_others_in_the_queue_stay(tmp_path: Path) -> None:
+def test_foreign_files_in_the_queue_are_kept(tmp_path: Path) -> None:
     (tmp_path / "writer.queue").mkdir()
     (tmp_path / "writer.queue" / "photo.jpg").touch()
     with (
@@ -155,7 +155,7 @@ def test_files_of_others_in_the_queue_stay(tmp_path: Path) -> None:
         assert [path.name for path in (tmp_path / "writer.queue").iterdir()] == ["photo.jpg"]
 
 
-def test_the_note_of_the_holder_is_not_written_through_a_link(tmp_path: Path) -> None:
+def test_lock_note_is_not_written_through_a_symbolic_link(tmp_path: Path) -> None:
     folder, precious = tmp_path / "index", tmp_path / "precious"
     folder.mkdir()
     precious.write_text("mine")
@@ -175,7 +175,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_a_lock_without_a_note_still_holds(tmp_path: Path) -> None:
+def test_lock_without_a_note_still_holds(tmp_path: Path) -> None:
     with open_place(tmp_path).exclusive():
         (tmp_path / "writer.json").write_text("{}")
         with (

@@ -28,7 +28,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[Location]:
     return calls
 
 
-def test_a_run_of_index_opens_its_place_once(tmp_path: Path, opened: list[Location]) -> None:
+def test_index_command_opens_its_place_once(tmp_path: Path, opened: list[Location]) -> None:
     clip = encode(tmp_path / "clip.mp4", pan("coffee", 10), rate=10)
     folder = tmp_path / "c.vidkin"
     with Index.open(folder, create=True) as index:
@@ -36,7 +36,7 @@ def test_a_run_of_index_opens_its_place_once(tmp_path: Path, opened: list[Locati
     assert opened == [folder]
 
 
-def test_a_search_and_a_decision_open_no_other_place(tmp_path: Path, opened: list[Location]) -> None:
+def test_search_and_decision_open_only_their_place(tmp_path: Path, opened: list[Location]) -> None:
     clips = [encode(tmp_path / f"{name}.mp4", pan(name, 10), rate=10) for name in ("coffee", "rocket")]
     with Index.open(tmp_path / "c.vidkin", create=True) as index:
         index.add(clips, executor=SerialExecutor(index.worker_spec))

@@ -16,7 +16,7 @@ def place(tmp_path: Path) -> Place:
     return made
 
 
-def test_files(place: Place) -> None:
+def test_place_reads_writes_and_deletes_files(place: Place) -> None:
     assert place.read("a.json") is None
     assert place.version("a.json") is None
     assert not place.has_file("a.json")
@@ -34,7 +34,7 @@ def test_files(place: Place) -> None:
     assert place.has_file("a.json")
 
 
-def test_folders(place: Place) -> None:
+def test_place_lists_and_deletes_folders(place: Place) -> None:
     names = ["features/000000/1.x", "features/000001/2.x", "features2/3.x", "top"]
     for size, name in enumerate(names):
         place.write(name, b"." * size, sync=False)
@@ -53,7 +53,7 @@ def test_folders(place: Place) -> None:
     assert place.sizes("features") == {}
 
 
-def test_a_function_is_called_for_each_item_in_order(place: Place) -> None:
+def test_map_returns_results_in_order(place: Place) -> None:
     def double(number: int) -> int:
         return 2 * number
 

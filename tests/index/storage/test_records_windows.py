@@ -33,7 +33,7 @@ def test_short_videos_are_sampled_more_densely(duration: float, base: float, rat
     assert sampling_rate(duration, base) == pytest.approx(rate)
 
 
-def test_a_rate_of_nothing_is_refused() -> None:
+def test_sampling_rate_must_be_positive() -> None:
     with pytest.raises(InvalidArgumentError, match=r"base sampling rate must be above 0, got 0.0"):
         sampling_rate(10, 0.0)
 
@@ -55,7 +55,7 @@ def spans(features: FrameFeatures) -> list[tuple[int, int, float, float]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def test_alike_frames_merge_and_others_do_not() -> None:
+def test_only_similar_frames_merge_into_a_window() -> None:
     # 20 degrees apart: cosine .94, merged. From their mean at 10 to 90 degrees: cosine .17, a new window.
     assert spans(made([0, 20, 90])) == [(0, 1, 0.0, 2.0), (2, 2, 2.0, 3.0)]
     vectors = window_vectors(made([0, 20, 90])).vectors
@@ -63,7 +63,7 @@ def test_alike_frames_merge_and_others_do_not() -> None:
     assert np.linalg.norm(vectors, axis=-1).tolist() == pytest.approx([1.0, 1.0], abs=1e-3)
 
 
-def test_a_slow_drift_is_cut_where_it_leaves_the_mean() -> None:
+def test_slow_change_starts_a_new_window_when_it_leaves_the_mean() -> None:
     # The mean of 0 and 20 degrees is at 10: 40 is 30 off (cosine .87) and opens a window, though only 20 from 20.
     assert [span[:2] for span in spans(made([0, 20, 40, 60, 80]))] == [(0, 1), (2, 3), (4, 4)]
 
@@ -78,18 +78,18 @@ def test_windows_are_at_most_ten_seconds_long() -> None:
     ]
 
 
-def test_featureless_frames_are_in_no_window_and_end_one() -> None:
+def test_frames_without_information_end_a_window() -> None:
     assert spans(made([0, 0, 0], information=[1, 0.01, 1])) == [(0, 0, 0.0, 1.0), (2, 2, 2.0, 3.0)]
     assert spans(made([0, 0], information=[0, 0])) == []
     assert window_vectors(made([0, 0], information=[0, 0])).vectors.shape == (0, 2)
 
 
-def test_no_frames_and_one_frame() -> None:
+def test_windows_of_no_frames_and_of_one_frame() -> None:
     assert spans(made([])) == []
     assert spans(made([30])) == [(0, 0, 0.0, 0.0)]
 
 
-def test_a_frame_whose_regions_are_all_zero_has_no_window() -> None:
+def test_frame_with_only_zero_regions_has_no_window() -> None:
     values = np.zeros((2, 3, 4), np.float16)
     values[0, :2, 0] = 1
     features = FrameFeatures.of_whole(values, np.arange(2, dtype=np.float64))
@@ -98,7 +98,7 @@ def test_a_frame_whose_regions_are_all_zero_has_no_window() -> None:
 
 
 @pytest.mark.parametrize("base", [0.3, 1.0, 3.0, 10.0])
-def test_the_moments_of_a_stored_video_are_among_those_of_a_query(base: float) -> None:
+def test_query_samples_include_the_stored_moments(base: float) -> None:
     """Else the same pair gets another score in a search than in the other direction."""
     for duration in (0.5, 1.9, 3.7, 5.2, 7.9, 8.1, 21.0, 29.5, 44.0, 61.0, 89.0, 400.0):
         ratio = query_rate(duration, base) / sampling_rate(duration, base)
@@ -121,7 +121,7 @@ def test_queries_are_sampled_more_densely_up_to_120_frames() -> None:
         query_rate(10, base=0)
 
 
-def test_all_views_at_once_have_the_windows_that_each_has_alone() -> None:
+def test_windows_of_all_views_equal_windows_of_each_view() -> None:
     draw = np.random.default_rng(0)
     centers = draw.normal(size=(4, 3, 8)).repeat(10, axis=0)
     values = centers + draw.normal(size=centers.shape) * 0.5

@@ -67,7 +67,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("small_parts")
-def test_a_table_that_grew_file_by_file_answers_as_one_made_of_all_at_once(tmp_path: Path) -> None:
+def test_incrementally_built_sound_table_equals_one_built_at_once(tmp_path: Path) -> None:
     numbers = list(range(22))
     grown = fill(tmp_path / "grown", [])
     parts = []
@@ -88,7 +88,7 @@ def test_a_table_that_grew_file_by_file_answers_as_one_made_of_all_at_once(tmp_p
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_adding_a_file_writes_a_part_of_it_and_leaves_the_large_part_as_it_is(tmp_path: Path) -> None:
+def test_adding_a_file_writes_a_small_part_and_keeps_the_large_one(tmp_path: Path) -> None:
     files = fill(tmp_path, range(20))
     files.update(map(name_of, range(20)))
     (large,) = part_files(tmp_path)
@@ -103,7 +103,7 @@ def test_adding_a_file_writes_a_part_of_it_and_leaves_the_large_part_as_it_is(tm
     assert [part.read for part in table_of(tmp_path).parts][1] == (name_of(20),)
 
 
-def test_joined_parts_are_the_part_that_would_be_made_of_all_their_tracks() -> None:
+def test_joined_parts_equal_a_part_of_all_their_tracks() -> None:
     def part_of(numbers: Sequence[int]) -> sound_files.TablePart:
         return sound_files.TablePart(
             PairTable.of([sound_of(number) for number in numbers]),
@@ -118,7 +118,7 @@ def test_joined_parts_are_the_part_that_would_be_made_of_all_their_tracks() -> N
 
 
 @pytest.mark.thorough
-def test_removed_files_are_left_out_and_found_again_when_they_come_back(tmp_path: Path) -> None:
+def test_removed_files_are_omitted_and_found_again_after_their_return(tmp_path: Path) -> None:
     files = fill(tmp_path, range(8))
     files.update(map(name_of, range(8)))
     files.update(name_of(number) for number in range(8) if number != 3)
@@ -136,7 +136,7 @@ def test_removed_files_are_left_out_and_found_again_when_they_come_back(tmp_path
 
 
 @pytest.mark.thorough
-def test_a_writer_that_is_killed_leaves_the_table_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_writer_leaves_the_sound_table_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between its part and the file that names it: the part is deleted by the next update."""
     files = fill(tmp_path, range(4))
     files.update(map(name_of, range(4)))
@@ -161,9 +161,7 @@ def test_a_writer_that_is_killed_leaves_the_table_as_it_was(tmp_path: Path, monk
     assert name_of(5) in answers(tmp_path, [5])[0]
 
 
-def test_a_reader_that_opens_the_table_while_its_parts_are_replaced_gets_the_new_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reader_during_a_replacement_gets_the_new_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = fill(tmp_path, range(4))
     files.update(map(name_of, range(4)))
     read, calls = sound_files._map_file, []
@@ -179,7 +177,7 @@ def test_a_reader_that_opens_the_table_while_its_parts_are_replaced_gets_the_new
     assert table_of(tmp_path).read == {name_of(number) for number in range(6)}
 
 
-def test_an_open_table_is_followed_without_reading_its_parts_again(tmp_path: Path) -> None:
+def test_reopening_a_table_does_not_reread_its_parts(tmp_path: Path) -> None:
     files = fill(tmp_path, range(4))
     files.update(map(name_of, range(4)))
     search = SoundSearch(LocalPlace(tmp_path))
@@ -212,7 +210,7 @@ def write_whole(folder: Path, numbers: Sequence[int]) -> None:
     (folder / SoundTable.FILE).write_bytes(head + header + arrays)
 
 
-def test_an_update_without_news_writes_nothing(tmp_path: Path) -> None:
+def test_update_without_changes_writes_nothing(tmp_path: Path) -> None:
     files = fill(tmp_path, range(3))
     files.update(map(name_of, range(3)))
     before = [path.stat().st_mtime_ns for path in (tmp_path / SoundTable.FILE, *part_files(tmp_path))]
@@ -227,7 +225,7 @@ def test_an_update_without_news_writes_nothing(tmp_path: Path) -> None:
         (["../../etc/passwd"], "it names a part that cannot be"),
     ],
 )
-def test_a_table_that_names_parts_that_are_not_there_is_damaged(tmp_path: Path, names: list[str], cause: str) -> None:
+def test_table_with_missing_parts_is_damaged(tmp_path: Path, names: list[str], cause: str) -> None:
     fill(tmp_path, range(2)).update(map(name_of, range(2)))
     header = json.dumps({"made": fingerprint_of_sounds(), "parts": names, "left_out": []}).encode()
     head = struct.pack("<4sII", b"VKT2", len(header), zlib.crc32(header))
@@ -238,7 +236,7 @@ def test_a_table_that_names_parts_that_are_not_there_is_damaged(tmp_path: Path, 
     assert table_of(tmp_path).read == {name_of(0), name_of(1)}
 
 
-def test_a_part_of_another_version_is_damage_and_a_table_of_one_is_made_again(
+def test_table_of_another_version_is_rebuilt_and_such_a_part_is_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tmp_path, range(2)).update(map(name_of, range(2)))
@@ -255,7 +253,7 @@ def test_a_part_of_another_version_is_damage_and_a_table_of_one_is_made_again(
     assert table_of(tmp_path / "other").read == {name_of(0), name_of(1)}
 
 
-def test_parts_whose_steps_do_not_fit_in_32_bits_stay_apart() -> None:
+def test_parts_that_exceed_32_bits_are_not_joined() -> None:
     part = sound_files.TablePart(PairTable.of([sound_of(1)]), ((name_of(1), 0),), (name_of(1),))
     far = sound_files.TablePart(
         PairTable(part.pairs.offsets, part.pairs.positions, np.array([0, (1 << 32) - 100])), part.tracks, part.read

@@ -77,7 +77,7 @@ def disk(tmp_path: Path) -> Callable[..., DiskStore]:
     return lambda **options: DiskStore(open_place(tmp_path / "store"), **options)
 
 
-def test_an_empty_store_answers(store: VectorStore) -> None:
+def test_empty_store_answers_queries(store: VectorStore) -> None:
     assert store.videos() == []
     assert store.count() == store.window_count() == 0
     assert store.find("/a.mp4") is None
@@ -90,7 +90,7 @@ def test_an_empty_store_answers(store: VectorStore) -> None:
     store.remove([3])
 
 
-def test_what_was_appended_comes_back(store: VectorStore) -> None:
+def test_appended_videos_are_read_back(store: VectorStore) -> None:
     given = Entry(
         record(
             "/films/a.mp4",
@@ -124,7 +124,7 @@ def test_what_was_appended_comes_back(store: VectorStore) -> None:
     assert np.array_equal(back.last_frames, given.windows.last_frames)
 
 
-def test_many_are_read_in_the_order_asked_for(store: VectorStore) -> None:
+def test_many_videos_are_read_in_the_given_order(store: VectorStore) -> None:
     entries = [entry(f"/{n}.mp4", frames=n * 100, seed=n) for n in range(6)]
     records = store.append_many(entries)
     for order in ([0, 1, 2, 3, 4, 5], [5, 0, 3], [2, 2]):
@@ -142,7 +142,7 @@ def test_many_are_read_in_the_order_asked_for(store: VectorStore) -> None:
             assert np.array_equal(found.first_frames, given.first_frames)
 
 
-def test_a_video_without_frames_is_whole(store: VectorStore) -> None:
+def test_video_without_frames_is_complete(store: VectorStore) -> None:
     nothing = entry("/empty.mp4", frames=0, vectors=np.zeros((0, 4)))
     stored = store.append(nothing.record, nothing.features, nothing.windows)
     assert len(store.read(stored.id)) == 0
@@ -150,7 +150,7 @@ def test_a_video_without_frames_is_whole(store: VectorStore) -> None:
     assert len(store.read_windows(stored.id)) == 0
 
 
-def test_several_views_come_back_with_their_boxes(store: VectorStore) -> None:
+def test_several_views_are_read_back_with_their_boxes(store: VectorStore) -> None:
     generator = np.random.default_rng(1)
     values = units(generator.standard_normal((3, 2, 5, 4), np.float32))
     boxes = np.array([[0.0, 0.0, 1.0, 1.0], [0.25, 0.0, 0.75, 1.0]], np.float32)[None].repeat(3, axis=0)
@@ -170,7 +170,7 @@ def test_several_views_come_back_with_their_boxes(store: VectorStore) -> None:
     assert np.array_equal(back.baselines, views.baselines)
 
 
-def test_frames_whose_parts_were_not_described_and_boxes_that_change(store: VectorStore) -> None:
+def test_partially_described_frames_and_changing_boxes_are_read_back(store: VectorStore) -> None:
     values = np.zeros((4, 2, 1, 4), np.float32)
     values[:, :, :, 0] = 1.0
     values[1::2, 1] = 0.0
@@ -188,7 +188,7 @@ def test_frames_whose_parts_were_not_described_and_boxes_that_change(store: Vect
     assert np.array_equal(back.boxes, boxes)
 
 
-def test_parts_of_odd_length_come_back(store: VectorStore) -> None:
+def test_parts_of_odd_length_are_read_back(store: VectorStore) -> None:
     values = np.zeros((2, 2, 1, 5), np.float32)
     values[..., 0] = 1.0
     values[1, 1, 0] = np.array([0.0, 7.0, -3.0, 1.0, -7.0])
@@ -216,7 +216,7 @@ def test_features_are_rounded_once(store: VectorStore) -> None:
     assert store.read(stored.id).baselines.tolist() == [[0.0]] * 3
 
 
-def test_a_stale_video_waits_to_be_read_again(store: VectorStore) -> None:
+def test_stale_video_has_no_features_until_read_again(store: VectorStore) -> None:
     cause = "its features are missing"
     ok = store.append_many([entry("/a.mp4")])[0]
     stale = store.append(replace(ok, path="/b.mp4", id=-1).as_stale(cause))
@@ -240,13 +240,13 @@ def test_broken_videos_are_listed_and_cannot_be_read(store: VectorStore) -> None
         store.read_windows(stored.id)
 
 
-def test_unknown_ids(store: VectorStore) -> None:
+def test_unknown_ids_are_refused_or_ignored(store: VectorStore) -> None:
     for ask in (store.get, store.read, store.read_windows):
         with pytest.raises(NotIndexedError, match="no video with id 77"):
             ask(77)
 
 
-def test_names_that_are_not_text_survive(store: VectorStore) -> None:
+def test_names_that_are_not_valid_text_survive(store: VectorStore) -> None:
     odd = "/films/\udcff\udcfe naïve 映画.mp4"
     store.append(record(odd, status="broken", cause=f"cannot read {odd}"))
     found = store.find(odd)
@@ -254,7 +254,7 @@ def test_names_that_are_not_text_survive(store: VectorStore) -> None:
     assert found.path == odd
 
 
-def test_nearest_windows_by_hand(store: VectorStore) -> None:
+def test_nearest_windows_match_hand_computed_values(store: VectorStore) -> None:
     a, b = store.append_many(
         [
             entry("/a.mp4", vectors=unit([1.0, 0, 0, 0], [0, 1.0, 0, 0])),
@@ -275,7 +275,7 @@ def test_nearest_windows_by_hand(store: VectorStore) -> None:
     assert more.windows[0, 0] == 1
 
 
-def test_nearest_refuses_what_does_not_fit(store: VectorStore) -> None:
+def test_nearest_refuses_invalid_queries(store: VectorStore) -> None:
     given = entry("/a.mp4")
     store.append(given.record, given.features, given.windows)
     with pytest.raises(InvalidArgumentError, match="query vectors must have dimension 4 as the index has, got 3"):
@@ -286,7 +286,7 @@ def test_nearest_refuses_what_does_not_fit(store: VectorStore) -> None:
         store.nearest(np.ones((1, 4), np.float32), 0)
 
 
-def test_appending_a_path_again_replaces_it(store: VectorStore) -> None:
+def test_appending_a_path_again_replaces_its_record(store: VectorStore) -> None:
     (old,) = store.append_many([entry("/a.mp4", seed=1, vectors=unit([0.0, 0, 1, 0]))])
     new_entry = entry("/a.mp4", frames=5, seed=2)
     new, other = store.append_many([new_entry, entry("/b.mp4", vectors=unit([0.0, 0, 0, 1]))])
@@ -301,7 +301,7 @@ def test_appending_a_path_again_replaces_it(store: VectorStore) -> None:
     assert ids == {new.id, other.id, -1}
 
 
-def test_update_moves_a_file(store: VectorStore) -> None:
+def test_update_changes_the_path_of_a_record(store: VectorStore) -> None:
     a, b = store.append_many([entry("/a.mp4"), entry("/b.mp4")])
     store.update([VideoRecord(**{**_fields(a), "path": "/c.mp4", "mtime_ns": 9})])
     assert store.find("/a.mp4") is None
@@ -315,7 +315,7 @@ def test_update_moves_a_file(store: VectorStore) -> None:
         store.update([VideoRecord(**{**_fields(moved), "id": 99})])
 
 
-def test_removed_videos_are_gone_and_their_ids_are_never_used_again(store: VectorStore) -> None:
+def test_ids_of_removed_videos_are_never_reused(store: VectorStore) -> None:
     a, b, c = store.append_many([entry(f"/{name}.mp4") for name in "abc"])
     store.remove([a.id, c.id, 12345])
     assert [r.id for r in store.videos()] == [b.id]
@@ -328,7 +328,7 @@ def test_removed_videos_are_gone_and_their_ids_are_never_used_again(store: Vecto
     assert d.id > c.id
 
 
-def test_entries_that_do_not_fit_are_refused(store: VectorStore) -> None:
+def test_inconsistent_entries_are_refused(store: VectorStore) -> None:
     good = entry("/a.mp4")
     with pytest.raises(InvalidArgumentError, match="must state its 4 frames and 1 windows, got 3 and 1"):
         store.append(good.record, features(4), good.windows)
@@ -341,7 +341,7 @@ def test_entries_that_do_not_fit_are_refused(store: VectorStore) -> None:
     assert store.count() == 0
 
 
-def test_records_check_themselves() -> None:
+def test_records_are_validated() -> None:
     with pytest.raises(InvalidArgumentError, match="cause must say why a video is broken or stale"):
         record("/a", status="broken")
     with pytest.raises(InvalidArgumentError, match="status must be 'ok', 'broken' or 'stale', got 'new'"):
@@ -351,7 +351,7 @@ def test_records_check_themselves() -> None:
 
 
 @pytest.mark.large
-def test_features_stay_whole_through_many_commits_and_optimization(store: VectorStore) -> None:
+def test_features_survive_many_commits_and_optimization(store: VectorStore) -> None:
     entries = [entry(f"/{n:03}.mp4", frames=2, seed=n) for n in range(150)]
     for part in entries:
         store.append(part.record, part.features, part.windows)
@@ -366,7 +366,7 @@ def test_features_stay_whole_through_many_commits_and_optimization(store: Vector
 # What only a store on disk can do.
 
 
-def test_everything_is_there_after_opening_again(disk: Callable[..., DiskStore]) -> None:
+def test_reopened_store_has_all_videos(disk: Callable[..., DiskStore]) -> None:
     first = disk()
     records = first.append_many([entry("/a.mp4", seed=1), entry("/b.mp4", seed=2)])
     first.remove([records[1].id])
@@ -379,7 +379,7 @@ def test_everything_is_there_after_opening_again(disk: Callable[..., DiskStore])
     assert again.append_many([entry("/c.mp4")])[0].id > records[1].id
 
 
-def test_a_reader_keeps_its_snapshot_until_it_refreshes(disk: Callable[..., DiskStore]) -> None:
+def test_reader_keeps_its_snapshot_until_refresh(disk: Callable[..., DiskStore]) -> None:
     writer = disk()
     (a,) = writer.append_many([entry("/a.mp4", seed=1)])
     reader = disk()
@@ -402,7 +402,7 @@ def remove_and_copy(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.optimize()
 
 
-def test_windows_are_copied_without_those_of_removed_videos(
+def test_windows_of_removed_videos_are_dropped_when_copying(
     disk: Callable[..., DiskStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = [
@@ -431,7 +431,7 @@ def test_windows_are_copied_without_those_of_removed_videos(
     assert writer.nearest(unit([0.0, 0, 0, 1]), 1).video_ids.tolist() == [[new.id]]
 
 
-def test_a_reader_whose_files_are_replaced_keeps_its_snapshot(
+def test_reader_whose_files_are_replaced_keeps_its_snapshot(
     disk: Callable[..., DiskStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = disk()
@@ -446,7 +446,7 @@ def fail(*_: object) -> None:
     raise OSError("no power")
 
 
-def test_what_was_not_committed_is_not_seen_and_is_cleared_away(
+def test_uncommitted_data_is_invisible_and_cleaned_up(
     disk: Callable[..., DiskStore], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = disk()
@@ -468,7 +468,7 @@ def test_what_was_not_committed_is_not_seen_and_is_cleared_away(
     assert (tmp_path / "store" / "windows-1.vectors").stat().st_size == 2 * 4 * 2
 
 
-def test_an_index_of_another_store_s_windows_is_refused(disk: Callable[..., DiskStore]) -> None:
+def test_foreign_window_index_is_refused(disk: Callable[..., DiskStore]) -> None:
     store = disk()
     store.append_many([entry("/a.mp4")])
     other = entry("/b.mp4", vectors=unit([1.0, 0]))
@@ -477,7 +477,7 @@ def test_an_index_of_another_store_s_windows_is_refused(disk: Callable[..., Disk
     assert store.count() == 1
 
 
-def test_files_of_removed_videos_outlive_the_readers_that_may_want_them(
+def test_files_of_removed_videos_stay_readable_for_open_readers(
     disk: Callable[..., DiskStore],
 ) -> None:
     writer = disk()
@@ -491,7 +491,7 @@ def test_files_of_removed_videos_outlive_the_readers_that_may_want_them(
         reader.read(a.id)
 
 
-def test_features_lie_in_files_that_others_can_read(disk: Callable[..., DiskStore], tmp_path: Path) -> None:
+def test_feature_files_are_readable_by_other_accounts(disk: Callable[..., DiskStore], tmp_path: Path) -> None:
     store = disk()
     (a,) = store.append_many([entry("/a.mp4", seed=3)])
     (path,) = (tmp_path / "store" / "features").rglob("*.safetensors")
@@ -502,7 +502,7 @@ def test_features_lie_in_files_that_others_can_read(disk: Callable[..., DiskStor
     assert np.array_equal(content["values"], store.read(a.id).whole)
 
 
-def test_the_approximate_index_agrees_with_exact_search(disk: Callable[..., DiskStore]) -> None:
+def test_approximate_index_agrees_with_exact_search(disk: Callable[..., DiskStore]) -> None:
     generator = np.random.default_rng(0)
     centers = generator.standard_normal((60, 32), np.float32)
 
@@ -539,9 +539,7 @@ def test_the_approximate_index_agrees_with_exact_search(disk: Callable[..., Disk
 
 
 @pytest.mark.parametrize("since", ["nothing", "added", "added and indexed"])
-def test_scores_of_the_approximate_index_are_cosines_whatever_was_added_since(
-    disk: Callable[..., DiskStore], since: str
-) -> None:
+def test_approximate_index_returns_exact_cosines_after_additions(disk: Callable[..., DiskStore], since: str) -> None:
     generator = np.random.default_rng(3)
     vectors = units(generator.standard_normal((3000, 32), np.float32))
     entries = [entry(f"/{n}.mp4", frames=1, vectors=part) for n, part in enumerate(np.split(vectors, 60))]
@@ -562,7 +560,7 @@ def test_scores_of_the_approximate_index_are_cosines_whatever_was_added_since(
         assert np.allclose(np.stack(found).astype(np.float32) @ query, scores, atol=1e-6)
 
 
-def test_an_index_that_has_grown_is_made_anew(disk: Callable[..., DiskStore], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outgrown_approximate_index_is_rebuilt(disk: Callable[..., DiskStore], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.index.storage.window_index._ROWS_A_PARTITION", 64)
     generator = np.random.default_rng(3)
     vectors = units(generator.standard_normal((3200, 16), np.float32))
@@ -577,9 +575,7 @@ def test_an_index_that_has_grown_is_made_anew(disk: Callable[..., DiskStore], mo
 
 
 @pytest.mark.parametrize("how", ["cut", "flipped", "zeros", "of more rows"])
-def test_an_approximate_index_that_is_damaged_is_reported_and_made_anew(
-    disk: Callable[..., DiskStore], how: str
-) -> None:
+def test_damaged_approximate_index_is_reported_and_rebuilt(disk: Callable[..., DiskStore], how: str) -> None:
     vectors = units(np.random.default_rng(1).standard_normal((300, 8), np.float32))
     store = disk(exact_below=100)
     store.append_many([entry(f"/{n}.mp4", frames=1, vectors=part) for n, part in enumerate(np.split(vectors, 5))])
@@ -623,7 +619,7 @@ def test_neighbors_scattered_over_many_partitions_are_found(
     assert sum(hits) / 2000 > 0.95
 
 
-def test_the_approximate_index_does_not_show_what_was_removed(disk: Callable[..., DiskStore]) -> None:
+def test_approximate_index_does_not_return_removed_videos(disk: Callable[..., DiskStore]) -> None:
     store = disk(exact_below=100)
     vectors = units(np.random.default_rng(1).standard_normal((60, 8), np.float32))
     records = store.append_many([entry(f"/{n}.mp4", frames=1, vectors=vectors) for n in range(5)])

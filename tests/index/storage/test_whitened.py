@@ -68,14 +68,14 @@ def store(tmp_path: Path) -> VectorStore:
     return DiskStore(open_place(tmp_path), whitening=whitening_of)
 
 
-def test_directions_that_vary_more_count_less() -> None:
+def test_whitening_reduces_directions_of_high_variance() -> None:
     white = WindowWhitening.fit(CROSS, 0.5)
     # Between the axes before; after it the first is shorter by the root of two.
     found = white.apply(np.array([[0.5**0.5, 0.5**0.5]], np.float32))
     assert found[0].tolist() == pytest.approx([(1 / 3) ** 0.5, (2 / 3) ** 0.5], abs=1e-6)
 
 
-def test_what_was_whitened_is_restored() -> None:
+def test_whitened_vectors_are_restored() -> None:
     white = whitening_of(16)
     assert 0.1 < np.linalg.norm(white.mean) < 1
     vectors = units(np.random.default_rng(0).normal(size=(50, 16)))
@@ -86,7 +86,7 @@ def test_what_was_whitened_is_restored() -> None:
     np.testing.assert_allclose(white.restore(whitened.astype(np.float16)), vectors, atol=5e-3)
 
 
-def test_a_store_compares_whitened_windows_and_gives_them_back(store: VectorStore) -> None:
+def test_store_compares_whitened_windows_and_returns_originals(store: VectorStore) -> None:
     vectors = units(np.random.default_rng(1).normal(size=(12, 8)))
     records = store.append_many([entry(f"/{n}.mp4", vectors[n * 3 : n * 3 + 3]) for n in range(4)])
     assert store.is_whitened
@@ -104,7 +104,7 @@ def test_a_store_compares_whitened_windows_and_gives_them_back(store: VectorStor
         store.nearest(np.ones((1, 3), np.float32), 1)
 
 
-def test_a_video_without_windows_has_none(store: VectorStore) -> None:
+def test_video_without_windows_stays_empty(store: VectorStore) -> None:
     vectors = units(np.random.default_rng(1).normal(size=(3, 8)))
     some, none = store.append_many([entry("/a.mp4", vectors), entry("/b.mp4", vectors[:0])])
     assert [len(one) for one in store.read_windows_many([none.id, some.id])] == [0, 3]
@@ -121,7 +121,7 @@ def test_rebuilt_windows_are_whitened_again(tmp_path: Path) -> None:
     np.testing.assert_allclose(store.nearest(vectors, 3).scores, before, atol=2e-3)
 
 
-def test_parts_that_show_nearly_what_another_does_are_left_out_in_each_minute() -> None:
+def test_near_duplicate_parts_are_omitted_within_each_minute() -> None:
     axes = np.eye(4, dtype=np.float32)
     near = units(axes[1] + 0.75 * axes[2])  # cosine .8 with the second axis, .6 with the third
     rows = [
@@ -138,7 +138,7 @@ def test_parts_that_show_nearly_what_another_does_are_left_out_in_each_minute() 
     assert distinct_windows(windows.of_rows(np.arange(0)), windows.vectors[:0], 0.6).tolist() == []
 
 
-def test_a_store_of_distinct_windows_states_them_and_gives_all(tmp_path: Path) -> None:
+def test_store_of_distinct_windows_counts_them_and_returns_all(tmp_path: Path) -> None:
     axes = np.eye(4, dtype=np.float32)
     values = np.stack([axes[0], axes[1], units(axes[1] + 0.75 * axes[2])])[None, :, None]
     features = FrameFeatures(values, np.zeros(1), np.ones(1, np.float32), "", np.zeros((1, 3), np.float32), BOXES[None])
@@ -155,7 +155,7 @@ def test_a_store_of_distinct_windows_states_them_and_gives_all(tmp_path: Path) -
     assert store.missing() == {}
 
 
-def test_the_file_says_how_and_damage_is_named(tmp_path: Path) -> None:
+def test_whitening_file_round_trip_and_damage(tmp_path: Path) -> None:
     place: Place = open_place(tmp_path)
     with pytest.raises(CollectionDamagedError, match=r"windows\.safetensors is missing; run `vidkin doctor --repair`"):
         read_whitening(place)
@@ -169,7 +169,7 @@ def test_the_file_says_how_and_damage_is_named(tmp_path: Path) -> None:
         read_whitening(place)
 
 
-def test_only_extractors_with_a_shipped_background_of_many_views_are_whitened(tmp_path: Path) -> None:
+def test_only_extractors_with_a_large_shipped_background_are_whitened(tmp_path: Path) -> None:
     for name in ("vidkin", "vidkin?views=none", "classical"):
         create_index(open_place(tmp_path / name), WorkerSpec(name))
     create_index(open_place(tmp_path / "plain"), PLAIN, store="other", distinct=0.6)
@@ -190,7 +190,7 @@ def test_only_extractors_with_a_shipped_background_of_many_views_are_whitened(tm
     ("name", "value"),
     [*(("whitened", value) for value in (-0.5, 2, "half", True)), *(("distinct", value) for value in (0, 1.5, "x"))],
 )
-def test_a_manifest_with_another_power_or_cosine_is_damaged(tmp_path: Path, name: str, value: object) -> None:
+def test_manifest_with_invalid_power_or_cosine_is_damaged(tmp_path: Path, name: str, value: object) -> None:
     text = json.dumps({"format_version": 6, "extractor": "x", "fingerprint": "x-1", name: value})
     (tmp_path / "collection.json").write_text(text)
     with pytest.raises(CollectionError, match=rf"is damaged \({name} is"):
@@ -212,7 +212,7 @@ def made_of(folder: Path, clips: list[Path], store: str = "disk") -> Index:
     return Index.open(folder)
 
 
-def test_indexes_answer_alike_whitened_or_not(
+def test_whitened_and_plain_indexes_give_the_same_results(
     tmp_path: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new = made_of(tmp_path / "new", clips)
@@ -235,7 +235,7 @@ def test_indexes_answer_alike_whitened_or_not(
 
 
 @pytest.mark.thorough
-def test_a_lost_whitening_is_repaired_with_all_windows(tmp_path: Path, clips: list[Path]) -> None:
+def test_lost_whitening_is_repaired_with_all_windows(tmp_path: Path, clips: list[Path]) -> None:
     index = made_of(tmp_path, clips[:1])
     before = [(one.path, one.score) for one in index.search(clips[0])]
     index.close()
@@ -249,7 +249,7 @@ def test_a_lost_whitening_is_repaired_with_all_windows(tmp_path: Path, clips: li
     assert repair(open_place(tmp_path)) == ()
 
 
-def test_common_windows_are_told_by_what_they_show(tmp_path: Path) -> None:
+def test_common_windows_are_recognized_by_content(tmp_path: Path) -> None:
     """Four strangers with an intro: three show the same, one something that is only alike when whitened."""
     axes = np.eye(32, dtype=np.float32)
     white = WindowWhitening(np.zeros(32, np.float32), np.diag(np.r_[np.full(31, 1.0), 3.0]).astype(np.float32))
@@ -268,7 +268,7 @@ def turned_once(look: NDArray[np.float32]) -> QueryTurns:
     return QueryTurns(lambda degrees, flip: seen if (degrees, flip) == (90, False) else None, lambda _: Query(seen))
 
 
-def test_turned_looks_are_measured_by_whitened_cosines(tmp_path: Path) -> None:
+def test_rotated_previews_use_whitened_cosines(tmp_path: Path) -> None:
     axes = np.eye(8, dtype=np.float32)
     white = WindowWhitening(np.zeros(8, np.float32), np.diag([0.5, *[1.0] * 7]).astype(np.float32))
     # Cosines of .72 and .64, whitened .46 and .38: one is above .4, both are above .6 as they were.
