@@ -9,8 +9,8 @@ from scale.tests.s3_server import S3Server
 
 from tests.index.storage.test_places import (
     test_map_returns_results_in_order,
-    test_place_reads_writes_and_deletes_files,
     test_place_lists_and_deletes_folders,
+    test_place_reads_writes_and_deletes_files,
 )
 from vidkin.errors import CollectionError, CollectionLockedError, InvalidArgumentError
 from vidkin.index import open_place
@@ -19,8 +19,8 @@ from vidkin.index.storage.place import Place
 
 __all__ = [
     "test_map_returns_results_in_order",
-    "test_place_reads_writes_and_deletes_files",
     "test_place_lists_and_deletes_folders",
+    "test_place_reads_writes_and_deletes_files",
 ]
 
 
