@@ -95,7 +95,7 @@ def _workers_in(folder: Path) -> list[int]:
 def test_a_file_that_ends_its_workers_costs_that_file(
     cluster: Any, videos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MOST_TRIES", 2)
+    monkeypatch.setattr(module, "_MAX_TRIES", 2)
     fatal = str(color_video(tmp_path / "segfault.mp4", "segfault"))
     outcomes = outcomes_of(RayExecutor(FATAL, workers=2).run([videos[0], fatal, videos[1], videos[2]]))
     assert all(isinstance(outcomes[path], Described) for path in videos[:3])
@@ -182,7 +182,7 @@ def test_extractor_that_cannot_be_opened_reports_the_cause(cluster: Any, videos:
 def test_workers_that_die_before_they_are_ready_end_the_run(
     cluster: Any, videos: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MOST_RESTARTS", 1)
+    monkeypatch.setattr(module, "_MAX_RESTARTS", 1)
     spec = WorkerSpec("plain", open_extractor=_open_in_a_way_that_kills)
     with pytest.raises(ClusterError, match=r"died 2 times before they could start: Worker unexpectedly"):
         list(RayExecutor(spec, workers=1).run(videos))

@@ -222,7 +222,7 @@ def test_neighbors_scattered_over_many_partitions_are_found(
     lance: Callable[..., LanceStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Without clusters, the nearest of 6,000 windows lie in most of the 187 partitions.
-    monkeypatch.setattr("vidkin_scale.lance_nearest._WINDOWS_A_PARTITION", 32)
+    monkeypatch.setattr("vidkin_scale.lance_nearest._WINDOWS_PER_PARTITION", 32)
     generator = np.random.default_rng(0)
     vectors = units(generator.standard_normal((6000, 32), np.float32))
     store = lance(exact_below=1000)

@@ -70,7 +70,7 @@ def test_a_shard_scores_as_the_store_does(collection: Collection, most_bytes: in
         assert [(video_id, pair.score, pair.segments) for video_id, pair in there] == [
             (video_id, pair.score, pair.segments) for video_id, pair in here
         ]
-    videos, held = shard.held()
+    videos, held = shard.cached()
     assert videos == (5 if most_bytes > 1 else 0)
     sizes = [index.store.read(video_id).values for video_id in ids]
     assert held == (sum(values.nbytes for values in sizes) if most_bytes > 1 else 0)

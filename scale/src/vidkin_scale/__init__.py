@@ -1,3 +1,3 @@
-"""vidkin for collections of millions; what vidkin calls by name comes through entry points."""
+"""vidkin for millions of videos: Ray clusters, object storage and sharded stores, found through entry points."""
 
 __version__ = "0.2.0"

@@ -1,4 +1,4 @@
-"""Part of an index, kept by the process that searches it: :class:`~vidkin_scale.ranker.RayRanker` makes it an actor."""
+"""A part of an index in the memory of a search process; :class:`~vidkin_scale.ranker.RayRanker` runs it as an actor."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from vidkin_scale.shards import count_shards, open_shard
 
 
 class Shard:
-    """Scores candidates and caches their features; what a Ray actor of search runs.
+    """Scores candidates and caches their features; runs as a Ray actor.
 
     Args:
         location: Location of the index, the same as on the machine that searches.
         most_bytes: Maximum bytes of features in memory; the least recently used are dropped first.
-        number: Of an index that is stored in shards, the number of the one that this is; None for all of an index.
+        number: Number of the shard if the index is stored in shards; None for a whole index.
     """
 
     def __init__(self, location: str, most_bytes: int, number: int | None = None) -> None:
@@ -49,14 +49,13 @@ class Shard:
 
     @one_blas_thread()
     def run(self, number: int, job: Sequence[Any], method: str, arguments: tuple[Any, ...]) -> Any:
-        """The result of a task of a job, whose object this gets when it sees the number for the first time; errors are
-        returned."""
+        """Run a task of a job, fetching the job's object when its number is new; errors are returned."""
         try:
             if number not in self._workers:
                 import ray
 
                 set_threads(1)
-                # A pair may have its other video in another shard.
+                # The other video of a pair can be in another shard.
                 if self._whole is None:
                     self._whole = open_store(self._place, self._manifest)
                 self._whole.refresh()
@@ -79,14 +78,14 @@ class Shard:
             return error
 
     def read(self, method: str, arguments: tuple[Any, ...]) -> Any:
-        """A reading method of the shard's own store, with its own ids, in its newest state; errors are returned."""
+        """Call a reading method of the shard's own store in its newest state, with its own ids; errors are returned."""
         try:
             self._store.refresh()
             return getattr(self._store, method)(*arguments)
         except VidkinError as error:
             return error
 
-    def held(self) -> tuple[int, int]:
+    def cached(self) -> tuple[int, int]:
         """Number of videos in memory, and their bytes."""
         return len(self._features), self._bytes
 
@@ -95,7 +94,7 @@ class Shard:
         return self._store.get(self._own(video_id))
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
-        """Features of several videos; those that are not in memory are read."""
+        """Features of several videos, read unless they are in memory."""
         missing = [video_id for video_id in video_ids if video_id not in self._features]
         own = [self._own(video_id) for video_id in missing]
         read = dict(zip(missing, self._store.read_many(own), strict=True)) if missing else {}

@@ -1,4 +1,4 @@
-"""The machines of a Ray cluster as vidkin asks for them: by the name ``ray``, or ``ray:ADDRESS``."""
+"""Ray clusters, which vidkin opens by the name ``ray`` or ``ray:ADDRESS``."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from vidkin.errors import ClusterError, InvalidArgumentError
 
-# Variables that Ray reads on import or start; those already set stay.
+# Variables that Ray reads on import or start; existing values are kept.
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    # Otherwise every start warns that, in later versions, workers without a GPU will see the machine's GPUs.
+    # Avoids a warning at every start that later versions will show GPUs to workers without one.
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 _ADDRESS = re.compile(r"\[?([\w.:-]+?)\]?:(\d{1,5})")
@@ -40,7 +40,7 @@ def check_address(address: str) -> tuple[str, int] | None:
     """Parse an address into host and port; None for ``auto`` and ``local``.
 
     Raises:
-        InvalidArgumentError: It is not a valid address.
+        InvalidArgumentError: The address is invalid.
     """
     if address in ("auto", "local"):
         return None
@@ -60,13 +60,13 @@ def connect(address: str | None = None) -> Iterator[Any]:
     An existing connection of the program is reused and left open.
 
     Args:
-        address: ``HOST:PORT`` of a cluster that this machine belongs to; ``auto``: the one that was started on this
-            machine (`ray start`); ``local``: one for the time of the block, on this machine alone. Default: what
-            ``RAY_ADDRESS`` says, otherwise ``local``.
+        address: ``HOST:PORT`` of a cluster that this machine belongs to; ``auto``: the cluster started on this machine
+            (`ray start`); ``local``: a cluster for the duration of the block on this machine alone. Default:
+            ``RAY_ADDRESS``, otherwise ``local``.
 
     Raises:
         InvalidArgumentError: The address is malformed.
-        ClusterError: No cluster answers there.
+        ClusterError: No cluster answers at the address.
     """
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     place = check_address(address)
@@ -80,7 +80,7 @@ def connect(address: str | None = None) -> Iterator[Any]:
     try:
         options = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"} if address == "local" else {}
         with warnings.catch_warnings():
-            # Ray starts other programs, which do not touch the tables that are open here.
+            # Ray starts other programs, which do not use tables opened here.
             warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)
             ray.init(
                 address=address,
@@ -91,7 +91,7 @@ def connect(address: str | None = None) -> Iterator[Any]:
                 **options,
             )
     except (ConnectionError, RuntimeError, ValueError) as error:
-        # Ray sends a token to the cluster that it finds on this machine, but to an address only on demand.
+        # Ray sends a token to a cluster found on this machine, but to an address only if configured.
         asks = place is not None and os.environ.get("RAY_AUTH_MODE", "").lower() != "token"
         remedy = "; if the cluster was started with a token, set RAY_AUTH_MODE=token" if asks else ""
         raise ClusterError(
@@ -124,7 +124,7 @@ def _check_answer(address: str, host: str, port: int) -> None:
 
 
 def _silence() -> None:
-    """Keep reports of dead workers off standard output, where results go; the executor reports failed files.
+    """Keep reports of dead workers off standard output, which is for results; the executor reports failed files.
 
     Ray also logs how it authenticates at every start.
     """

@@ -1,4 +1,4 @@
-"""What describes files in a Ray worker: :class:`~vidkin_scale.executor.RayExecutor` makes it an actor."""
+"""Describe files in a Ray worker; :class:`~vidkin_scale.executor.RayExecutor` runs this as an actor."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from vidkin.index.storage.manifest import WorkerSpec
 # Seconds for which events are collected before they are sent.
 _GATHER = 0.25
 
-# Limit of unsent events; a worker blocks there until they are read.
-_MOST_EVENTS = 8
+# Maximum number of unsent events; beyond it a worker blocks until they are read.
+_MAX_EVENTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class Describer:
         return Opened(socket.gethostname(), __version__, self._extractor.fingerprint)
 
     def describe(self, path: str, size: int) -> Iterator[list[Event | Alive]]:
-        """The events of one file, several at a time, the last of them ``Described`` or ``Unreadable``.
+        """Yield the events of one file in batches, ending with ``Described`` or ``Unreadable``.
 
-        They include a sign of life if the decoder or the extractor gave one; otherwise nothing is sent.
+        A batch includes a sign of life if the decoder or the extractor gave one; otherwise nothing is sent.
 
         Args:
             path: Path of the file.
@@ -70,7 +70,7 @@ class Describer:
         if here != size:
             yield [Unreadable(path, _mismatch(size, here), temporary=True)]
             return
-        events: queue.Queue[Event] = queue.Queue(_MOST_EVENTS)
+        events: queue.Queue[Event] = queue.Queue(_MAX_EVENTS)
         beats: deque[Phase] = deque(maxlen=1)
 
         def work() -> None:
@@ -82,7 +82,7 @@ class Describer:
         while not done:
             gathered: list[Event | Alive] = []
             until = time.monotonic() + _GATHER
-            while not done and len(gathered) < _MOST_EVENTS:
+            while not done and len(gathered) < _MAX_EVENTS:
                 try:
                     event = events.get(timeout=max(until - time.monotonic(), 0.0))
                 except queue.Empty:

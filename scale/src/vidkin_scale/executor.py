@@ -27,21 +27,21 @@ _logger = logging.getLogger(__name__)
 _TICK = 0.25
 
 # Limit of unread messages per worker; it blocks beyond that.
-_MOST_MESSAGES = 2
+_MAX_MESSAGES = 2
 
 # Attempts at a file before it is blamed for the death of its workers.
-_MOST_TRIES = 3
+_MAX_TRIES = 3
 
 # Machines may come and go; a file whose machine was lost this many times is left for the next run.
-_MOST_LOSSES = 10
+_MAX_LOSSES = 10
 
 # Limit of consecutive workers that die before any is ready.
-_MOST_RESTARTS = 3
+_MAX_RESTARTS = 3
 
 # Seconds between checks of the cluster size.
 _LOOK = 2.0
 
-# What Ray's reports of errors in a worker contain: colors, and the line of a traceback that names the error.
+# Parts of Ray's error reports: color codes, and the line of a traceback that names the error.
 _COLOR, _RAISED = re.compile(r"\x1b\[[\d;]*m"), re.compile(r"\w+(Error|Exception): ")
 
 # Seconds without any worker after which a log message says what the run is waiting for.
@@ -52,19 +52,19 @@ class RayExecutor:
     """An :class:`~vidkin.index.ingest.executor.Executor` of actors on a Ray cluster.
 
     Only this process writes the index. Every actor has one processor, opens the extractor once and describes one file
-    at a time on one thread; it needs the files, and those of the extractor, at the same paths as here. Its messages
-    wait until they are read here, so an actor holds the features of at most one video.
+    at a time on one thread; it needs the videos and the extractor's files at the same paths as here. Its messages wait
+    until they are read here, so an actor holds the features of at most one video.
 
-    A file whose worker dies is tried again by another one; three deaths make it
-    :class:`~vidkin.index.ingest.executor.Unreadable`. Deaths of whole machines do not count, up to ten of
-    them. A worker without any progress for ``hang_timeout`` is killed, and its file unreadable with that cause. Workers
-    end with this process, even when it is killed. The number of workers follows the processors of the cluster as
-    machines join and leave.
+    A file whose worker dies is retried by another worker; three deaths make it
+    :class:`~vidkin.index.ingest.executor.Unreadable`. Deaths of whole machines do not count, up to ten of them. A
+    worker without any progress for ``hang_timeout`` is killed, and its file unreadable with that cause. Workers end
+    with this process, even when it is killed. The number of workers follows the processors of the cluster as machines
+    join and leave.
 
     Args:
         spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.
         address: Address of the cluster, see :func:`~vidkin_scale.connection.connect`.
-        workers: How many at most, at least 1; default one for each processor of the cluster.
+        workers: Maximum number of workers, at least 1; default: one for each processor of the cluster.
         hang_timeout: Seconds without any progress (a packet read, a frame decoded) after which a worker counts as
             hung; five times as long while the extractor describes frames.
 
@@ -105,7 +105,7 @@ class RayExecutor:
 
 @dataclass(eq=False)
 class _RayWorker:
-    """One actor as the driver sees it."""
+    """An actor, from the side of the driver."""
 
     actor: Any
     awaited: Any
@@ -156,7 +156,7 @@ class _Pool:
                     yield Unreadable(path, cause, temporary=True)
 
     def end(self) -> None:
-        """Kill all workers, whatever they are doing."""
+        """Kill all workers."""
         for worker in list(self.workers):
             self._discard(worker)
 
@@ -187,12 +187,12 @@ class _Pool:
         worker.path = path
         worker.silence.end("decoding")
         describe = worker.actor.describe.options(
-            num_returns="streaming", _generator_backpressure_num_objects=_MOST_MESSAGES
+            num_returns="streaming", _generator_backpressure_num_objects=_MAX_MESSAGES
         )
         worker.awaited = describe.remote(path, size)
 
     def _wait(self, workers: list[_RayWorker]) -> list[_RayWorker]:
-        """Workers with unread messages, after a short wait at most."""
+        """Return workers with unread messages, waiting only briefly."""
         awaited = [worker.awaited for worker in workers]
         ready, _ = self.ray.wait(awaited, timeout=_TICK)
         if ready:
@@ -206,7 +206,7 @@ class _Pool:
         try:
             content = self.ray.get(worker.awaited if not worker.ready else next(worker.awaited))
         except (RayError, StopIteration) as error:
-            yield self._bury(worker, error)
+            yield self._handle_death(worker, error)
             return
         if isinstance(content, Opened | Failed):
             self._greet(worker, content)
@@ -221,7 +221,7 @@ class _Pool:
             yield message
 
     def _greet(self, worker: _RayWorker, content: Opened | Failed) -> None:
-        """Check that a worker that is ready makes the same features as the others."""
+        """Check that a ready worker computes the same features as the others."""
         if isinstance(content, Failed):
             content.error.add_note(f"in a Ray worker:\n{content.trace}")
             raise content.error
@@ -240,20 +240,20 @@ class _Pool:
         worker.awaited = None
         self.restarts = 0
 
-    def _bury(self, worker: _RayWorker, error: Exception) -> Event:
-        """Handle the death of a worker: try its file again, or give up after enough attempts."""
+    def _handle_death(self, worker: _RayWorker, error: Exception) -> Event:
+        """Handle the death of a worker: retry its file, or give up after too many attempts."""
         from ray.exceptions import ActorDiedError, OutOfMemoryError, RayTaskError
 
         path, was_ready = worker.path, worker.ready
         self._discard(worker)
         cause = _cause_of(error)
-        # About a lost machine often nothing is known except that it cannot be reached.
+        # For a lost machine often the only information is that it cannot be reached.
         is_death = isinstance(error, ActorDiedError | OutOfMemoryError | RayTaskError | StopIteration)
         lost = not is_death or "node" in cause
         _logger.debug("a worker died while it read %s: %s", path, cause)
         if path is None:
             self.restarts += not lost
-            if not was_ready and self.restarts > _MOST_RESTARTS:
+            if not was_ready and self.restarts > _MAX_RESTARTS:
                 raise ClusterError(
                     f"workers of the Ray cluster died {self.restarts} times before they could start: {cause}; finished "
                     "work is saved; check that every machine has vidkin and enough memory"
@@ -262,11 +262,11 @@ class _Pool:
         out_of_memory = isinstance(error, OutOfMemoryError) or "memory pressure" in cause
         counted = self.losses if lost and not out_of_memory else self.deaths
         counted[path] += 1
-        if self.deaths[path] >= _MOST_TRIES:
-            text = f"its worker died {_MOST_TRIES} times: {cause}"
+        if self.deaths[path] >= _MAX_TRIES:
+            text = f"its worker died {_MAX_TRIES} times: {cause}"
             return Unreadable(path, text, temporary=out_of_memory)
-        if self.losses[path] >= _MOST_LOSSES:
-            return Unreadable(path, f"{_MOST_LOSSES} machines were lost while they read it", temporary=True)
+        if self.losses[path] >= _MAX_LOSSES:
+            return Unreadable(path, f"{_MAX_LOSSES} machines were lost while they read it", temporary=True)
         self.waiting.appendleft(path)
         return Idle()
 
@@ -280,7 +280,7 @@ def _cause_of(error: Exception) -> str:
     """The sentence of Ray's report that says what happened, without its list of possible causes."""
     inner = getattr(error, "cause", None)
     report = _COLOR.sub("", str(error) if inner is None else f"{type(inner).__name__}: {inner}")
-    # Of a worker that raised an error there is a traceback, and its last line says which.
+    # A worker that raised an error has a traceback, whose last line names it.
     raised = [line for line in report.splitlines() if _RAISED.match(line)]
     text = " ".join((raised[-1] if raised else report).split())
     for start in ("Worker exit detail: ", "The actor is dead because "):

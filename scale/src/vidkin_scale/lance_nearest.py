@@ -1,4 +1,4 @@
-"""Nearest windows in a Lance table: exact in memory while there are few, by an approximate index beyond."""
+"""Find nearest windows in a Lance table, exactly in memory if there are few, otherwise by an approximate index."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ INDEX_NAME = "window_vectors"
 
 # Partitions of about this many windows. Of 60,000 windows in 64 partitions the quantized index with
 # refinement found 99.95 % of the true 50 nearest.
-_WINDOWS_A_PARTITION = 1024
+_WINDOWS_PER_PARTITION = 1024
 
-# Of a shard fewer: each vector is compared with the middles of all of them, which takes .7 ms for 4,096 where a
-# processor has no instructions for half precision.
-_MOST_PARTITIONS, _MOST_PARTITIONS_OF_A_SHARD = 4096, 1024
+# Fewer for a shard: comparing each vector with 4,096 centroids takes .7 ms on processors without half-precision
+# instructions.
+_MAX_PARTITIONS, _MAX_PARTITIONS_OF_A_SHARD = 4096, 1024
 
-# Vectors a partition that k-means sees, and how often it looks at them.
-_SAMPLES_A_PARTITION, _ROUNDS = 64, 20
+# Samples per partition for k-means, and number of its iterations.
+_SAMPLES_PER_PARTITION, _ROUNDS = 64, 20
 
-# Partitions beyond so many are found by groups: k-means of all, then of each group. A window is compared with the
-# partitions of the nearest groups only.
-_MOST_WITHOUT_GROUPS, _GROUPS_LOOKED_AT = 256, 4
+# Beyond this number of partitions, k-means runs in two levels: groups, then partitions of each group. A window is
+# compared only with partitions of its nearest groups.
+_MAX_WITHOUT_GROUPS, _GROUPS_PROBED = 256, 4
 
-# Windows that are assigned to partitions at a time.
+# Number of windows assigned to partitions at a time.
 _ASSIGNED_AT_ONCE = 1 << 16
 
-# Where fewer than this share of the windows are new, they are added to the index as it is.
-_FEW_NEW = 1 / 16
+# If less than this share of the windows is new, they are added to the existing index.
+_MAX_NEW_SHARE = 1 / 16
 
 # Partitions that are read for each vector. Where three million windows lie as narrowly as those of real videos, Lance's
 # own number finds two thirds of what comparing all vectors finds; this one finds all of it in the same time. Of a shard
 # fewer are enough, with so many windows in all: among 10,000 videos of real footage 32 of 1,024 windows find one of 50
 # more than 8 do, among a million (18,000 windows) 4 find as many as 8.
-_PARTITIONS_READ, _LEAST_READ_OF_A_SHARD, _WINDOWS_READ_OF_A_SHARD = 256, 4, 1 << 15
+_PARTITIONS_READ, _MIN_READ_OF_A_SHARD, _WINDOWS_READ_OF_A_SHARD = 256, 4, 1 << 15
 
-# Of the windows that are wanted a shard looks for twice its share, about what it has of them in the end.
+# A shard searches for twice its share of the requested windows, about as many as it contributes in the end.
 _SHARES = 2
 
-# Where codes are no estimates of cosines, so many times as many windows are looked for, and their vectors are read.
+# If codes do not estimate cosines, this many times as many windows are requested and their vectors read.
 _REFINE_FACTOR = 4
 
 # Codes of five bits for each number tell a cosine of real vectors to within .003 (one deviation; .007 in 98 of 100). To
@@ -65,14 +65,14 @@ _REFINE_FACTOR = 4
 # windows of so many queries tell which one, and whether they are near (largest mean deviation).
 _CHECKED, _CHECKED_OF_EACH, _CODE_ERROR = 4, 64, 0.015
 
-# Rows whose owners are read at a time, and how far ahead all rows are read: by default that takes a gigabyte.
+# Number of rows whose owners are read at a time, and limits on read-ahead, which by default takes a gigabyte.
 _ROWS_AT_ONCE = 1 << 19
 _AHEAD = {"batch_readahead": 2, "fragment_readahead": 1}
 
-# Candidates of several queries that are looked up at a time, and compared with theirs.
-_MOST_ROWS, _PAIRS_AT_ONCE = 500_000, 1 << 15
+# Maximum number of candidate rows looked up at a time, and of pairs compared at a time.
+_MAX_ROWS, _PAIRS_AT_ONCE = 500_000, 1 << 15
 
-# Requested in addition, as windows of videos that are not in this snapshot (yet) are dropped.
+# Requested in addition, because windows of videos outside this snapshot are dropped.
 _SPARE = 16
 
 
@@ -81,7 +81,7 @@ class WindowSearch:
 
     Args:
         table: The table of windows.
-        known: [V] int64, sorted ids of the videos that exist; windows of others are ignored.
+        known: [V] int64, sorted ids of existing videos; windows of other videos are ignored.
         parts: Number of stores that share the videos, see :class:`~vidkin_scale.lance_store.LanceStore`.
 
     Attributes:
@@ -101,7 +101,7 @@ class WindowSearch:
         self._partitions_read = _PARTITIONS_READ
         if parts > 1 and partitions:
             enough = _WINDOWS_READ_OF_A_SHARD * partitions // max(1, table.row_count())
-            self._partitions_read = max(_LEAST_READ_OF_A_SHARD, enough)
+            self._partitions_read = max(_MIN_READ_OF_A_SHARD, enough)
 
     def nearest(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
         """The ``limit`` windows nearest to each of ``queries`` [Q, E] float32."""
@@ -119,10 +119,11 @@ class WindowSearch:
         return self._matrix.nearest(queries, limit)
 
     def rows_of(self, video_ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
-        """These columns of all rows of some videos, where a filter would read the ids of all rows of the table."""
+        """Read columns of all rows of some videos; unlike a filter, this does not read the ids of all rows of the
+        table."""
         rows = self._owners.rows_of(np.array(video_ids, np.int64))
         with self._table.reading():
-            # Not public in Lance, whose `take` wants places in the table, which deleted rows shift.
+            # Not public in Lance, but its `take` needs positions in the table, which deleted rows shift.
             return self._dataset._take_rows(rows.tolist(), columns=list(columns))
 
     @cached_property
@@ -134,7 +135,7 @@ class WindowSearch:
         result = no_windows(len(queries), limit)
         limit = math.ceil(self._share * limit)
         wanted = limit + _SPARE
-        block = max(1, _MOST_ROWS // wanted)
+        block = max(1, _MAX_ROWS // wanted)
         for first in range(0, len(queries), block):
             part, count = queries[first : first + block], wanted
             while True:
@@ -142,7 +143,7 @@ class WindowSearch:
                 known = np.isin(videos, self._known)
                 returned = np.bincount(of_query, minlength=len(part))
                 usable = np.bincount(of_query[known], minlength=len(part))
-                # Too few are left although the table has more: request more.
+                # Too few are left, but the table has more: request more.
                 if not bool(np.any((usable < limit) & (returned >= count))):
                     break
                 count *= 4
@@ -181,12 +182,12 @@ class WindowSearch:
     ) -> NDArray[np.float32]:
         """The cosines [C] of queries and rows of the table.
 
-        Frames of one query have many candidates in common. Each is read once, where Lance's own refinement reads it
-        for every frame: with 200 frames that took ten times as long.
+        Frames of a query share many candidates. Each is read only once, whereas Lance's own refinement reads it for
+        every frame, which took ten times as long with 200 frames.
         """
         ids, places = np.unique(rows, return_inverse=True)
         with self._table.reading():
-            # Not public in Lance, whose `take` wants places in the table, which deleted rows shift.
+            # Not public in Lance, but its `take` needs positions in the table, which deleted rows shift.
             vectors = vector_column(self._dataset._take_rows(ids.tolist(), columns=["vector"])).astype(np.float32)
         scores = np.empty(len(rows), np.float32)
         for at in range(0, len(rows), _PAIRS_AT_ONCE):
@@ -195,7 +196,7 @@ class WindowSearch:
         return scores
 
     def _scale_of_distances(self, queries: NDArray[np.float32]) -> float:
-        """What 1 - cos is multiplied by in the distances of this version; 0 if they tell no cosines."""
+        """The factor of 1 - cos in the distances of this version; 0 if they do not estimate cosines."""
         if self._scale is None:
             nearest = {
                 "column": "vector", "q": queries[:_CHECKED], "k": _CHECKED_OF_EACH, "metric": "cosine",
@@ -206,7 +207,7 @@ class WindowSearch:
             distances, asked = rows["_distance"].to_numpy(), queries[rows["query_index"].to_numpy()]
             exact = 1 - np.vecdot(vector_column(rows).astype(np.float32), asked)
             if exact.max(initial=0.0) < 8 * _CODE_ERROR:
-                return 0.0  # these are so near that either would fit; others may tell
+                return 0.0  # these are too close to decide; other windows may be clearer
             errors = {scale: float(np.sqrt(((distances / scale - exact) ** 2).mean())) for scale in (1.0, 2.0)}
             best = min(errors, key=errors.__getitem__)
             self._scale = best if errors[best] < _CODE_ERROR else 0.0
@@ -215,13 +216,13 @@ class WindowSearch:
 
 @dataclass(frozen=True)
 class WindowOwners:
-    """Which window of which video each row of a version of the table is.
+    """Maps rows of a version of the table to videos and windows.
 
-    The rows of a video lie one after the other, so a row for each run of them says it. Reading these columns from the
-    table takes 60 microseconds for each window of a large one.
+    Rows of a video are consecutive, so one entry per run is enough. Reading these columns from a large table would take
+    60 microseconds per window.
 
     Attributes:
-        rows: [N] ids of the first rows of the runs, rising.
+        rows: [N] ids of the first rows of the runs, ascending.
         videos: [N] their videos.
         windows: [N] the numbers of these windows.
         lengths: [N] rows of each run.
@@ -241,7 +242,7 @@ class WindowOwners:
         for batch in dataset.to_batches(**columns, **_AHEAD):
             rows, videos = batch["_rowid"].to_numpy(), batch["video_id"].to_numpy()
             windows = batch["window"].to_numpy().astype(np.int64)
-            # A run ends with a video, and where rows were deleted or another file begins.
+            # A run ends with a video, at deleted rows, and at the start of another file.
             goes_on = (np.diff(videos) == 0) & (np.diff(windows) == 1) & (np.diff(rows) == 1)
             first = np.flatnonzero(np.concatenate([[True], ~goes_on])[: len(rows)])  # a batch may be empty
             lengths = np.diff(np.append(first, len(rows)))
@@ -256,7 +257,7 @@ class WindowOwners:
         return self.videos[runs], self.windows[runs] + (rows - self.rows[runs]).astype(np.int64)
 
     def rows_of(self, videos: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Ids of all rows of these videos, rising."""
+        """Ids of all rows of these videos, ascending."""
         runs = np.flatnonzero(np.isin(self.videos, videos))
         lengths = self.lengths[runs]
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -264,26 +265,26 @@ class WindowOwners:
 
 
 def build_window_index(table: LanceTable, *, exact_below: int, parts: int = 1) -> None:
-    """Bring the approximate index up to date once there are enough windows to need one.
+    """Update the approximate index if there are enough windows to need one.
 
     Centroids and partitions are computed here: Lance would compare each window with all partitions in half precision,
     which takes seven times as long as in single precision and ten times as long as all other steps together.
 
     Args:
         table: The table of windows.
-        exact_below: Fewer windows need none.
+        exact_below: Number of windows below which no index is needed.
         parts: Number of stores that share the videos, see :class:`~vidkin_scale.lance_store.LanceStore`.
     """
     dataset, rows = table.dataset, table.row_count()
     if dataset is None or rows < exact_below:
         return
     with table.writing():
-        most = _MOST_PARTITIONS if parts == 1 else _MOST_PARTITIONS_OF_A_SHARD
-        wanted = max(1, min(most, rows // _WINDOWS_A_PARTITION))
+        most = _MAX_PARTITIONS if parts == 1 else _MAX_PARTITIONS_OF_A_SHARD
+        wanted = max(1, min(most, rows // _WINDOWS_PER_PARTITION))
         present = _index_partitions(dataset)
         is_new = present == 0 or wanted >= 4 * present
         new = 0 if is_new else int(dataset.stats.index_stats(INDEX_NAME)["num_unindexed_rows"])
-        if not is_new and new < _FEW_NEW * rows:
+        if not is_new and new < _MAX_NEW_SHARE * rows:
             dataset.optimize.optimize_indices()
         else:
             dimension = dataset.schema.field("vector").type.list_size
@@ -295,7 +296,7 @@ def build_window_index(table: LanceTable, *, exact_below: int, parts: int = 1) -
 
 
 class Partitions:
-    """Centroids [P, E] of partitions, those of a group one after the other.
+    """Centroids [P, E] of partitions, ordered by group.
 
     Args:
         groups: For each group, at least one, its centroids [N, E] float32.
@@ -311,7 +312,7 @@ class Partitions:
     def of_sample(cls, sample: NDArray[np.float32], count: int) -> Partitions:
         """About ``count`` partitions, at most as many as vectors of the sample [N, E]."""
         count = min(count, len(sample))
-        if count <= _MOST_WITHOUT_GROUPS:
+        if count <= _MAX_WITHOUT_GROUPS:
             return cls([_cluster(sample, count)])
         middles = _cluster(sample, math.isqrt(count))
         owners = cls([middles]).of(sample)
@@ -320,11 +321,11 @@ class Partitions:
         return cls([_cluster(each, share) for each, share in zip(members, shares, strict=True) if len(each)])
 
     def of(self, vectors: NDArray[np.float32]) -> NDArray[np.int64]:
-        """The partition [N] of each vector [N, E]: the nearest one, of those of the nearest groups."""
+        """Assign each vector [N, E] to the nearest partition [N] among its nearest groups."""
         if len(self._groups) == 1:
             nearest_of_all: NDArray[np.int64] = _closeness(vectors, self.centroids).argmax(axis=1)
             return nearest_of_all
-        looked = min(_GROUPS_LOOKED_AT, len(self._groups))
+        looked = min(_GROUPS_PROBED, len(self._groups))
         groups = np.argpartition(-_closeness(vectors, self._middles), looked - 1, axis=1)[:, :looked]
         best = np.full(len(vectors), -np.inf, np.float32)
         found = np.zeros(len(vectors), np.int64)
@@ -342,7 +343,7 @@ class Partitions:
 
 
 def _closeness(vectors: NDArray[np.float32], centroids: NDArray[np.float32]) -> NDArray[np.float32]:
-    """[N, P], the larger the smaller the distance."""
+    """Similarity [N, P] of vectors and centroids, larger for smaller distances."""
     close: NDArray[np.float32] = vectors @ centroids.T
     close -= np.vecdot(centroids, centroids) / np.float32(2)
     return close
@@ -358,15 +359,15 @@ def _cluster(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
     means: Any = KMeans(count, max_iters=_ROUNDS)
     try:
         means.fit(np.ascontiguousarray(vectors))
-    except RuntimeError:  # it wants no cluster to be empty, which many vectors that are nearly the same prevent
+    except RuntimeError:  # it refuses empty clusters, which many nearly equal vectors cause
         return distinct[np.linspace(0, len(distinct) - 1, count).astype(np.int64)]
     centroids: NDArray[np.float32] = np.stack(means.centroids.to_numpy(zero_copy_only=False)).astype(np.float32)
     return centroids[np.isfinite(centroids).all(axis=1)]
 
 
 def _sample(dataset: Any, partitions: int) -> NDArray[np.float32]:
-    """Unit vectors [N, E] of so many windows for each partition, whole blocks of the table spread evenly."""
-    rows, wanted = dataset.count_rows(), _SAMPLES_A_PARTITION * partitions
+    """Sample unit vectors [N, E] for k-means, in whole blocks spread evenly over the table."""
+    rows, wanted = dataset.count_rows(), _SAMPLES_PER_PARTITION * partitions
     if rows <= wanted:
         return unit_vectors(vector_column(dataset.to_table(columns=["vector"])))
     block = min(64, wanted)
@@ -376,14 +377,14 @@ def _sample(dataset: Any, partitions: int) -> NDArray[np.float32]:
 
 
 def _create_index(dataset: Any, kind: str, partitions: Partitions) -> None:
-    """Replace the index of a table by one with these partitions."""
+    """Replace the index of a table with one that has these partitions."""
     import lance
     import pyarrow as pa
 
     schema = pa.schema([pa.field("row_id", pa.uint64()), pa.field("partition", pa.uint32())])
     with tempfile.TemporaryDirectory(prefix="vidkin-partitions-") as folder:
         assigned = str(Path(folder) / "partitions.lance")
-        batches = pa.RecordBatchReader.from_batches(schema, _assigned(dataset, partitions, schema))
+        batches = pa.RecordBatchReader.from_batches(schema, _assign_rows(dataset, partitions, schema))
         lance.write_dataset(batches, assigned, schema=schema, max_rows_per_file=dataset.count_rows())
         dataset.create_index(
             "vector",
@@ -397,8 +398,8 @@ def _create_index(dataset: Any, kind: str, partitions: Partitions) -> None:
         )
 
 
-def _assigned(dataset: Any, partitions: Partitions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The ids of all rows with their partitions."""
+def _assign_rows(dataset: Any, partitions: Partitions, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the ids of all rows with their partitions."""
     import pyarrow as pa
 
     for batch in dataset.to_batches(columns=["vector"], with_row_id=True, batch_size=_ASSIGNED_AT_ONCE, **_AHEAD):

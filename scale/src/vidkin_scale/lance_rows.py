@@ -1,4 +1,4 @@
-"""Rows of the two tables of a Lance store: written from records and windows, and read back."""
+"""Convert records and windows to rows of the two tables of a Lance store, and back."""
 
 from __future__ import annotations
 

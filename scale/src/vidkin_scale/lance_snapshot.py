@@ -1,8 +1,8 @@
-"""A copy of the tables of an index in one file, from which searches and lists of videos read without loading Lance.
+"""A copy of an index's tables in one file, which searches and lists of videos read without loading Lance.
 
 Loading Lance and PyArrow takes longer than most searches, and more memory than most indexes. So the last step of an
 update writes the rows of both tables into one file, with the state of the files of the tables at that moment. Readers
-take the copy if the files are still the same, and the tables in any other case: nothing depends on the copy.
+use the copy if the files are still the same, and otherwise the tables, so nothing depends on the copy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SNAPSHOT_FILE = "tables.snapshot"
 
 _CHECKSUM = struct.Struct("!I")
 
-# Part of what identifies the tables, so that a copy of another layout is not read.
+# Part of the identity of the tables, so that a copy with another layout is not read.
 _LAYOUT = "1"
 
 _WINDOW_TYPES = {
@@ -77,7 +77,7 @@ class SnapshotWindows:
 
     @cached_property
     def matrix(self) -> WindowMatrix:
-        """The window vectors as one matrix in float32, made when it is first asked for."""
+        """The window vectors as one float32 matrix, made on first use."""
         return WindowMatrix(self.vectors.astype(np.float32), self.video_ids, self.windows)
 
     def of_videos(self, video_ids: Sequence[int]) -> list[WindowVectors]:
@@ -96,7 +96,7 @@ class SnapshotWindows:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the tables held when it was written.
+    """Contents of the tables when it was written.
 
     Attributes:
         state: Identifies the files of the tables, from :func:`state_of_tables`.
@@ -110,9 +110,9 @@ class Snapshot:
 
 
 def state_of_tables(place: Place, tables: Iterable[str]) -> str | None:
-    """Identify the files of tables as they are now: another commit, another text.
+    """Identify the current files of tables by a text that changes with every commit.
 
-    None on object storage, where asking takes as long as opening the tables.
+    None on object storage, where this would take as long as opening the tables.
     """
     if place.folder is None:
         return None
@@ -148,7 +148,8 @@ def read_snapshot(place: Place, tables: Iterable[str]) -> Snapshot | None:
         names, *rows = parse_json(arrays["records"].tobytes())
         at = names.index("path")
         for row in rows:
-            # The bytes of a name are kept, as in the tables: another process may have another encoding for them.
+            # Restore names from bytes, as in the tables, because another process can have a different file name
+            # encoding.
             row[at] = os.fsdecode(row[at].encode("utf-8", "surrogateescape"))
         records = [VideoRecord(**dict(zip(names, row, strict=True))) for row in rows]
         windows = SnapshotWindows(**{name: arrays[name] for name in _WINDOW_TYPES}) if "vectors" in arrays else None
@@ -161,7 +162,7 @@ def read_snapshot(place: Place, tables: Iterable[str]) -> Snapshot | None:
 
 
 def write_snapshot(place: Place, snapshot: Snapshot) -> None:
-    """Write the copy that :func:`read_snapshot` reads; whoever cannot has none."""
+    """Write the snapshot; on failure do nothing, the tables stay authoritative."""
     from safetensors.numpy import save
 
     names = [field.name for field in fields(VideoRecord)]
@@ -177,7 +178,7 @@ def write_snapshot(place: Place, snapshot: Snapshot) -> None:
     try:
         place.write(SNAPSHOT_FILE, _CHECKSUM.pack(zlib.crc32(content)) + content, sync=False)
     except (OSError, CollectionError):
-        return  # the tables hold all of it
+        return  # the tables have everything
 
 
 def _bytes(text: str) -> NDArray[np.uint8]:

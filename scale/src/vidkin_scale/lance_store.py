@@ -1,4 +1,4 @@
-"""The store on disk: two Lance tables and the files of features, in one folder."""
+"""The Lance store: two tables and the files of features, in one folder or on object storage."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ from vidkin_scale.lance_table import LanceTable, new_session
 
 _Result = TypeVar("_Result")
 
-# Small files are merged after this many commits; otherwise commits and reads get slower and slower.
+# Small files are merged after this many commits, because they slow down commits and reads.
 _COMMITS_UNTIL_COMPACTION = 256
 
-# Time that a reader has to finish if it began before a compaction; after that it starts again by itself.
+# Time for readers to finish that began before a compaction; later they restart by themselves.
 _KEEP_VERSIONS = timedelta(minutes=2)
 
 _NEXT_ID = "vidkin.next_id"
@@ -65,8 +65,8 @@ _IDS_TO_SKIP = 1000
 
 VIDEOS_TABLE, WINDOWS_TABLE = TABLES = "videos.lance", "windows.lance"
 
-# Attempts of a reader that a busy writer keeps overtaking.
-_MOST_READINGS = 10
+# Maximum number of attempts of a reader while a busy writer keeps replacing files.
+_MAX_READINGS = 10
 
 # The list of videos cannot be rebuilt from anything else in the index.
 REMEDY_OF_VIDEOS = (
@@ -85,14 +85,14 @@ class LanceStore:
     * ``features``: one file a video.
 
     Each commit is atomic, so a killed writer leaves at worst features without a video, which
-    :meth:`recover` removes. Readers hold on to their versions and are never blocked; so that this is true
-    of files as well, those of removed videos are deleted by the next :meth:`recover` only. A killed process
-    loses nothing that was committed; a power cut may lose what the file system has not yet written. What is
-    missing or damaged is a :class:`CollectionDamagedError` to whoever needs it, never an incomplete result;
-    :meth:`recover` rebuilds windows from the features, and marks videos without features as stale.
+    :meth:`recover` removes. Readers keep their versions and are never blocked; for the same reason files of removed
+    videos are only deleted by the next :meth:`recover`. A killed process loses nothing that was committed; a power cut
+    may lose what the file system has not yet written. Reading a missing or damaged part raises
+    :class:`CollectionDamagedError`, never returns an incomplete result; :meth:`recover` rebuilds windows from the
+    features, and marks videos without features as stale.
 
-    As long as the tables are as the last :meth:`optimize` or :meth:`remove` left them, reading needs only its copy
-    (:mod:`vidkin_scale.lance_snapshot`); they are opened when something else is asked for, in the newest version.
+    While the tables are unchanged since the last :meth:`optimize` or :meth:`remove`, reading needs only their snapshot
+    (:mod:`vidkin_scale.lance_snapshot`); otherwise they are opened in the newest version.
 
     Args:
         place: Where the store is, from :func:`vidkin.index.open_place`.
@@ -103,8 +103,8 @@ class LanceStore:
         distinct: Cosine from which on windows of parts are not stored, see
             :func:`~vidkin.index.storage.records.distinct_windows`. Whoever reads windows gets all of them, made again
             from the features.
-        parts: Number of stores that share the videos of the index. Each is asked for all nearest windows that are
-            wanted and has a share of them: once its index is approximate it looks for somewhat more than its share.
+        parts: Number of stores that share the videos of the index. Each is asked for all requested nearest windows but
+            has only a share of them, so with an approximate index it searches for somewhat more than its share.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class LanceStore:
             self._videos.check_present()
             first = self._first_free_id()
             if self._videos.dataset is None:
-                # Check first: features without a list of videos mean that the list was lost.
+                # Create the table first: features without a list of videos would mean that the list was lost.
                 self._videos.append(record_rows([]))
             records = [replace(entry.record, id=first + at) for at, entry in enumerate(entries)]
             described = [
@@ -242,13 +242,13 @@ class LanceStore:
 
     def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
         if self._distinct < 1:
-            # One after the other: the features of a film take a hundred times what its windows do.
+            # One video at a time, because features of a film take a hundred times the memory of its windows.
             made = (window_vectors(self.read(video_id)) for video_id in video_ids)
             return [replace(windows, vectors=windows.vectors.astype(np.float16)) for windows in made]
         found = self._again_if_pruned(lambda: self._read_windows(video_ids))
         if self._whitening is None or not any(map(len, found)):
             return found
-        # All at once; rounded as stores of windows that are not whitened round them.
+        # All at once, rounded as in stores without whitening.
         vectors = np.concatenate([each.vectors for each in found if len(each)])
         restored = self._whitening().restore(vectors).astype(np.float16)
         parts = np.split(restored, np.cumsum([len(each) for each in found])[:-1])
@@ -277,7 +277,7 @@ class LanceStore:
             self._videos.delete("id", present)
             self._forget(present)
             self._note_commit()
-            # Usually nothing follows, and readers would open the tables until videos are added.
+            # Often nothing follows, and without a snapshot readers would have to open the tables.
             self._write_snapshot()
 
     def recover(self) -> int:
@@ -358,7 +358,7 @@ class LanceStore:
         return self._open_tables()[1]
 
     def _open_tables(self) -> tuple[LanceTable, LanceTable]:
-        """The tables; opened, with what they hold now, if a copy of them was enough so far."""
+        """Return the tables, opening them in their current state if only the snapshot was used so far."""
         with self._lock:
             if self._tables is None:
                 session = cache(new_session)
@@ -371,7 +371,7 @@ class LanceStore:
             return self._tables
 
     def _as_stored(self, windows: WindowVectors) -> WindowVectors:
-        """The windows of a video that are stored, as they are compared."""
+        """The windows of a video in their stored form."""
         if not len(windows):
             return windows
         vectors = windows.vectors.astype(np.float32, copy=False)
@@ -380,7 +380,7 @@ class LanceStore:
         return replace(windows, vectors=vectors).of_rows(distinct_windows(windows, vectors, self._distinct))
 
     def _write_snapshot(self) -> None:
-        """Write what readers need of the tables, so that they need not open them."""
+        """Write a snapshot for readers, so that they need not open the tables."""
         before, tables = state_of_tables(self._place, TABLES), self._open_tables()
         if before is None or any(table.dataset is None or not table.is_newest() for table in tables):
             return
@@ -388,7 +388,7 @@ class LanceStore:
         if not WindowSearch(self._windows, known).is_indexed:
             windows = all_windows(self._windows.read(VIDEO_WINDOW_COLUMNS))
             if len(windows.vectors) != self.window_count() or not np.isin(windows.video_ids, known).all():
-                return  # left behind by a killed writer, or incomplete
+                return  # incomplete, for example after a killed writer
         if state_of_tables(self._place, TABLES) == before:
             self._snapshot = Snapshot(before, self._catalog.by_path(), windows)
             write_snapshot(self._place, self._snapshot)
@@ -397,9 +397,9 @@ class LanceStore:
         return np.sort(np.fromiter(self._catalog.by_id, np.int64, len(self._catalog)))
 
     def _fence(self) -> None:
-        """Make sure that a writer that has lost its lock without knowing can change nothing any more.
+        """Prevent changes by a writer that has lost its lock without knowing.
 
-        Its commits fail from now on, and files that it may still write or delete belong to unused ids.
+        Its commits fail from now on, and files it may still write or delete belong to unused ids.
         """
         self._videos.fence()
         self._windows.fence()
@@ -442,19 +442,19 @@ class LanceStore:
         self._search = None
 
     def _forget(self, video_ids: Sequence[int]) -> None:
-        """Remove what belongs to records that are no longer in the table of videos, except files."""
+        """Remove windows and cached data, but not files, of records no longer in the table of videos."""
         self._windows.delete("video_id", video_ids)
         self._catalog.drop(video_ids)
 
     def _first_free_id(self) -> int:
         if self._next_id is None:
-            noted = int(self._videos.noted(_NEXT_ID) or 1)
+            noted = int(self._videos.read_note(_NEXT_ID) or 1)
             used = self._features.sizes().keys() | self._window_counts().keys() | self._catalog.by_id.keys()
             self._next_id = max([noted, *(number + 1 for number in used)])
         return self._next_id
 
     def _replace_windows(self, rebuilt: Mapping[int, WindowVectors]) -> None:
-        """Store windows of videos in place of those that are left."""
+        """Replace all windows of videos."""
         stored = [(video_id, self._as_stored(windows)) for video_id, windows in rebuilt.items()]
         self._windows.delete("video_id", rebuilt)
         if (rows := window_rows(stored)) is not None:
@@ -470,12 +470,12 @@ class LanceStore:
         return dict(zip(ids.tolist(), counts.tolist(), strict=True))
 
     def _again_if_pruned(self, action: Callable[[], _Result]) -> _Result:
-        """Run a read, and again at the newest version if files of this version are gone by now."""
-        for _ in range(_MOST_READINGS):
+        """Run a read, and repeat it at the newest version if files of this version have been deleted."""
+        for _ in range(_MAX_READINGS):
             try:
                 return action()
             except CollectionDamagedError:
-                # Nobody has written since: this is the newest version, so the data is really missing.
+                # Nothing was written in the meantime, so the data is really missing.
                 if not self.refresh():
                     raise
         return action()
@@ -506,7 +506,7 @@ class LanceStore:
             if self._snapshot is not None and self._snapshot.windows is not None:
                 return self._snapshot.windows.matrix
             if self._search is None:
-                # Cheap and sufficient: there may be windows without a record, never a record without windows.
+                # Cheap and sufficient: windows can lack a record, but a record never lacks its windows.
                 if self._windows.row_count() < self.window_count():
                     raise self._incomplete()
                 self._search = WindowSearch(self._windows, self._known_ids(), self._parts)
@@ -530,4 +530,4 @@ def _lance_places(place: Place, address: str | None) -> list[Place]:
 
 
 LANCE = StoreKind(open=_open_lance, places=_lance_places)
-"""The kind of store that indexes on object storage have, of tables that Lance and LanceDB read."""
+"""The kind of store for indexes on object storage, with tables that Lance and LanceDB can read."""

@@ -16,23 +16,23 @@ from vidkin.index.storage.place import Place
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Lance warns on standard error that it will drop these numbers one day; we do not use them.
+# Avoids Lance's deprecation warning about these statistics, which are not used.
 os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
 
-# It also prints warnings about errors that it raises anyway.
+# Lance also prints warnings about errors that it raises anyway.
 os.environ.setdefault("LANCE_LOG", "error")
 
 # Longer lists of ids are split: a filter is parsed as an expression.
-_IDS_A_FILTER = 1000
+_IDS_PER_FILTER = 1000
 
 _INDEX_CACHE = 512 << 20
 
 _METADATA_CACHE = 64 << 20
 
-# Compaction merges files until they have so many rows, and holds so many in memory at a time.
-_ROWS_A_FILE = 100_000
+# Compaction merges files up to the first number of rows, with the second number in memory at a time.
+_ROWS_PER_FILE = 100_000
 
-_ROWS_A_BATCH = 8192
+_ROWS_PER_BATCH = 8192
 
 
 def new_session() -> Any:
@@ -74,11 +74,11 @@ class LanceTable:
         return 0 if self.dataset is None else int(self.dataset.version)
 
     def reading(self) -> AbstractContextManager[None]:
-        """Names what is wrong with the table in errors of Lance that reads it."""
+        """Name the table and the cause in errors of Lance while reading."""
         return reading(self.uri, self.remedy, self.place.explain)
 
     def writing(self) -> AbstractContextManager[None]:
-        """Names what is wrong with the table in errors of Lance that writes it."""
+        """Name the table and the cause in errors of Lance while writing."""
         return writing(self.uri, self.remedy, self.place.explain)
 
     def is_newest(self) -> bool:
@@ -90,18 +90,18 @@ class LanceTable:
         """Move to the newest version. Results of earlier reads stay valid."""
         with self.reading():
             if self.place.folder is not None:
-                check_regular_files(self.uri)  # Lance opens them by their names, and waits for pipes
+                check_regular_files(self.uri)  # Lance would wait for pipes
             if self.dataset is not None and self.is_newest():
                 return
             if self.dataset is None and self.place.folder is not None and not self.place.has_folder(self.name):
-                return  # Lance takes longer to load than to say so.
+                return  # loading Lance just for an error would take long
             try:
                 self.dataset = self._open()
             except ValueError as error:
                 if self.dataset is not None or "not found" not in str(error).lower():
                     raise
                 return
-        # A writer that has lost its right must not see versions after the fence, or it could write on top of them.
+        # A writer that has lost the lock must not see versions after the fence, or it could write on top of them.
         self.place.check_writer(ask=True)
 
     def read(self, columns: Sequence[str], **options: Any) -> pa.Table | None:
@@ -131,7 +131,7 @@ class LanceTable:
             return set() if self.dataset is None else set(self.dataset.schema.names)
 
     def add_columns(self, schema: pa.Schema) -> None:
-        """Commit the columns of this schema that the table lacks, empty; does nothing if there is no table."""
+        """Commit empty columns that the table lacks; does nothing if there is no table."""
         missing = [] if self.dataset is None else [field for field in schema if field.name not in self.columns()]
         if missing:
             import pyarrow as pa
@@ -141,10 +141,10 @@ class LanceTable:
             self.refresh()
 
     def read_through(self) -> None:
-        """Read everything once and keep nothing; :class:`CollectionDamagedError` if something cannot be read."""
+        """Read everything once; :class:`CollectionDamagedError` if anything cannot be read."""
         with self.reading():
             if self.dataset is not None:
-                for _ in self.dataset.to_batches(batch_size=_ROWS_A_BATCH):
+                for _ in self.dataset.to_batches(batch_size=_ROWS_PER_BATCH):
                     pass
 
     def row_count(self) -> int:
@@ -153,7 +153,7 @@ class LanceTable:
             return 0 if self.dataset is None else int(self.dataset.count_rows())
 
     def append(self, rows: pa.Table) -> None:
-        """Commit more rows; the first makes the table."""
+        """Commit more rows; the first commit creates the table."""
         import lance
 
         with self.writing():
@@ -176,20 +176,20 @@ class LanceTable:
         if self.dataset is None:
             return
         values = sorted(set(ids))
-        for start in range(0, len(values), _IDS_A_FILTER):
-            listed = ", ".join(str(number) for number in values[start : start + _IDS_A_FILTER])
+        for start in range(0, len(values), _IDS_PER_FILTER):
+            listed = ", ".join(str(number) for number in values[start : start + _IDS_PER_FILTER])
             with self.writing():
                 self.dataset.delete(f"{column} in ({listed})")
 
     def note(self, key: str, value: str) -> None:
         """Commit a note that stays with the table; does nothing if there is no table."""
         if self.dataset is not None:
-            # The one commit that a fence lets pass.
+            # The only commit that passes a fence.
             self.place.check_writer(ask=True)
             with self.writing():
                 self.dataset.update_config({key: value})
 
-    def noted(self, key: str) -> str | None:
+    def read_note(self, key: str) -> str | None:
         """The note stored under this key, or None."""
         with self.reading():
             return None if self.dataset is None else self.dataset.config().get(key)
@@ -207,7 +207,7 @@ class LanceTable:
 
         @contextmanager
         def is_next(attempted: int) -> Iterator[None]:
-            # Based on a later version, this would undo what others have committed meanwhile.
+            # Based on a later version, this would undo commits by others.
             if attempted != version + 1:
                 raise OSError(f"{CONFLICT}: version {attempted - 1} was written meanwhile")
             self.place.check_writer(ask=True)
@@ -220,19 +220,20 @@ class LanceTable:
         self.refresh()
 
     def compact(self, *, keep: timedelta) -> None:
-        """Merge small files and delete versions older than ``keep`` with all that only they use.
+        """Merge small files and delete versions older than ``keep`` with the files that only they use.
 
-        Only the sole writer may call this. If its lock allows, this also deletes files of commits that never happened.
+        Only for the holder of the writer's lock. If the lock allows, this also deletes files of commits that never
+        happened.
         """
         if self.dataset is None:
             return
         with self.writing():
             self.dataset.optimize.compact_files(
-                target_rows_per_fragment=_ROWS_A_FILE, batch_size=_ROWS_A_BATCH, num_threads=1
+                target_rows_per_fragment=_ROWS_PER_FILE, batch_size=_ROWS_PER_BATCH, num_threads=1
             )
             self.dataset.cleanup_old_versions(
                 older_than=keep,
-                # Otherwise only those of commits that began at least a week ago.
+                # Otherwise only files of commits begun at least a week ago are deleted.
                 delete_unverified=self.place.lock_ends_writing,
                 error_if_tagged_old_versions=False,
             )

@@ -1,4 +1,4 @@
-"""The right to write to an index on object storage: a lease that its holder renews, and that expires otherwise."""
+"""The writer's lock on object storage: a lease that expires unless its holder renews it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEASE_FILE = "writer.json"
 # Seconds until a lease expires, and the margin before others may take it: storage clocks have full seconds.
 SECONDS = 30.0
 _GRACE = 2.0
-_RENEWALS_A_LEASE = 4
+_RENEWALS_PER_LEASE = 4
 # Seconds between checks of the lease of another writer.
 _PAUSE = 1.0
 
@@ -52,7 +52,7 @@ class _Note:
                 bool(table["needs_fence"]),
             )
         except (ValueError, KeyError, TypeError):
-            # Copied from a folder, or damaged: whoever wrote it gets the usual time.
+            # Copied from a folder, or damaged: assume the default duration.
             return cls("another process", SECONDS)
 
     def content(self) -> bytes:
@@ -61,14 +61,14 @@ class _Note:
 
 
 class Lease:
-    """The right to write, renewed by a thread of its own until :meth:`release`.
+    """The writer's lock, renewed by a thread until :meth:`release`.
 
     A writer replaces the object only if it is unchanged since it was read (``If-Match``), so only one of several wins.
     A lease that was not renewed in time can be taken over; only the clock of the storage decides that.
     A holder counts from before each renewal by its own clock, and so knows before the others when its time is up.
 
     Attributes:
-        needs_fence: An earlier holder did not release it, and may still believe that it can write.
+        needs_fence: Whether an earlier holder did not release it and may still believe that it can write.
     """
 
     def __init__(self, place: ObjectPlace, note: _Note, tag: Tag, began: float) -> None:
@@ -88,11 +88,11 @@ class Lease:
         """Acquire the lease.
 
         Args:
-            place: Place of the object.
+            place: Location of the lease.
             wait: Seconds to wait for another holder.
 
         Raises:
-            CollectionLockedError: Another process still holds it; says which, and when its lease ends by itself.
+            CollectionLockedError: Another process, named in the message with the expiry of its lease, still holds it.
         """
         deadline = time.monotonic() + wait
         since = datetime.now().astimezone().isoformat(timespec="seconds")
@@ -124,7 +124,7 @@ class Lease:
         """Raise :class:`CollectionLockedError` if the lease is lost, or possibly lost.
 
         Args:
-            ask: Renew it now, which fails if another process has it; without it the time alone decides.
+            ask: Renew it now, which fails if another process holds it; otherwise decide by time alone.
         """
         if ask:
             self._renew()
@@ -135,7 +135,7 @@ class Lease:
             )
 
     def release(self) -> None:
-        """Release it, so that nobody has to wait until it expires."""
+        """Release the lease, so that other writers need not wait for its expiry."""
         self._stop.set()
         self._thread.join()
         if self._is_lost:
@@ -147,7 +147,7 @@ class Lease:
             _logger.info("%s; the lock ends by itself", error)
 
     def _renew_until_release(self) -> None:
-        while not self._stop.wait(self._note.seconds / _RENEWALS_A_LEASE) and not self._is_lost:
+        while not self._stop.wait(self._note.seconds / _RENEWALS_PER_LEASE) and not self._is_lost:
             try:
                 self._renew()
             except CollectionError as error:

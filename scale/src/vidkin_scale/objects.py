@@ -1,4 +1,4 @@
-"""A prefix on object storage: Amazon S3 and what speaks its protocol, or Google Cloud Storage.
+"""Places on object storage: Amazon S3 and compatible services, or Google Cloud Storage.
 
 Its lock is a lease (:mod:`vidkin_scale.lease`).
 """
@@ -25,7 +25,7 @@ _Result = TypeVar("_Result")
 
 # A request takes tens of milliseconds, nearly all of it waiting.
 _REQUESTS_AT_A_TIME = 16
-# A storage that does not answer is an error after this time, instead of the library's minutes.
+# Shorter than the library's defaults of several minutes.
 _CONNECT = timedelta(seconds=5)
 _TIMEOUT = timedelta(seconds=60)
 _RETRIES, _RETRY_FOR = 4, timedelta(seconds=30)
@@ -39,7 +39,7 @@ _CREDENTIALS = (
 
 _UNREACHABLE = "the storage cannot be reached; check the network and AWS_ENDPOINT_URL"
 
-# Messages of obstore and Lance, which quote the server or the network; the first that occurs decides.
+# Fragments of messages of obstore and Lance, which quote the server or the network; the first match decides.
 _REFUSALS = (
     ("nosuchbucket", "there is no such bucket; create it or correct the address"),
     ("bucket does not exist", "there is no such bucket; create it or correct the address"),
@@ -62,12 +62,12 @@ _REFUSALS = (
 )
 
 Tag = tuple[tuple[str, str], ...]
-"""Identifies one content of an object, as the storage names it."""
+"""Identifies a version of an object's content, as reported by the storage."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object as it was read.
+    """An object read from storage.
 
     Attributes:
         tag: Changes with the content.
@@ -81,7 +81,7 @@ class StoredObject:
 
 
 def open_objects(scheme: str, root: str) -> ObjectPlace:
-    """The place of an address, for :func:`vidkin.index.open_place`.
+    """Open the place at an address, for :func:`vidkin.index.open_place`.
 
     Args:
         scheme: ``s3`` or ``gs``.
@@ -120,7 +120,7 @@ class ObjectPlace:
         }
         self._store = self._open_store(scheme, bucket)
         self._prefix = f"{prefix}/" if prefix else ""
-        # What each file was when it was last read or written here; None where it was missing.
+        # Tag of each file when last read or written here; None if it was missing.
         self._tags: dict[str, Tag | None] = {}
         self._lease: Lease | None = None
 
@@ -157,7 +157,7 @@ class ObjectPlace:
         return None if stat is None else stat.tag
 
     def fetch(self, name: str) -> StoredObject | None:
-        """A file with its tag and its time; None if the file is missing."""
+        """Read a file with its tag and time; None if it is missing."""
         import obstore
 
         with self._requesting(name):
@@ -171,11 +171,11 @@ class ObjectPlace:
                 return None
 
     def replace(self, name: str, content: bytes, tag: Tag | None) -> Tag | None:
-        """Write a file if it is still the one with this tag, or still missing; its new tag, or None if it is not.
+        """Write a file if it still has this tag or is still missing; returns its new tag, or None if it changed.
 
         Args:
             name: Name of the file.
-            content: All of it.
+            content: The whole content.
             tag: Tag of the file; None if the file is missing.
         """
         from obstore.exceptions import AlreadyExistsError, PreconditionError
@@ -183,15 +183,15 @@ class ObjectPlace:
         with self._requesting(name):
             try:
                 return self._put(name, content, "create" if tag is None else dict(tag))
-            # A file that is gone is not the one with that tag.
+            # A deleted file no longer has that tag.
             except (AlreadyExistsError, PreconditionError, FileNotFoundError) as error:
                 self._check_bucket(error)
-        # If the answer was lost, the request was sent again and met what it had written itself.
+        # If the answer was lost, the repeated request conflicts with its own first write.
         stored = self.fetch(name)
         return stored.tag if stored is not None and stored.content == content else None
 
     def storage_time(self) -> float:
-        """Time by the clock of the storage in seconds since the epoch, because clocks of machines can be wrong."""
+        """Seconds since the epoch by the clock of the storage, because local clocks can be wrong."""
         with self._requesting(CLOCK_FILE):
             self._put(CLOCK_FILE, secrets.token_bytes(8), "overwrite")
         stat = self._stat(CLOCK_FILE)
@@ -233,7 +233,7 @@ class ObjectPlace:
         self.delete(self.sizes(name))
 
     def delete_unfinished(self, folder: str) -> None:
-        pass  # an object is there whole or not at all
+        pass  # writes of objects are atomic
 
     def map(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
         with ThreadPoolExecutor(_REQUESTS_AT_A_TIME, thread_name_prefix="vidkin-storage") as pool:
@@ -301,7 +301,7 @@ class ObjectPlace:
 
     @contextmanager
     def _requesting(self, name: str) -> Iterator[None]:
-        """Turn exceptions of the library into a :class:`CollectionError` that says what to do."""
+        """Convert exceptions of the library to a :class:`CollectionError` with advice."""
         from obstore.exceptions import BaseError
 
         try:
@@ -313,7 +313,7 @@ class ObjectPlace:
             raise CollectionError(f"{self.address(name)}: {cause}") from error
 
     def _check_bucket(self, error: Exception) -> None:
-        """:class:`CollectionError` if not a file but the whole bucket is missing."""
+        """Raise :class:`CollectionError` if the whole bucket is missing, not just a file."""
         cause = self.explain(str(error))
         if cause is not None:
             raise CollectionError(f"{self.uri}: {cause}") from error

@@ -1,4 +1,4 @@
-"""The options that this package brings to commands of vidkin."""
+"""Command line options that this package adds to vidkin."""
 
 from __future__ import annotations
 

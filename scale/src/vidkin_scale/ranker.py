@@ -1,5 +1,4 @@
-"""Search and compare on the machines of a Ray cluster, each of which keeps part of an index: nearest windows, exact
-scores, and tasks that are done where their videos are."""
+"""Search and compare on a Ray cluster whose machines each keep a part of an index in memory."""
 
 from __future__ import annotations
 
@@ -25,15 +24,15 @@ from vidkin_scale.shards import ShardedStore, count_shards
 
 _logger = logging.getLogger(__name__)
 
-# Times a shard is started within one search, and a task is done again, before it gives up.
-_MOST_TRIES = 3
-# Tasks that a shard has at a time, so that it need not wait for the next one; and seconds after which a message says
-# what a search waits for.
-_TASKS_A_SHARD, _PATIENCE = 2, 60.0
+# Maximum number of starts of a shard within a search, and of attempts at a task.
+_MAX_TRIES = 3
+# Tasks queued at a shard, so that it need not wait for the next one; and seconds after which a message says what a
+# search waits for.
+_TASKS_PER_SHARD, _PATIENCE = 2, 60.0
 
 # Least share of a processor that a shard reserves, if there are more shards than processors, and what one reserves that
 # is started again: its machine may be gone for good. Of each processor so much is reserved at first that there is room.
-_LEAST_SHARE, _RESERVED = 0.01, 0.9
+_MIN_SHARE, _RESERVED = 0.01, 0.9
 
 
 class RayRanker:
@@ -55,17 +54,17 @@ class RayRanker:
 
     :meth:`vidkin.Index.on_cluster` does this with a name, until the index is closed. It is a
     :class:`~vidkin.index.storage.tasks.Mapper` as well: searches for duplicates and for what recurs have their tasks
-    done by the actors, each by the one that keeps a video of it, or by whoever has nothing to do. What an actor had to
-    do when it died is done again.
+    done by the actors, each by the actor that keeps one of its videos, or by an idle one. Tasks of an actor that died
+    are repeated.
 
     Args:
-        place: Where the index is.
+        place: Location of the index.
         shards: Number of actors, at least 1; default those of the index, or one for each processor of the cluster.
         address: Address of the cluster, see :func:`~vidkin_scale.connection.connect`.
         most_bytes: Maximum bytes of features that a shard keeps.
 
     Raises:
-        InvalidArgumentError: A number is below 1, or another one than that of the index, or the address is malformed.
+        InvalidArgumentError: A number is below 1 or differs from the index, or the address is malformed.
         ClusterError: No cluster answers.
     """
 
@@ -93,14 +92,14 @@ class RayRanker:
         self._ray: Any = self._open.enter_context(connect(address))
         processors = max(1.0, float(self._ray.cluster_resources().get("CPU", 1)))
         count = stored or shards or int(processors)
-        self._share = max(_LEAST_SHARE, _RESERVED * min(1.0, processors / count))
+        self._share = max(_MIN_SHARE, _RESERVED * min(1.0, processors / count))
         self._actors = [self._start(shard) for shard in range(count)]
-        # Jobs that are known to the actors, by what names them there; the last ones.
+        # The latest jobs known to the actors, by their number there.
         self._jobs: OrderedDict[int, tuple[MappedJob, Any]] = OrderedDict()
         self._count_of_jobs = 0
 
     def attach(self, store: VectorStore) -> None:
-        """Have the shards of a store read where the actors are; does nothing to a store without shards."""
+        """Make the shards of a store read through the actors; does nothing for a store without shards."""
         if self._stored and isinstance(store, ShardedStore):
             store.ask = self.ask
 
@@ -127,7 +126,7 @@ class RayRanker:
 
     @property
     def width(self) -> int:
-        """Number of tasks that are done at the same time."""
+        """Number of simultaneous tasks."""
         return len(self._actors)
 
     def run(self, job: MappedJob, tasks: Sequence[Task]) -> Iterator[Any]:
@@ -143,9 +142,9 @@ class RayRanker:
             while following < len(tasks):
                 busy = Counter(shard for shard, _, _ in running.values())
                 for shard, actor in enumerate(self._actors):
-                    while busy[shard] < _TASKS_A_SHARD and (place := queue.take(shard)) is not None:
+                    while busy[shard] < _TASKS_PER_SHARD and (place := queue.take(shard)) is not None:
                         task = tasks[place]
-                        # In a list, it is read when it is needed, and not for each task.
+                        # Inside a list, Ray passes a reference, so the job is read only when needed, not for each task.
                         answer = actor.run.remote(number, [sent], task.method, task.arguments)
                         running[answer] = shard, actor, place
                         busy[shard] += 1
@@ -160,11 +159,11 @@ class RayRanker:
                     yield results.pop(following)
                     following += 1
         finally:
-            for answer in running:  # of a search that ends early: what has not begun need not begin
+            for answer in running:  # cancel tasks of a search that ends early
                 self._ray.cancel(answer)
 
     def _receive(self, answer: Any, shard: int, actor: Any, results: dict[int, Any], place: int) -> bool:
-        """Take the result of a task; whether it is to be done again, as who did it died."""
+        """Store the result of a task; return whether it must be repeated because its worker died."""
         from ray.exceptions import RayError
 
         try:
@@ -179,7 +178,7 @@ class RayRanker:
         return False
 
     def _send(self, job: MappedJob) -> tuple[int, Any]:
-        """The number of a job, and what the actors get it from."""
+        """The number of a job, and the reference through which actors fetch it."""
         with self._lock:
             for number, (known, sent) in self._jobs.items():
                 if known is job:
@@ -205,24 +204,24 @@ class RayRanker:
         self.close()
 
     def _start(self, shard: int, *, again: bool = False) -> Any:
-        actor = self._ray.remote(Shard).options(num_cpus=_LEAST_SHARE if again else self._share)
+        actor = self._ray.remote(Shard).options(num_cpus=_MIN_SHARE if again else self._share)
         return actor.remote(self._location, self._most_bytes, shard if self._stored else None)
 
     def _call(self, method: str, arguments: Mapping[int, tuple[Any, ...]]) -> dict[int, Any]:
-        """What a method of these shards returns, by shard; all work at the same time. A dead one is started again."""
+        """Call a method of several shards in parallel and return results by shard; dead shards are restarted."""
         from ray.exceptions import RayError
 
         remaining, results = dict(arguments), {}
-        for attempt in range(_MOST_TRIES):
+        for attempt in range(_MAX_TRIES):
             actors = {shard: self._actors[shard] for shard in remaining}
             asked = {shard: getattr(actors[shard], method).remote(*given) for shard, given in remaining.items()}
             for shard, answer in asked.items():
                 try:
                     result = self._ray.get(answer)
                 except RayError as error:
-                    if attempt == _MOST_TRIES - 1:
+                    if attempt == _MAX_TRIES - 1:
                         raise ClusterError(
-                            f"shard {shard} of {self._location} died {_MOST_TRIES} times in one search: "
+                            f"shard {shard} of {self._location} died {_MAX_TRIES} times in one search: "
                             f"{' '.join(str(error).split())}; check that all machines see the index, with enough memory"
                         ) from error
                     self._replace(shard, actors[shard])
@@ -236,7 +235,7 @@ class RayRanker:
         return results
 
     def _replace(self, shard: int, dead: Any) -> None:
-        """Start a shard again, unless another search has done so."""
+        """Restart a shard, unless another search has already done so."""
         with self._lock:
             if self._actors[shard] is dead:
                 self._ray.kill(dead)
@@ -245,7 +244,8 @@ class RayRanker:
 
 @dataclass
 class _Queue:
-    """Tasks that wait, each for the shard of its video; those of none, or of a shard that has more, for any."""
+    """Waiting tasks, preferably for the shard of their video; tasks without one, or of a busy shard, go to any
+    shard."""
 
     tasks: Sequence[Task]
     shards: int
@@ -258,7 +258,8 @@ class _Queue:
             self.waiting[-1 if task.home is None else task.home % self.shards].append(place)
 
     def take(self, shard: int) -> int | None:
-        """The place of a task for a shard: one of its own, one of nobody, or the last one of who has most to do."""
+        """The position of the next task for a shard: its own, one without a shard, or the last one of the busiest
+        shard."""
         for own in (self.waiting[shard], self.waiting[-1]):
             if own:
                 return own.popleft()
@@ -266,11 +267,11 @@ class _Queue:
         return longest.pop() if longest else None
 
     def put_back(self, place: int, shard: int) -> None:
-        """Have a task done again whose shard died, first of all."""
+        """Requeue a task whose shard died, at the front."""
         self.tries[place] += 1
-        if self.tries[place] >= _MOST_TRIES:
+        if self.tries[place] >= _MAX_TRIES:
             raise ClusterError(
-                f"{self.tasks[place].about or 'a task'}: {_MOST_TRIES} workers of the cluster died over it; check that "
+                f"{self.tasks[place].about or 'a task'}: {_MAX_TRIES} workers of the cluster died over it; check that "
                 "all machines see the index and the videos, with enough memory; finished work is saved"
             )
         self.waiting[-1].appendleft(place)

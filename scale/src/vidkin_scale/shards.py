@@ -1,4 +1,4 @@
-"""An index of shards: several Lance stores below one address that answer as one store."""
+"""The sharded store: several Lance stores under one address that act as one store."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ def shard_places(place: Place, address: str | None) -> list[Place]:
 
     Args:
         place: Place of the index.
-        address: Number of shards, as the name of the store has it.
+        address: Number of shards, from the name of the store.
 
     Raises:
-        InvalidArgumentError: There cannot be so many.
+        InvalidArgumentError: The number of shards is out of range.
     """
     return [PartOfPlace(place, f"{PARTS_FOLDER}/{number:04d}") for number in range(_count(address))]
 
 
 def open_shards(place: Place, manifest: Manifest) -> ShardedStore:
-    """The store of an index of shards, with windows as the manifest says."""
+    """Open the store of a sharded index with the window settings of its manifest."""
     whitening = window_whitening(place, manifest)
     return ShardedStore(place, count_shards(manifest), whitening=whitening, distinct=manifest.distinct)
 
 
 def open_shard(place: Place, manifest: Manifest, shard: int) -> LanceStore:
-    """The store of one shard of an index."""
+    """Open the store of one shard of an index."""
     places = shard_places(place, parse_name(manifest.store).address)
     whitening = window_whitening(place, manifest)
     return LanceStore(places[shard], whitening=whitening, distinct=manifest.distinct, parts=len(places))
@@ -90,12 +90,12 @@ arguments by the number of the shard; returns the results by the number of the s
 class ShardedStore:
     """A :class:`~vidkin.index.storage.contract.VectorStore` of several, each with its own tables and features.
 
-    A video is in the shard that a hash of its first path names, and stays there when its file moves. Its id is that of
-    the shard times the number of shards, plus the number of the shard, so that an id names the shard. The nearest
+    A video is in the shard given by a hash of its first path, and stays there when its file moves. Its id is its id in
+    the shard times the number of shards, plus the number of the shard, so that an id identifies the shard. The nearest
     windows of all are the best of the nearest of each, so searches give the same as with one store as long as windows
     are compared exactly, and more than that where each shard has an approximate index of its own.
 
-    Every shard is committed for itself: after a crash each video is there whole or not at all, as ever.
+    Every shard commits separately; after a crash each video is still either complete or absent.
 
     Args:
         place: Place of the index; shards are in ``shards/0000`` and following.
@@ -103,7 +103,7 @@ class ShardedStore:
         whitening, distinct: As in a :class:`LanceStore`, for all shards.
 
     Attributes:
-        ask: Asks the shards; replaced to ask them where they are on a cluster.
+        ask: Function that queries the shards, replaced when they are on a cluster.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class ShardedStore:
         self.ask: Ask = self._ask_here
 
     def shard_of(self, video_id: int) -> int:
-        """The number of the shard that a video is in."""
+        """The number of the shard that contains a video."""
         return video_id % len(self.shards)
 
     def refresh(self) -> bool:
@@ -135,7 +135,7 @@ class ShardedStore:
         return self.select(lambda record: True)
 
     def select(self, wanted: Callable[[VideoRecord], bool]) -> list[VideoRecord]:
-        """The wanted records of all shards, sorted by path; only these are made again with the ids seen outside."""
+        """The selected records of all shards, sorted by path; only these are converted to global ids."""
         records = [self._seen(at, record) for at, shard in enumerate(self.shards) for record in shard.select(wanted)]
         return sorted(records, key=lambda record: record.path)
 
@@ -147,7 +147,7 @@ class ShardedStore:
         """The record of a video, from the shard that its id names.
 
         Raises:
-            NotIndexedError: There is none.
+            NotIndexedError: There is no such video.
         """
         at, own = self._own(video_id)
         try:
@@ -156,7 +156,7 @@ class ShardedStore:
             raise NotIndexedError(f"there is no video with id {video_id} in the index") from None
 
     def find(self, path: str) -> VideoRecord | None:
-        """The record of a path; every shard is asked, as a moved file stays where it was."""
+        """The record of a path; every shard is searched, because a moved file stays in its shard."""
         found = ((at, shard.find(path)) for at, shard in enumerate(self.shards))
         return next((self._seen(at, record) for at, record in found if record is not None), None)
 
@@ -169,9 +169,9 @@ class ShardedStore:
         return self.append_many([Entry(record, features, windows)])[0]
 
     def append_many(self, entries: Sequence[Entry]) -> list[VideoRecord]:
-        """Add videos, each to the shard of its path; their records come back in the same order.
+        """Add videos, each to the shard of its path; returns their records in the same order.
 
-        Each shard commits its own: after a crash those of some shards may be there without the others.
+        Each shard commits separately, so after a crash only the videos of some shards may have been added.
         """
         check_entries(entries)
         by_shard: dict[int, list[int]] = {}
@@ -199,19 +199,19 @@ class ShardedStore:
             self.shards[at].update(of_shard)
 
     def read(self, video_id: int) -> FrameFeatures:
-        """The features of a video, wherever its shard is read."""
+        """The features of a video, read through its shard."""
         return self.read_many([video_id])[0]
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
-        """The features of videos in their order; all shards read at the same time where they are on a cluster."""
+        """The features of videos in order; on a cluster all shards read in parallel."""
         return self._collect("read_many", video_ids)
 
     def read_windows(self, video_id: int) -> WindowVectors:
-        """The windows of a video, wherever its shard is read."""
+        """The windows of a video, read through its shard."""
         return self.read_windows_many([video_id])[0]
 
     def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
-        """The windows of videos in their order, read as by `read_many`."""
+        """The windows of videos in order, read as by `read_many`."""
         return self._collect("read_windows_many", video_ids)
 
     def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
@@ -220,7 +220,7 @@ class ShardedStore:
         found = self.ask("nearest", dict.fromkeys(range(len(self.shards)), (queries, limit)))
         tables = [self._global(at, found[at]) for at in sorted(found)]
         scores = np.concatenate([table.scores for table in tables], axis=1)
-        # Of equal ones those of the first shard: the same whatever answers first.
+        # Ties go to the first shard, so that the result does not depend on which shard answers first.
         order = np.argsort(-scores, axis=1, kind="stable")[:, :limit]
         best = no_windows(len(queries), limit)
         for name in ("video_ids", "windows", "scores"):
@@ -272,7 +272,7 @@ class ShardedStore:
         return {path: why for shard in self.shards for path, why in shard.remove_damaged_windows(cause).items()}
 
     def optimize(self) -> None:
-        """Compact the tables of every shard, and index its windows where they are many."""
+        """Compact the tables of every shard, and index its windows if there are many."""
         for shard in self.shards:
             shard.optimize()
 
@@ -287,12 +287,12 @@ class ShardedStore:
 
         if len(arguments) < 2:
             return {at: ask(at) for at in arguments}
-        # What takes long in a shard is done without Python's lock.
+        # Slow work in a shard releases the GIL.
         with ThreadPoolExecutor(min(len(arguments), os.cpu_count() or 1), thread_name_prefix="vidkin-shards") as pool:
             return dict(zip(arguments, pool.map(ask, arguments), strict=True))
 
     def _collect(self, method: str, video_ids: Sequence[int]) -> list[Any]:
-        """What each shard reads of its videos, in the order of the ids."""
+        """Collect results that shards read for their videos, in the order of the ids."""
         by_shard: dict[int, list[int]] = {}
         for video_id in video_ids:
             record = self.get(video_id)
@@ -320,7 +320,7 @@ class ShardedStore:
         return own * len(self.shards) + at
 
     def _seen(self, at: int, record: VideoRecord) -> VideoRecord:
-        """A record of a shard with the id that it has outside."""
+        """A record of a shard with its global id."""
         return replace(record, id=self._seen_id(at, record.id))
 
     def _global(self, at: int, table: NearestWindows) -> NearestWindows:
@@ -333,7 +333,7 @@ class PartOfPlace:
 
     Args:
         whole: The other place.
-        prefix: Where it is in the other one, without a slash at its ends.
+        prefix: Position within the other place, without outer slashes.
     """
 
     def __init__(self, whole: Place, prefix: str) -> None:
@@ -414,7 +414,7 @@ class PartOfPlace:
         return self._whole.needs_fence()
 
     def note_fence(self) -> None:
-        """Nothing: the whole is fenced when all of its parts are."""
+        """Do nothing: the whole place is fenced once all of its parts are."""
 
     def _inside(self, name: str) -> str:
         return f"{self._prefix}/{name}" if name else self._prefix
