@@ -15,7 +15,7 @@ from vidkin_scale.connection import check_address, connect
 from vidkin_scale.executor import RayExecutor
 
 
-def test_addresses() -> None:
+def test_valid_cluster_addresses_are_parsed() -> None:
     assert check_address("auto") is None
     assert check_address("local") is None
     assert check_address("10.0.0.5:6379") == ("10.0.0.5", 6379)
@@ -71,5 +71,5 @@ def test_connecting_to_a_program_that_is_not_ray_names_the_cause(
         thread.join()
 
 
-def test_nothing_to_do_connects_to_nothing() -> None:
+def test_no_files_open_no_connection() -> None:
     assert list(RayExecutor(PLAIN, address="127.0.0.1:9").run([])) == []

@@ -23,7 +23,7 @@ def describer(spec: WorkerSpec) -> Describer:
     return worker
 
 
-def test_the_events_are_those_of_one_process_and_signs_of_life(tmp_path: Path) -> None:
+def test_describer_yields_the_events_of_one_process_and_signs_of_life(tmp_path: Path) -> None:
     path = video(tmp_path / "a.mp4")
     batches = list(describer(PLAIN).describe(str(path), path.stat().st_size))
     messages = [message for batch in batches for message in batch]
@@ -39,7 +39,7 @@ def test_the_events_are_those_of_one_process_and_signs_of_life(tmp_path: Path) -
     assert np.array_equal(last.features.values, wanted.features.values)
 
 
-def test_a_bug_in_an_extractor_costs_the_file(tmp_path: Path) -> None:
+def test_bug_in_an_extractor_affects_one_file(tmp_path: Path) -> None:
     path = color_video(tmp_path / "bug.mp4", "bug")
     *_, batch = describer(FATAL).describe(str(path), path.stat().st_size)
     last = batch[-1]
@@ -47,7 +47,7 @@ def test_a_bug_in_an_extractor_costs_the_file(tmp_path: Path) -> None:
     assert last.cause == "internal error: ZeroDivisionError: a bug in an extractor"
 
 
-def test_a_file_that_is_another_one_here_is_not_read(tmp_path: Path) -> None:
+def test_file_that_differs_on_the_worker_is_not_read(tmp_path: Path) -> None:
     path = video(tmp_path / "a.mp4")
     size = path.stat().st_size
     worker = describer(PLAIN)
@@ -60,13 +60,13 @@ def test_a_file_that_is_another_one_here_is_not_read(tmp_path: Path) -> None:
     assert "it is not there; mount the folder at the same path on every machine" in event.cause
 
 
-def test_a_file_that_nobody_sees_is_read_as_anywhere(tmp_path: Path) -> None:
+def test_missing_file_is_reported_as_without_a_cluster(tmp_path: Path) -> None:
     path = os.fspath(tmp_path / "gone.mp4")
     *_, batch = describer(PLAIN).describe(path, -1)
     assert batch[-1:] == list(SerialExecutor(PLAIN).run([path]))
 
 
-def test_a_describer_reports_an_extractor_that_cannot_be_opened() -> None:
+def test_describer_reports_an_extractor_that_cannot_be_opened() -> None:
     failed = Describer().open(WorkerSpec("nonsense"))
     assert isinstance(failed, Failed)
     assert isinstance(failed.error, UnknownExtractorError)

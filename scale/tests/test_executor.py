@@ -26,7 +26,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return write_videos(tmp_path_factory.mktemp("videos"), 4)
 
 
-def test_an_index_made_on_a_cluster_is_the_local_one(cluster: Any, videos: list[str], tmp_path: Path) -> None:
+def test_index_made_on_a_cluster_equals_a_local_one(cluster: Any, videos: list[str], tmp_path: Path) -> None:
     text = tmp_path / "text.mp4"
     text.write_text("hello")
     contents = []
@@ -57,7 +57,7 @@ def _content(store: Any) -> dict[str, list[Any]]:
     return content
 
 
-def test_a_worker_that_is_killed_costs_time_and_no_file(cluster: Any, tmp_path: Path) -> None:
+def test_killed_worker_loses_no_file(cluster: Any, tmp_path: Path) -> None:
     paths = [str(video(tmp_path / f"{seed}.mp4", frames=40, seed=seed)) for seed in range(2)]
     spec = WorkerSpec(str(tmp_path), open_extractor=open_slow)
     killed: list[int] = []
@@ -92,7 +92,7 @@ def _workers_in(folder: Path) -> list[int]:
     return [int(path.stem) for path in folder.glob("*.pid")]
 
 
-def test_a_file_that_ends_its_workers_costs_that_file(
+def test_file_that_kills_its_workers_is_unreadable(
     cluster: Any, videos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MAX_TRIES", 2)
@@ -105,7 +105,7 @@ def test_a_file_that_ends_its_workers_costs_that_file(
     assert not event.temporary
 
 
-def test_a_hang_ends_the_file_and_its_worker(cluster: Any, tmp_path: Path) -> None:
+def test_hang_makes_the_file_unreadable_and_kills_its_worker(cluster: Any, tmp_path: Path) -> None:
     hanging = str(color_video(tmp_path / "hang.mp4", "hang"))
     (event,) = outcomes_of(RayExecutor(FATAL, workers=1, hang_timeout=0.5).run([hanging])).values()
     assert isinstance(event, Unreadable)
@@ -114,7 +114,7 @@ def test_a_hang_ends_the_file_and_its_worker(cluster: Any, tmp_path: Path) -> No
     assert re.fullmatch(r"the extractor hung: no progress for 2\.5 s|the decoder hung: .* 0\.5 s", event.cause)
 
 
-def test_nodes_may_leave_and_join(cluster: Any, tmp_path: Path) -> None:
+def test_machines_may_leave_and_join(cluster: Any, tmp_path: Path) -> None:
     """The node that reads a file is killed; the file is read by another one, which joined meanwhile."""
     paths = [str(video(tmp_path / f"{seed}.mp4", seed=seed)) for seed in range(3)]
     spec = WorkerSpec(str(tmp_path), open_extractor=open_slow)
@@ -129,7 +129,7 @@ def test_nodes_may_leave_and_join(cluster: Any, tmp_path: Path) -> None:
     assert all(isinstance(outcomes[path], Described) for path in paths)
 
 
-def test_workers_wait_while_nobody_reads(cluster: Any, tmp_path: Path) -> None:
+def test_workers_block_while_events_are_unread(cluster: Any, tmp_path: Path) -> None:
     """A worker gets its next video when the features of the last one were read here, so it holds those of one."""
     spec = WorkerSpec(str(tmp_path), open_extractor=open_counting)
     paths = [str(video(tmp_path / f"{seed}.mp4", frames=800, seed=seed)) for seed in range(3)]
@@ -179,7 +179,7 @@ def test_extractor_that_cannot_be_opened_reports_the_cause(cluster: Any, videos:
         list(RayExecutor(WorkerSpec("nonsense"), workers=1).run(videos))
 
 
-def test_workers_that_die_before_they_are_ready_end_the_run(
+def test_workers_that_die_during_startup_end_the_run(
     cluster: Any, videos: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MAX_RESTARTS", 1)
@@ -192,7 +192,7 @@ def _open_in_a_way_that_kills(name: str, **_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_machine_with_another_version_is_refused(
+def test_machine_with_a_different_version_is_refused(
     cluster: Any, videos: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "__version__", "0.0.0")
@@ -213,7 +213,7 @@ def test_closing_early_ends_the_workers(cluster: Any, tmp_path: Path) -> None:
         time.sleep(0.05)
 
 
-def test_what_ended_a_worker_is_one_sentence() -> None:
+def test_cause_of_a_worker_death_is_one_sentence() -> None:
     report = (
         "The actor died unexpectedly before finishing this task.\n\tclass_name: Describer\n\tpid: 12\n"
         "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: "

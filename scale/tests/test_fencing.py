@@ -29,7 +29,7 @@ ZOMBIE_WRITES: dict[str, Callable[[LanceStore], object]] = {
 
 
 @pytest.mark.parametrize("name", ZOMBIE_WRITES)
-def test_what_a_zombie_does_fails(name: str, s3: S3Server) -> None:
+def test_writes_of_a_writer_without_its_lock_fail(name: str, s3: S3Server) -> None:
     slow, quick = open_place(INDEX), open_place(INDEX)
     with slow.exclusive(0):
         zombie = LanceStore(slow, keep_versions=timedelta(0))
@@ -51,7 +51,7 @@ def test_what_a_zombie_does_fails(name: str, s3: S3Server) -> None:
     check_without_remains(LanceStore(open_place(INDEX)))
 
 
-def test_ids_of_a_zombie_are_not_used_again(s3: S3Server) -> None:
+def test_ids_of_a_writer_without_its_lock_are_not_reused(s3: S3Server) -> None:
     slow, quick = open_place(INDEX), open_place(INDEX)
     with slow.exclusive(0):
         zombie = LanceStore(slow)
@@ -73,7 +73,7 @@ def test_ids_of_a_zombie_are_not_used_again(s3: S3Server) -> None:
             check_without_remains(store)
 
 
-def test_a_fence_that_comes_too_late_undoes_nothing(s3: S3Server) -> None:
+def test_late_fence_undoes_nothing(s3: S3Server) -> None:
     """One who took over, and was then held up itself before it fenced the tables."""
     slow = open_place(INDEX)
     with slow.exclusive(0):
@@ -89,7 +89,7 @@ def test_a_fence_that_comes_too_late_undoes_nothing(s3: S3Server) -> None:
     check_without_remains(LanceStore(open_place(INDEX)))
 
 
-def test_after_a_writer_that_ended_in_order_nothing_is_fenced(s3: S3Server) -> None:
+def test_no_fence_is_needed_after_a_clean_release(s3: S3Server) -> None:
     place = open_place(INDEX)
     with place.exclusive(0):
         LanceStore(place).append_many([entry(0)])

@@ -37,7 +37,7 @@ def in_the_index(store: LanceStore) -> tuple[int, int]:
     return int(stats["num_indexed_rows"]), int(stats["num_unindexed_rows"])
 
 
-def test_vectors_are_assigned_to_the_nearest_partition_or_one_nearly_as_near() -> None:
+def test_vectors_are_assigned_to_a_nearby_partition() -> None:
     vectors = clusters(20_000, 32)
     partitions = Partitions.of_sample(vectors, 400)
     assert 300 <= len(partitions.centroids) <= 500
@@ -49,11 +49,11 @@ def test_vectors_are_assigned_to_the_nearest_partition_or_one_nearly_as_near() -
     assert (distances[np.arange(len(vectors)), found] - distances.min(axis=1)).mean() < 0.01
 
 
-def test_partitions_are_at_most_as_many_as_vectors_of_the_sample() -> None:
+def test_partitions_never_outnumber_sample_vectors() -> None:
     assert len(Partitions.of_sample(clusters(5, 16), 300).centroids) == 5
 
 
-def test_windows_that_are_nearly_the_same_have_partitions_too(store: LanceStore) -> None:
+def test_nearly_equal_windows_are_partitioned(store: LanceStore) -> None:
     # As of a camera that looks at a wall: k-means alone finds too few clusters and gives up.
     draw = np.random.default_rng(0)
     vectors = np.tile(np.ones((1, 16), np.float32) / 4, (2000, 1))
@@ -69,7 +69,7 @@ def test_windows_that_are_nearly_the_same_have_partitions_too(store: LanceStore)
 
 
 @pytest.mark.parametrize("dimension", [32, 12])  # 12: no codes, as eight dimensions make a byte
-def test_what_the_index_finds_is_what_comparing_all_windows_finds(store: LanceStore, dimension: int) -> None:
+def test_approximate_index_finds_what_exact_search_finds(store: LanceStore, dimension: int) -> None:
     fill(store, clusters(4000, dimension), "a")
     queries = clusters(30, dimension, seed=5)
     exact = store.nearest(queries, 20)
@@ -84,7 +84,7 @@ def test_what_the_index_finds_is_what_comparing_all_windows_finds(store: LanceSt
 
 
 @pytest.mark.parametrize("added", [100, 1000])
-def test_windows_that_were_added_are_in_the_index_after_the_next_optimization(store: LanceStore, added: int) -> None:
+def test_added_windows_are_indexed_by_the_next_optimization(store: LanceStore, added: int) -> None:
     # A few are added to the index, many make a new one.
     fill(store, clusters(4000, 32), "a")
     store.optimize()
@@ -98,7 +98,7 @@ def test_windows_that_were_added_are_in_the_index_after_the_next_optimization(st
     assert [names[video].startswith("/b") for video in found.video_ids[:, 0].tolist()] == [True] * (added // 50)
 
 
-def test_windows_of_removed_videos_are_in_no_new_index(store: LanceStore) -> None:
+def test_new_index_omits_windows_of_removed_videos(store: LanceStore) -> None:
     vectors = clusters(3000, 32)
     fill(store, vectors, "a")
     store.optimize()
@@ -111,7 +111,7 @@ def test_windows_of_removed_videos_are_in_no_new_index(store: LanceStore) -> Non
     assert set(found.video_ids.ravel().tolist()) <= kept
 
 
-def test_an_index_of_which_all_videos_are_removed_finds_nothing_and_is_not_damaged(store: LanceStore) -> None:
+def test_index_without_remaining_videos_finds_nothing(store: LanceStore) -> None:
     fill(store, clusters(1500, 32), "a")
     store.optimize()
     store.remove([record.id for record in store.videos()])
@@ -121,7 +121,7 @@ def test_an_index_of_which_all_videos_are_removed_finds_nothing_and_is_not_damag
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_owners_of_rows_are_what_the_table_says(store: LanceStore, compacted: bool) -> None:
+def test_owners_of_rows_match_the_table(store: LanceStore, compacted: bool) -> None:
     for batch in range(5):
         fill(store, clusters(230, 16, seed=batch), f"{batch}-")
     store.remove([record.id for record in store.videos()][1::3])
@@ -140,7 +140,7 @@ def test_owners_of_rows_are_what_the_table_says(store: LanceStore, compacted: bo
     assert owners.rows_of(some).tolist() == sorted(rows[wanted].tolist())
 
 
-def test_windows_of_a_large_index_are_read_where_their_rows_are(store: LanceStore) -> None:
+def test_windows_of_a_large_index_are_read_by_row(store: LanceStore) -> None:
     fill(store, clusters(1500, 32), "a")
     before = {record.id: store.read_windows(record.id) for record in store.videos()}
     store.optimize()

@@ -30,11 +30,11 @@ RECORD = VideoRecord(path="/a.mp4", size=1, mtime_ns=2, content_hash="ab", durat
         VideoRecord(path=os.fsdecode(b"/caf\xe9.mp4"), size=1, mtime_ns=2, content_hash=""),
     ],
 )
-def test_a_record_comes_back(record: VideoRecord) -> None:
+def test_record_round_trip(record: VideoRecord) -> None:
     assert records_from_rows(record_rows([record, record])) == [record, record]
 
 
-def test_a_cause_with_a_name_that_is_not_text_is_written() -> None:
+def test_cause_with_an_invalid_file_name_is_written() -> None:
     cause = f"cannot read {os.fsdecode(bytes([0x62, 0xFF]))}"
     broken = VideoRecord(path="/a.mp4", size=1, mtime_ns=2, content_hash="", status="broken", cause=cause)
     assert records_from_rows(record_rows([broken]))[0].cause == "cannot read b�"

@@ -46,7 +46,7 @@ def answers(store: VectorStore) -> tuple[object, ...]:
     return store.videos(), store.count(), store.window_count(), [column.tolist() for column in columns]
 
 
-def test_it_answers_as_the_tables_do(folder: Path) -> None:
+def test_snapshot_answers_as_the_tables_do(folder: Path) -> None:
     copy = LanceStore(open_place(folder))
     found = answers(copy)
     assert not is_open(copy)
@@ -56,7 +56,7 @@ def test_it_answers_as_the_tables_do(folder: Path) -> None:
     assert answers(tables) == found
 
 
-def test_a_removal_renews_it(folder: Path) -> None:
+def test_removal_rewrites_the_snapshot(folder: Path) -> None:
     writer = LanceStore(open_place(folder))
     gone = writer.find("/a.mp4")
     assert gone is not None
@@ -68,7 +68,7 @@ def test_a_removal_renews_it(folder: Path) -> None:
     assert not is_open(reader)
 
 
-def test_neither_lance_nor_arrow_is_loaded(folder: Path) -> None:
+def test_snapshot_is_read_without_lance_or_arrow(folder: Path) -> None:
     code = (
         "import sys\nimport numpy as np\nfrom vidkin.index import open_place\n"
         "from vidkin_scale.lance_store import LanceStore\n"
@@ -81,7 +81,7 @@ def test_neither_lance_nor_arrow_is_loaded(folder: Path) -> None:
     assert done.stdout.strip() == ""
 
 
-def test_a_reader_sees_what_another_writes_when_it_looks_again(folder: Path) -> None:
+def test_reader_sees_changes_after_refresh(folder: Path) -> None:
     reader, writer = LanceStore(open_place(folder)), LanceStore(open_place(folder))
     before = reader.videos()
     assert not reader.refresh()
@@ -95,7 +95,7 @@ def test_a_reader_sees_what_another_writes_when_it_looks_again(folder: Path) -> 
     assert not reader.refresh()
 
 
-def test_whoever_writes_no_longer_reads_the_copy(folder: Path) -> None:
+def test_writer_reads_tables_instead_of_the_snapshot(folder: Path) -> None:
     store = LanceStore(open_place(folder))
     first = store.find("/a.mp4")
     assert first is not None
@@ -124,7 +124,7 @@ def _flip(path: Path) -> None:
 @pytest.mark.parametrize(
     "damage", [_cut, _flip, lambda path: path.write_bytes(b""), lambda path: path.write_bytes(b"x" * 99)]
 )
-def test_a_damaged_copy_is_not_read(folder: Path, damage: Callable[[Path], object]) -> None:
+def test_damaged_snapshot_is_ignored(folder: Path, damage: Callable[[Path], object]) -> None:
     expected = answers(LanceStore(open_place(folder)))
     damage(folder / SNAPSHOT_FILE)
     store = LanceStore(open_place(folder))
@@ -132,14 +132,14 @@ def test_a_damaged_copy_is_not_read(folder: Path, damage: Callable[[Path], objec
     assert answers(store) == expected
 
 
-def test_tables_that_were_changed_by_hand_are_read(folder: Path) -> None:
+def test_tables_changed_externally_are_read(folder: Path) -> None:
     (data, *_) = (folder / "windows.lance" / "data").iterdir()
     status = data.stat()
     os.utime(data, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
     assert is_open(LanceStore(open_place(folder)))
 
 
-def test_a_folder_that_cannot_be_written_has_no_copy(folder: Path) -> None:
+def test_unwritable_folder_has_no_snapshot(folder: Path) -> None:
     (folder / SNAPSHOT_FILE).unlink()
     (folder / SNAPSHOT_FILE).mkdir()
     store = LanceStore(open_place(folder))
@@ -147,7 +147,7 @@ def test_a_folder_that_cannot_be_written_has_no_copy(folder: Path) -> None:
     assert is_open(LanceStore(open_place(folder)))
 
 
-def test_windows_that_lance_searches_are_not_copied(tmp_path: Path) -> None:
+def test_snapshot_omits_windows_searched_by_lance(tmp_path: Path) -> None:
     store = LanceStore(open_place(tmp_path / "store"), exact_below=100)
     vectors = unit(*np.random.default_rng(0).standard_normal((300, 8)).tolist())
     store.append_many([entry(f"/{n}.mp4", frames=1, vectors=vectors) for n in range(2)])

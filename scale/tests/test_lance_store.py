@@ -27,7 +27,7 @@ def lance(tmp_path: Path) -> Callable[..., LanceStore]:
     return lambda **options: LanceStore(open_place(tmp_path / "store"), **options)
 
 
-def test_an_index_is_a_lancedb_database(tmp_path: Path) -> None:
+def test_index_can_be_opened_with_lancedb(tmp_path: Path) -> None:
     import lancedb
 
     clip = video(tmp_path / "a.mp4")
@@ -66,7 +66,7 @@ def test_reader_keeps_its_snapshot_until_refresh(lance: Callable[..., LanceStore
     assert len(reader.read(b.id)) == 3
 
 
-def test_a_reader_whose_version_was_pruned_starts_again(lance: Callable[..., LanceStore]) -> None:
+def test_reader_whose_version_was_pruned_restarts(lance: Callable[..., LanceStore]) -> None:
     writer = lance(keep_versions=timedelta(microseconds=1))
     records = writer.append_many([entry("/a.mp4", seed=1)])
     records += writer.append_many([entry("/b.mp4", seed=2)])
@@ -81,7 +81,7 @@ def test_a_reader_whose_version_was_pruned_starts_again(lance: Callable[..., Lan
     assert reader.nearest(unit([1.0, 0, 0, 0]), 2).scores[0].tolist() == pytest.approx([1.0, 1.0], abs=1e-3)
 
 
-def test_features_without_a_record_are_not_seen_and_are_cleared_away(lance: Callable[..., LanceStore]) -> None:
+def test_features_without_a_record_are_invisible_and_cleaned_up(lance: Callable[..., LanceStore]) -> None:
     store = lance()
     (a,) = store.append_many([entry("/a.mp4")])
     store._videos.append = lambda rows: (_ for _ in ()).throw(KeyboardInterrupt)  # type: ignore[method-assign]
@@ -184,7 +184,7 @@ def test_approximate_index_returns_exact_cosines_after_additions(lance: Callable
         assert np.allclose(np.stack(found).astype(np.float32) @ query, scores, atol=0.04)
 
 
-def test_codes_that_tell_no_cosines_are_only_used_to_choose_what_is_read(
+def test_codes_that_do_not_estimate_cosines_only_select_candidates(
     lance: Callable[..., LanceStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("vidkin_scale.lance_nearest._CODE_ERROR", 1e-6)  # no code is so near
@@ -201,7 +201,7 @@ def test_codes_that_tell_no_cosines_are_only_used_to_choose_what_is_read(
     assert np.allclose(close.scores[:, 0], exact.scores[:, 0], atol=1e-6)
 
 
-def test_one_of_four_shards_returns_half_of_what_is_wanted_and_nothing_else(lance: Callable[..., LanceStore]) -> None:
+def test_one_of_four_shards_returns_half_of_the_requested_windows(lance: Callable[..., LanceStore]) -> None:
     generator = np.random.default_rng(0)
     vectors = units(generator.standard_normal((1500, 32), np.float32))
     store = lance(exact_below=1000, parts=4)
@@ -236,7 +236,7 @@ def test_neighbors_scattered_over_many_partitions_are_found(
     assert sum(hits) / 2000 > 0.95
 
 
-def test_the_approximate_index_does_not_show_orphans(lance: Callable[..., LanceStore]) -> None:
+def test_approximate_index_does_not_return_orphans(lance: Callable[..., LanceStore]) -> None:
     store = lance(exact_below=100)
     vectors = units(np.random.default_rng(1).standard_normal((60, 8), np.float32))
     store.append_many([entry(f"/{n}.mp4", frames=1, vectors=vectors) for n in range(5)])

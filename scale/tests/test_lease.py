@@ -65,7 +65,7 @@ def test_writer_can_wait_for_the_lock(s3: S3Server) -> None:
     thread.join()
 
 
-def test_of_many_writers_one_gets_it(s3: S3Server) -> None:
+def test_only_one_of_many_writers_gets_the_lease(s3: S3Server) -> None:
     """All of them find it free before the first takes it."""
     barrier, inside, refused = threading.Barrier(8, timeout=30), [], []
     s3.on_request = lambda what, name: (what == "PUT" and name == LEASE and barrier.wait(), None)[1]
@@ -91,7 +91,7 @@ def test_of_many_writers_one_gets_it(s3: S3Server) -> None:
     assert (len(inside), len(refused)) == (1, 7)
 
 
-def test_a_lease_that_ended_is_taken_and_its_holder_writes_no_more(s3: S3Server) -> None:
+def test_expired_lease_is_taken_over_and_its_holder_cannot_write(s3: S3Server) -> None:
     slow = open_place(INDEX)
     with slow.exclusive(0):
         slow.write("a", b"one")
@@ -113,7 +113,7 @@ def test_a_lease_that_ended_is_taken_and_its_holder_writes_no_more(s3: S3Server)
     assert slow.read("a") == b"one"
 
 
-def test_the_need_of_a_fence_is_remembered_until_there_is_one(s3: S3Server) -> None:
+def test_needed_fence_is_recorded_until_it_is_made(s3: S3Server) -> None:
     with open_place(INDEX).exclusive():
         pass
     with (place := open_place(INDEX)).exclusive(0):
@@ -129,7 +129,7 @@ def test_the_need_of_a_fence_is_remembered_until_there_is_one(s3: S3Server) -> N
         assert not place.needs_fence()
 
 
-def test_it_is_renewed_while_the_writer_lives(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lease_is_renewed_while_the_writer_lives(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "SECONDS", 0.4)
     place = open_place(INDEX)
     with place.exclusive(0):
@@ -140,7 +140,7 @@ def test_it_is_renewed_while_the_writer_lives(s3: S3Server, monkeypatch: pytest.
         assert int(str(note(s3)["count"])) >= 5
 
 
-def test_without_renewal_it_is_lost_by_its_own_clock(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lease_without_renewal_is_lost_by_the_holders_clock(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "SECONDS", 0.3)
     place = open_place(INDEX)
     with place.exclusive(0):
@@ -155,7 +155,7 @@ def test_without_renewal_it_is_lost_by_its_own_clock(s3: S3Server, monkeypatch: 
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"pid": 1, "host": "x", "since": "2026"}'])
-def test_a_note_that_cannot_be_read_holds_as_long_as_any(s3: S3Server, content: bytes) -> None:
+def test_unreadable_lease_holds_for_the_default_duration(s3: S3Server, content: bytes) -> None:
     s3.put(LEASE, content, None, None)
     with pytest.raises(CollectionLockedError, match="by another process"), open_place(INDEX).exclusive():
         raise AssertionError("never reached")

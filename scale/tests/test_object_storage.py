@@ -41,7 +41,7 @@ def add(index: Index, folder: Path) -> dict[str, int]:
     return {kind: len(getattr(report, kind)) for kind in ("added", "unchanged", "broken")}
 
 
-def test_it_gives_the_results_of_a_folder(videos: Path, tmp_path: Path, s3: S3Server) -> None:
+def test_index_on_object_storage_gives_the_results_of_a_folder(videos: Path, tmp_path: Path, s3: S3Server) -> None:
     local = Index.open(tmp_path / "index", extractor="classical", create=True)
     remote = Index.open(INDEX, extractor="classical", create=True)
     assert add(local, videos) == add(remote, videos) == {"added": 3, "unchanged": 0, "broken": 0}
@@ -80,7 +80,7 @@ def test_it_gives_the_results_of_a_folder(videos: Path, tmp_path: Path, s3: S3Se
     assert len(Index.open(INDEX).decisions()) == 1
 
 
-def test_a_folder_that_is_copied_to_a_bucket_is_an_index(videos: Path, tmp_path: Path, s3: S3Server) -> None:
+def test_folder_copied_to_a_bucket_is_an_index(videos: Path, tmp_path: Path, s3: S3Server) -> None:
     local = Index.open(tmp_path / "index", extractor="classical", create=True, store="lance")
     add(local, videos)
     for path in (tmp_path / "index").rglob("*"):
@@ -92,7 +92,7 @@ def test_a_folder_that_is_copied_to_a_bucket_is_an_index(videos: Path, tmp_path:
     assert add(copied, videos)["unchanged"] == 3
 
 
-def test_a_folder_whose_store_needs_a_disk_says_so_in_a_bucket(tmp_path: Path, s3: S3Server) -> None:
+def test_disk_store_copied_to_a_bucket_is_refused_with_the_cause(tmp_path: Path, s3: S3Server) -> None:
     Index.open(tmp_path / "index", extractor="classical", create=True).close()
     s3.put("bucket/collection.json", (tmp_path / "index" / "collection.json").read_bytes(), None, None)
     with pytest.raises(CollectionError, match=r"s3://bucket is not a folder of this machine; copy the index into one"):
@@ -114,9 +114,7 @@ def test_damage_is_found_and_repaired(videos: Path, s3: S3Server) -> None:
     assert repair(open_place(INDEX)) == ()
 
 
-def test_a_missing_bucket_or_index_and_a_foreign_folder_are_refused_by_name(
-    s3: S3Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_bucket_or_index_and_foreign_folder_are_named(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CollectionNotFoundError, match="there is no index at s3://bucket/index; make one with"):
         Index.open(INDEX)
     with pytest.raises(CollectionError, match="s3://none/index: there is no such bucket"):
@@ -175,11 +173,11 @@ def test_killed_at_any_moment(request_number: int, s3: S3Server) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("request_number", [MOMENTS.randrange(1, REQUESTS) for _ in range(40)])
-def test_killed_at_many_moments(request_number: int, s3: S3Server) -> None:
+def test_index_survives_kills_at_many_moments(request_number: int, s3: S3Server) -> None:
     check_resume(request_number, s3)
 
 
-def test_readers_see_whole_videos_while_a_writer_writes(s3: S3Server) -> None:
+def test_readers_see_complete_videos_during_writes(s3: S3Server) -> None:
     place = open_place(INDEX)
     done, seen = threading.Event(), set()
     problems: list[BaseException] = []
@@ -207,7 +205,7 @@ def test_readers_see_whole_videos_while_a_writer_writes(s3: S3Server) -> None:
     assert len(seen) > 1
 
 
-def test_two_writers_at_once(videos: Path, s3: S3Server) -> None:
+def test_second_simultaneous_writer_is_refused(videos: Path, s3: S3Server) -> None:
     index = Index.open(INDEX, extractor="classical", create=True)
     entered, leave = threading.Event(), threading.Event()
 

@@ -13,7 +13,7 @@ INDEX = "s3://bucket/films"
 
 
 @pytest.mark.large
-def test_an_address_takes_the_place_of_the_folder(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_accept_an_address_instead_of_a_folder(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve_s3("bucket") as server:
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)

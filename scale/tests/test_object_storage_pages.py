@@ -19,7 +19,9 @@ ADDRESS = "s3://bucket/films"
 
 
 @pytest.mark.large
-def test_it_is_shown_and_not_changed(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_show_an_index_on_object_storage_read_only(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with serve_s3("bucket") as server:
         for name, value in server.environment().items():

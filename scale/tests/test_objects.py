@@ -30,7 +30,7 @@ def place(s3: S3Server) -> Place:
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs"])
-def test_an_address_is_object_storage(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address_opens_object_storage(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     place = open_place(f"{scheme.upper()}://Bucket.name/films/2024/")
     assert place.uri == f"{scheme}://Bucket.name/films/2024"
@@ -47,14 +47,14 @@ def test_other_addresses_are_refused(name: str) -> None:
         open_place(name)
 
 
-def test_the_files_of_the_lock_are_not_listed(place: Place) -> None:
+def test_lock_files_are_not_listed(place: Place) -> None:
     with place.exclusive():
         place.write("a", b"")
         assert place.names() == {"a"}
         assert "writer.json" in place.sizes()
 
 
-def test_requests_wait_together(s3: S3Server) -> None:
+def test_requests_run_in_parallel(s3: S3Server) -> None:
     """Sixteen requests are under way at a time: the barrier lets them pass only when they all are."""
     place = open_place("s3://bucket/index")
     barrier = threading.Barrier(16, timeout=30)
@@ -62,7 +62,7 @@ def test_requests_wait_together(s3: S3Server) -> None:
     assert place.map(place.read, [f"{number}" for number in range(32)]) == [None] * 32
 
 
-def test_what_was_read_is_replaced_only_if_it_has_not_changed(s3: S3Server) -> None:
+def test_file_is_replaced_only_if_unchanged_since_it_was_read(s3: S3Server) -> None:
     one, other = open_place("s3://bucket/index"), open_place("s3://bucket/index")
     assert one.read("a") is None
     assert other.read("a") is None
@@ -80,7 +80,7 @@ def test_what_was_read_is_replaced_only_if_it_has_not_changed(s3: S3Server) -> N
     assert one.read("a") is None
 
 
-def test_a_lost_answer_is_not_taken_for_another_writer(s3: S3Server) -> None:
+def test_lost_answer_is_not_mistaken_for_another_writer(s3: S3Server) -> None:
     place = open_place("s3://bucket/index")
     place.read("a")
     s3.answers_to_lose = 1

@@ -24,7 +24,7 @@ def videos(tmp_path: Path) -> Path:
     return tmp_path / "videos"
 
 
-def test_a_cluster_needs_an_address_at_which_one_answers(videos: Path, tmp_path: Path) -> None:
+def test_cluster_option_needs_a_reachable_address(videos: Path, tmp_path: Path) -> None:
     words = ("index", videos, "--index", tmp_path / "new")
     outcome = run(*words, "--ray", "ray://head:10001", status=2)
     assert "a Ray address must be HOST:PORT, auto" in outcome.err
@@ -38,7 +38,7 @@ def test_a_cluster_needs_an_address_at_which_one_answers(videos: Path, tmp_path:
     assert (done.returncode, "no Ray cluster answers there" in done.stderr) == (3, True), done
 
 
-def test_ray_may_be_used_without_an_address() -> None:
+def test_ray_works_without_an_address() -> None:
     assert [RAY.text(typed) for typed in ("", "auto", "10.0.0.5:6379")] == ["ray", "ray:auto", "ray:10.0.0.5:6379"]
     assert RAY.value is not None
     assert [bool(RAY.value.fullmatch(word)) for word in ("local", "head:1", "videos", "./a:1")] == [
@@ -50,7 +50,7 @@ def test_ray_may_be_used_without_an_address() -> None:
     assert isinstance(open_cluster("ray"), RayCluster)
 
 
-def test_rare_options_are_in_the_guide_instead_of_the_help() -> None:
+def test_rare_options_are_documented_only_in_the_guide() -> None:
     docs = (Path(__file__).parents[2] / "docs").glob("*.md")
     guide = "".join(page.read_text(encoding="utf-8") for page in docs)
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]

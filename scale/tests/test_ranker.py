@@ -58,7 +58,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]
 
 
 @pytest.mark.parametrize("most_bytes", [1, 2**30])
-def test_a_shard_scores_as_the_store_does(collection: Collection, most_bytes: int) -> None:
+def test_shard_scores_as_the_store_does(collection: Collection, most_bytes: int) -> None:
     index = collection.index
     ids = [record.id for record in index.videos()]
     query = query_from_stored(index.store.read(ids[0]), CommonFrames())
@@ -76,14 +76,14 @@ def test_a_shard_scores_as_the_store_does(collection: Collection, most_bytes: in
     assert held == (sum(values.nbytes for values in sizes) if most_bytes > 1 else 0)
 
 
-def test_a_shard_returns_that_a_video_is_gone(collection: Collection) -> None:
+def test_shard_reports_a_removed_video(collection: Collection) -> None:
     index = collection.index
     query = query_from_stored(index.store.read(index.videos()[0].id), CommonFrames())
     found = Shard(str(index.path), 1).score(query, [10**6], CommonFrames(), index.scorer)
     assert isinstance(found, NotIndexedError)
 
 
-def test_searches_on_a_cluster_are_those_of_one_process(cluster: Any, collection: Collection) -> None:
+def test_searches_on_a_cluster_equal_local_ones(cluster: Any, collection: Collection) -> None:
     index = collection.index
     here = index.search(collection.clip)
     assert [Path(match.path).stem for match in here] == ["0", "longer"]
@@ -106,7 +106,7 @@ def _pid_of(ranker: RayRanker, shard: int = 0) -> int:
     return int(pid)
 
 
-def test_shards_on_a_cluster_answer_as_in_one_process_and_survive_the_death_of_a_worker(
+def test_shards_on_a_cluster_answer_as_local_ones_despite_a_dead_worker(
     cluster: Any, collection: Collection, tmp_path: Path
 ) -> None:
     clips = [Path(record.path) for record in collection.index.videos()]
@@ -208,7 +208,7 @@ class OtherMachine:
         return answer
 
 
-def test_a_search_for_duplicates_is_shared_and_survives_the_death_of_workers(
+def test_duplicate_search_is_distributed_and_survives_dead_workers(
     collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a cluster, but for what Ray does: all that is sent is copied there and back."""
@@ -232,7 +232,7 @@ def test_a_search_for_duplicates_is_shared_and_survives_the_death_of_workers(
     assert {"ask", "describe"} <= set(machines.done)
 
 
-def test_tasks_of_a_shard_with_much_to_do_are_done_by_others_and_those_of_the_dead_again() -> None:
+def test_tasks_move_to_idle_shards_and_are_repeated_after_a_death() -> None:
     tasks = [Task("ask", (), home=home) for home in (0, 2, 4, 1, 6)]
     queue = _Queue([*tasks, Task("describe", (), about="/a.mp4")], 2)
     assert [queue.take(1), queue.take(1)] == [3, 5]  # its own, then that of nobody
@@ -246,14 +246,14 @@ def test_tasks_of_a_shard_with_much_to_do_are_done_by_others_and_those_of_the_de
         queue.put_back(5, 0)
 
 
-def test_the_number_of_shards_of_an_index_is_not_changed_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
+def test_number_of_shards_must_match_the_index(cluster: Any, tmp_path: Path) -> None:
     with Index.open(tmp_path / "c", extractor="classical", create=True, store="shards:3"):
         pass
     with pytest.raises(InvalidArgumentError, match=f"shards must be 3, as {tmp_path / 'c'} has, got 2"):
         RayRanker(open_place(tmp_path / "c"), shards=2)
 
 
-def test_the_commands_answer_on_a_cluster_as_in_one_process(cluster: Any, collection: Collection) -> None:
+def test_commands_on_a_cluster_give_local_results(cluster: Any, collection: Collection) -> None:
     place, clip = str(collection.index.path), str(collection.clip)
     for words in (["search", clip], ["coverage", clip], ["duplicates", "--parts"], ["recurring"]):
         found = []
@@ -265,7 +265,7 @@ def test_the_commands_answer_on_a_cluster_as_in_one_process(cluster: Any, collec
     assert "No such option: --ray" in run("match", clip, clip, "--ray", "auto", status=2).err
 
 
-def test_the_pages_answer_on_a_cluster_as_in_one_process(cluster: Any, collection: Collection) -> None:
+def test_pages_on_a_cluster_give_local_results(cluster: Any, collection: Collection) -> None:
     """What `vidkin serve --ray` asks for every page: a handle to the index."""
     answers = []
     for name in (None, "ray:auto"):
@@ -278,9 +278,7 @@ def test_the_pages_answer_on_a_cluster_as_in_one_process(cluster: Any, collectio
     assert [[Path(member.path).stem for member in group.members] for group in answers[0][1]] == [["longer", "0"]]
 
 
-def test_a_machine_that_is_lost_costs_time_and_not_answers(
-    cluster: Any, collection: Collection, tmp_path: Path
-) -> None:
+def test_lost_machine_does_not_change_results(cluster: Any, collection: Collection, tmp_path: Path) -> None:
     """Its shards go on where all processors are reserved by the others already."""
     import ray
 
@@ -317,7 +315,7 @@ def test_a_machine_that_is_lost_costs_time_and_not_answers(
 
 
 @pytest.mark.process
-def test_a_server_answers_on_a_cluster_as_in_one_process(cluster: Any, collection: Collection, tmp_path: Path) -> None:
+def test_server_on_a_cluster_gives_local_results(cluster: Any, collection: Collection, tmp_path: Path) -> None:
     """`vidkin serve` of an index of shards, without and with `--ray`, asked over HTTP."""
     place = tmp_path / "c.vidkin"
     with Index.open(place, extractor="classical", create=True, store="shards:2") as index:
@@ -353,7 +351,7 @@ def test_a_server_answers_on_a_cluster_as_in_one_process(cluster: Any, collectio
 
 
 @pytest.mark.cluster
-def test_shards_on_object_storage_are_searched_by_one_address(
+def test_shards_on_object_storage_are_searched_through_one_address(
     collection: Collection, tmp_path: Path, s3: S3Server
 ) -> None:
     """In a program of its own: workers get the credentials from the environment of the cluster that it starts."""
@@ -370,13 +368,13 @@ def test_shards_on_object_storage_are_searched_by_one_address(
     assert [Path(path).stem for path, _ in there] == ["0", "longer"]
 
 
-def test_the_cluster_raises_what_a_store_raises_for_a_video_that_is_gone(cluster: Any, collection: Collection) -> None:
+def test_cluster_raises_the_store_error_for_a_removed_video(cluster: Any, collection: Collection) -> None:
     index = collection.index
     query = query_from_stored(index.store.read(index.videos()[0].id), CommonFrames())
     with RayRanker(index.place, shards=1) as ranker, pytest.raises(NotIndexedError):
         ranker(index.store, query, [10**6], CommonFrames(), index.scorer)
 
 
-def test_a_number_of_shards_must_be_positive(tmp_path: Path) -> None:
+def test_number_of_shards_must_be_positive(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="shards and most_bytes must be at least 1, got 0 and"):
         RayRanker(open_place(tmp_path), shards=0)

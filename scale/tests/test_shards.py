@@ -29,7 +29,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]
     return folder / "one", folder / "three", clips[0]
 
 
-def test_an_index_of_shards_answers_as_one_store(folders: tuple[Path, Path, Path]) -> None:
+def test_sharded_index_answers_as_one_store(folders: tuple[Path, Path, Path]) -> None:
     one, three, clip = folders
     with Index.open(one, read_only=True) as whole, Index.open(three, read_only=True) as sharded:
         matches, found = whole.search(clip), sharded.search(clip)
@@ -41,7 +41,7 @@ def test_an_index_of_shards_answers_as_one_store(folders: tuple[Path, Path, Path
         assert [r.path for r in sharded.videos()] == [r.path for r in whole.videos()]
 
 
-def test_every_shard_holds_the_videos_whose_ids_name_it(folders: tuple[Path, Path, Path]) -> None:
+def test_every_shard_contains_the_videos_with_its_ids(folders: tuple[Path, Path, Path]) -> None:
     with Index.open(folders[1], read_only=True) as index:
         store = index.store
         assert isinstance(store, ShardedStore)
@@ -51,7 +51,7 @@ def test_every_shard_holds_the_videos_whose_ids_name_it(folders: tuple[Path, Pat
             assert store.shards[store.shard_of(each.id)].find(each.path) is not None
 
 
-def test_a_video_stays_in_its_shard_when_it_is_replaced_or_moved(tmp_path: Path) -> None:
+def test_video_stays_in_its_shard_when_replaced_or_moved(tmp_path: Path) -> None:
     store = ShardedStore(open_place(tmp_path), 4)
     first = store.append_many([entry(f"/{n}.mp4") for n in range(8)])
     again = store.append_many([entry(f"/{n}.mp4", frames=5) for n in range(8)])
@@ -61,7 +61,7 @@ def test_a_video_stays_in_its_shard_when_it_is_replaced_or_moved(tmp_path: Path)
     assert store.count() == 8
 
 
-def test_damage_in_a_shard_is_removed_and_the_others_stay(tmp_path: Path) -> None:
+def test_damage_in_one_shard_is_removed_without_affecting_others(tmp_path: Path) -> None:
     clips = [video(tmp_path / f"{seed}.mp4", seed=seed, frames=20) for seed in range(3)]
     folder = tmp_path / "c.vidkin"
     with Index.open(folder, extractor="classical", create=True, store="shards:2") as index:
@@ -76,7 +76,7 @@ def test_damage_in_a_shard_is_removed_and_the_others_stay(tmp_path: Path) -> Non
         assert len(index) == 3
 
 
-def test_the_number_of_shards_never_changes(folders: tuple[Path, Path, Path]) -> None:
+def test_number_of_shards_never_changes(folders: tuple[Path, Path, Path]) -> None:
     with pytest.raises(CollectionMismatchError, match="has the store shards:3, got shards:2; leave it out"):
         Index.open(folders[1], store="shards:2")
     for name in ("shards", "shards:0", "shards:5000", "shards:two"):
@@ -85,7 +85,7 @@ def test_the_number_of_shards_never_changes(folders: tuple[Path, Path, Path]) ->
             Index.open(folders[1].parent / "new", extractor="classical", create=True, store=name)
 
 
-def test_a_damaged_number_of_shards_is_named(tmp_path: Path) -> None:
+def test_damaged_number_of_shards_is_named(tmp_path: Path) -> None:
     with Index.open(tmp_path / "c", extractor="classical", create=True, store="shards:2"):
         pass
     manifest = tmp_path / "c" / "collection.json"
@@ -94,7 +94,7 @@ def test_a_damaged_number_of_shards_is_named(tmp_path: Path) -> None:
         Index.open(tmp_path / "c")
 
 
-def test_what_is_computed_ahead_gives_the_groups_of_one_store(tmp_path: Path) -> None:
+def test_precomputed_tasks_give_the_groups_of_one_store(tmp_path: Path) -> None:
     copies = make_copies(tmp_path, "classical", stores={"one": "disk", "three": "shards:3"})
     groups, stored, _ = copies.find("one")
     found, stored_then, mapper = copies.find("three", width=2)
@@ -106,7 +106,7 @@ def test_what_is_computed_ahead_gives_the_groups_of_one_store(tmp_path: Path) ->
     assert any(task.arguments[1].id % 3 != other.id % 3 for task in compared for other in task.arguments[2])
 
 
-def test_whitened_indexes_of_shards_store_fewer_windows_and_answer_alike(tmp_path: Path) -> None:
+def test_whitened_shards_store_fewer_windows_and_give_the_same_results(tmp_path: Path) -> None:
     clips = [
         video(tmp_path / f"{seed}-{frames}.mp4", seed=seed, frames=frames)
         for seed, frames in ((0, 10), (0, 15), (1, 10))

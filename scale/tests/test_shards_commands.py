@@ -11,7 +11,7 @@ from tests.cli.conftest import Library, _own_folder, library, run
 __all__ = ["_own_folder", "library"]
 
 
-def test_a_search_of_an_index_in_shards_is_that_of_one_in_one_store(library: Library, tmp_path: Path) -> None:
+def test_search_of_a_sharded_index_equals_one_store(library: Library, tmp_path: Path) -> None:
     sharded = tmp_path / "sharded.vidkin"
     report = run("index", library.folder, "--index", sharded, "--shards", "3", "--workers", "1", "-f", "json").json
     assert (report["videos"], len(report["broken"])) == (4, 0)
@@ -30,7 +30,7 @@ def test_a_search_of_an_index_in_shards_is_that_of_one_in_one_store(library: Lib
     assert "has the store shards:3, got shards:2; leave it out" in " ".join(again.err.split())
 
 
-def test_no_shards_are_one_store(library: Library, tmp_path: Path) -> None:
+def test_zero_shards_create_a_plain_store(library: Library, tmp_path: Path) -> None:
     run("index", library.folder / "rocket.mp4", "--index", tmp_path / "c", "--shards", "0", "--workers", "1")
     assert not (tmp_path / "c" / "shards").exists()
     assert (

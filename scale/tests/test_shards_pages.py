@@ -11,9 +11,7 @@ from vidkin.index import Index, SerialExecutor
 __all__ = ["connect", "library"]
 
 
-def test_an_index_of_shards_is_shown_and_searched_like_any_other(
-    library: Library, connect: Connect, tmp_path: Path
-) -> None:
+def test_sharded_index_works_on_pages_like_any_other(library: Library, connect: Connect, tmp_path: Path) -> None:
     with Index.open(tmp_path / "shards", extractor="classical", create=True, store="shards:2") as index:
         index.add(library.folder, executor=SerialExecutor(index.worker_spec))
     client = connect(tmp_path / "shards")

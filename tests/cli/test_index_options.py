@@ -9,7 +9,7 @@ import typer
 from vidkin.cli.app import app
 
 
-def test_rare_options_are_in_the_guide_instead_of_the_help() -> None:
+def test_rare_options_are_documented_only_in_the_guide() -> None:
     docs = Path(__file__).parents[2] / "docs"
     guide = (docs / "find.md").read_text(encoding="utf-8") + (docs / "commands.md").read_text(encoding="utf-8")
     command = typer.main.get_command(app).commands["index"]  # type: ignore[attr-defined]
