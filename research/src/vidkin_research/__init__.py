@@ -1,3 +1,3 @@
-"""The studies behind vidkin's measurements; whatever vidkin calls by name comes through entry points."""
+"""Studies behind vidkin's measurements, and parts that vidkin finds through entry points."""
 
 __version__ = "0.2.0"

@@ -1,4 +1,4 @@
-"""Excerpts of so many consecutive frames of every video of a collection."""
+"""Excerpts of a fixed number of consecutive frames from every video of a collection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One frozen frame network whose features are computed once, and a new head on it for every run."""
+"""A frozen frame network with features computed once, and a new head for every run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A picture of retrieval: queries on the left, the top results of each method beside them, framed by relevance."""
+"""A figure of retrieval: queries on the left, the top results of each method next to them, framed by relevance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that vidkin-research brings: where each is, and its line in the help; imports none of them."""
+"""Commands that vidkin-research adds: the location and help line of each, without importing them."""
 
 from vidkin.cli.commands import LazyCommand
 

@@ -1,4 +1,4 @@
-"""``vidkin benchmark copies``: how many edited copies of your own videos are found."""
+"""``vidkin benchmark copies``: measure how many edited copies of your own videos are found."""
 
 from __future__ import annotations
 

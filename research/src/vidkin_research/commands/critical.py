@@ -1,4 +1,4 @@
-"""``vidkin benchmark critical``: critical clips found by metrics trained with each loss."""
+"""``vidkin benchmark critical``: compare losses by how well the trained metrics find critical clips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``vidkin fit``: codebooks and learned similarities of classical features, from the user's own pictures."""
+"""``vidkin fit``: fit codebooks and learned similarities of classical features to the user's own images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The groups `vidkin benchmark` and `vidkin labels`: their commands, none of which is imported to print their help."""
+"""The groups `vidkin benchmark` and `vidkin labels`, whose commands are not imported to print their help."""
 
 from collections.abc import Mapping
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""``vidkin benchmark losses``: which loss trains a comparator best without labels."""
+"""``vidkin benchmark losses``: compare losses for training a comparator without labels."""
 
 from __future__ import annotations
 

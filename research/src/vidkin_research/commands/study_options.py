@@ -1,4 +1,4 @@
-"""Options that the benchmarks share, and how long they say that something takes."""
+"""Options shared by the benchmarks, and the wording of durations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``vidkin benchmark table``: a table of a source at its published size, and what it needs before it starts."""
+"""``vidkin benchmark table``: reproduce a published table at full size, after stating its requirements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``vidkin train-shots``: a detector of cuts from labeled shots."""
+"""``vidkin train-shots``: train a shot detector on labeled shots."""
 
 from __future__ import annotations
 

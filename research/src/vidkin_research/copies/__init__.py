@@ -1,1 +1,1 @@
-"""The benchmark of copies: edit videos in many ways, search for the copies, and compare with what is true."""
+"""The benchmark of copies: edit videos in many ways, search for the copies, and compare with the ground truth."""

@@ -1,4 +1,4 @@
-"""Figures of copy retrieval: mAP and micro-AP of everything, of each family and of each edit, and unrelated pairs."""
+"""Figures of copy retrieval: mAP and micro-AP overall, by family and by edit, and scores of unrelated pairs."""
 
 from __future__ import annotations
 

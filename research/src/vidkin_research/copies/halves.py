@@ -1,4 +1,4 @@
-"""The collection behind the stored results on copies: its halves, and what names tell of families and scenes."""
+"""The collection behind the stored results on copies: its halves, and families and scenes parsed from names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits that hide more of the source than the usual ones: turned, covered, blended, halved or seen from the side.
+"""Edits that hide more of the source than the usual ones: rotation, overlays, blending, halves, oblique views.
 
 Functions from one iterator of frames to another, like those of `transforms`; what is random comes from the seed.
 """

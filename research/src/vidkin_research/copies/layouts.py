@@ -1,4 +1,4 @@
-"""Where the source's picture goes in the picture of a copy: crops, borders, split screens, insets and perspective.
+"""Position of the source within the frame of a copy: crops, borders, split screens, insets and perspective.
 
 An `Arrangement` decides in pixels, and both the transform and the ground truth follow its decision. Augmentations of
 training clips share `center_box`, `split_parts` and `homographies` with these edits, and differ in what they draw.

@@ -1,4 +1,4 @@
-"""A page with pictures: every edit with the copy that has the lowest score."""
+"""A page with images of the lowest-scoring copy of every edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors in time and overlaps of boxes against the true places of copies."""
+"""Errors in time and overlaps of boxes against the true positions of copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings, and the clips of them that are queries."""
+"""Recordings, and the clips of them used as queries."""
 
 from __future__ import annotations
 

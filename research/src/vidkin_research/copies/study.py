@@ -1,4 +1,4 @@
-"""Copy retrieval from material to report: edit, index, search, and compare with what is true."""
+"""The study of copy retrieval from material to report: edit, index, search, and compare with the ground truth."""
 
 from __future__ import annotations
 

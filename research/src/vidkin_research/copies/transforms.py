@@ -1,4 +1,4 @@
-"""What an edit of a video sees, and edits that need more than a picture and a seed: its length or other footage."""
+"""The input of a video edit, and edits that need more than a frame and a seed: the length, or other footage."""
 
 from __future__ import annotations
 

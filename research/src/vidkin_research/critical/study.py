@@ -1,4 +1,4 @@
-"""The comparison on critical clips: every loss, several seeds, all places and each place held out."""
+"""The comparison of losses on critical clips: several seeds, all locations and each location held out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The network that reads transitions from a band, as it is trained, and the files from which it runs without torch."""
+"""The network that reads transitions from a band, in torch for training and as files that run without torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the classes of overlapping segments to cuts: the steps of DeepSBD after its network."""
+"""The steps of DeepSBD after its network: from classes of overlapping segments to cuts."""
 
 from __future__ import annotations
 

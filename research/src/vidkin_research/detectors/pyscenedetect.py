@@ -1,4 +1,4 @@
-"""PySceneDetect's content and adaptive detectors on our frames."""
+"""PySceneDetect's content and adaptive detectors on frames decoded by vidkin."""
 
 from __future__ import annotations
 

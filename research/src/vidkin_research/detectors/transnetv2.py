@@ -1,4 +1,4 @@
-"""TransNetV2 with its published weights, fed with our frames."""
+"""TransNetV2 with its published weights, on frames decoded by vidkin."""
 
 from __future__ import annotations
 

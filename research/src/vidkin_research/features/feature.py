@@ -1,4 +1,4 @@
-"""The contract of the classical image features, and the conversion of pictures to their input."""
+"""The contract of classical image features, and the conversion of images to their input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fisher vectors: how a picture's patches would change a model of all patches."""
+"""Fisher vectors: gradients of a patch model with respect to an image's patches."""
 
 from __future__ import annotations
 

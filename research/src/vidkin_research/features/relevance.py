@@ -1,4 +1,4 @@
-"""Relevance of images to each other by a classical feature, for recipes (``data.relevance``)."""
+"""Relevance between images by a classical feature, for recipes (``data.relevance``)."""
 
 from __future__ import annotations
 

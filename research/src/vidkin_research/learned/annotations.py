@@ -1,4 +1,4 @@
-"""Labels of several annotators, merged by the rule of the paper."""
+"""Merge labels of several annotators by the rule of the paper."""
 
 from __future__ import annotations
 

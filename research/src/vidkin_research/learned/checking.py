@@ -1,4 +1,4 @@
-"""What a training on labeled shots would read: videos, shots, cuts and critical clips, and what is wrong with them."""
+"""Check labeled shots before training: count videos, shots, cuts and critical clips, and report problems."""
 
 from __future__ import annotations
 

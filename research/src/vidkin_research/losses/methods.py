@@ -1,4 +1,5 @@
-"""The methods to compare: ten losses beside the base objective, the parts of the full objective, and k over regions."""
+"""The methods to compare: ten losses added to the base objective, the parts of the full objective, and k over
+regions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One picture of how each comparator scores a pair of clips, and how far apart its scores are."""
+"""A figure of how each comparator scores a pair of clips, and how far apart its scores are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparators trained by the published recipe with each loss, and measured on public benchmarks."""
+"""Train comparators by the published recipe with each loss, and measure them on public benchmarks."""
 
 from __future__ import annotations
 

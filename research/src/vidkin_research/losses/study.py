@@ -1,4 +1,4 @@
-"""Comparators trained without labels on some videos by different losses, and measured on others."""
+"""Train comparators without labels by different losses, and measure them on other videos."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disturbances in the pictures of a shot that look like cuts but are not."""
+"""Disturbances of frames within a shot that look like cuts but are not."""
 
 from __future__ import annotations
 

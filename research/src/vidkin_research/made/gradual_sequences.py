@@ -1,4 +1,4 @@
-"""Sequences that teach a network transitions of any length and shape, and what looks like one but is none."""
+"""Training sequences with transitions of any length and shape, and with look-alikes that are not transitions."""
 
 from __future__ import annotations
 

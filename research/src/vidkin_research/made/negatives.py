@@ -1,4 +1,4 @@
-"""Takes with what looks like a transition but is none, as families: a detector should report nothing in any of them."""
+"""Takes in which something only looks like a transition, by family; a detector should report nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shots for composition: excerpts of clips, camera moves over photographs, title cards; all with distractors."""
+"""Shots for composition: excerpts of clips, camera moves over photographs and title cards, all with distractors."""
 
 from __future__ import annotations
 

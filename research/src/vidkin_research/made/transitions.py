@@ -1,4 +1,4 @@
-"""Videos of real takes with one transition of known extent and kind, and takes with what looks like one but is none."""
+"""Videos of real takes with one transition of known extent and kind, or with a look-alike that is not one."""
 
 from __future__ import annotations
 

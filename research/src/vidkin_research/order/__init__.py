@@ -1,1 +1,1 @@
-"""Which loss trains the better frame encoder and the better verifier, on three levels and footage never seen."""
+"""The comparison of losses for frame encoders and verifiers, on three levels of similarity and unseen footage."""

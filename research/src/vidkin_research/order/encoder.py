@@ -1,4 +1,4 @@
-"""Training of a small encoder on frozen features, by each loss, and how well it orders frames it never saw."""
+"""Train a small encoder on frozen features with each loss, and measure how well it orders unseen frames."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""Public benchmarks of video retrieval: describe videos, score all pairs, and print published rows beside ours."""
+"""Public benchmarks of video retrieval: describe videos, score all pairs, and print the results next to published
+ones."""

@@ -1,4 +1,4 @@
-"""A public benchmark from features to figures."""
+"""Run a public benchmark from features to figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compares the videos of a benchmark."""
+"""Systems that compare the videos of a benchmark."""
 
 from __future__ import annotations
 

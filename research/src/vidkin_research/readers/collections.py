@@ -1,4 +1,4 @@
-"""The public collections that the sources are about: folder, published number of items, and where to get each."""
+"""The public collections used by the publications: folder, published number of items, and where to get each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Omniglot: characters of many alphabets, each drawn once by each of twenty people."""
+"""Omniglot: characters of many alphabets, drawn once each by twenty people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VB100 birds beside other animals: the layout of the Dog-Birds set of the Radial loss paper."""
+"""VB100 birds and other animals: the layout of the Dog-Birds set of the Radial loss paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the runs of a comparison to means over seeds, and to the published order beside the one measured here."""
+"""Summarize the runs of a comparison: means over seeds, and the published order next to the measured one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Composed transitions and negatives as real encoded videos, and what a detector makes of them, family by family."""
+"""Composed transitions and negatives as encoded videos, and the results of a detector for each family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well detected transitions agree with labeled ones in extent and kind, beside whether they are found."""
+"""Measure how well detected transitions agree with labeled ones in extent and kind."""
 
 from __future__ import annotations
 

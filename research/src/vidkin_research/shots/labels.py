@@ -1,4 +1,4 @@
-"""Labels of shots of public collections, as transitions: ClipShots, BBC Planet Earth, RAI, SHOT, OmniShotCut."""
+"""Read shot labels of public collections as transitions: ClipShots, BBC Planet Earth, RAI, SHOT, OmniShotCut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables and figures of the sources at their published size: what each needs, and one command that makes it."""
+"""Published tables and figures at full size: the requirements of each, and one command that reproduces it."""
 
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.tables.comparators import COMPARATOR_TABLES

@@ -1,4 +1,4 @@
-"""What a published table is here: its source, what it needs, and how it is made."""
+"""The contract of a published table: its source, its requirements, and how it is reproduced."""
 
 from __future__ import annotations
 

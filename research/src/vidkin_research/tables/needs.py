@@ -1,4 +1,4 @@
-"""What a training needs before it starts: operations and memory, counted without data or weights, and hours."""
+"""Estimate the requirements of a training without data or weights: operations, memory and hours."""
 
 from __future__ import annotations
 
