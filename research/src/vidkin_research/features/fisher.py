@@ -1,4 +1,4 @@
-"""Fisher vectors: gradients of a patch model with respect to an image's patches."""
+"""Fisher vectors: gradients of a patch model's log-likelihood for the patches of an image."""
 
 from __future__ import annotations
 
