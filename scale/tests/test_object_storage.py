@@ -63,7 +63,7 @@ def test_index_on_object_storage_gives_the_results_of_a_folder(videos: Path, tmp
     assert fresh.info().path == INDEX
     assert fresh.info().bytes == sum(map(len, s3.files.values()))
     assert repr(fresh) == "Index('s3://bucket/index', extractor='classical', videos=3)"
-    with pytest.raises(CollectionError, match="s3://bucket/index is not a folder of this machine"):
+    with pytest.raises(CollectionError, match="s3://bucket/index is not a local folder"):
         fresh.path  # noqa: B018
 
     before = dict(s3.files)
@@ -95,7 +95,7 @@ def test_folder_copied_to_a_bucket_is_an_index(videos: Path, tmp_path: Path, s3:
 def test_disk_store_copied_to_a_bucket_is_refused_with_the_cause(tmp_path: Path, s3: S3Server) -> None:
     Index.open(tmp_path / "index", extractor="classical", create=True).close()
     s3.put("bucket/collection.json", (tmp_path / "index" / "collection.json").read_bytes(), None, None)
-    with pytest.raises(CollectionError, match=r"s3://bucket is not a folder of this machine; copy the index into one"):
+    with pytest.raises(CollectionError, match=r"s3://bucket is not a local folder; copy the index into one"):
         Index.open("s3://bucket")
 
 

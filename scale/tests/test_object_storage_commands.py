@@ -29,7 +29,7 @@ def test_commands_accept_an_address_instead_of_a_folder(library: Library, monkey
         assert f"{INDEX}: 1 video removed, 3 left" in run("remove", library.folder / "rocket.mp4", "--index", INDEX).out
         refused = run("serve", "--index", INDEX, status=2)
         assert "show it with --read-only, or copy the index into a folder" in refused.err
-        assert f"{INDEX} is not a folder of this machine" in run("train", "review", "-i", INDEX, status=3).err
+        assert f"{INDEX} is not a local folder" in run("train", "review", "-i", INDEX, status=3).err
         refused = run("info", "--index", "s3://none/films", status=3)
         assert "Error: s3://none/films" in refused.err
         assert "there is no such bucket; create it or correct the address" in refused.err

@@ -36,7 +36,7 @@ def test_address_opens_object_storage(scheme: str, monkeypatch: pytest.MonkeyPat
     assert place.uri == f"{scheme}://Bucket.name/films/2024"
     assert place.address("videos.lance") == f"{scheme}://Bucket.name/films/2024/videos.lance"
     assert open_place(f"{scheme}://bucket").address("a") == f"{scheme}://bucket/a"
-    with pytest.raises(CollectionError, match="is not a folder of this machine"):
+    with pytest.raises(CollectionError, match="is not a local folder"):
         folder_of(place)
 
 

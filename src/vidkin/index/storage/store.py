@@ -83,7 +83,7 @@ class DiskStore:
 
     Raises:
         CollectionDamagedError: The list of videos is missing or damaged.
-        CollectionError: The place is not a folder of this machine.
+        CollectionError: The place is not a local folder.
     """
 
     def __init__(
