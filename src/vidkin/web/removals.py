@@ -35,8 +35,8 @@ from vidkin.web.site import (
 router = APIRouter(tags=["duplicates"])
 removals_page = Page(router)
 
-# Files of one request.
-_MOST = 100_000
+# Maximum number of files in a request.
+_MAX_FILES = 100_000
 
 RemovedFileModel: Any = result_model(RemovedFile, name=str)
 RemovalModel: Any = result_model(Removal, can_undo=bool, files=list[RemovedFileModel])
