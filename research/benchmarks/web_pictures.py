@@ -33,7 +33,8 @@ from tests.web.browser import new_page, open_browser, served
 WIDTHS = {1400: 900, 768: 1024, 400: 800}
 _SCHEMES = ("light", "dark")
 _QUALITY, _WIDTH_IN_DOCS = 70, 1000
-_AT_EVERY_WIDTH = ("library", "search", "shots")
+# Pages whose pictures the documents do not show.
+_NOT_IN_DOCS = ("video",)
 # Milliseconds for what comes by itself: pictures, maps, comparisons.
 _SETTLE, _PATIENCE = 800, 30_000
 # Posters are made when they are first asked for; a picture that is far below the screen is not.
@@ -64,9 +65,8 @@ def main() -> None:
                 for scheme in options.schemes:
                     picture = take(browser, address + path, act, (width, WIDTHS[width]), scheme)
                     (options.output / f"{name}-{width}-{scheme}.png").write_bytes(picture)
-                    if options.docs is not None and scheme == "light" and (width == 1400 or name in _AT_EVERY_WIDTH):
-                        suffix = "" if width == 1400 else f"-{width}"
-                        store_small(picture, options.docs / f"web-{name}{suffix}.webp")
+                    if options.docs is not None and (width, scheme) == (1400, "light") and name not in _NOT_IN_DOCS:
+                        store_small(picture, options.docs / f"web-{name}.webp")
 
 
 def prepare(browser: Browser, address: str) -> dict[str, Any]:
