@@ -7,8 +7,7 @@
 Takes an index of real videos whose duplicates were found, and a folder with at least one training; shots and both maps
 are computed if nobody did. The pages show where videos and trainings lie: make both in folders that anybody could have,
 such as /home/ada/Videos. Besides the pictures it prints what is wider than its screen. With --docs the light pictures
-at 1400 pixels are stored there, too, small enough for the documentation; of the main pages those of the other widths as
-well.
+at 1400 pixels are stored there, too, small enough for the documentation.
 """
 
 from __future__ import annotations
