@@ -1,4 +1,4 @@
-"""Whether vidkin runs as a bundle, an executable without a Python interpreter, and how that starts a worker process."""
+"""Detect whether vidkin runs as a bundle, an executable without Python, and start its worker processes."""
 
 from __future__ import annotations
 

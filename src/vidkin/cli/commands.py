@@ -1,4 +1,4 @@
-"""How commands are loaded, read option values, and end: lazy groups, plain values, exit statuses, verbosity."""
+"""Lazy groups of commands, the values of their options, exit statuses and verbosity."""
 
 from __future__ import annotations
 

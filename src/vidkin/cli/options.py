@@ -1,4 +1,4 @@
-"""What commands share: their options, how values are read, and what they open and write."""
+"""Options that several commands share, and how they read values, open indexes and write files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The module ``onnxruntime``, loaded with its reports to its maker turned off."""
+"""Load ``onnxruntime`` with its reports to its vendor turned off."""
 
 from __future__ import annotations
 

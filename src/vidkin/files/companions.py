@@ -1,4 +1,4 @@
-"""What belongs to a video file: subtitles, descriptions, chapters, pictures and sidecars of the same name."""
+"""Files that belong to a video: subtitles, descriptions, chapters, images and sidecars of the same name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which stretches of one video are which stretches of another, in which pose, how surely."""
+"""Find the stretches that two videos share, the pose in which they match, and a score."""
 
 from vidkin.match.compare import MapWindow, compare
 from vidkin.match.engine import Edge, EdgeSegment, Effort, Engine, MatchQuery, View, compare_candidates, sequence

@@ -1,4 +1,4 @@
-"""Which videos of a collection match which queries, where, and how surely: shortlist, comparison, verifier."""
+"""Find which videos of a collection match a query, where and how surely: shortlist, comparison, verifier."""
 
 from __future__ import annotations
 

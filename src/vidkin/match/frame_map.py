@@ -1,4 +1,4 @@
-"""How similar the frames of two videos are, against what unrelated frames of the world are to each of them."""
+"""Similarity of the frames of two videos, calibrated by the similarity of unrelated frames to each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an index holds, its videos, and checks of files, in words and as cells of tables."""
+"""The contents of an index, its videos and the checks of files, as text and table cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened when files were added to an index, in words and numbers."""
+"""The outcome of adding files to an index, as text and counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recipe would train on, and what a training came to, in words and as cells of tables."""
+"""The data of a recipe and the outcome of a training, as text and table cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan of duplicates does with files, in words."""
+"""The effect of a removal plan on files, as text."""
 
 from __future__ import annotations
 
