@@ -10,6 +10,7 @@ long `vidkin --help` takes to start. On Linux the bundle runs where the C librar
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+# Packages that the caller's variables add are not part of the bundle.
+VARIABLES = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
 SPEC = ROOT / "release" / "vidkin.spec"
 STARTS = 3
 
@@ -39,13 +42,13 @@ def main() -> int:
 def install(environment: Path) -> Path:
     """The interpreter of an environment with the product, and without anything that learns."""
     if not (environment / "pyvenv.cfg").is_file():
-        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True, env=VARIABLES)
     python = environment / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     pip += ["--constraint", str(ROOT / "constraints.txt")]
-    subprocess.run([*pip, f"{ROOT}[otio,web]", "pyinstaller"], check=True)
+    subprocess.run([*pip, f"{ROOT}[otio,web]", "pyinstaller"], check=True, env=VARIABLES)
     # The version may be that of the last call, from other sources.
-    subprocess.run([*pip, "--no-deps", "--force-reinstall", str(ROOT)], check=True)
+    subprocess.run([*pip, "--no-deps", "--force-reinstall", str(ROOT)], check=True, env=VARIABLES)
     return python
 
 
@@ -54,7 +57,7 @@ def build(python: Path, output: Path, work: Path) -> Path:
     shutil.rmtree(work, ignore_errors=True)
     command = [str(python), "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN"]
     command += ["--workpath", str(work), "--distpath", str(work / "dist"), str(SPEC)]
-    subprocess.run(command, cwd=work.parent, check=True)
+    subprocess.run(command, cwd=work.parent, check=True, env=VARIABLES)
     (made,) = (work / "dist").iterdir()
     for name in ("LICENSE", "README.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, made)
@@ -74,7 +77,7 @@ def start_seconds(bundle: Path) -> float:
     times = []
     for _ in range(STARTS):
         begun = time.monotonic()
-        subprocess.run([str(bundle / "vidkin"), "--help"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([str(bundle / "vidkin"), "--help"], check=True, env=VARIABLES, stdout=subprocess.DEVNULL)
         times.append(time.monotonic() - begun)
     return min(times)
 

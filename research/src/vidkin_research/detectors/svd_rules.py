@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "GROUP",
-    "GalleryCandidate",
+    "Candidate",
     "candidate_segments",
     "cosines_to",
     "find_cut",
@@ -37,7 +37,7 @@ _CENTER = (0.25, 0.75)
 
 
 @dataclass(frozen=True, slots=True)
-class GalleryCandidate:
+class Candidate:
     """Frames that can contain a transition.
 
     Attributes:
@@ -87,7 +87,7 @@ def narrow(
     whole: float,
     halves: tuple[float, float],
     quarters: tuple[tuple[float, float], tuple[float, float]],
-) -> GalleryCandidate | None:
+) -> Candidate | None:
     """Locate the change within a 21-frame segment by two bisections.
 
     A half that differs 1.5 times as much as the other and makes up more than 0.7 of the whole is bisected again
@@ -108,12 +108,12 @@ def narrow(
         return None
     side = _larger(halves, whole, *_FIRST)
     if side is None:
-        return GalleryCandidate("gradual", first, first + 20)
+        return Candidate("gradual", first, first + 20)
     start = first + 10 * side
     quarter = _larger(quarters[side], halves[side], *_SECOND)
     if quarter is None:
-        return GalleryCandidate("gradual", start, start + 10)
-    return GalleryCandidate("hard", start + 5 * quarter, start + 5 * quarter + 5)
+        return Candidate("gradual", start, start + 10)
+    return Candidate("hard", start + 5 * quarter, start + 5 * quarter + 5)
 
 
 def reduced_columns(histograms: NDArray[np.float64]) -> NDArray[np.float64]:
