@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 from vidkin_research.detectors.histograms import HistogramStore
 from vidkin_research.detectors.svd_rules import (
-    GalleryCandidate,
+    Candidate,
     candidate_segments,
     find_cut,
     find_transition,
@@ -78,8 +78,8 @@ class SvdBaseline:
         for place in range(frames, -(-(frames - 1) // _SPAN) * _SPAN + 1):
             self._measure(place, self._last)
         wholes = np.array([segment.whole for segment in self._segments])
-        hard: list[GalleryCandidate] = []
-        gradual: list[GalleryCandidate] = []
+        hard: list[Candidate] = []
+        gradual: list[Candidate] = []
         for place in candidate_segments(wholes).nonzero()[0].tolist():
             segment = self._segments[place]
             candidate = narrow(place * _SPAN, segment.whole, segment.halves, segment.quarters)
@@ -116,7 +116,7 @@ class SvdBaseline:
             )
         )
 
-    def _gradual_cuts(self, candidates: Sequence[GalleryCandidate]) -> Iterator[DetectedCut]:
+    def _gradual_cuts(self, candidates: Sequence[Candidate]) -> Iterator[DetectedCut]:
         """Transitions among candidates joined where they touch; if a whole group is not a transition, its members are
         tried one by one."""
         for group in _touching([(candidate.first, candidate.last) for candidate in candidates]):
