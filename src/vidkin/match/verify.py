@@ -23,6 +23,7 @@ Floats = NDArray[np.float32]
 _MAX_UNITS, _MAX_KNOTS = 256, 64
 # Outputs are divided by it before the logistic function, so that those of sure copies do not all become 1.
 SOFTNESS = 4.0
+# Just below the score from which on a pair is reported.
 _MAX_WITHOUT_LINES = 0.19
 # Numbers far outside of what training saw say no more than its edge.
 _MAX_DEVIATIONS = 6.0
