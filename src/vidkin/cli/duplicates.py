@@ -84,9 +84,12 @@ def duplicates(
     from vidkin.files.findings import check_accepted
     from vidkin.index import plan_removal
     from vidkin.rendering.duplicates import describe_member, duplicate_cells
-    from vidkin.rendering.reports import duplicate_reports
 
-    reports = duplicate_reports() if output else {}
+    reports = {}
+    if output:  # the reports of recurring segments, which come with them, cut videos
+        from vidkin.rendering.reports import duplicate_reports
+
+        reports = duplicate_reports()
     targets = options.parse_outputs(output, {name: (form.suffix,) for name, form in reports.items()})
     if plan is not None:
         targets["plan"] = plan
