@@ -21,9 +21,10 @@ from vidkin.index import DiskStore, Index
 from vidkin.index.query.common import Calibration, CommonFrames, weigh_features
 from vidkin.index.query.query import describe_query
 from vidkin.index.storage.opening import open_place
+from vidkin.match import scorer_of
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
 from vidkin.rendering.machine import describe_machine
-from vidkin.similarity import FrameFeatures, scorer_of
+from vidkin.similarity import FrameFeatures
 
 Rounding = Callable[[torch.Tensor], torch.Tensor]
 

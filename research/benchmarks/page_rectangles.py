@@ -50,7 +50,7 @@ def main() -> None:
         for dark in (False, True):
             random = np.random.default_rng([round(100 * share), dark])
             pages = [in_page(film, share, random, dark=dark) for film in films]
-            clips = [find_content_boxes(page, between_bars=True) for page, _ in pages]
+            clips = [find_content_boxes(page) for page, _ in pages]
             images = [
                 find_content_boxes(page[[0, 0]], only_lines=True, most_lines=LINES_OF_PICTURE) for page, _ in pages
             ]

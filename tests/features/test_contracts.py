@@ -13,9 +13,10 @@ import torch
 from tests.support.comparators import passing
 from tests.support.videos import pan
 from vidkin.features import ClipExtractor, FrameExtractor, Views, open_extractor
+from vidkin.match import available_scorers, scorer_of
 from vidkin.media import Frames
 from vidkin.models import ComparatorConfig, EncoderConfig, build_model, save_comparator, save_model
-from vidkin.similarity import WHOLE, FrameFeatures, available_scorers, scorer_of
+from vidkin.similarity import WHOLE, FrameFeatures
 
 
 def save_encoder(folder: Path, kind: str, **settings: object) -> str:

@@ -13,9 +13,9 @@ import pytest
 from tests.review.synthetic import fill, judge, judge_pairs
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Index, open_place
+from vidkin.match import ReviewedScorer, ReviewMeasure
 from vidkin.review import Labels, read_reviews, suggest_pairs, train_measure, use_measure
 from vidkin.review.measure import judge_difference, ordering
-from vidkin.similarity import ReviewedScorer, ReviewMeasure
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from vidkin.similarity.alignment import shorten_gaps
 
 from vidkin.similarity import Segment, align
-from vidkin.similarity.alignment import shorten_gaps
 
 SPEEDS = (0.5, 1.0, 2.0)
 

@@ -7,11 +7,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
-from tests.support.arrays import unit
-from vidkin.similarity import SCORE_REVISION, CopyScorer, FrameFeatures, PairScore, ScoreSettings, open_scorer
 from vidkin.similarity.copies import _most_confirmed
 from vidkin.similarity.evidence import compare_changes
+
+from tests.support.arrays import unit
+from vidkin.match import open_scorer
+from vidkin.similarity import SCORE_REVISION, CopyScorer, FrameFeatures, PairScore, ScoreSettings
 
 SIDE, VIEWS, FRAMES = 4, 17, 12
 # The whole picture, and sixteen squares of it.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from vidkin.similarity.copies import follow_window, side_by_side
 
 from tests.support.arrays import unit
 from vidkin.similarity import CopyScorer, FrameFeatures
-from vidkin.similarity.copies import follow_window, side_by_side
 
 WHOLE = (0.0, 0.0, 1.0, 1.0)
 COLUMNS = tuple((left, 0.0, left + 1 / 3, 1.0) for left in (0.0, 1 / 6, 1 / 3, 1 / 2, 2 / 3))

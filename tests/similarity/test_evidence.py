@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from vidkin.similarity.evidence import Evidence, find_news, match_frames, stretch_score
 
 from vidkin.similarity import FrameFeatures, ScoreSettings, Segment
-from vidkin.similarity.evidence import Evidence, find_news, match_frames, stretch_score
 
 
 def video(frames: int, *, period: float = 1.0) -> FrameFeatures:

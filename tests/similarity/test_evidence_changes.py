@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from vidkin.similarity.evidence import compare_changes, split_by_changes
 
 from tests.support.arrays import unit
 from vidkin.similarity import CopyScorer, FrameFeatures, ScoreSettings, Segment
-from vidkin.similarity.evidence import compare_changes, split_by_changes
 
 SETTINGS = ScoreSettings()
 

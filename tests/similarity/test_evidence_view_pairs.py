@@ -7,9 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
-from tests.support.arrays import unit
-from vidkin.similarity import BestScores, CopyScorer, FrameFeatures, frame_similarity
 from vidkin.similarity.evidence import (
     ComparedVideo,
     PairMaps,
@@ -17,6 +14,9 @@ from vidkin.similarity.evidence import (
     most_similar,
     similarities_from,
 )
+
+from tests.support.arrays import unit
+from vidkin.similarity import BestScores, CopyScorer, FrameFeatures, frame_similarity
 
 HALF = (0.0, 0.0, 0.5, 1.0)
 

@@ -10,16 +10,8 @@ from numpy.typing import NDArray
 
 from tests.support.arrays import unit
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity import (
-    FrameFeatures,
-    LearnedScorer,
-    VideoComparator,
-    available_scorers,
-    frame_similarity,
-    open_scorer,
-    scorer_of,
-    temporal_chamfer,
-)
+from vidkin.match import LearnedScorer, VideoComparator, available_scorers, open_scorer, scorer_of
+from vidkin.similarity import FrameFeatures, frame_similarity, temporal_chamfer
 
 
 class ChamferComparator:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-
 from vidkin.similarity.lines import EvidenceMap, Line, NearestFrame, best_run, best_sums, best_sums_down, run_of
 
 

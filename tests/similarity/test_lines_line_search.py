@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from tests.similarity.test_lines import evidence_map
 from vidkin.similarity.lines import LineSearch, _Lines, best_sums
 from vidkin.similarity.lines import _bounds as bounds_of_lines
 from vidkin.similarity.lines import _swept as swept_lines
+
+from tests.similarity.test_lines import evidence_map
 
 
 @pytest.mark.parametrize("speed", [0.5, 1.0, 1.25])

@@ -133,7 +133,8 @@ def test_arrays_of_two_types_are_refused() -> None:
 SCORES_IN_A_NEW_PROCESS = """
 import sys
 import numpy as np
-from vidkin.similarity import CopyScorer, FrameFeatures, KindScorer, frame_similarity, temporal_chamfer
+from vidkin.match import KindScorer
+from vidkin.similarity import CopyScorer, FrameFeatures, frame_similarity, temporal_chamfer
 
 values = np.random.default_rng(1).standard_normal((12, 2, 1, 16)).astype(np.float16)
 values /= np.linalg.norm(values.astype(np.float32), axis=-1, keepdims=True).astype(np.float16)

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity import FrameFeatures, KindScorer, ReviewedScorer, ReviewMeasure
-from vidkin.similarity.reviewed import describe_video_whole, pair_numbers
+from vidkin.match import KindScorer, ReviewedScorer, ReviewMeasure
+from vidkin.match.reviewed import describe_video_whole, pair_numbers
+from vidkin.similarity import FrameFeatures
 
 MEASURE = ReviewMeasure("plain", (0.0, 0.0), (1.0, 1.0), (2.0, 0.0, 0.0), kind=1.0, same=2.0)
 

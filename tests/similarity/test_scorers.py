@@ -7,17 +7,8 @@ import pytest
 
 from tests.support.arrays import unit
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity import (
-    SCORE_REVISION,
-    CopyScorer,
-    FrameFeatures,
-    KindScorer,
-    available_scorers,
-    finds_segments,
-    fingerprint_of_scores,
-    open_scorer,
-    scorer_of,
-)
+from vidkin.match import KindScorer, available_scorers, finds_segments, open_scorer, scorer_of
+from vidkin.similarity import SCORE_REVISION, CopyScorer, FrameFeatures, fingerprint_of_scores
 
 
 class Named:

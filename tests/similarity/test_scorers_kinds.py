@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.similarity import FrameFeatures, KindScorer, open_scorer
+from vidkin.match import KindScorer, open_scorer
+from vidkin.similarity import FrameFeatures
 
 
 def frames(angles: list[float], weights: list[float] | None = None) -> FrameFeatures:

@@ -10,7 +10,6 @@ from vidkin._base.blas import one_blas_thread
 from vidkin.errors import NotIndexedError, VidkinError
 from vidkin.features.sessions import set_threads
 from vidkin.index.query.common import CommonFrames
-from vidkin.index.query.query import Query
 from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import Manifest
@@ -67,7 +66,7 @@ class Shard:
             return error
 
     def score(
-        self, query: Query, video_ids: Sequence[int], common: CommonFrames, scorer: Scorer
+        self, query: FrameFeatures, video_ids: Sequence[int], common: CommonFrames, scorer: Scorer
     ) -> list[tuple[int, PairScore]] | VidkinError:
         """As :func:`~vidkin.index.query.stages.score_candidates`; errors are returned: Ray would lose their class."""
         try:

@@ -12,12 +12,11 @@ from typing import Any
 
 from vidkin.errors import ClusterError, InvalidArgumentError, VidkinError
 from vidkin.index.query.common import CommonFrames
-from vidkin.index.query.query import Query
 from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.tasks import MOST_JOBS, MappedJob, Task
-from vidkin.similarity import PairScore, Scorer
+from vidkin.similarity import FrameFeatures, PairScore, Scorer
 from vidkin_scale.actor import Shard
 from vidkin_scale.connection import check_address, connect
 from vidkin_scale.shards import ShardedStore, count_shards
@@ -106,7 +105,7 @@ class RayRanker:
     def __call__(
         self,
         store: FeatureReader,
-        query: Query,
+        query: FrameFeatures,
         video_ids: Sequence[int],
         common: CommonFrames,
         scorer: Scorer,

@@ -25,10 +25,9 @@ OPTIONS_OF_AN_INDEX: Mapping[str, frozenset[str]] = {
     "duplicates": frozenset({"format"}),
     "index": frozenset({"list_skipped"}),
     "info": frozenset({"format", "videos"}),
-    "match": frozenset({"format", "mirror"}),
-    "open": frozenset({"mirror"}),
+    "match": frozenset({"format"}),
     "recurring": frozenset({"format"}),
-    "search": frozenset({"format", "limit", "mirror", "threshold"}),
+    "search": frozenset({"format", "limit", "threshold"}),
 }
 """Options that the file of an index may set, by command and parameter; an option that is not listed is refused.
 
@@ -38,7 +37,7 @@ writes, and what decides which files a plan removes (``threshold``, ``keep``, ``
 """
 
 # What may stand above the sections: each command takes what it has.
-_SHARED = ("index", "device", "extractor", "weights", "whitening", "mirror", "workers")
+_SHARED = ("index", "device", "extractor", "weights", "whitening", "workers")
 # What no configuration file sets.
 _NEVER = ("help",)
 

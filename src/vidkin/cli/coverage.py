@@ -35,7 +35,6 @@ def coverage(
     ] = None,
     threshold: Annotated[float, options.threshold_option("Lowest score of a match that counts.")] = EXCERPT,
     index: options.IndexOption = DEFAULT_INDEX,
-    mirror: options.MirrorOption = True,
     cluster: str | None = None,
     format: options.FormatOption = OutputFormat.TABLE,
 ) -> None:
@@ -47,7 +46,7 @@ def coverage(
     targets = options.parse_outputs(output, {name: (form.suffix,) for name, form in COVERAGE_FORMATS.items()})
     sources = options.check_targets(targets, "coverage", film, inputs=[film])
     with _open_gallery(index, folder, cluster) as (collection, within), meter("comparing") as bar:
-        result = collection.coverage(film, within=within, threshold=threshold, mirrored=mirror, on_progress=bar.update)
+        result = collection.coverage(film, within=within, threshold=threshold, on_progress=bar.update)
     options.write_targets(targets, sources, COVERAGE_FORMATS, result)
     if not print_data(format, result, coverage_cells(result)):
         _print_sources(result, is_plain=format is OutputFormat.PLAIN)

@@ -56,7 +56,6 @@ def duplicates(
     parts: Annotated[
         bool, typer.Option("--parts", help="Also group excerpts with the video that they are from.")
     ] = False,
-    mirror: options.MirrorOption = True,
     by: options.ByOption = ScoreBasis.PICTURE,
     prefer: Annotated[
         list[str] | None, typer.Option("--prefer", metavar="COLUMN,...", help=_PREFER_HELP, show_default=_PREFERENCES)
@@ -104,7 +103,6 @@ def duplicates(
         groups = collection.duplicates(
             threshold=threshold,
             parts=parts,
-            mirrored=mirror,
             prefer=prefer or (),
             prove=plan is not None,
             accept=check_accepted([kind for text in accept or () for kind in text.split(",") if kind]),

@@ -67,7 +67,7 @@ def embed(
                 file_rate = rate or sampling_rate(duration, 1.0)
                 # Batch by batch, so that only one batch of frames is in memory.
                 parts = describe_file(os.fspath(file), maker, duration=duration, rate=file_rate)
-                done.append((file, FrameFeatures.concatenate([part for (part,) in parts])))
+                done.append((file, FrameFeatures.concatenate(list(parts))))
             except MediaError as error:
                 broken.append(error)
     if done:

@@ -50,7 +50,6 @@ def index(
     format: options.JsonOption = JsonFormat.TABLE,
     weights: options.WeightsOption = None,
     whitening: options.WhiteningOption = None,
-    views: Annotated[str | None, rare_option("--views")] = None,
     rate: Annotated[float | None, rare_option("--rate", min=0.0)] = None,
     device: options.DeviceOption = "auto",
     no_exclude: Annotated[bool, rare_option("--no-exclude")] = False,
@@ -73,7 +72,7 @@ def index(
     elif not os.path.exists(index) and "://" not in os.fspath(index):
         options.check_some_exist(paths)  # a wrong name makes no index
     made_with: dict[str, Any] = {"weights": weights, "whitening": whitening, "rate": rate, "store": store}
-    name = options.extractor_name(extractor, model, views)
+    name = options.extractor_name(extractor, model)
     with options.open_index(index, writing=True, create=True, extractor=name, **made_with) as collection:
         if sound is not None and sound != collection.manifest.sound:
             collection.use_sound(sound, wait=wait)

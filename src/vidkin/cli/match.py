@@ -52,7 +52,6 @@ def match(
     weights: options.WeightsOption = None,
     whitening: options.WhiteningOption = None,
     device: options.DeviceOption = "auto",
-    mirror: options.MirrorOption = True,
     by: options.RareByOption = ScoreBasis.PICTURE,
     format: options.FormatOption = OutputFormat.TABLE,
 ) -> None:
@@ -77,7 +76,7 @@ def match(
 
     name = options.extractor_name(extractor, model)
     with meter("comparing"):
-        result = _compare(first, second, index, name, weights, whitening, mirrored=mirror)
+        result = _compare(first, second, index, name, weights, whitening)
         result = replace(result, segments=refine_segments(first, second, result.segments))
     picture_score = result.score
     result = _score_by(by, result)
@@ -219,8 +218,6 @@ def _compare(
     extractor: str | None,
     weights: options.PathLike | None,
     whitening: options.PathLike | None,
-    *,
-    mirrored: bool,
 ) -> Comparison:
     """Compare two files with the extractor of the index, or the one that is named."""
     from vidkin.index import compare
@@ -229,12 +226,10 @@ def _compare(
     if extractor is None and whitening is None and options.has_index(index):
         with options.open_index(index, weights=weights) as collection:
             try:
-                return collection.match(os.fspath(first), os.fspath(second), mirrored=mirrored)
+                return collection.match(os.fspath(first), os.fspath(second))
             except NotIndexedError:
                 # The second file is not in the index: read both with the extractor of the index.
                 made = collection.manifest
         extractor, weights, whitening = made.extractor, weights or made.weights, made.whitening
         rate = made.sampling_rate
-    return compare(
-        first, second, extractor=extractor, weights=weights, whitening=whitening, mirrored=mirrored, rate=rate
-    )
+    return compare(first, second, extractor=extractor, weights=weights, whitening=whitening, rate=rate)

@@ -31,7 +31,6 @@ def open_match(
     player: Annotated[str | None, rare_option("--player", envvar="VIDKIN_PLAYER")] = None,
     dry_run: Annotated[bool, rare_option("--dry-run")] = False,
     index: options.IndexOption = DEFAULT_INDEX,
-    mirror: options.MirrorOption = True,
     model: Annotated[Path | None, rare_option("--model", "-m", file_okay=False)] = None,
     weights: options.WeightsOption = None,
     device: options.DeviceOption = "auto",
@@ -55,7 +54,7 @@ def open_match(
         extractor = options.extractor_name(None, model)
         with options.open_index(index, extractor=extractor, weights=weights) as collection:
             lowest = UNRELATED if collection.manifest.has_segments else 0.0
-            found = collection.search(path, limit=rank + 1, threshold=lowest, mirrored=mirror)
+            found = collection.search(path, limit=rank + 1, threshold=lowest)
         matches = [each for each in found if not is_file(each.path, query)]
         if not matches:
             raise NotIndexedError(f"{query}: nothing similar found; add videos with `vidkin index PATH`")

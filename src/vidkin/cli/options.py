@@ -101,7 +101,6 @@ ModelOption = Annotated[Path | None, typer.Option("--model", "-m", help=_MODEL_H
 ByOption = Annotated[ScoreBasis, typer.Option("--by", help=BY_HELP)]
 RareByOption = Annotated[ScoreBasis, rare_option("--by")]
 ExtractorOption = Annotated[str | None, rare_option("--extractor", "-e")]
-MirrorOption = Annotated[bool, rare_option("--mirror/--no-mirror")]
 DeviceOption = Annotated[str, rare_option("--device", callback=_use_device)]
 WeightsOption = Annotated[Path | None, rare_option("--weights", dir_okay=False)]
 WhiteningOption = Annotated[Path | None, rare_option("--whitening", dir_okay=False)]
@@ -179,20 +178,17 @@ def toml_or_text(text: str) -> Any:
         return text
 
 
-def extractor_name(extractor: str | None, model: Path | None, views: str | None = None) -> str | None:
-    """The extractor that --extractor or --model names, with the setting of --views; None for none of them.
+def extractor_name(extractor: str | None, model: Path | None) -> str | None:
+    """The extractor that --extractor or --model names; None for none of them.
 
     Raises:
         typer.BadParameter: Both are used.
     """
-    if model is not None:
-        if extractor is not None:
-            raise typer.BadParameter("use --model or --extractor, not both")
-        extractor = f"model:{model.expanduser()}"
-    if views is None:
+    if model is None:
         return extractor
-    name = extractor or "vidkin"
-    return f"{name}{'&' if '?' in name else '?'}views={views}"
+    if extractor is not None:
+        raise typer.BadParameter("use --model or --extractor, not both")
+    return f"model:{model.expanduser()}"
 
 
 def open_index(index: PathLike, *, writing: bool = False, cluster: str | None = None, **settings: Any) -> Index:

@@ -42,7 +42,6 @@ def search(
     exact: Annotated[
         bool, typer.Option("--exact", help="Decode around the matches, for times that are exact to the frame.")
     ] = False,
-    mirror: options.MirrorOption = True,
     by: Annotated[
         ScoreBasis | None,
         typer.Option("--by", help=options.BY_HELP, show_default="picture; sound is shown, too"),
@@ -84,7 +83,6 @@ def search(
                         end=None if end is None else time_in(query, end),
                         limit=offset + limit + 1,
                         threshold=lowest,
-                        mirrored=mirror,
                         by=None if by is None else by.value,
                     )
                     shown = found if threshold == 0 else [each for each in found if not is_file(each.path, query)]

@@ -11,7 +11,6 @@ from vidkin.features.contracts import (
     ClipPlan,
     ExtractorFactory,
     FrameExtractor,
-    Views,
     absolute_name,
     available_extractors,
     default_extractor,
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from vidkin.features.backbone import BackboneExtractor, PooledNetwork, open_pooled_network
     from vidkin.features.background import background_frames
     from vidkin.features.classical import ClassicalExtractor
-    from vidkin.features.contracts import Turn
+    from vidkin.features.content_boxes import LINES_OF_PICTURE, find_content_boxes
     from vidkin.features.fitting import (
         FITTING_EDITS,
         DescribesImages,
@@ -52,28 +51,19 @@ if TYPE_CHECKING:
     )
     from vidkin.features.sound import Hearing, SoundDescriber, describe_sound
     from vidkin.features.views import (
-        DISTINCT_VIEWS,
-        GRID,
-        LINES_OF_PICTURE,
         Phase,
         Silence,
         ViewPlan,
-        check_views,
         describe_file,
         describe_views,
         features_of_views,
-        find_content_boxes,
-        place_boxes,
-        turn_boxes_back,
     )
     from vidkin.features.whitening import Whitening, fit_whitening, read_safetensors
 else:
     __getattr__ = lazy_names(__name__)
 
 __all__ = [
-    "DISTINCT_VIEWS",
     "FITTING_EDITS",
-    "GRID",
     "LINES_OF_PICTURE",
     "BackboneExtractor",
     "ClassicalExtractor",
@@ -91,15 +81,12 @@ __all__ = [
     "Silence",
     "SoundDescriber",
     "SquareEncoder",
-    "Turn",
     "ViewPlan",
-    "Views",
     "Whitening",
     "absolute_name",
     "available_extractors",
     "background_frames",
     "bar_boxes",
-    "check_views",
     "default_extractor",
     "describe_file",
     "describe_sound",
@@ -119,7 +106,6 @@ __all__ = [
     "open_pooled_network",
     "open_square_encoder",
     "pictures_of",
-    "place_boxes",
     "read_safetensors",
     "region_max_pool",
     "register_extractor",
@@ -128,5 +114,4 @@ __all__ = [
     "set_device",
     "shipped_encoder",
     "torchvision_stages",
-    "turn_boxes_back",
 ]

@@ -16,7 +16,6 @@ from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin._base.values import short_digest
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features.contracts import Views
 from vidkin.features.information import bar_boxes
 from vidkin.features.networks import Triple, optional_triple, region_max_pool, triple, unit_vectors
 from vidkin.features.pretrained import (
@@ -28,7 +27,7 @@ from vidkin.features.pretrained import (
     torchvision_classifier,
 )
 from vidkin.features.sessions import resolve_device
-from vidkin.features.views import check_views, features_of_views, grid_suffix
+from vidkin.features.views import features_of_views
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
 
@@ -65,9 +64,8 @@ class BackboneExtractor:
                   indices, ``1,2,3,4``; torchvision: node names, ``layer3,layer4``; default the last four. timm:
                   ``pooled``, one region: the input of the classifier (for a transformer the class token after the last
                   norm) ``mean``      of the input, 0 to 1, one number or three; default the weights file's metadata or
-                  the network's own ``std``       likewise ``views``     side of a comparison also described in parts:
-                  ``none`` (default), ``query``, ``both``; each of some 25 parts takes as long as another frame others
-                  are passed to timm's model, for example ``pad_type=same`` =============
+                  the network's own ``std``       likewise others are passed to timm's model, for example
+                  ``pad_type=same`` =============
                   ================================================================================================
 
     Args:
@@ -82,7 +80,6 @@ class BackboneExtractor:
         fingerprint: Name and a short hash of settings, weights and whitening.
         short_side: Short side in pixels beyond which larger decoded frames have no benefit.
         scorer: Always ``copies``.
-        views: The views set in the name; default ``none``.
         channels: Channels of each stage; their sum is the length of a descriptor before whitening.
 
     Raises:
@@ -108,7 +105,7 @@ class BackboneExtractor:
         elif settings.options:
             raise InvalidArgumentError(
                 f"torchvision:{model} does not take {', '.join(settings.options)}; choose from size, fit, bars, "
-                "whole_frame, views, stages, mean, std"
+                "whole_frame, stages, mean, std"
             )
         else:
             self._network = open_torchvision_network(model, stages=settings.stages, weights=weights)
@@ -139,9 +136,9 @@ class BackboneExtractor:
             "weights": self._network.digest(),
             "whitening": None if self._whitening is None else self._whitening.digest(),
         }
-        self.fingerprint: Final = f"{name}-{short_digest(facts)}{grid_suffix(settings.views)}"
+        self.fingerprint: Final = f"{name}-{short_digest(facts)}"
         self.scorer: Final = "copies"
-        self.views: Final = settings.views
+        self.describes_boxes: Final = True
         self.short_side: Final = self._size if settings.fit == "whole" else round(self._size * _CROP_MARGIN)
 
     @property
@@ -149,26 +146,20 @@ class BackboneExtractor:
         """The whole network in eval mode, on its device, with its classifier if the weights had one."""
         return self._network.module
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
         """Describe frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
         Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. Results do not depend on the batch size.
         """
         return features_of_views(
-            lambda images: self._values(images, self._whitening, mirror=False),
-            frames,
-            self.fingerprint,
-            mirror=mirror,
-            boxes=boxes,
+            lambda images: self._values(images, self._whitening), frames, self.fingerprint, boxes=boxes
         )
 
-    def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> NDArray[np.float32]:
+    def describe(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Descriptors [T, R, sum of channels] before whitening, for fitting a whitening."""
-        return self._values(images, None, mirror=mirror)
+        return self._values(images, None)
 
-    def prepare(self, images: NDArray[np.uint8], *, mirror: bool = False) -> torch.Tensor:
+    def prepare(self, images: NDArray[np.uint8]) -> torch.Tensor:
         """Prepare images [T, H, W, 3] uint8 as the network's input [T, 3, size, size] float32, normalized, on the
         CPU."""
         height, width = images.shape[1:3]
@@ -177,7 +168,6 @@ class BackboneExtractor:
         pictures = torch.zeros(len(images), 3, self._size, self._size)
         for index, (image, (top, bottom, left, right)) in enumerate(zip(images, boxes, strict=True)):
             picture = image[top:bottom, left:right]
-            picture = picture[:, ::-1] if mirror else picture
             tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float()
             # Resize [3, H, W] to [3, size, size] by squeezing or cropping.
             if self._settings.fit == "whole":
@@ -213,13 +203,13 @@ class BackboneExtractor:
             return unit_vectors(maps[0][:, :, 0, 0])[:, None]
         return region_max_pool(maps, whole_frame=self._settings.whole_frame)
 
-    def _values(self, images: NDArray[np.uint8], whitening: Whitening | None, *, mirror: bool) -> NDArray[np.float32]:
+    def _values(self, images: NDArray[np.uint8], whitening: Whitening | None) -> NDArray[np.float32]:
         chunk = _CHUNK[self._device.type]
         dimension = sum(self.channels) if whitening is None else whitening.dimension
         regions = 1 if self._settings.stages == POOLED else 10 if self._settings.whole_frame else 9
         values = np.zeros((len(images), regions, dimension), np.float32)
         for first in range(0, len(images), chunk):
-            pictures = self.prepare(images[first : first + chunk], mirror=mirror)
+            pictures = self.prepare(images[first : first + chunk])
             missing = chunk - len(pictures)
             full = functional.pad(pictures, (0, 0, 0, 0, 0, 0, 0, missing)).to(self._device)
             with (
@@ -240,7 +230,6 @@ class _Settings:
     fit: Literal["whole", "crop"]
     bars: Literal["trim", "keep"]
     whole_frame: bool
-    views: Views
     stages: tuple[str, ...] | None
     mean: Triple | None
     std: Triple | None
@@ -275,7 +264,6 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
         fit="crop" if fit == "crop" else "whole",
         bars="trim" if bars == "trim" else "keep",
         whole_frame=whole_frame == "1",
-        views=check_views(given.pop("views", "none")),
         stages=None if stages is None else tuple(stages.split(",")),
         mean=optional_triple(given, "mean"),
         std=optional_triple(given, "std"),

@@ -16,11 +16,11 @@ from vidkin._base.arguments import check_constructor
 from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name, research_hint
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features.contracts import FrameExtractor, Views
+from vidkin.features.contracts import FrameExtractor
 from vidkin.features.information import bar_boxes
 from vidkin.features.networks import unit_vectors
 from vidkin.features.sessions import check_device
-from vidkin.features.views import check_views, features_of_views, grid_suffix
+from vidkin.features.views import features_of_views
 from vidkin.features.whitening import Whitening
 from vidkin.similarity import FrameFeatures
 
@@ -42,8 +42,6 @@ class ClassicalExtractor:
 
     Args:
         whitening: A file written by :meth:`vidkin.features.Whitening.save`; default: the bundled one.
-        views: Which side of a comparison is also described in parts: ``none``, only the ``query``, or ``both``. Each
-            of about 25 parts takes as long as another frame.
 
     Raises:
         InvalidArgumentError: The whitening is for other descriptors.
@@ -51,39 +49,28 @@ class ClassicalExtractor:
 
     short_side = 240
     scorer = "copies"
+    name = "classical"
+    describes_boxes = True
 
-    def __init__(self, whitening: PathLike | None = None, *, views: Views = "none") -> None:
-        self.views = views
+    def __init__(self, whitening: PathLike | None = None) -> None:
         self._whitening = shipped_whitening() if whitening is None else Whitening.load(whitening)
         self._whitening.check_length(raw_dimension(), "the classical extractor")
 
     @property
-    def name(self) -> str:
-        """``classical``, with its views unless they are ``none``."""
-        return "classical" if self.views == "none" else f"classical?views={self.views}"
-
-    @property
     def fingerprint(self) -> str:
-        """``classical-<revision>-<digest of the whitening>``, with its views unless they are ``none``."""
-        of_views = "" if self.views == "none" else f"-{self.views}"
-        return f"classical-{_REVISION}-{self._whitening.digest()[:12]}{of_views}{grid_suffix(self.views)}"
+        """``classical-<revision>-<digest of the whitening>``."""
+        return f"classical-{_REVISION}-{self._whitening.digest()[:12]}"
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         return features_of_views(
-            lambda images: self._whitening.apply(self.describe(images)),
-            frames,
-            self.fingerprint,
-            mirror=mirror,
-            boxes=boxes,
+            lambda images: self._whitening.apply(self.describe(images)), frames, self.fingerprint, boxes=boxes
         )
 
-    def describe(self, images: NDArray[np.uint8], *, mirror: bool = False) -> NDArray[np.float32]:
+    def describe(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Descriptors before whitening, [T, 10, 201], to fit a whitening on."""
         squares = (
-            _resize(image[top:bottom, left:right][:, :: -1 if mirror else 1])
+            _resize(image[top:bottom, left:right])
             for image, (top, bottom, left, right) in zip(images, bar_boxes(images).tolist(), strict=True)
         )
         return _describe_squares(squares, len(images))
@@ -92,7 +79,7 @@ class ClassicalExtractor:
 def open_classical(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> FrameExtractor:
-    """Open ``classical``, ``classical?views=query`` or ``classical?views=both``, which run on the CPU.
+    """Open ``classical``, which runs on the CPU.
 
     Raises:
         UnknownExtractorError: Another name.
@@ -105,14 +92,14 @@ def open_classical(
         raise UnknownExtractorError(
             f"{name!r} is not an extractor; choose 'classical' or 'classical:<feature>'" + (f"; {hint}" if hint else "")
         )
-    views = check_views(parsed.typed_settings({"views": str}).get("views", "none"))
+    parsed.typed_settings({})
     check_device(device)
     if weights is not None:
         raise InvalidArgumentError(
             f"the classical extractor has no weights, got {os.fspath(weights)!r}; leave weights out, or name a network "
             "such as timm:resnet50.tv_in1k"
         )
-    return ClassicalExtractor(whitening, views=views)
+    return ClassicalExtractor(whitening)
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from vidkin._base.arguments import check_arguments
 from vidkin._base.files import PathLike
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
 
     from vidkin.media import Frames
     from vidkin.similarity import FrameFeatures
-
-Views = Literal["none", "query", "both"]
-"""The side of a comparison described in views: neither, only the query, or also stored videos."""
-
-Turn = Literal["mirrored", "turned 90", "turned 180", "turned 270"]
-"""Flipped left to right, or rotated clockwise by the given number of degrees."""
 
 
 class FrameExtractor(Protocol):
@@ -59,45 +53,17 @@ class FrameExtractor(Protocol):
         ...
 
     @property
-    def views(self) -> Views:
-        """The side of a comparison to describe in views, see :mod:`vidkin.features.views`."""
+    def describes_boxes(self) -> bool:
+        """Whether rectangles that are found in frames are described as well, see :mod:`vidkin.features.views`."""
         ...
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
-    ) -> FrameFeatures:
-        """Describe frames [T, H, W, 3], or their left-right mirror images if ``mirror``.
+    def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
+        """Describe frames [T, H, W, 3].
 
         Args:
             frames: T frames with their times.
-            mirror: Flip the frames first.
-            boxes: [V, 4] views of the (flipped) content area between black bars, the whole area first; None describes
-                only the whole. Extractors of clips support only the whole.
-        """
-        ...
-
-
-@runtime_checkable
-class PredictsTurns(Protocol):
-    """An extractor that can predict features of mirrored or rotated frames from stored ones, and can describe rotated
-    frames cheaply."""
-
-    def predict_turned(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
-        """Predict the features [T, 1, 1, D] of the whole frames after a turn; None if that is not possible.
-
-        Args:
-            features: Features by this extractor.
-            turn: Change to the frames.
-        """
-        ...
-
-    def extract_turned(self, frames: Frames, degrees: int, *, mirror: bool = False) -> FrameFeatures:
-        """Describe the content area of frames, rotated clockwise and then flipped: features [T, 1, 1, D].
-
-        Args:
-            frames: T unrotated frames.
-            degrees: 90, 180 or 270.
-            mirror: Flip left to right after the rotation.
+            boxes: [V, 4] views of the content area between black bars, the whole area first; None describes only the
+                whole. Extractors of clips support only the whole.
         """
         ...
 
@@ -136,9 +102,7 @@ class ClipExtractor(FrameExtractor, Protocol):
         """
         ...
 
-    def describe_clips(
-        self, batches: Iterator[Frames], plan: ClipPlan, *, mirror: bool = False
-    ) -> Iterator[FrameFeatures]:
+    def describe_clips(self, batches: Iterator[Frames], plan: ClipPlan) -> Iterator[FrameFeatures]:
         """Yield features of clips as soon as their frames have arrived; every video has at least one clip."""
         ...
 
@@ -159,12 +123,14 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     {
         "classical": "vidkin.features.classical:open_classical",
         "onnx": "vidkin.features.onnx:open_onnx",
+        "squares": "vidkin.features.square_extractor:open_square_extractor",
         "timm": "vidkin.features.backbone:BackboneExtractor",
         "torchvision": "vidkin.features.backbone:BackboneExtractor",
         "vidkin": "vidkin.features.frame_extractor:open_frame_extractor",
     },
     usages={
         "classical": "classical",
+        "squares": "squares",
         "vidkin": "vidkin",
         "model": "model:<folder>",
         "onnx": "onnx:<file>",
@@ -203,8 +169,9 @@ def open_extractor(
     """Open an extractor by name.
 
     Args:
-        name: ``vidkin`` (the default: vidkin's own small encoder, over views of every frame), ``classical`` (color,
-            gradients and texture of the whole frame), ``classical:<feature>`` (one classical image feature from the
+        name: ``vidkin`` (the default: one vector a frame by vidkin's own network), ``squares`` (a smaller network that
+            describes a frame, or ten regions of it, and that you can train further), ``classical`` (color, gradients
+            and texture of the whole frame), ``classical:<feature>`` (one classical image feature from the
             package vidkin-research), ``timm:<model>``, ``torchvision:<model>``, ``onnx:<file>`` (any image encoder, see
             :class:`~vidkin.features.onnx.OnnxExtractor`), the folder of a trained model (``path/to/model`` or
             ``model:path/to/model``), or a prefix that was registered or belongs to an installed plugin (entry point

@@ -16,6 +16,7 @@ from vidkin._base.arguments import check_arguments
 from vidkin._base.blas import median
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import LUMINANCE
+from vidkin.similarity.contracts import THUMBNAIL
 
 # frame_information
 _GRID = 16  # cells a side
@@ -129,57 +130,52 @@ def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
     return boxes
 
 
-def distinct_boxes(edges: NDArray[np.int64]) -> list[tuple[int, ...]]:
-    """The rows of [T, 4] without repetitions, in order; without `numpy.unique`, which imports masked arrays: 25 ms."""
-    return sorted(set(map(tuple, edges.tolist())))
-
-
 @dataclass(frozen=True, slots=True)
 class FrameLook:
     """What has to be known of T frames before their views are described.
 
     Attributes:
-        edges: [T, 4], from :func:`bar_boxes`.
-        luma: [T, 128, 128] float32, :func:`small_luma` of the pictures between the bars.
-        information: [T] float32, from :func:`frame_information`.
+        luma: [T, 128, 128] float32, see :func:`small_luma`.
+        information: [T] float32, see :func:`frame_information`.
     """
 
-    edges: NDArray[np.int64]
     luma: NDArray[np.float32]
     information: NDArray[np.float32]
 
-    def of(self, rows: NDArray[np.bool_]) -> FrameLook:
-        """That of some of the frames."""
-        return FrameLook(self.edges[rows], self.luma[rows], self.information[rows])
 
-
-# Of the latest frames: a stretch is looked through for boxes, then described, perhaps in two parts.
+# Of the latest frames: a stretch is looked through for boxes, then described.
 _looks: tuple[tuple[weakref.ref[NDArray[np.uint8]], FrameLook], ...] = ()
 _MOST_LOOKS = 3
 
 
 def look_at(images: NDArray[np.uint8]) -> FrameLook:
-    """Bars and detail of images [T, H, W, 3], computed once for the same array, which must not be written to."""
+    """Luma and detail of images [T, H, W, 3], computed once for the same array, which must not be written to."""
+    global _looks
     for known, look in _looks:
         if known() is images:
             return look
-    edges = bar_boxes(images)
-    is_whole = (edges == (0, images.shape[1], 0, images.shape[2])).all(axis=1)
-    of_whole = small_luma(images)
-    luma = of_whole if is_whole.all() else of_whole.copy()
-    for top, bottom, left, right in distinct_boxes(edges[~is_whole]):
-        rows = (edges == (top, bottom, left, right)).all(axis=1)
-        luma[rows] = small_luma(images[rows, top:bottom, left:right])
-    information = information_of_share(detailed_cells(of_whole).mean(axis=(1, 2), dtype=np.float32))
-    look = FrameLook(edges, luma, information)
-    remember_look(images, look)
+    luma = small_luma(images)
+    look = FrameLook(luma, information_of_share(detailed_cells(luma).mean(axis=(1, 2), dtype=np.float32)))
+    _looks = ((weakref.ref(images), look), *_looks[: _MOST_LOOKS - 1])
     return look
 
 
-def remember_look(images: NDArray[np.uint8], look: FrameLook) -> None:
-    """What :func:`look_at` shall answer for these images, which were chosen from others."""
-    global _looks
-    _looks = ((weakref.ref(images), look), *_looks[: _MOST_LOOKS - 1])
+@check_arguments
+def make_thumbnails(luma: NDArray[np.float32], boxes: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Small pictures of the views of frames, [T, V, 8, 8]: luma averaged over 64 fields of each box.
+
+    Args:
+        luma: [T, 128, 128], see :func:`small_luma`.
+        boxes: [V, 4] left, top, right, bottom as shares.
+    """
+    side = luma.shape[-1]
+    small = np.empty((len(luma), len(boxes), THUMBNAIL, THUMBNAIL), np.uint8)
+    for view, (left, top, right, bottom) in enumerate(np.rint(boxes * side).astype(int).tolist()):
+        rows = _area_weights(max(bottom - top, 1), THUMBNAIL)
+        columns = _area_weights(max(right - left, 1), THUMBNAIL)
+        part = luma[:, min(top, side - 1) : max(bottom, top + 1), min(left, side - 1) : max(right, left + 1)]
+        small[:, view] = np.rint(rows @ part @ columns.T)
+    return small
 
 
 @dataclass(frozen=True, slots=True)

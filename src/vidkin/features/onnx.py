@@ -20,7 +20,7 @@ from vidkin.features.information import bar_boxes
 from vidkin.features.networks import Triple, optional_triple, region_max_pool, unit_vectors
 from vidkin.features.onnx_file import read_onnx
 from vidkin.features.sessions import open_session, run_session, session_failures
-from vidkin.features.views import check_views, features_of_views, grid_suffix
+from vidkin.features.views import features_of_views
 from vidkin.features.whitening import Whitening
 from vidkin.media.frames import Fit, fit_to_square
 from vidkin.similarity import FrameFeatures
@@ -118,7 +118,7 @@ class OnnxNetwork:
             )
         self.shape = tuple(probe.shape[1:])
 
-    def run(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
+    def run(self, images: NDArray[np.float32] | NDArray[np.uint8]) -> NDArray[np.float32]:
         """Run the network on images [T, size, size, 3] in its own units; returns [T, *shape] float32.
 
         Raises:
@@ -232,8 +232,7 @@ class OnnxExtractor:
                ``bgr`` ``layout`` ``nchw`` or ``nhwc``; default as the input's shape says ``output`` name or number
                (from 0) of the output; needed if there are several ``pool``   of an output [B, N, D] ``first`` (class
                token) or ``mean``, which must be named; of a map ``regions`` (default, 3 x 3, maximum) or ``mean``
-               ``scorer`` ``copies`` (default) or ``kinds``, see :class:`~vidkin.features.FrameExtractor` ``views``
-               side of a comparison also described in parts: ``none`` (default), ``query``, ``both`` ==========
+               ``scorer`` ``copies`` (default) or ``kinds``, see :class:`~vidkin.features.FrameExtractor` ==========
                ==================================================================================================
 
     Args:
@@ -247,7 +246,6 @@ class OnnxExtractor:
         short_side: Side of the input, pixels.
         scorer: The scorer set in the name; default ``copies``, or ``kinds`` for exported models that learned from
             labels.
-        views: The views set in the name; default ``none``.
 
     Raises:
         UnknownExtractorError: The file does not exist.
@@ -281,7 +279,7 @@ class OnnxExtractor:
         # Exported models trained on labels order kinds; all other files are assumed to find copies.
         learned_kinds = self._network.about.get("kind") in ("image", "deep_ranking")
         self.scorer: Final = given.get("scorer", "kinds" if learned_kinds else "copies")
-        self.views: Final = check_views(given.get("views", "none"))
+        self.describes_boxes: Final = self.scorer == "copies"
         self._whitening = None if whitening is None else Whitening.load(whitening)
         if self._whitening is not None:
             self._whitening.check_length(self._network.shape[0 if len(self._network.shape) == 3 else -1], name)
@@ -294,22 +292,19 @@ class OnnxExtractor:
             "input": asdict(self._input),
             "pool": self._pool,
             "scorer": self.scorer,
-            "views": self.views,
             "whitening": None if self._whitening is None else self._whitening.digest(),
         }
-        self.fingerprint: Final = f"onnx-{short_digest(facts)}{grid_suffix(self.views)}"
+        self.fingerprint: Final = f"onnx-{short_digest(facts)}"
         self.short_side: Final = self._network.size
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
         """Describe frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
 
         def describe(images: NDArray[np.uint8]) -> NDArray[np.float32]:
             values = self.describe(images)
             return values if self._whitening is None else self._whitening.apply(values)
 
-        return features_of_views(describe, frames, self.fingerprint, mirror=mirror, boxes=boxes)
+        return features_of_views(describe, frames, self.fingerprint, boxes=boxes)
 
     def describe(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Descriptors [T, R, D] of images [T, H, W, 3] before whitening, for fitting a whitening.
@@ -379,7 +374,6 @@ _ALLOWED: dict[str, tuple[str, ...]] = {
     "output": (),
     "pool": get_args(Pool),
     "scorer": ("copies", "kinds"),
-    "views": (),
 }
 
 

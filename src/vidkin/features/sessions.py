@@ -47,8 +47,8 @@ _device = "auto"
 _open: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
 _lock = Lock()
 
-SHIPPED = Path(__file__).with_name("data") / "frame_encoder.onnx"
-"""The encoder that ships with the package."""
+SHIPPED = Path(__file__).with_name("data") / "squares.onnx"
+"""The small encoder that ships with the package."""
 
 # Squares per pass: enough to keep the CPU busy, few enough to stay in its cache.
 _SQUARES_PER_PASS = 32

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from vidkin.index.query.common import Calibration, CommonFrames
     from vidkin.index.query.exact_times import refine_segment
     from vidkin.index.query.learned_scale import LearnedScale
-    from vidkin.index.query.query import Query
     from vidkin.index.query.sound import By, SoundOffset, compare, find_offset
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker, score_candidates
@@ -127,7 +126,6 @@ __all__ = [
     "ProcessExecutor",
     "Progress",
     "Prune",
-    "Query",
     "Ranker",
     "RecallReport",
     "RecurringDecision",

@@ -58,7 +58,7 @@ from vidkin.index.storage.stores import find_store_kind, open_store
 from vidkin.index.storage.tasks import Mapper
 from vidkin.media.frames import Time
 from vidkin.media.notebook import Results
-from vidkin.similarity import EXCERPT, SURE, Scorer
+from vidkin.similarity import EXCERPT, SURE, FrameFeatures, Scorer
 
 if TYPE_CHECKING:
     from vidkin.files.findings import FindingKind
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from vidkin.index.ingest.executor import Executor
     from vidkin.index.ingest.pruning import Prune
     from vidkin.index.ingest.report import IngestReport, OnProgress
-    from vidkin.index.query.query import Query, SearchParts
+    from vidkin.index.query.query import SearchParts
     from vidkin.index.query.sound import By
     from vidkin.index.query.stage_recall import RecallReport
     from vidkin.index.query.stages import Comparison, Match, Ranker
@@ -354,7 +354,6 @@ class Index:
         limit: int = 10,
         offset: int = 0,
         threshold: float = 0.0,
-        mirrored: bool = True,
         candidates: int = 100,
         by: By | None = None,
         own: bool = True,
@@ -374,7 +373,6 @@ class Index:
             limit: Maximum number of matches.
             offset: Skip this many of the best matches.
             threshold: Drop scores below this; 0.2 drops nearly all unrelated videos.
-            mirrored: Also find mirrored copies; takes about twice as long.
             candidates: Number of videos compared exactly; raise it if recall is low (`vidkin doctor`).
             by: Basis of the score: ``picture`` (reads no sound), ``sound``, ``either`` or ``both``. None: the picture,
                 reporting the sound score as well; for an audio file its sound.
@@ -397,7 +395,7 @@ class Index:
         with open_source(query, frame_rate, name="query") as path:
             self.refresh()
             left_out = None if own or path not in self else find_records(self.store, path)[0].path
-            describe = partial(self._describe, path, start, end, mirrored, partial(_report_reading, report))
+            describe = partial(self._describe, path, start, end, partial(_report_reading, report))
             matches = search_file(path, describe, self._parts, self.manifest, limits, by, self._ranker)
         report(_READING + 1, _READING + 1)
         found = [match for match in matches if match.path != left_out][offset : offset + limit]
@@ -409,7 +407,6 @@ class Index:
         *,
         limit: int = 10,
         threshold: float = 0.0,
-        mirrored: bool = True,
         candidates: int = 100,
         by: By | None = None,
         own: bool = False,
@@ -419,7 +416,7 @@ class Index:
 
         Args:
             queries: Videos and images, which need not be in the index.
-            limit, threshold, mirrored, candidates, by: As for :meth:`search`.
+            limit, threshold, candidates, by: As for :meth:`search`.
             own: Whether to report files of the index as matches of themselves.
             on_progress: Callback that receives (queries done, total number of queries).
 
@@ -433,7 +430,6 @@ class Index:
                     query,
                     limit=limit,
                     threshold=threshold,
-                    mirrored=mirrored,
                     candidates=candidates,
                     by=by,
                     own=own,
@@ -451,7 +447,6 @@ class Index:
         start: float | str | None = None,
         end: float | str | None = None,
         frame_rate: float | None = None,
-        mirrored: bool = True,
     ) -> Comparison:
         """Compare a video with one video of the index; the same score as :func:`vidkin.compare`.
 
@@ -463,7 +458,6 @@ class Index:
             target: A file of the index.
             start, end: Limits of the clip of the query to use, in seconds or as ``"1:02:03.5"``.
             frame_rate: Frames per second of an array or an iterator of frames.
-            mirrored: Also compare with one video flipped left to right.
 
         Raises:
             MediaError: The query cannot be read.
@@ -477,10 +471,8 @@ class Index:
         record = find_records(self.store, target)[0]
         start, end = _seconds(start), _seconds(end)
         with open_source(query, frame_rate, name="query") as path:
-            described = self._describe(path, start, end, mirrored)
-            readings = self._parts.readings()
-            again = mirrored and not readings.is_stored_as_finely(record)
-            compared = compare_pair(described, readings.finest(record, mirrored=again), self.scorer)
+            described = self._describe(path, start, end)
+            compared = compare_pair(described, self._parts.readings().finest(record), self.scorer)
             sound = self._parts.sound(self.manifest)
             if sound is not None:
                 compared = add_sound(compared, path, sound.tracks(record.content_hash), start, end)
@@ -492,7 +484,6 @@ class Index:
         *,
         threshold: float = SURE,
         parts: bool = False,
-        mirrored: bool = True,
         prefer: str | Sequence[str] = (),
         prove: bool = False,
         accept: Collection[FindingKind] = (),
@@ -514,8 +505,6 @@ class Index:
         Args:
             threshold: Minimum score of two videos in a group, in (0, 1].
             parts: Also group excerpts, and videos that share a part, with the video they match best.
-            mirrored: Also find copies that are flipped left to right or rotated by 90, 180 or 270 degrees; reads files
-                that may be such copies once.
             prefer: Order of preference for the file to keep: columns, each of which breaks ties of the previous ones,
                 or folders whose files come first (after ``outside:``, last). Unnamed columns follow in the order
                 picture, frame-rate, dynamic-range, sound, streams, metadata, bit-rate, size, age; newest, longest and
@@ -555,7 +544,7 @@ class Index:
         if not (read_files and self._remember):
             known.place = None  # a preview must not overwrite results of a simultaneous search
         parts_of_pairs = self.store, self._parts.common, self.scorer, known, self._parts.readings()
-        search = PairSearch(*parts_of_pairs, mirrored=mirrored, sound=self._parts.sound(self.manifest))
+        search = PairSearch(*parts_of_pairs, sound=self._parts.sound(self.manifest))
         search.compute_ahead(None if known_only else self._mapper, self.worker_spec)
         groups = find_duplicates(
             files,
@@ -637,7 +626,6 @@ class Index:
         *,
         within: PathLike | None = None,
         threshold: float = EXCERPT,
-        mirrored: bool = True,
         candidates: int = 100,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Coverage:
@@ -647,14 +635,14 @@ class Index:
             path: The video; the file itself and files with the same bytes do not count.
             within: Only files in this folder count.
             threshold: Minimum score of a match.
-            mirrored, candidates: As for :meth:`search`, applied to every two minutes of the video.
+            candidates: As for :meth:`search`, applied to every two minutes of the video.
             on_progress: Callback that receives (steps done, total number of steps).
         """
         from vidkin.index.duplicates.coverage import cover
 
         self.refresh()
         report = report_to(on_progress)
-        query = self._describe(path, None, None, mirrored, partial(_report_reading, report))
+        query = self._describe(path, None, None, partial(_report_reading, report))
         after = partial(_report_comparing, report)
         return cover(path, self._parts, query, within, threshold, candidates, after, self._ranker)
 
@@ -928,13 +916,12 @@ class Index:
         path: PathLike,
         start: float | None,
         end: float | None,
-        mirrored: bool,
         on_share: Callable[[float], None] | None = None,
-    ) -> Query:
+    ) -> FrameFeatures:
         from vidkin.index.query.query import describe_query
 
         rate, parts = self.manifest.sampling_rate, self._parts.of_queries
-        return describe_query(path, *parts, rate=rate, start=start, end=end, mirrored=mirrored, on_share=on_share)
+        return describe_query(path, *parts, rate=rate, start=start, end=end, on_share=on_share)
 
     def _require_segments(self) -> None:
         if not self.scorer.has_segments:

@@ -62,7 +62,7 @@ def embed(
             video, maker, duration=duration, rate=rate or sampling_rate(length), start=first, end=last
         )
         # Process batches one at a time, so that only one batch of frames is in memory.
-        parts = [part for (part,) in found]
+        parts = list(found)
         if not parts:
             raise MediaError(path, f"there is no frame from {first:g} s to {'the end' if last is None else last}")
     return FrameFeatures.concatenate(parts)

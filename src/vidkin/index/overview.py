@@ -14,8 +14,8 @@ from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.registry import import_part
 from vidkin._base.values import Result, check_choice
 from vidkin.errors import InvalidArgumentError
+from vidkin.match.reviewed import describe_video_whole
 from vidkin.similarity import FrameFeatures
-from vidkin.similarity.reviewed import describe_video_whole
 
 if TYPE_CHECKING:
     from vidkin.index.collection import Index

@@ -1,40 +1,53 @@
-"""Find the stretches that two videos share, the pose in which they match, and a score."""
+"""Find the stretches that two videos share, the pose in which they match, and a score.
 
-from vidkin.match.compare import MapWindow, compare
-from vidkin.match.engine import Edge, EdgeSegment, Effort, Engine, MatchQuery, View, compare_candidates, sequence
-from vidkin.match.frame_map import frame_map, levels
-from vidkin.match.lines import AlignedLine, find_lines
-from vidkin.match.measure import NUMBERS, Measured, Sequenced
-from vidkin.match.pose import WHOLE, Box, Pose
-from vidkin.match.scorer import VerifiedScorer
-from vidkin.match.shortlist import Gallery, GalleryCandidate, shortlist
-from vidkin.match.verify import Verifier, read_verifier
+Each name is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from vidkin._base.registry import lazy_names
+
+if TYPE_CHECKING:
+    from vidkin.match.compare import compare, compare_views
+    from vidkin.match.frame_map import frame_map, levels
+    from vidkin.match.learned import LEARNED, LearnedScorer, VideoComparator
+    from vidkin.match.lines import AlignedLine, find_lines
+    from vidkin.match.measure import NUMBERS, Measured, Sequenced
+    from vidkin.match.pose import Pose, find_pose
+    from vidkin.match.reviewed import ReviewedScorer, ReviewMeasure
+    from vidkin.match.scorer import VerifiedScorer
+    from vidkin.match.scorers import KindScorer, available_scorers, finds_segments, open_scorer, scorer_of
+    from vidkin.match.verify import Verifier, read_verifier, shipped_verifier
+    from vidkin.match.windows import MapWindow, find_windows
+else:
+    __getattr__ = lazy_names(__name__)
 
 __all__ = [
+    "LEARNED",
     "NUMBERS",
-    "WHOLE",
     "AlignedLine",
-    "Box",
-    "Edge",
-    "EdgeSegment",
-    "Effort",
-    "Engine",
-    "Gallery",
-    "GalleryCandidate",
+    "KindScorer",
+    "LearnedScorer",
     "MapWindow",
-    "MatchQuery",
     "Measured",
     "Pose",
+    "ReviewMeasure",
+    "ReviewedScorer",
     "Sequenced",
     "VerifiedScorer",
     "Verifier",
-    "View",
+    "VideoComparator",
+    "available_scorers",
     "compare",
-    "compare_candidates",
+    "compare_views",
     "find_lines",
+    "find_pose",
+    "find_windows",
+    "finds_segments",
     "frame_map",
     "levels",
+    "open_scorer",
     "read_verifier",
-    "sequence",
-    "shortlist",
+    "scorer_of",
+    "shipped_verifier",
 ]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
 from vidkin.match.frame_map import frame_map
 from vidkin.match.lines import MAX_GAP, AlignedLine, find_lines
 from vidkin.match.measure import Chain, Measured, Part, Sequenced, measure_numbers
-from vidkin.match.pose import PLAIN, Pose
+from vidkin.match.windows import MapWindow, find_windows
 
-__all__ = ["MIN_SIMILARITY", "MapWindow", "compare"]
+__all__ = ["MIN_SIMILARITY", "compare", "compare_views"]
 
 MIN_SIMILARITY = 0.05
 """Calibrated similarity from which on two frames may speak for a match: that of unrelated frames lies around 0."""
@@ -23,36 +23,48 @@ MIN_SIMILARITY = 0.05
 _PLAIN_SIMILARITY = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class MapWindow:
-    """Frames of a query and of a target that are compared with each other.
+# Pairs of views of two videos that are compared, those with the most similar frames.
+_MAX_VIEWS = 2
 
-    Attributes:
-        query_first, query_end: Positions of the first frame and of one past the last.
-        target_first, target_end: The same in the target.
+
+def compare_views(
+    query: Sequence[Sequenced], target: Sequence[Sequenced]
+) -> list[tuple[Measured, Sequenced, Sequenced]]:
+    """Compare the views of two videos: their whole frames, and boxes in them that may hold a video of their own.
+
+    Of all pairs of views, the two with the most similar frames are compared, each frame with the best of the other
+    side.
+
+    Returns:
+        The comparisons, each with the frames that were compared; none where no two frames have anything in common.
     """
-
-    query_first: int
-    query_end: int
-    target_first: int
-    target_end: int
+    pairs: list[tuple[float, int, Sequenced, Sequenced, NDArray[np.float32]]] = []
+    for one in query:
+        for other in target:
+            similarity = frame_map(one.vectors, other.vectors, one.levels, other.levels)
+            if similarity.size and similarity.max() > 0:
+                best = np.maximum(similarity.max(axis=1), 0.0), np.maximum(similarity.max(axis=0), 0.0)
+                pairs.append((max(float(each.mean()) for each in best), len(pairs), one, other, similarity))
+    pairs.sort(key=lambda pair: (-pair[0], pair[1]))
+    return [
+        (compare(one, other, find_windows(one, other, similarity, MIN_SIMILARITY)), one, other)
+        for _, _, one, other, similarity in pairs[:_MAX_VIEWS]
+    ]
 
 
 @check_arguments
 def compare(
     query: Sequenced,
     target: Sequenced,
-    pose: Pose = PLAIN,
     near: Sequence[MapWindow] | None = None,
 ) -> Measured:
     """Compare two videos.
 
     Args:
-        query: Frames of a video, already in the pose.
+        query: Frames of a video.
         target: Frames of another one.
-        pose: The pose of the query's frames.
-        near: Where to look, see :func:`shortlist`, so that the cost does not grow with the length of the files; lines
-            that continue in the next window are joined. None compares every frame with every frame.
+        near: Where to look, see :func:`find_windows`, so that the cost does not grow with the length of the files;
+            lines that continue in the next window are joined. None compares every frame with every frame.
 
     Raises:
         InvalidArgumentError: A video has no frames, or a window is empty or outside of the videos.
@@ -74,9 +86,7 @@ def compare(
     return Measured(
         tuple(chain.line for chain in chains),
         tuple(_mean_similarity(chain) for chain in chains),
-        measure_numbers(parts, chains, query, target, pose=pose),
-        pose,
-        sum(part.similarity.size for part in parts),
+        measure_numbers(parts, chains, query, target),
     )
 
 

@@ -36,8 +36,9 @@ _NEAR = np.arange(-2, 3)
 _MIN_FREE = 6
 # A fit is repeated until it no longer finds more evidence, at most this many times.
 _MAX_FITS = 4
-# Lines with a smaller share of the evidence of the strongest one are not looked for.
-_MIN_SHARE = 0.1
+# Lines with a smaller share of the evidence of the strongest one, or less evidence in seconds, are not looked for: maps
+# of unrelated videos are full of them.
+_MIN_SHARE, _MIN_EVIDENCE = 0.1, 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +82,14 @@ def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_li
     backward = _Search(evidence[:, ::-1].copy(), query_times, -target_times[::-1]) if len(query_times) > 2 else None
     found: list[AlignedLine] = []
     for _ in range(max_lines):
-        line = forward.find(over=_MIN_SHARE * found[0].evidence if found else 0.0)
-        reverse = backward.find(over=line.evidence if line is not None else 0.0) if backward is not None else None
+        least = max(_MIN_SHARE * found[0].evidence, _MIN_EVIDENCE) if found else 0.0
+        line = forward.find(over=least)
+        reverse = backward.find(over=line.evidence if line is not None else least) if backward is not None else None
         if reverse is not None:
             reverse = _reversed(reverse, len(target_times))
             if line is None or forward.exceeds(reverse, line):
                 line = reverse
-        if line is None or (found and line.evidence < _MIN_SHARE * found[0].evidence):
+        if line is None or line.evidence < least:
             break
         found.append(line)
         forward.clear(line)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vidkin.match.frame_map import Vectors
 from vidkin.match.lines import AlignedLine
-from vidkin.match.pose import PLAIN, WHOLE, Box, Pose
+from vidkin.similarity.contracts import WHOLE, Box
 
 __all__ = ["NUMBERS", "Chain", "Measured", "Part", "Sequenced", "measure_numbers"]
 
@@ -52,7 +52,6 @@ NUMBERS = (
     "query frames",
     "target frames",
     "second",
-    "pose",
     "query area",
     "target area",
 )
@@ -105,15 +104,11 @@ class Measured:
         lines: Where they match, strongest first.
         similarities: Mean calibrated similarity along each line.
         numbers: [len(NUMBERS)] float32.
-        pose: The pose of the query in which they were compared.
-        cells: Pairs of frames that were compared.
     """
 
     lines: tuple[AlignedLine, ...]
     similarities: tuple[float, ...]
     numbers: NDArray[np.float32]
-    pose: Pose
-    cells: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,8 +138,6 @@ def measure_numbers(
     chains: Sequence[Chain],
     query: Sequenced,
     target: Sequenced,
-    *,
-    pose: Pose = PLAIN,
 ) -> NDArray[np.float32]:
     """`NUMBERS` of a comparison: of the map, of all lines together, and along the strongest line.
 
@@ -152,11 +145,9 @@ def measure_numbers(
         parts: The map, as far as it was computed; similarity elsewhere counts as that of unrelated frames, 0.
         chains: Lines, strongest first.
         query, target: The videos.
-        pose: The pose of the query's frames.
     """
     numbers = dict.fromkeys(NUMBERS, 0.0)
     numbers |= _describe_map(parts, query, target)
-    numbers["pose"] = float(pose != PLAIN)
     numbers["query area"], numbers["target area"] = _log_area(query.box), _log_area(target.box)
     if chains:
         numbers |= _describe_lines(chains, query, target)

@@ -1,21 +1,18 @@
-"""The orientation of a copy: turned by quarters, then mirrored."""
+"""The orientation of a copy, turned by quarters and then mirrored, and how it is found."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_constructor
+from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin.errors import InvalidArgumentError
+from vidkin.similarity.contracts import THUMBNAIL, Box
 
-__all__ = ["PLAIN", "WHOLE", "Box", "Pose"]
-
-Box = tuple[float, float, float, float]
-"""Left, top, right and bottom, as shares of the sides of a frame."""
-WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
-"""The whole frame."""
+__all__ = ["PLAIN", "Pose", "find_pose"]
 
 
 @check_constructor
@@ -61,3 +58,73 @@ class Pose:
 
 PLAIN = Pose()
 """As it is."""
+# Frames that the pose is found by, at most, evenly spread.
+_FRAMES = 8
+# By how much the correlation must be higher than that of the pose as it is. Of 288 upright copies in 53 edits 281 are
+# called upright with it (of 6 clips that nothing else was chosen on; most of the others are insets, which are compared
+# by their own boxes), and all 30 mirrored or turned ones are found.
+_MARGIN = 0.15
+# Windows of a frame that the other one may show, as shares of its sides: the whole, and smaller ones at both ends and
+# in the middle.
+_SIZES, _PLACES = (0.8, 0.6, 0.4), (0.0, 0.5, 1.0)
+
+
+@check_arguments
+def find_pose(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Pose:
+    """The pose that brings the frames of a query into the orientation of those of a target.
+
+    The vectors of frames are the same in all poses, so it is read from thumbnails: the pose counts whose best mean
+    correlation is highest, over windows of one side that the other one may show.
+
+    Args:
+        query: [N, 8, 8] thumbnails.
+        target: [N, 8, 8] thumbnails of the frames that match these.
+    """
+    if not len(query):
+        return PLAIN
+    chosen = np.unique(np.linspace(0, len(query) - 1, _FRAMES).astype(np.intp))
+    ones, others = (side[chosen].astype(np.float32) for side in (query, target))
+    whole, windows = _windows_of(others, 1)[0], _windows_of(others)
+    found: dict[Pose, float] = {}
+    for pose in (Pose(flip, quarter) for flip in (False, True) for quarter in range(4)):
+        own = _windows_of(np.asarray(pose.apply(ones[..., None])[..., 0], np.float32))
+        shown = np.einsum("nd,knd->k", own[0], windows), np.einsum("knd,nd->k", own, whole)
+        found[pose] = float(max(each.max() for each in shown)) / len(chosen)
+    best = max(found, key=lambda pose: found[pose])
+    return best if found[best] >= found[PLAIN] + _MARGIN else PLAIN
+
+
+def _windows_of(frames: NDArray[np.float32], count: int | None = None) -> NDArray[np.float32]:
+    """[K, N, 64] the first so many windows of frames [N, 8, 8], without their mean and of length 1."""
+    rows, columns = _samplings()
+    windows = rows[:count, None] @ frames[None] @ columns[:count, None]
+    flat = windows.reshape(*windows.shape[:2], -1)
+    flat = flat - flat.mean(axis=2, keepdims=True)
+    return np.asarray(flat / (np.linalg.norm(flat, axis=2, keepdims=True) + 1e-3 * THUMBNAIL), np.float32)
+
+
+@cache
+def _samplings() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """[K, 8, 8] twice: what takes the rows of each window from a frame, and what takes its columns; the whole first.
+
+    Windows are as wide as high in shares of the frame, or reach over the whole height or width.
+    """
+    spans = [(0.0, 1.0)] + [((1 - size) * place, (1 - size) * place + size) for size in _SIZES for place in _PLACES]
+    each = [_sampling(*span) for span in spans]
+    pairs = [
+        (one, other)
+        for one, (first, last) in enumerate(spans)
+        for other, (start, end) in enumerate(spans)
+        if not (one and other) or abs((last - first) - (end - start)) < 1e-6
+    ]
+    rows, columns = (np.stack([each[pair[axis]] for pair in pairs]) for axis in (0, 1))
+    return rows, np.ascontiguousarray(columns.transpose(0, 2, 1))
+
+
+def _sampling(first: float, last: float) -> NDArray[np.float32]:
+    """[8, 8] means of eight equal pieces of a stretch of a line of eight numbers."""
+    edges = (first + (last - first) * np.arange(THUMBNAIL + 1) / THUMBNAIL) * THUMBNAIL
+    places = np.arange(THUMBNAIL)
+    overlap = np.minimum(edges[1:, None], places + 1) - np.maximum(edges[:-1, None], places)
+    shares = np.maximum(overlap, 0.0)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float32)

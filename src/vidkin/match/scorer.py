@@ -8,16 +8,17 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_constructor
 from vidkin._base.stopping import check_wanted
-from vidkin.errors import InvalidArgumentError
-from vidkin.match.compare import MIN_SIMILARITY, compare
+from vidkin.match.compare import compare_views
 from vidkin.match.frame_map import frame_map
 from vidkin.match.measure import Measured, Sequenced
-from vidkin.match.pose import WHOLE
+from vidkin.match.pose import PLAIN, find_pose
+from vidkin.match.segments import Clock, segment_of
 from vidkin.match.verify import Verifier
-from vidkin.similarity import FrameFeatures, PairScore, Segment
+from vidkin.similarity.contracts import WHOLE, FrameFeatures, PairScore, Segment
 
 __all__ = ["VerifiedScorer"]
 
@@ -36,80 +37,68 @@ class VerifiedScorer:
 
     verifier: Verifier
 
-    name: ClassVar[str] = "verified"
+    name: ClassVar[str] = "copies"
     needs_background: ClassVar[bool] = True
     has_segments: ClassVar[bool] = True
 
-    def score(
-        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
-    ) -> list[PairScore]:
-        """Scores, segments, and maps of the whole frames; see :class:`vidkin.similarity.Scorer`.
-
-        Raises:
-            InvalidArgumentError: The features have more than one vector a view.
-        """
-        views, results = _views(query), []
+    def score(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> list[PairScore]:
+        """Scores, segments, and maps of the whole frames; see :class:`vidkin.similarity.Scorer`."""
+        views, results = query.once(_views_of, partial(_views_of, query)), []
         for target in targets:
             check_wanted()
-            known = target.once(_views, partial(_views, target))
-            results.append(self._score(views, known, mirrored))
+            results.append(self._score(views, target.once(_views_of, partial(_views_of, target))))
         return results
 
-    def _score(self, query: Sequence[Sequenced], target: Sequence[Sequenced], mirrored: bool) -> PairScore:
-        best: tuple[float, Measured, Sequenced, Sequenced] | None = None
-        whole = np.zeros((len(query[0]), len(target[0])), np.float32)
-        for one in query:
-            for other in target:
-                similarity = frame_map(one.vectors, other.vectors, one.levels, other.levels)
-                if one is query[0] and other is target[0]:
-                    whole = np.clip(similarity, 0.0, 1.0)
-                if not similarity.size or similarity.max() <= MIN_SIMILARITY:
-                    continue
-                measured = compare(one, other)
-                score = self.verifier.score(measured)
-                if best is None or score > best[0]:
-                    best = score, measured, one, other
-        if best is None:
+    def _score(self, query: Sequence[_View], target: Sequence[_View]) -> PairScore:
+        first, second = query[0].frames, target[0].frames
+        whole = np.clip(frame_map(first.vectors, second.vectors, first.levels, second.levels), 0.0, 1.0)
+        compared = compare_views([view.frames for view in query], [view.frames for view in target])
+        if not compared:
             return PairScore(0.0, (), whole)
-        score, measured, one, other = best
-        return PairScore(score, _segments(measured, one, other, mirrored), whole)
+        scores = [self.verifier.score(measured) for measured, _, _ in compared]
+        best = int(np.argmax(scores))
+        measured, one, other = compared[best]
+        sides = (next(view for view in views if view.frames is side) for views, side in ((query, one), (target, other)))
+        return PairScore(scores[best], _segments(measured, *sides), whole)
 
 
-def _views(features: FrameFeatures) -> list[Sequenced]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _View:
+    """The frames of one view, when they are shown, and their thumbnails."""
+
+    frames: Sequenced
+    clock: Clock
+    thumbnails: NDArray[np.uint8] | None
+
+
+def _views_of(features: FrameFeatures) -> list[_View]:
     """The frames of each view that is described in at least one of them, the whole frames first."""
-    if features.values.shape[2] != 1:
-        raise InvalidArgumentError(f"features must have one vector a view, got {features.values.shape[2]}")
-    values, views = features.values[:, :, 0], []
-    for view in range(values.shape[1]):
-        rows = np.flatnonzero(values[:, view].any(axis=1)) if view else np.arange(len(features))
-        if len(rows) or not view:
-            views.append(
-                Sequenced(
-                    values[rows, view].astype(np.float32, copy=False),
-                    features.timestamps[rows].astype(np.float64, copy=False),
-                    features.baselines[rows, view].astype(np.float32, copy=False),
-                    features.information[rows].astype(np.float32, copy=False),
-                    features.box(view, rows) if view else WHOLE,
-                )
-            )
+    vectors, views = features.vectors, []
+    for view in range(vectors.shape[1]):
+        rows = np.flatnonzero(vectors[:, view].any(axis=1)) if view else np.arange(len(features))
+        if not len(rows) and view:
+            continue
+        times = features.timestamps[rows].astype(np.float64, copy=False)
+        frames = Sequenced(
+            vectors[rows, view].astype(np.float32, copy=False),
+            times,
+            features.baselines[rows, view].astype(np.float32, copy=False),
+            features.information[rows].astype(np.float32, copy=False),
+            features.box(view, rows) if view and features.boxes is not None else WHOLE,
+        )
+        small = None if features.thumbnails is None else features.thumbnails[rows, view]
+        views.append(_View(frames, Clock(times, frames.period, features.end), small))
     return views
 
 
-def _segments(measured: Measured, query: Sequenced, target: Sequenced, mirrored: bool) -> tuple[Segment, ...]:
-    """The lines that run forward, as times; a frame stays until the next one."""
-    return tuple(
-        Segment(
-            query_start=float(query.times[rows[0]]),
-            query_end=float(query.times[rows[-1]]) + query.period,
-            target_start=float(target.times[columns.min()]),
-            target_end=float(target.times[columns.max()]) + target.period,
-            score=float(np.clip(similarity, 0.0, 1.0)),
-            speed=line.speed,
-            mirrored=mirrored,
-            query_box=query.box,
-            target_box=target.box,
-        )
-        for line, similarity in zip(measured.lines, measured.similarities, strict=True)
-        for rows, columns in [(line.rows[line.columns >= 0], line.columns[line.columns >= 0])]
-        if line.speed > 0
-    )
+def _segments(measured: Measured, query: _View, target: _View) -> tuple[Segment, ...]:
+    """The lines as times of both videos, each in the pose that its frames say."""
+    segments = []
+    for line, similarity in zip(measured.lines, measured.similarities, strict=True):
+        inside = line.columns >= 0
+        pose = PLAIN
+        if query.thumbnails is not None and target.thumbnails is not None:
+            pose = find_pose(query.thumbnails[line.rows[inside]], target.thumbnails[line.columns[inside]])
+        boxes = {"query_box": query.frames.box, "target_box": target.frames.box}
+        segments.append(segment_of(line, similarity, query.clock, target.clock, **boxes, pose=pose))
+    return tuple(segments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_arguments, check_constructor
-from vidkin._base.values import read_json
+from vidkin._base.values import read_json, short_digest
 from vidkin.errors import InvalidArgumentError
 from vidkin.match.measure import NUMBERS, Measured
 
-__all__ = ["SOFTNESS", "Verifier", "read_verifier"]
+__all__ = ["SOFTNESS", "Verifier", "read_verifier", "shipped_verifier"]
 
 Floats = NDArray[np.float32]
 
@@ -72,6 +73,9 @@ class Verifier:
         if knots[-1].tolist() != [1, 1]:
             raise InvalidArgumentError("knots must end at 1, 1")
 
+    def __repr__(self) -> str:
+        return f"Verifier({short_digest(self.to_dict())})"
+
     def score(self, measured: Measured) -> float:
         """Score in [0, 1] of a comparison: .7 and more is a copy, below .2 nothing in common."""
         score = float(self.score_numbers(measured.numbers))
@@ -98,6 +102,12 @@ class Verifier:
             "out_bias": self.out_bias,
             "knots": _listed(self.knots),
         }
+
+
+@cache
+def shipped_verifier() -> Verifier:
+    """The verifier that ships with the package, trained on the vectors of the default extractor."""
+    return read_verifier(Path(__file__).with_name("data") / "verify.json")
 
 
 @check_arguments

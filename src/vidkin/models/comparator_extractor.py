@@ -22,11 +22,11 @@ from vidkin.errors import InvalidArgumentError, MissingPartError
 from vidkin.features import (
     ClipExtractor,
     FrameExtractor,
-    Views,
     absolute_name,
     background_frames,
     open_extractor,
 )
+from vidkin.match import LearnedScorer, VideoComparator
 from vidkin.models.config import COMPARATOR, ComparatorConfig
 from vidkin.models.stored import (
     GRAPH_FILE,
@@ -37,7 +37,7 @@ from vidkin.models.stored import (
     read_weights,
     weights_digest,
 )
-from vidkin.similarity import FrameFeatures, LearnedScorer, VideoComparator, frame_similarity, temporal_chamfer
+from vidkin.similarity import FrameFeatures, frame_similarity, temporal_chamfer
 from vidkin.similarity.contracts import lower_median
 
 # Called for every pair of videos.
@@ -124,7 +124,7 @@ MapFunction = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 
 class ArrayComparator:
-    """A trained comparator on arrays, see :class:`vidkin.similarity.learned.VideoComparator`.
+    """A trained comparator on arrays, see :class:`vidkin.match.learned.VideoComparator`.
 
     Args:
         config: Settings of the comparator.
@@ -293,7 +293,7 @@ class ComparatorExtractor:
     """
 
     scorer = "learned"
-    views: Views = "none"
+    describes_boxes = False
 
     def __init__(self, comparator: ArrayComparator, extractor: FrameExtractor, *, name: str) -> None:
         if isinstance(extractor, ClipExtractor):
@@ -306,14 +306,12 @@ class ComparatorExtractor:
         self.fingerprint: Final = f"comparator-{self._digest}-{extractor.fingerprint}"
         self.short_side: Final = extractor.short_side
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.floating] | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, boxes: NDArray[np.floating] | None = None) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
         A comparator compares whole frames, so ``boxes`` are ignored.
         """
-        return replace(self._extractor.extract(frames, mirror=mirror).views([0]), fingerprint=self.fingerprint)
+        return replace(self._extractor.extract(frames).views([0]), fingerprint=self.fingerprint)
 
     def open_scorer(self) -> LearnedScorer:
         """The scorer of this comparator; every call returns the same one."""

@@ -17,9 +17,9 @@ from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import PathLike
 from vidkin._base.registry import load_attribute, parse_name
 from vidkin.errors import InvalidArgumentError, MissingPartError
-from vidkin.features import ClipPlan, FrameExtractor, Views, frame_information
-from vidkin.features.frame_extractor import FrameEncoderExtractor
+from vidkin.features import ClipPlan, FrameExtractor, frame_information
 from vidkin.features.sessions import SquareEncoder, check_device, has_cuda
+from vidkin.features.square_extractor import SquareExtractor
 from vidkin.media.frames import earliest, fit_to_square, is_before, latest
 from vidkin.models.comparator_extractor import is_comparator, open_comparator_extractor
 from vidkin.models.config import EncoderConfig
@@ -258,7 +258,7 @@ class ModelExtractor:
     """
 
     scorer = "kinds"
-    views: Views = "none"
+    describes_boxes = False
 
     def __init__(self, model: EncoderNetwork, *, name: str) -> None:
         self.model = model
@@ -266,14 +266,12 @@ class ModelExtractor:
         self.fingerprint: Final = f"model-{model.config.kind}-{model.digest[:12]}"
         self.short_side: Final = model.config.size
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.floating] | None = None
-    ) -> FrameFeatures:
-        """Embeddings of single frames [T, H, W, 3], or of their mirror images if ``mirror``.
+    def extract(self, frames: Frames, *, boxes: NDArray[np.floating] | None = None) -> FrameFeatures:
+        """Embeddings of single frames [T, H, W, 3].
 
         The scorer ``kinds`` compares whole frames, so ``boxes`` are ignored.
         """
-        images = encoder_input(frames.images, self.model.config, mirror=mirror)
+        images = encoder_input(frames.images, self.model.config)
         return FrameFeatures.of_whole(
             self._run_in_chunks(images, self.model.embed)[:, None],
             frames.timestamps.copy(),
@@ -323,14 +321,12 @@ class ClipModelExtractor(ModelExtractor):
         clips = (times[first : first + config.frames] for first in range(0, len(times), config.frames))
         return ClipPlan(times[0], times[-1] + step / 4, 1.0 / step, clips=tuple(map(tuple, clips)))
 
-    def describe_clips(
-        self, batches: Iterator[Frames], plan: ClipPlan, *, mirror: bool = False
-    ) -> Iterator[FrameFeatures]:
+    def describe_clips(self, batches: Iterator[Frames], plan: ClipPlan) -> Iterator[FrameFeatures]:
         """Features of the clips of a plan; see :meth:`vidkin.features.ClipExtractor.describe_clips`."""
         buffer = ClipBuffer(plan, self.model.config.frames)
         waiting: list[PlannedClip] = []
         for frames in batches:
-            items = self._frame_items(frames, mirror=mirror)
+            items = self._frame_items(frames)
             information = frame_information(frames.images).tolist()
             waiting += buffer.push(items, frames.timestamps.tolist(), information)
             if len(waiting) >= self.model.batch:
@@ -340,15 +336,13 @@ class ClipModelExtractor(ModelExtractor):
         if waiting:
             yield self._describe(waiting)
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.floating] | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, boxes: NDArray[np.floating] | None = None) -> FrameFeatures:
         """The embedding of the clip around each frame.
 
         A clip consists of the nearest frames in order, up to the number that the model takes. For whole files use
         :meth:`describe_clips`, which reads them at the model's rate.
         """
-        items = self._frame_items(frames, mirror=mirror)
+        items = self._frame_items(frames)
         information = frame_information(frames.images)
         length = min(self.model.config.frames, len(frames))
         clips = []
@@ -357,9 +351,9 @@ class ClipModelExtractor(ModelExtractor):
             clips.append(PlannedClip(items[first : first + length], time, float(information[index])))
         return self._describe(clips)
 
-    def _frame_items(self, frames: Frames, *, mirror: bool) -> NDArray[np.float32]:
+    def _frame_items(self, frames: Frames) -> NDArray[np.float32]:
         """The item to buffer for each frame: its features, or the image itself if the model has no frame network."""
-        images = encoder_input(frames.images, self.model.config, mirror=mirror)
+        images = encoder_input(frames.images, self.model.config)
         if self.model.config.kind == "clip":
             return self._run_in_chunks(images, self.model.frame_features)
         return images
@@ -409,30 +403,27 @@ def open_model_extractor(
         return open_comparator_extractor(name, device=device)
     model = open_encoder(folder, device=device)
     if model.config.kind == "frame_encoder":
-        return FrameEncoderExtractor(_wrap_square_encoder(model), name=name)
+        return SquareExtractor(_wrap_square_encoder(model), name=name)
     kind = ClipModelExtractor if model.config.takes_clips else ModelExtractor
     return kind(model, name=name)
 
 
 @check_arguments
-def encoder_input(images: NDArray[np.uint8], config: EncoderConfig, *, mirror: bool = False) -> NDArray[np.float32]:
+def encoder_input(images: NDArray[np.uint8], config: EncoderConfig) -> NDArray[np.float32]:
     """Frames [T, H, W, 3] uint8 as squares [T, 3, S, S] from 0 to 1, prepared like the training data.
 
     Args:
         images: RGB images, preferably decoded with a short side of S, like labeled items.
         config: Configuration of the model; only ``size`` and ``fit`` are used.
-        mirror: Flip left to right.
     """
     squares = np.empty((len(images), config.size, config.size, 3), dtype=np.uint8)
     for index, image in enumerate(images):
         squares[index] = fit_to_square(image, config.size, config.fit)
-    if mirror:
-        squares = squares[:, :, ::-1]
     return np.ascontiguousarray(squares.transpose(0, 3, 1, 2)).astype(np.float32) / np.float32(255)
 
 
 def _wrap_square_encoder(model: EncoderNetwork) -> SquareEncoder:
-    """Wrap a model of kind ``frame_encoder`` for the extractor class of ``vidkin``."""
+    """Wrap a model of kind ``frame_encoder`` for the extractor class of ``squares``."""
     return SquareEncoder(
         lambda squares: model.embed(squares / np.float32(255)),
         side=model.config.size,

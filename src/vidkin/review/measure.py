@@ -29,14 +29,14 @@ from vidkin.index.storage.files import writing
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.opening import folder_of, refuse_links
 from vidkin.index.storage.place import Place
-from vidkin.review.labels import REVIEW_FOLDER, Labels, PairLabel, is_held_back
-from vidkin.similarity.reviewed import (
+from vidkin.match.reviewed import (
     MEASURE_FILE,
     ReviewedScorer,
     ReviewMeasure,
     describe_video_whole,
     pair_numbers,
 )
+from vidkin.review.labels import REVIEW_FOLDER, Labels, PairLabel, is_held_back
 
 _logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from vidkin.similarity.reviewed import ReviewMeasure
+from vidkin.match.reviewed import ReviewMeasure
 from vidkin.training.engine import take_steps
 from vidkin.training.runner import StepStore
 
@@ -33,7 +33,7 @@ def fit_measure(
     """Fit a scorer to the verdicts on pairs.
 
     Args:
-        pairs: Numbers [N, 3] from the index's own scorer (see :data:`vidkin.similarity.reviewed.PAIR_NUMBERS`), and
+        pairs: Numbers [N, 3] from the index's own scorer (see :data:`vidkin.match.reviewed.PAIR_NUMBERS`), and
             centered descriptors [N, D] of both sides.
         grades: [N], 0 different, 1 same kind, 2 same.
         trained: [N], whether each pair is used for training.

@@ -5,10 +5,10 @@ Shapes: T frames; V views of a frame; R regions of a view; D dimension.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
 
 _Known = TypeVar("_Known")
+
+THUMBNAIL = 8
+"""Side of a thumbnail: enough to tell eight poses apart, see `vidkin.match.pose`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +39,12 @@ class FrameFeatures:
             frame full of detail. Independent of the extractor.
         fingerprint: Identifies the extractor, its settings and its weights; features with different fingerprints cannot
             be compared. Empty if that does not matter.
-        baseline: [T, V] in [-1, 1], how similar unrelated pictures are to each view (`background_baseline`); None
+        baseline: [T, V] in [-1, 1], how similar unrelated frames are to each view (:func:`vidkin.match.levels`); None
             means zeros.
         boxes: [T, V, 4] left, top, right, bottom of each view, shares of the picture without its black bars; None if
             the whole picture is the only view. A view missing in a frame has a box of zeros.
+        thumbnails: [T, V, 8, 8] uint8, luma of each view, which tells a mirrored or turned frame from an upright one;
+            None where nobody made them.
         end: Time in seconds at which the video (or the compared part of it) ends, at or after the last frame; no
             segment ends later. None if unknown.
     """
@@ -50,6 +55,7 @@ class FrameFeatures:
     fingerprint: str = ""
     baseline: NDArray[np.floating] | None = None
     boxes: NDArray[np.floating] | None = None
+    thumbnails: NDArray[np.uint8] | None = None
     end: float | None = None
     # Asked for dozens of times in every comparison.
     _period: float | None = field(default=None, init=False, repr=False, compare=False)
@@ -57,9 +63,9 @@ class FrameFeatures:
     _known: dict[Hashable, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("values", "timestamps", "information", "baseline", "boxes"):
+        for name in ("values", "timestamps", "information", "baseline", "boxes", "thumbnails"):
             given = getattr(self, name)
-            is_absent = given is None and name in ("baseline", "boxes")
+            is_absent = given is None and name in ("baseline", "boxes", "thumbnails")
             if not is_absent and not isinstance(given, np.ndarray):
                 object.__setattr__(self, name, np.asarray(given))
         if self.values.ndim != 4 or not np.issubdtype(self.values.dtype, np.floating):
@@ -70,6 +76,8 @@ class FrameFeatures:
         shapes: dict[str, tuple[int, ...]] = {"timestamps": (frames,), "information": (frames,)}
         if self.baseline is not None:
             shapes["baseline"] = (frames, views)
+        if self.thumbnails is not None:
+            shapes["thumbnails"] = (frames, views, THUMBNAIL, THUMBNAIL)
         if self.boxes is not None:
             shapes["boxes"] = (frames, views, 4)
         elif views != 1:
@@ -101,6 +109,7 @@ class FrameFeatures:
         fingerprint: str = "",
         *,
         baseline: NDArray[np.floating] | None = None,
+        thumbnails: NDArray[np.uint8] | None = None,
         end: float | None = None,
     ) -> FrameFeatures:
         """Features with the whole picture as their only view.
@@ -111,12 +120,14 @@ class FrameFeatures:
             information: [T] information of each frame; default: ones.
             fingerprint: Fingerprint of the extractor.
             baseline: [T] baseline of the whole picture.
+            thumbnails: [T, 8, 8] luma of the whole picture.
             end: End of the video in seconds.
         """
         if information is None:
             information = np.ones(len(values), np.float32)
         column = None if baseline is None else baseline[:, None]
-        return cls(values[:, None], timestamps, information, fingerprint, column, end=end)
+        small = None if thumbnails is None else thumbnails[:, None]
+        return cls(values[:, None], timestamps, information, fingerprint, column, thumbnails=small, end=end)
 
     @classmethod
     def concatenate(cls, parts: Sequence[FrameFeatures]) -> FrameFeatures:
@@ -131,6 +142,7 @@ class FrameFeatures:
             return parts[0]
         baselines = [part.baseline for part in parts if part.baseline is not None]
         boxes = [part.boxes for part in parts if part.boxes is not None]
+        thumbnails = [part.thumbnails for part in parts if part.thumbnails is not None]
         return replace(
             parts[0],
             values=np.concatenate([part.values for part in parts]),
@@ -138,6 +150,7 @@ class FrameFeatures:
             information=np.concatenate([part.information for part in parts]),
             baseline=np.concatenate(baselines) if len(baselines) == len(parts) else None,
             boxes=np.concatenate(boxes) if len(boxes) == len(parts) else None,
+            thumbnails=np.concatenate(thumbnails) if len(thumbnails) == len(parts) else None,
             end=parts[-1].end,
         )
 
@@ -145,6 +158,13 @@ class FrameFeatures:
     def whole(self) -> NDArray[np.floating]:
         """Descriptors [T, R, D] of the whole picture."""
         return self.values[:, 0]
+
+    @property
+    def vectors(self) -> NDArray[np.floating]:
+        """One vector for each view, [T, V, R D]: the regions side by side, so that a product is their mean cosine."""
+        frames, views, regions, dimension = self.values.shape
+        joined = self.values.reshape(frames, views, regions * dimension)
+        return joined if regions == 1 else joined / np.float32(math.sqrt(regions))
 
     @property
     def baselines(self) -> NDArray[np.floating]:
@@ -179,12 +199,6 @@ class FrameFeatures:
         left, top, right, bottom = chosen[(len(chosen) - 1) // 2].tolist()
         return left, top, right, bottom
 
-    @property
-    def described_parts(self) -> NDArray[np.bool_]:
-        """[T] bool: whether parts of the picture were described in each frame."""
-        described: NDArray[np.bool_] = (self.values[:, 1:] != 0).any(axis=(1, 2, 3))
-        return described
-
     def frames(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> FrameFeatures:
         """Only the chosen frames: [T] bool, or indices in increasing order."""
         return replace(
@@ -194,6 +208,7 @@ class FrameFeatures:
             information=self.information[rows],
             baseline=None if self.baseline is None else self.baseline[rows],
             boxes=None if self.boxes is None else self.boxes[rows],
+            thumbnails=None if self.thumbnails is None else self.thumbnails[rows],
         )
 
     def views(self, indices: Sequence[int]) -> FrameFeatures:
@@ -205,6 +220,7 @@ class FrameFeatures:
             values=self.values[:, chosen],
             boxes=None if self.boxes is None else self.boxes[:, chosen],
             baseline=None if self.baseline is None else self.baseline[:, chosen],
+            thumbnails=None if self.thumbnails is None else self.thumbnails[:, chosen],
         )
 
 
@@ -236,7 +252,7 @@ class Segment(Result):
         score: Mean calibrated frame similarity along the segment, in [0, 1].
         speed: Seconds of target per second of query, ``(target_end - target_start) / (query_end -
             query_start)`` of the matched line: 2.0 means that the query runs through the target's material
-            twice as fast as the target does.
+            twice as fast as the target does. Below 0 where the query shows the target backwards.
         mirrored: The query matches after flipping it left to right.
         query_box: Left, top, right, bottom of the part of the query's picture that shows the target, shares of its
             sides without black bars.
@@ -275,8 +291,8 @@ class Segment(Result):
                 )
         if self.turned not in (0, 90, 180, 270):
             raise InvalidArgumentError(f"turned must be 0, 90, 180 or 270, got {self.turned}")
-        if not self.speed > 0.0:
-            raise InvalidArgumentError(f"speed of a segment must be above 0, got {self.speed}")
+        if self.speed == 0.0 or not math.isfinite(self.speed):
+            raise InvalidArgumentError(f"speed of a segment must be a number other than 0, got {self.speed}")
 
     def cut(self, query_end: float, target_end: float) -> Segment:
         """The segment clipped to the ends of the videos: the last frame counts for a whole period, which can extend
@@ -305,7 +321,7 @@ class Segment(Result):
         )
 
 
-SCORE_REVISION = 8
+SCORE_REVISION = 9
 """Raise it whenever a scorer gives the same two videos another score or other segments, so that no stored score of an
 earlier version is used: it is part of what identifies scores."""
 
@@ -341,98 +357,12 @@ class Scorer(Protocol):
     def has_segments(self) -> bool:
         """Whether it finds where two videos match, and distinguishes copies from videos that are merely similar."""
 
-    def score(
-        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
-    ) -> list[PairScore]:
+    def score(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> list[PairScore]:
         """One result for each target, in their order.
 
         Args:
             query: Features of the query.
             targets: Features of the targets, of any length.
-            mirrored: Whether the query's frames were flipped left to right; only recorded in the segments.
-        """
-
-
-@runtime_checkable
-class PromisingScorer(Scorer, Protocol):
-    """A scorer that knows what a pair cannot reach, in less time than its score takes."""
-
-    def promise(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> NDArray[np.float32]:
-        """Seconds of match [targets] that each pair can have at most."""
-
-
-class BestScores:
-    """The best scores of a search so far; of a video that is scored more than once, its best one counts.
-
-    Args:
-        count: Number of videos that are asked for.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._scores: dict[int, float] = {}
-
-    def add(self, video: int, score: float) -> None:
-        """Note a score of a video, whichever number identifies it."""
-        self._scores[video] = max(score, self._scores.get(video, 0.0))
-
-    @property
-    def least(self) -> float:
-        """What a video needs to be among the best; 0 while there are fewer of them than are asked for."""
-        if len(self._scores) < self._count:
-            return 0.0
-        return heapq.nlargest(self._count, self._scores.values())[-1]
-
-
-@runtime_checkable
-class ScorerOfBest(Scorer, Protocol):
-    """A scorer that leaves out the costly part of scores that cannot be among the best."""
-
-    def score_best(
-        self, query: FrameFeatures, targets: Mapping[int, FrameFeatures], best: BestScores, *, mirrored: bool = False
-    ) -> dict[int, PairScore]:
-        """What :meth:`Scorer.score` returns for the targets, without those that cannot be among the best.
-
-        Args:
-            query: Features of the query.
-            targets: Features of the targets by the number of their video, most promising first.
-            best: The best scores so far, to which those computed are added.
-            mirrored: As for :meth:`Scorer.score`.
-        """
-
-
-@runtime_checkable
-class ScorerOfParts(Scorer, Protocol):
-    """A scorer that can compare parts of one picture with parts of the other, at a higher cost than :meth:`score`."""
-
-    def score_parts(
-        self,
-        query: FrameFeatures,
-        targets: Sequence[FrameFeatures],
-        *,
-        mirrored: bool = False,
-        least: Sequence[float] | None = None,
-    ) -> list[PairScore | None]:
-        """One result for each target, in their order; None where no pair of parts is worth a look.
-
-        Args:
-            query, targets, mirrored: As for :meth:`Scorer.score`.
-            least: For each target, the score below which nobody asks for it; it can be None then.
-        """
-
-    def score_changes(
-        self,
-        query: FrameFeatures,
-        targets: Sequence[FrameFeatures],
-        *,
-        mirrored: bool = False,
-        least: Sequence[float] | None = None,
-    ) -> list[PairScore | None]:
-        """One result for each target by what changes in the same regions of both; None where nothing does, which is
-        soon known.
-
-        Args:
-            query, targets, mirrored, least: As for :meth:`score_parts`.
         """
 
 

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_arguments
-from vidkin._base.blas import largest_columns
 from vidkin.errors import InvalidArgumentError
 
 AnyArray = Any
@@ -28,9 +26,6 @@ _MEBIBYTE = 1 << 20
 _BLOCK_BYTES_CPU = 8 * _MEBIBYTE
 
 _BLOCK_BYTES_ACCELERATOR = 256 * _MEBIBYTE
-
-# Cosines with the background computed at once: 8 MiB.
-_MOST_COSINES = 1 << 21
 
 # Blocks of at least this share of the largest are not joined with what follows.
 _SMALLEST_BLOCK = 4
@@ -501,79 +496,3 @@ def _largest(values: AnyArray, count: int, dim: int, *, in_order: bool) -> AnyAr
 def _mean_type(values: AnyArray) -> Any:
     xp = namespace_of(values)
     return xp.float64 if values.dtype == xp.float64 else xp.float32
-
-
-# Calibration: how similar unrelated frames are, and frame maps with that baseline removed.
-#
-# Shapes: Tq, Tt frames of query and target; R regions; D dimension; N background frames.
-
-
-@check_arguments
-def background_baseline(
-    values: NDArray[np.floating],
-    background: NDArray[np.floating],
-    *,
-    share: float = 0.9,
-    spatial_share: float | None = None,
-) -> NDArray[np.float32]:
-    """How similar unrelated frames are to each frame, [T] float32: the ``share`` quantile over a background set.
-
-    A quantile below one rather than the maximum, so that a few related frames in the background do no harm.
-
-    Args:
-        values: [T, R, D] descriptors of the frames.
-        background: [N, R, D], background photographs (:func:`vidkin.features.background_frames`).
-        share: Quantile in [0, 1].
-        spatial_share: k_s, the same as in the comparison.
-    """
-    baseline = np.zeros(len(values), np.float32)
-    if not len(values):
-        return baseline
-    pictures = np.asarray(background, np.float32)
-    if values.shape[1] == pictures.shape[1] == 1:
-        # With one region this is a cosine. Most parts of the picture are not described, and zeros need no comparison.
-        rows = np.flatnonzero(values.any(axis=(1, 2)))
-        step = max(1, _MOST_COSINES // len(pictures))
-        for start in range(0, len(rows), step):
-            block = rows[start : start + step]
-            cosines = values[block, 0].astype(np.float32) @ pictures[:, 0].T
-            baseline[block] = np.clip(_high_quantile(cosines, share), -1.0, 0.95)
-        return baseline
-    similarities: NDArray[np.float32] = frame_similarity(
-        np.asarray(values, np.float32),
-        pictures,
-        symmetric=True,
-        spatial_share=spatial_share,
-        query_mask=content(values),
-        target_mask=content(background),
-    )
-    return np.clip(_high_quantile(similarities, share), -1.0, 0.95)
-
-
-@check_arguments
-def calibrated_map(
-    similarities: NDArray[np.float32], query_baseline: NDArray[np.floating], target_baseline: NDArray[np.floating]
-) -> NDArray[np.float32]:
-    """Calibrated map [Tq, Tt]: ``clamp((s - b) / (1 - b), 0, 1)`` with b the larger of both frames' baselines.
-
-    Equal frames stay at 1; frames no more similar than unrelated ones get 0.
-    """
-    floor = np.maximum(query_baseline[:, None], target_baseline).astype(np.float32, copy=False)
-    return np.asarray(np.clip((similarities - floor) / (1 - floor), 0, 1))
-
-
-def _high_quantile(values: NDArray[np.float32], share: float) -> NDArray[np.float32]:
-    """``numpy.quantile(values, share, axis=1)`` of [T, N]; of each row only the few largest are looked for."""
-    place = share * (values.shape[1] - 1)
-    low, part = math.floor(place), place - math.floor(place)
-    if low + 1 >= values.shape[1]:
-        return np.asarray(values.max(1))
-    count = values.shape[1] - low
-    largest = np.take_along_axis(values, largest_columns(values, count)[:, count - 2 :], axis=1)
-    return np.asarray(largest[:, 1] + part * (largest[:, 0] - largest[:, 1]))
-
-
-def content(values: NDArray[np.floating]) -> NDArray[np.bool_] | None:
-    """[T, R] True where a region is not empty; None if all are, which is faster to compare."""
-    there = np.logical_or.reduce(values, -1)
-    return None if there.all() else there

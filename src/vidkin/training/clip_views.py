@@ -26,8 +26,8 @@ from vidkin.datasets.augmentation.clip_views import (
 )
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import FrameExtractor
+from vidkin.match.learned import LEAST_INFORMATION
 from vidkin.media import Frames
-from vidkin.similarity.learned import LEAST_INFORMATION
 from vidkin.training.clip_footage import VideoSquares, Window, cache_tensors
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import BackboneExtractor, FrameExtractor, Views, frame_information
+from vidkin.features import BackboneExtractor, FrameExtractor, frame_information
 from vidkin.media import Frames
 from vidkin.models.comparator import ClipComparison, Comparator
 from vidkin.models.config import ComparatorConfig
@@ -33,7 +33,7 @@ class PreparedFrames:
     """
 
     scorer = "copies"
-    views: Views = "none"
+    describes_boxes = False
 
     def __init__(self, extractor: FrameExtractor) -> None:
         if not isinstance(extractor, BackboneExtractor):
@@ -45,11 +45,9 @@ class PreparedFrames:
         self.fingerprint = f"input-{extractor.fingerprint}"
         self.short_side = extractor.short_side
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.floating] | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, boxes: NDArray[np.floating] | None = None) -> FrameFeatures:
         """The prepared input of frames [T, H, W, 3]."""
-        values = self.source.prepare(frames.images, mirror=mirror).flatten(1)[:, None].numpy()
+        values = self.source.prepare(frames.images).flatten(1)[:, None].numpy()
         return FrameFeatures.of_whole(
             values, frames.timestamps.copy(), frame_information(frames.images), self.fingerprint
         )

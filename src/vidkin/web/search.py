@@ -124,7 +124,6 @@ class Search(SearchQuery):
     limit: int = Field(20, ge=1, le=200, description="Maximum number of matches.")
     offset: int = Field(0, ge=0, le=10_000, description="Number of matches to skip.")
     threshold: float = Field(0.0, ge=0, le=1, description="Lowest score.")
-    mirrored: bool = Field(True, description="Also find copies flipped left to right.")
     by: Literal["picture", "sound", "either", "both"] = Field("picture", description="Basis of the score.")
 
 
@@ -233,7 +232,6 @@ def _search(site: Site, query: Search) -> dict[str, Any]:
             # One more, because the query video itself is removed from the matches and not counted.
             limit=last + 1,
             threshold=query.threshold,
-            mirrored=query.mirrored,
             by=None if query.by == "picture" else query.by,  # also reports the sound score
         )
     others = [match for match in matches if match.video_id != query.video]
@@ -302,7 +300,6 @@ class Pair(SearchQuery):
     """A query without a rectangle, and the video to compare it with."""
 
     target: VideoId = Field(description="Number of a video of the index.")
-    mirrored: bool = Field(True, description="Also compare with one video flipped left to right.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +368,7 @@ def _match(site: Site, pair: Pair) -> dict[str, Any]:
     for either in (source, target):
         either.open().close()  # refuses a file other than the indexed one
     with site.index.reader() as index:
-        comparison = index.match(source.path, target.path, start=pair.start, end=pair.end, mirrored=pair.mirrored)
+        comparison = index.match(source.path, target.path, start=pair.start, end=pair.end)
     values, rows, columns = pool_map(comparison)
     cells = np.clip(values * 255 + 0.5, 0, 255).astype(np.uint8).tobytes()
     frame_map = FrameMap(

@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from vidkin.index.duplicates.signatures import Signatures
 
 import vidkin.index.duplicates.pairing as pairing
 from vidkin.errors import NotIndexedError
@@ -14,7 +15,6 @@ from vidkin.features import Turn
 from vidkin.index import CommonFrames, Comparisons, Entry, MemoryStore, VideoRecord, window_vectors
 from vidkin.index.duplicates import signatures
 from vidkin.index.duplicates.pairing import PairSearch
-from vidkin.index.duplicates.signatures import Signatures
 from vidkin.index.storage.records import unit_vectors
 from vidkin.similarity import CopyScorer, FrameFeatures
 

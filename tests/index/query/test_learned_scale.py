@@ -17,7 +17,8 @@ from vidkin.errors import CollectionDamagedError, CollectionMismatchError
 from vidkin.index import Entry, LearnedScale, MemoryStore, WindowVectors, open_place
 from vidkin.index.query.learned_scale import measure_scale
 from vidkin.index.query.query import SearchParts
-from vidkin.similarity import FrameFeatures, LearnedScorer
+from vidkin.match import LearnedScorer
+from vidkin.similarity import FrameFeatures
 
 if TYPE_CHECKING:
     from vidkin.index import Manifest

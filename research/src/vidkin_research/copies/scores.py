@@ -131,7 +131,7 @@ def search_scores(
             match.score
             for video in gallery
             if video.edit == "reencode"
-            for match in index.search(video.path, limit=5, mirrored=False)
+            for match in index.search(video.path, limit=5)
             if match.path == os.path.abspath(video.path)
         ]
         info = index.info()

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.contracts import Views
 from vidkin.features.views import features_of_views
 from vidkin.similarity import FrameFeatures
 from vidkin_research.features.feature import ImageFeature
@@ -42,22 +41,19 @@ class ImageFeatureExtractor:
 
     short_side = 240
     scorer = "kinds"
-    views: Views = "none"
+    describes_boxes = False
 
     def __init__(self, feature: ImageFeature, *, name: str | None = None) -> None:
         self.feature = feature
         self.name: Final = name or f"classical:{feature.name}"
         self.fingerprint: Final = f"classical-{feature.name}-{_REVISION}-{feature_digest(feature)[:12]}"
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         return features_of_views(
             lambda images: np.asarray(self.feature.embed(self.feature.describe(list(images))))[:, None],
             frames,
             self.fingerprint,
-            mirror=mirror,
             boxes=boxes,
         )
 

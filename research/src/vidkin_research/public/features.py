@@ -194,7 +194,7 @@ def describe_videos(
                 duration = probe(path).duration
                 rate = sampling_rate(duration, 1.0)
                 parts = describe_file(path, extractor, duration=duration, rate=rate)
-                features = FrameFeatures.concatenate([part for (part,) in parts])
+                features = FrameFeatures.concatenate(list(parts))
             except (MediaError, InvalidArgumentError) as error:
                 broken[video] = str(error)
                 continue

@@ -13,10 +13,11 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.features import FrameExtractor
 from vidkin.features.sessions import resolve_device
 from vidkin.index.query.common import Calibration
+from vidkin.match import scorer_of
 from vidkin.models.comparator import Comparator, build_comparator
 from vidkin.models.comparator_extractor import ComparatorExtractor
 from vidkin.models.stored import WEIGHTS_FILE
-from vidkin.similarity import FrameFeatures, PairScore, Scorer, Segment, scorer_of
+from vidkin.similarity import FrameFeatures, PairScore, Scorer, Segment
 from vidkin.similarity.frame_maps import check_top_share
 from vidkin_research.public.video_similarity import video_similarity_pairwise
 

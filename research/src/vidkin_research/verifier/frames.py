@@ -5,17 +5,41 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from vidkin.match import WHOLE, Box, Sequenced, sequence
+from vidkin.match import Sequenced, levels
+from vidkin.similarity import WHOLE, Box
 from vidkin_research.frame_encoder.material import open_material
 from vidkin_research.frame_encoder.raw_vectors import Vectors, VectorStore
 
-__all__ = ["STORED_RATE", "FrameSource", "read_cohort"]
+__all__ = ["STORED_RATE", "FrameSource", "read_cohort", "sequence"]
 
 STORED_RATE = 2.0
 """Frames a second of the store; fewer are every n-th of them."""
 # Unrelated images that levels are measured against, and how many of them are read at a time.
 _COHORT, _AT_ONCE = 1000, 100
+
+
+def sequence(
+    vectors: Vectors,
+    times: NDArray[np.float64],
+    cohort: Vectors,
+    information: NDArray[np.float32],
+    *,
+    box: Box = WHOLE,
+) -> Sequenced:
+    """Frames for a comparison.
+
+    Args:
+        vectors: [T, D] unit vectors.
+        times: [T] seconds, increasing.
+        cohort: [N, D] vectors of unrelated frames by the same network.
+        information: [T] in [0, 1].
+        box: The part of each frame that the vectors describe.
+    """
+    exact = np.asarray(vectors, np.float32)
+    own = levels(exact, cohort) if len(exact) else np.ones(0, np.float32)
+    return Sequenced(exact, np.asarray(times, np.float64), own, np.asarray(information, np.float32), box)
 
 
 class FrameSource:
@@ -38,7 +62,7 @@ class FrameSource:
             information = self._store.information(path)[:: self._step]
             parts: list[tuple[Box, Vectors]] = [(WHOLE, vectors), *self._store.parts(path)]
             self._known[path] = tuple(
-                sequence(each[:: self._step], times[:: self._step], self._cohort, information, box=box)
+                sequence(each[:: self._step], np.asarray(times[:: self._step]), self._cohort, information, box=box)
                 for box, each in parts
             )
         return self._known[path]

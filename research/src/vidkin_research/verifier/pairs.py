@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.match import NUMBERS, Gallery, Pose, Sequenced, View, compare_candidates
+from vidkin.match import NUMBERS, Sequenced, compare_views
 from vidkin_research.copies.material import CopyMaterial
 from vidkin_research.copies.recordings import QueryClip
 from vidkin_research.frame_encoder.raw_vectors import mean_of_best
@@ -27,15 +27,14 @@ __all__ = [
     "level_of",
     "measure_pairs",
     "rank_copies",
-    "to_gallery",
 ]
 
 COPY, SCENE, STRANGER = 2, 1, 0
 """Levels: the same footage, another moment or recording of the same place, nothing in common."""
 LEFT_OUT = -1
 """Other recordings of what a query shows, which may or may not hold its moments."""
-CANDIDATES = 200
-"""Videos that a query is compared with, at most."""
+CANDIDATES = 250
+"""Videos that a query is compared with, at most: those with the most similar frames."""
 _EVIDENCE = NUMBERS.index("evidence")
 
 
@@ -45,7 +44,7 @@ class Pairs:
 
     Attributes:
         numbers: [Q, G, F] float32, `NUMBERS` of each pair that was compared, else 0.
-        compared: [Q, G] whether the video was on the query's shortlist and a line was found.
+        compared: [Q, G] whether the video was compared.
         levels: [Q, G] int8, `COPY`, `SCENE`, `STRANGER` or `LEFT_OUT`.
         mean_of_best: [Q, G] the score without any rule, for comparison.
     """
@@ -128,26 +127,22 @@ def measure_pairs(
         kinds[: len(queries), : len(videos)] = known
         kinds[len(queries) :, len(videos) :][stills.is_copy] = COPY
         queries, videos = [*queries, *stills.queries], [*videos, *stills.videos]
-    gallery = to_gallery(videos)
     numbers = np.zeros((*kinds.shape, len(NUMBERS)), np.float32)
     compared, means = np.zeros(kinds.shape, np.bool_), np.zeros(kinds.shape, np.float32)
     for row, sequences in enumerate(queries):
-        for frames in sequences:
-            for position, measured in compare_candidates(View(Pose(), frames), gallery, candidates):
+        means[row] = [mean_of_best(sequences[0].vectors, whole.vectors) for whole, *_ in videos]
+        # What stands in boxes counts as well: a video whose whole frames are unlike may hold the query in one.
+        promise = [
+            max(mean_of_best(one.vectors, other.vectors) for one in sequences for other in video) for video in videos
+        ]
+        for column in np.argsort(-np.array(promise), kind="stable")[:candidates].tolist():
+            for measured, _, _ in compare_views(sequences, videos[column]):
                 # Of the comparisons of a video's boxes the one with the most evidence is learned from.
-                column = gallery.video_of(position)
                 if not compared[row, column] or measured.numbers[_EVIDENCE] > numbers[row, column, _EVIDENCE]:
                     numbers[row, column], compared[row, column] = measured.numbers, True
-        means[row] = [mean_of_best(sequences[0].vectors, whole.vectors) for whole, *_ in videos]
         if on_progress is not None:
             on_progress(row + 1, len(queries))
     return Pairs(numbers, compared, kinds.astype(np.int8), means)
-
-
-def to_gallery(videos: Sequence[tuple[Sequenced, ...]]) -> Gallery:
-    """A gallery of videos with the frames of boxes in them."""
-    numbers = [number for number, sequences in enumerate(videos) for _ in sequences]
-    return Gallery([frames for sequences in videos for frames in sequences], numbers)
 
 
 def rank_copies(scores: NDArray[np.floating], levels: NDArray[np.int8]) -> dict[str, float]:

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.features import frame_information
-from vidkin.match import Sequenced, sequence
+from vidkin.match import Sequenced
 from vidkin_research.frame_encoder.drawn import draw_page
 from vidkin_research.frame_encoder.edits import edit_picture
 from vidkin_research.frame_encoder.material import Material
 from vidkin_research.frame_encoder.raw_vectors import Vectors, VectorStore
+from vidkin_research.verifier.frames import sequence
 
 __all__ = ["StillVectors", "encode_stills", "hold"]
 

@@ -31,7 +31,7 @@ _SHARE_OF_SAVING = 0.02
 
 # Raise it when what is stored would mean something else. A change of the score changes the state by itself
 # (`vidkin.similarity.contracts.SCORE_REVISION`), one of the proof its own revision.
-_REVISION = 2
+_REVISION = 3
 
 
 @check_constructor
@@ -126,10 +126,8 @@ class Comparisons:
         state: Identifies what the results depend on besides the two files. Results of another state are dropped.
         searched: Contents whose neighbors were compared, unless they cannot be copies as a whole.
         searched_parts: Contents whose neighbors were compared, unless they cannot even share a part.
-        flipped: Contents whose mirror images were looked up.
         traits: Frame rate, sound tracks, date and the like of each content that was opened.
         scoped: Contents that were looked up within a scope only, see :class:`vidkin.index.duplicates.scope.Lookups`.
-        turned: Contents that were looked up as they are after a turn.
         differences: How one content of a group differs from another, by both, see
             :func:`vidkin.index.duplicates.differences.find_differences`; each as the fields of its differences.
     """
@@ -139,12 +137,10 @@ class Comparisons:
     place: Place | None = None
     state: str = ""
     searched: set[str] = field(default_factory=set)
-    flipped: set[str] = field(default_factory=set)
     traits: dict[str, Traits] = field(default_factory=dict)
     searched_parts: set[str] = field(default_factory=set)
     scoped: dict[str, set[str]] = field(default_factory=dict)
     differences: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    turned: set[str] = field(default_factory=set)
     sounds: dict[str, float] = field(default_factory=dict)
     _proofs: dict[tuple[str, str], Proof] = field(default_factory=dict)
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
@@ -217,12 +213,10 @@ class Comparisons:
                 place,
                 state,
                 {names[at] for at in table["searched"]},
-                {names[at] for at in table["flipped"]},
                 {str(key): Traits.from_dict(found) for key, found in table["traits"].items()},
                 {names[at] for at in table["searched_parts"]},
                 {str(key): {names[at] for at in found} for key, found in table["scoped"].items()},
                 {str(key): list(found) for key, found in table["differences"].items()},
-                {names[at] for at in table["turned"]},
                 _sounds(table["sounds"]),
                 _proofs(table["proofs"]),
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
@@ -242,7 +236,7 @@ class Comparisons:
             return
         begun = time.monotonic()
         compared = {name for pair in self._pairs for name in pair}
-        looked_up = self.searched, self.searched_parts, self.flipped, self.turned, *self.scoped.values()
+        looked_up = self.searched, self.searched_parts, *self.scoped.values()
         names = sorted(compared.union(*looked_up))
         if not (names or self.traits or self.sounds or self.place.has_file(self.FILE)):
             return  # who only looked has nothing to keep, and may not be allowed to write
@@ -253,8 +247,6 @@ class Comparisons:
             "contents": names,
             "searched": sorted(places[name] for name in self.searched),
             "searched_parts": sorted(places[name] for name in self.searched_parts),
-            "flipped": sorted(places[name] for name in self.flipped),
-            "turned": sorted(places[name] for name in self.turned),
             "traits": {content: traits.to_dict() for content, traits in self.traits.items()},
             "proofs": [[*pair, proof.to_dict()] for pair, proof in self._proofs.items()],
             "scoped": {key: sorted(places[name] for name in found) for key, found in self.scoped.items()},

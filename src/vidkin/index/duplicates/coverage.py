@@ -22,7 +22,7 @@ from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaEr
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, follow_line, place_frames
 from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.common import CommonFrames
-from vidkin.index.query.query import Query, SearchParts
+from vidkin.index.query.query import SearchParts
 from vidkin.index.query.stages import Ranker, find_identical, score_candidates
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
@@ -240,7 +240,7 @@ def _share(spans: Iterable[tuple[float, float]], duration: float) -> float:
 def cover(
     path: str | os.PathLike[str],
     parts: SearchParts,
-    query: Query,
+    query: FrameFeatures,
     within: str | os.PathLike[str] | None,
     threshold: float,
     candidates: int,
@@ -284,7 +284,7 @@ def cover(
 
 def find_coverage(
     path: str,
-    query: Query,
+    query: FrameFeatures,
     duration: float,
     store: VectorStore,
     common: CommonFrames,
@@ -336,9 +336,9 @@ def find_coverage(
     return Coverage(path, duration, tuple(sorted(_distinct(stretches), key=lambda each: (each.start, each.path))))
 
 
-def _blocks(query: Query, duration: float) -> Iterator[Query]:
+def _blocks(query: FrameFeatures, duration: float) -> Iterator[FrameFeatures]:
     """The query in stretches of two minutes that overlap, so that none of its parts is lost among the others."""
-    times = query.plain.timestamps
+    times = query.timestamps
     start = 0.0
     while True:
         end = start + _BLOCK
@@ -346,8 +346,7 @@ def _blocks(query: Query, duration: float) -> Iterator[Query]:
         is_last = end + _OVERLAP >= duration
         rows = np.flatnonzero((times >= start) & (times < (duration + 1 if is_last else end)))
         if len(rows):
-            mirrored = None if query.mirrored is None else _rows(query.mirrored, rows)
-            yield Query(_rows(query.plain, rows), mirrored)
+            yield _rows(query, rows)
         if is_last:
             return
         start = end - _OVERLAP

@@ -17,25 +17,6 @@ _MEAN_SHARE = 0.7
 _MOST_COMPARED = 6
 
 
-@dataclass(frozen=True, slots=True)
-class _Pose:
-    """By how many degrees a video is turned, and whether it is flipped afterwards, against another one."""
-
-    mirrored: bool = False
-    turned: int = 0
-
-    def plus(self, other: _Pose) -> _Pose:
-        """This one, and then the other."""
-        # A turn after a flip is a flip after the opposite turn.
-        turned = -other.turned if self.mirrored else other.turned
-        return _Pose(self.mirrored ^ other.mirrored, (self.turned + turned) % 360)
-
-    def minus(self, other: _Pose) -> _Pose:
-        """This one, and then back from the other."""
-        back = _Pose(other.mirrored, other.turned if other.mirrored else -other.turned % 360)
-        return self.plus(back)
-
-
 @dataclass(slots=True)
 class Grouping:
     """Groups of contents.
@@ -56,8 +37,6 @@ class Grouping:
     lengths: Mapping[str, float] = field(default_factory=dict)
     pairs: PairScope = field(default_factory=PairScope)
     _home: dict[str, list[str]] = field(default_factory=dict, init=False)
-    # How each content is flipped and turned against the first one of its group.
-    _poses: dict[str, _Pose] = field(default_factory=dict, init=False)
 
     def groups(self, contents: Sequence[str], *, parts: bool) -> list[list[str]]:
         """Partition the contents into groups; those without a copy are alone.
@@ -70,7 +49,6 @@ class Grouping:
             parts: Also join excerpts, and videos that share a part, with the video they match best.
         """
         self._home = {content: [content] for content in contents}
-        self._poses = dict.fromkeys(contents, _Pose())
         for pair, verdict in sorted(self.decisions.verdicts.items(), key=lambda item: sorted(item[0])):
             first, second = sorted(pair)
             if verdict == "match" and first in self._home and second in self._home:
@@ -84,10 +62,8 @@ class Grouping:
             key=lambda link: (-link[1].score, link[0]),
         )
         for (first, second), result in links:
-            between = _Pose(result.mirrored, result.turned)
-            turn = self._poses[first].plus(between).minus(self._poses[second])
-            if self._relation(first, second, result) == "whole" and self._is_close(first, second, turn):
-                self._join(first, second, turn)
+            if self._relation(first, second, result) == "whole" and self._is_close(first, second):
+                self._join(first, second)
         # Join each group that is a part with the one that shows most of it; once, so that compilations join nobody.
         attached: set[str] = set()
         for (first, second), result in links if parts else ():
@@ -102,7 +78,7 @@ class Grouping:
     def _relation(self, first: str, second: str, result: PairResult) -> Relation:
         return relation_of(result, (self.lengths.get(first, 0.0), self.lengths.get(second, 0.0)))
 
-    def _is_close(self, first: str, second: str, turn: _Pose) -> bool:
+    def _is_close(self, first: str, second: str) -> bool:
         one, other = self._home[first], self._home[second]
         if one is other:
             return False
@@ -112,17 +88,12 @@ class Grouping:
             for right in other[:_MOST_COMPARED]:
                 if not self.pairs.allows(left, right):
                     continue
-                result = self.results.get((left, right)) or self.results.get((right, left))
-                # Of flipped and turned copies only what was found is known: as they are, they need not look alike.
-                if self._poses[left] == turn.plus(self._poses[right]):
-                    result = result or self.compare(left, right)
-                elif result is not None and result.is_upright:
-                    continue
+                result = self.results.get((left, right)) or self.results.get((right, left)) or self.compare(left, right)
                 if result is not None:
                     scores.append(result.score)
         return not scores or sum(scores) / len(scores) >= _MEAN_SHARE * self.threshold
 
-    def _join(self, first: str, second: str, turn: _Pose | None = None) -> None:
+    def _join(self, first: str, second: str) -> None:
         one, other = self._home[first], self._home[second]
         if one is other:
             return
@@ -133,7 +104,6 @@ class Grouping:
         one.extend(other)
         for content in other:
             self._home[content] = one
-            self._poses[content] = (turn or _Pose()).plus(self._poses[content])
 
 
 class GroupIds:

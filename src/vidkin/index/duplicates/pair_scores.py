@@ -5,19 +5,15 @@ from __future__ import annotations
 import socket
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from vidkin.errors import ClusterError, NotIndexedError
-from vidkin.features.contracts import Turn
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
-from vidkin.index.duplicates.signatures import PoseName
-from vidkin.index.query.candidates import say_turned
 from vidkin.index.query.common import Calibration, CommonFrames, weigh_features
-from vidkin.index.query.query import Query, Readings
+from vidkin.index.query.query import Readings
 from vidkin.index.query.stages import score_pair, swap_sides
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import WorkerSpec
@@ -26,41 +22,18 @@ from vidkin.index.storage.records import VideoRecord
 from vidkin.index.storage.sound_files import SoundSearch
 from vidkin.index.storage.tasks import Mapper, Task, check_files_here
 from vidkin.similarity import FrameFeatures, PairScore, Scorer
-from vidkin.similarity.contracts import PromisingScorer
-
-Flips = tuple[bool, list[PairResult | None]]
-"""Whether the mirror image of a video is predicted, and its results with others."""
 
 SURE_AS_STORED = 0.97
 """From this score on, and a share of the shorter video, a finer reading makes no visible difference."""
 
-# Below this score in one direction, a pair is not scored in the other: of 180 pairs 82 were below, and none of them
-# reached .21 there.
+# Below this score in one direction, a pair is not scored in the other.
 _UNLIKE = 0.05
-# Least share of the longer video that two copies as a whole can have in common, by `PromisingScorer.promise`; and least
-# share of the shorter one, or of two seconds, for a part. None of 1,104 copies as a whole was below, and one of 2,900
-# pairs that share anything.
-_LEAST_OF_WHOLE, _LEAST_OF_PART = 0.04, 0.06
-_SECONDS_OF_PART = 2.0
 # Bytes of features that are held, in single precision.
 _MOST_HELD = 128 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A pair to read again.
-
-    Attributes:
-        first, second: The videos.
-        flipped: Which of them to flip as well: 0 none, 1 the first, 2 the second, 3 both.
-        turned: Degrees by which the first is turned clockwise, in place of the other readings, and then flipped if
-            ``flipped`` is 1.
-    """
-
-    first: VideoRecord
-    second: VideoRecord
-    flipped: int
-    turned: int = 0
+Reading = tuple[VideoRecord, VideoRecord]
+"""A pair whose files are read again."""
 
 
 @dataclass(slots=True)
@@ -81,8 +54,6 @@ class PairScorer:
     is_elsewhere: bool = False
     _held: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
     _held_bytes: int = field(default=0, init=False)
-    # The video that was turned last, how, and what it looks like.
-    _turned: tuple[int, PoseName, FrameFeatures | None] | None = field(default=None, init=False)
 
     def ask(self, method: str, *arguments: Any) -> Any:
         """What a method returns; None if one of the videos was removed meanwhile."""
@@ -109,10 +80,6 @@ class PairScorer:
             self._held_bytes -= _bytes_of(self._held.popitem(last=False)[1])
         return [found[record.id] for record in records]
 
-    def promises(self, record: VideoRecord, others: Sequence[VideoRecord], parts: bool) -> list[bool]:
-        """Whether each of some videos can be a copy of a video, or share a part with it, in the eyes of the scorer."""
-        return self._promises(self.stored([record])[0], self.stored(others), parts)
-
     def score(self, record: VideoRecord, other: VideoRecord) -> PairResult:
         """The result of a pair by stored features."""
         one, target = self.stored([record, other])
@@ -123,126 +90,19 @@ class PairScorer:
             best = max(best, swap_sides(self.scorer.score(target, [one])[0]), key=lambda found: found.score)
         return result_of(best, one, target)
 
-    def compare(self, record: VideoRecord, others: Sequence[VideoRecord], parts: bool) -> list[PairResult | None]:
-        """The results of a video with others; None for those that cannot be copies."""
-        return [
-            self.score(record, other) if promises else None
-            for other, promises in zip(others, self.promises(record, others, parts), strict=True)
-        ]
+    def compare(self, record: VideoRecord, others: Sequence[VideoRecord]) -> list[PairResult]:
+        """The results of a video with others."""
+        return [self.score(record, other) for other in others]
 
-    def flipped_look(self, record: VideoRecord) -> FrameFeatures | None:
-        """Some frames of a video flipped left to right, read from its file; None if that cannot be read."""
-        assert self.readings is not None  # else nothing is read
-        self._check_here(record)
-        return self.readings.flipped(record)
-
-    def predict_flipped(self, record: VideoRecord) -> FrameFeatures | None:
-        """The mirror image of a video as far as the extractor can tell from stored features; None if it cannot."""
-        assert self.readings is not None  # else nothing is predicted
-        return self.readings.predict_turned(self.stored([record])[0], "mirrored")
-
-    def predict_turned(self, record: VideoRecord, turn: PoseName) -> FrameFeatures | None:
-        """The whole pictures of a video after a turn, as far as the extractor can tell; None if it cannot."""
-        assert self.readings is not None  # else nothing is predicted
-        if self._turned is not None and self._turned[:2] == (record.id, turn):
-            return self._turned[2]  # it is looked up, then compared
-        weighed = self.stored([record])[0]
-        told = np.flatnonzero(weighed.information > 0)
-        seen = predict(self.readings, weighed.frames(told), turn) if len(told) else None
-        turned = None if seen is None else self.readings.calibration.calibrate(seen)
-        self._turned = record.id, turn, turned
-        return turned
-
-    def flips(
-        self, record: VideoRecord, others: Sequence[VideoRecord], look: FrameFeatures | None, parts: bool
-    ) -> Flips | None:
-        """Whether the mirror image of a video was predicted, and its results with others, as :meth:`compare`.
-
-        Args:
-            record, others: The videos.
-            look: The mirror image, from :meth:`flipped_look`; None predicts it, or reads the file if that cannot be.
-            parts: Whether to look for parts as well.
-
-        Returns:
-            None if the file cannot be read.
-        """
-        predicted = self.predict_flipped(record) if look is None else None
-        one = look if predicted is None else predicted
-        one = self.flipped_look(record) if one is None else one
-        if one is None:
-            return None
-        return predicted is not None, self._results(one, self.stored(others), parts, mirrored=True)
-
-    def turns(
-        self, record: VideoRecord, turn: PoseName, others: Sequence[VideoRecord], parts: bool
-    ) -> list[PairResult | None]:
-        """The results of the whole pictures of a video after a turn with those of others, as :meth:`compare`."""
-        one = self.predict_turned(record, turn)
-        if one is None:
-            return [None] * len(others)
-        targets = [target.views([0]) for target in self.stored(others)]
-        return self._results(one, targets, parts, mirrored=turn_of(turn)[1])
-
-    def read(self, reading: Reading, threshold: float) -> PairResult | None:
-        """The result of a pair from readings as fine as those of queries; None if one of the two is gone.
-
-        Args:
-            reading: The pair.
-            threshold: Score of copies: a pair of which one side was flipped and that scores less is also read with the
-                other one flipped.
-        """
+    def read(self, reading: Reading) -> PairResult | None:
+        """The result of a pair from readings as fine as those of queries; None if one of the two is gone."""
         assert self.readings is not None  # else no pair is doubtful
-        self._check_here(reading.first, reading.second)
+        self._check_here(*reading)
         try:
-            if reading.turned:
-                return self._read_turned(reading, self.readings)
-            sides = reading.flipped
-            score, one, other = self._read(reading, sides, self.readings)
-            if sides in (1, 2) and score.score < threshold:
-                # As in `vidkin match`: a crop may be found from one side and missed from the other.
-                score, one, other = self._read(reading, 3, self.readings)
+            one, other = (self.readings.finest(record) for record in reading)
         except NotIndexedError:
             return None  # removed by another process meanwhile
-        return result_of(score, one.plain, other.plain, fine=True)
-
-    def _read(self, reading: Reading, sides: int, readings: Readings) -> tuple[PairScore, Query, Query]:
-        one = readings.finest(reading.first, mirrored=bool(sides & 1))
-        other = readings.finest(reading.second, mirrored=bool(sides & 2))
-        return score_pair(one, other, self.scorer), one, other
-
-    def _read_turned(self, reading: Reading, readings: Readings) -> PairResult | None:
-        flipped = reading.flipped != 0
-        query = readings.turned(reading.first, reading.turned, mirrored=flipped)
-        other = readings.finest(reading.second).plain
-        one = None if query is None else query.mirrored if flipped else query.plain
-        if one is None:
-            return None
-        forth = self.scorer.score(one, [other], mirrored=flipped)[0]
-        back = swap_sides(self.scorer.score(other, [one], mirrored=flipped)[0])
-        best = max(forth, back, key=lambda score: score.score)
-        return result_of(say_turned(best, reading.turned), one, other, fine=True)
-
-    def _results(
-        self, one: FrameFeatures, targets: Sequence[FrameFeatures], parts: bool, *, mirrored: bool
-    ) -> list[PairResult | None]:
-        places = [place for place, promises in enumerate(self._promises(one, targets, parts)) if promises]
-        scores = self.scorer.score(one, [targets[place] for place in places], mirrored=mirrored)
-        results: list[PairResult | None] = [None] * len(targets)
-        for place, score in zip(places, scores, strict=True):
-            results[place] = result_of(score, one, targets[place])
-        return results
-
-    def _promises(self, one: FrameFeatures, targets: Sequence[FrameFeatures], parts: bool) -> list[bool]:
-        if not isinstance(self.scorer, PromisingScorer):
-            return [True] * len(targets)
-        promising = []
-        for target, seconds in zip(targets, self.scorer.promise(one, targets).tolist(), strict=True):
-            lengths = sorted(float(side.information.sum()) * side.period for side in (one, target))
-            if parts:
-                promising.append(seconds >= _LEAST_OF_PART * min(_SECONDS_OF_PART, lengths[0]))
-            else:
-                promising.append(seconds >= _LEAST_OF_WHOLE * lengths[1])
-        return promising
+        return result_of(score_pair(one, other, self.scorer), one, other, fine=True)
 
     def _check_here(self, *records: VideoRecord) -> None:
         """Refuse to answer without a file that another machine has: the answer would be another one."""
@@ -352,105 +212,33 @@ class ScoresAhead:
         """See :meth:`PairScorer.stored`."""
         return self.here.stored(records)
 
-    def promises(self, record: VideoRecord, others: Sequence[VideoRecord], parts: bool) -> list[bool]:
-        """See :meth:`PairScorer.promises`."""
-        new = [other for other in others if ("compare", record.id, other.id) not in self._known]
-        here = iter(self.here.promises(record, new, parts) if new else ())
-        keys = [("compare", record.id, other.id) for other in others]
-        return [self._known[key] is not None if key in self._known else next(here) for key in keys]
-
     def score(self, record: VideoRecord, other: VideoRecord) -> PairResult:
         """See :meth:`PairScorer.score`."""
         known: PairResult | None = self._known.get(("compare", record.id, other.id))
         return known or self.here.score(record, other)
 
-    def predict_flipped(self, record: VideoRecord) -> FrameFeatures | None:
-        """See :meth:`PairScorer.predict_flipped`."""
-        return self.here.predict_flipped(record)
-
-    def predict_turned(self, record: VideoRecord, turn: PoseName) -> FrameFeatures | None:
-        """See :meth:`PairScorer.predict_turned`."""
-        return self.here.predict_turned(record, turn)
-
-    def flipped_look(self, record: VideoRecord) -> FrameFeatures | None:
-        """See :meth:`PairScorer.flipped_look`."""
-        known: FrameFeatures | None = self._known.get(("look", record.id))
-        return self.here.flipped_look(record) if known is None else known
-
-    def flips(
-        self, record: VideoRecord, others: Sequence[VideoRecord], look: FrameFeatures | None, parts: bool
-    ) -> Flips | None:
-        """See :meth:`PairScorer.flips`."""
-        keys = [("flips", record.id, other.id) for other in others]
-        if keys and all(key in self._known for key in keys):
-            return self._known["predicted", record.id], [self._known[key] for key in keys]
-        return self.here.flips(record, others, look, parts)
-
-    def turns(
-        self, record: VideoRecord, turn: PoseName, others: Sequence[VideoRecord], parts: bool
-    ) -> list[PairResult | None]:
-        """See :meth:`PairScorer.turns`."""
-        keys = [(turn, record.id, other.id) for other in others]
-        if all(key in self._known for key in keys):
-            return [self._known[key] for key in keys]
-        return self.here.turns(record, turn, others, parts)
-
-    def read(self, reading: Reading, threshold: float) -> PairResult | None:
+    def read(self, reading: Reading) -> PairResult | None:
         """See :meth:`PairScorer.read`."""
-        known: PairResult | None = self._known.pop(reading, None)
-        return self.here.read(reading, threshold) if known is None else known
+        known: PairResult | None = self._known.pop(_key(reading), None)
+        return self.here.read(reading) if known is None else known
 
     def has_read(self, reading: Reading) -> bool:
         """Whether a pair was read ahead."""
-        return reading in self._known
+        return _key(reading) in self._known
 
-    def ask_compare(self, asked: Sequence[tuple[VideoRecord, Sequence[VideoRecord]]], parts: bool) -> None:
+    def ask_compare(self, asked: Sequence[tuple[VideoRecord, Sequence[VideoRecord]]]) -> None:
         """Compare videos with others ahead."""
         asked = [pairs for pairs in asked if pairs[1]]
-        answers = self._ask([("compare", record, others, parts) for record, others in asked])
+        answers = self._ask([("compare", record, others) for record, others in asked])
         for (record, others), results in zip(asked, answers, strict=True):
-            self._keep("compare", record, others, results)
+            if results is not None:  # else one of them was removed meanwhile: it is noticed again
+                keys = [("compare", record.id, other.id) for other in others]
+                self._known.update(zip(keys, results, strict=True))
 
-    def ask_flipped_looks(self, records: Sequence[VideoRecord]) -> None:
-        """Read some frames of videos flipped ahead, where the extractor cannot tell how they look."""
-        asked = []
-        for record in records:
-            with suppress(NotIndexedError):  # it is noticed again when it is its turn
-                asked += [record] if self.predict_flipped(record) is None else []
-        looks = self._ask([("flipped_look", record) for record in asked])
-        self._known |= {("look", record.id): look for record, look in zip(asked, looks, strict=True)}
-
-    def ask_flips(
-        self, asked: Sequence[tuple[VideoRecord, Sequence[VideoRecord], FrameFeatures | None]], parts: bool
-    ) -> None:
-        """Compare mirror images of videos with others ahead."""
-        asked = [pairs for pairs in asked if pairs[1]]
-        answers = self._ask([("flips", *pairs, parts) for pairs in asked])
-        for (record, others, _), answer in zip(asked, answers, strict=True):
-            if answer is not None:
-                self._known["predicted", record.id] = answer[0]
-                self._keep("flips", record, others, answer[1])
-
-    def ask_turns(
-        self, asked: Sequence[tuple[VideoRecord, Sequence[VideoRecord]]], turn: PoseName, parts: bool
-    ) -> None:
-        """Compare videos after a turn with others ahead."""
-        asked = [pairs for pairs in asked if pairs[1]]
-        answers = self._ask([("turns", record, turn, others, parts) for record, others in asked])
-        for (record, others), results in zip(asked, answers, strict=True):
-            self._keep(turn, record, others, results)
-
-    def ask_readings(self, asked: Sequence[Reading], threshold: float) -> None:
+    def ask_readings(self, asked: Sequence[Reading]) -> None:
         """Read pairs ahead."""
-        answers = self._ask([("read", reading, threshold) for reading in asked])
-        self._known.update(zip(asked, answers, strict=True))
-
-    def _keep(
-        self, kind: str, record: VideoRecord, others: Sequence[VideoRecord], results: Sequence[PairResult | None] | None
-    ) -> None:
-        if results is not None:  # else one of them was removed meanwhile: it is noticed again
-            keys = [(kind, record.id, other.id) for other in others]
-            self._known.update(zip(keys, results, strict=True))
+        answers = self._ask([("read", reading) for reading in asked])
+        self._known.update(zip(map(_key, asked), answers, strict=True))
 
     def _ask(self, questions: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The answers of :meth:`PairScorer.ask`, each where the features of its video are; a reading of files is done
@@ -460,26 +248,18 @@ class ScoresAhead:
         tasks = []
         for question in questions:
             subject = question[1]
-            home, record = (None, subject.first) if isinstance(subject, Reading) else (subject.id, subject)
+            home, record = (None, subject[0]) if isinstance(subject, tuple) else (subject.id, subject)
             tasks.append(Task("ask", question, home, record.path))
         return list(self.mapper.run(self.job, tasks)) if tasks else []
 
 
-def predict(readings: Readings, features: FrameFeatures, pose: PoseName) -> FrameFeatures | None:
-    """About what would be seen in whole pictures in a pose, without a baseline; None if unknown."""
-    turn, *flip = pose.split(", ")
-    seen = readings.predict(features, cast(Turn, turn))
-    return readings.predict(seen, "mirrored") if flip and seen is not None else seen
-
-
-def turn_of(pose: PoseName) -> tuple[int, bool]:
-    """Degrees clockwise, and whether the picture is flipped afterwards, of "turned 90, mirrored" and the like."""
-    turn, *flip = pose.split(", ")
-    return int(turn.split()[1]), bool(flip)
+def _key(reading: Reading) -> Hashable:
+    first, second = reading
+    return "read", first.id, second.id
 
 
 def _bytes_of(features: FrameFeatures) -> int:
-    """What held features take: scoring keeps the views of short videos a second time."""
+    """What held features take: scoring keeps their views a second time."""
     return 2 * features.values.nbytes
 
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from vidkin.features.views import turn_boxes_back
 from vidkin.index.duplicates.pictures import find_bars, read_moments, turned_images
 from vidkin.index.duplicates.template_search import find_part
+from vidkin.match import Pose
 from vidkin.similarity import WHOLE, Box, Segment
 
 # Moments that are compared, and the shorter side of their pictures in pixels. They are among so many evenly spread ones
@@ -179,8 +179,8 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     images = turned_images(images, segment.turned)
     if segment.turned:
         # The box of a turned copy is in its picture as it is.
-        box = turn_boxes_back(np.array(segment.query_box), -segment.turned % 360)
-        segment = replace(segment, query_box=tuple(box.tolist()))
+        turn = Pose(quarter=segment.turned // 90)
+        segment = replace(segment, query_box=turn.apply_to_box(segment.query_box))
     if segment.mirrored:
         images = images[:, :, ::-1]
     # A frame may stand for several moments, or lie a little before its own.

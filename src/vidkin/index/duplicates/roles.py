@@ -36,7 +36,6 @@ _logger = logging.getLogger(__name__)
 _LACKING_SHARE = 0.05
 _LEAST_LACKING, _MOST_LACKING = 1.0, 10.0
 # By how much a flipped or turned copy must score more than another one as it is.
-_CLEARLY_BETTER = 0.15
 NOT_WHOLE = "not a whole copy"
 """Doubt about an excerpt where only whole copies are looked for: it is not removed."""
 # Seconds by which a file may be longer than the one that holds all of it, at any speed of a copy.
@@ -79,17 +78,12 @@ class GroupPairs:
             return PairResult(1.0, True, (1.0, 1.0), result.segments)
         return result
 
-    def finest(self, first: FileRecord, second: FileRecord, *, like: PairResult | None = None) -> PairResult:
-        """The same from a reading as fine as that of queries; flipped or turned if this result of others is."""
+    def finest(self, first: FileRecord, second: FileRecord) -> PairResult:
+        """The same from a reading as fine as that of queries."""
         one, other = content_of(first.record), content_of(second.record)
         if self.read_files and one != other and self.decisions.verdict(one, other) != "match":
             with self.heard.lock:
-                if like is not None and like.turned:
-                    self.search.find_turned(first.record, second.record, like.turned, mirrored=like.mirrored)
-                elif like is not None and like.mirrored:
-                    self.search.find_flipped(first.record, second.record, self.threshold)
-                else:
-                    self.search.refine(first.record, second.record)
+                self.search.refine(first.record, second.record)
         return self(first, second)
 
     def plain(self, first: FileRecord, second: FileRecord) -> PairResult:
@@ -168,7 +162,7 @@ class GroupPairs:
         known = self.search.known
         proof = known.proof(*contents)
         if proof is None and self.prove:
-            proof = prover.prove(*paths, self._segments(removed, kept, files), on_progress=on_progress)
+            proof = prover.prove(*paths, self._segments(removed, kept), on_progress=on_progress)
             # Of other contents than those that the index knows, nothing is to be remembered.
             if not any(_has_other_state(file) for file in (kept, removed)):
                 with self.heard.lock:
@@ -184,16 +178,12 @@ class GroupPairs:
             accepted = accepted | (NEVER_ACCEPTED - {"unreadable"})
         return proof.missing(accepted)
 
-    def _segments(self, first: FileRecord, second: FileRecord, files: Sequence[FileRecord]) -> tuple[Segment, ...]:
-        """Where two files match, also flipped or turned as other files of the group show one of them."""
+    def _segments(self, first: FileRecord, second: FileRecord) -> tuple[Segment, ...]:
+        """Where two files match."""
         result = self.plain(first, second)
         if result.score >= self.threshold and result.segments:
             return result.segments
-        one = content_of(first.record)
-        known = (self.search.known.get(one, content_of(other.record)) for other in files)
-        like = next((other for other in known if other is not None and not other.is_upright), None)
-        found = self.finest(first, second, like=like)
-        return found.segments or result.segments
+        return self.finest(first, second).segments or result.segments
 
 
 def describe_group(
@@ -363,16 +353,10 @@ class _Roles:
         wanted = best if keeper is None else self.files[keeper]
         is_pair = pairs.scope.has_pair(file, wanted)
         record, reference, result = file.record, wanted, pairs.ruled(file, wanted) if is_pair else PairResult(0.0)
-        if result.score < pairs.threshold or self._is_better_flipped(file, result):
+        if result.score < pairs.threshold:
             others = [other for other in self.files if other is not file and pairs.scope.has_pair(file, other)]
             reference = max(others, key=lambda other: pairs.ruled(file, other).score)
             result = pairs.ruled(file, reference)
-            # A flipped or turned copy was found by one of the others; whether it is one of the best, nobody has looked.
-            if is_pair and not result.is_upright:
-                found = pairs.finest(file, wanted, like=result)
-                least = result.score - _CLEARLY_BETTER if found.is_upright else 0.0
-                if found.score >= pairs.threshold and found.score > least:
-                    reference, result = wanted, found
         seen = pairs(file, reference)
         is_seen = pairs.heard.by == "picture" or seen.score >= pairs.threshold
         if is_seen and pairs.heard.by != "picture":
@@ -448,18 +432,6 @@ class _Roles:
         if longer > _LONGER:
             findings = (Finding("ends", f"it is {longer:.1f} s longer than the kept file", certainty=0.9), *findings)
         return Proof(best.record.path, file.record.path, "", "", findings)
-
-    def _is_better_flipped(self, file: FileRecord, result: PairResult) -> bool:
-        """Whether another file of the group is known to show this one flipped or turned, clearly better than the best
-        one shows it as it is: a picture may look like its own mirror image upside down."""
-        if not result.is_upright:
-            return False
-        one = content_of(file.record)
-        known = (self.pairs.search.known.get(one, content_of(other.record)) for other in self.files)
-        return any(
-            other is not None and not other.is_upright and other.score >= result.score + _CLEARLY_BETTER
-            for other in known
-        )
 
 
 def _has_other_state(file: FileRecord) -> bool:

@@ -17,7 +17,7 @@ from vidkin.errors import MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.features.sound import Hearing
 from vidkin.index.storage.manifest import WorkerSpec
-from vidkin.index.storage.records import part_rate, sampling_rate, to_stored
+from vidkin.index.storage.records import sampling_rate, to_stored
 from vidkin.media.probing import VideoInfo, open_probed
 from vidkin.similarity import FrameFeatures
 from vidkin.similarity.sound import SoundFeatures
@@ -149,7 +149,7 @@ def describe_video(
         with open_probed(path, threads=1, on_read=lambda: beat("decoding")) as video:
             info = video.info
             hearing = Hearing(video) if sound else None
-            for (part,) in describe_file(
+            for part in describe_file(
                 video,
                 extractor,
                 duration=info.duration,
@@ -158,8 +158,7 @@ def describe_video(
                 threads=1,
                 beat=beat,
                 on_damage=damage.append,
-                views=extractor.views == "both",
-                part_rate=part_rate(info.duration),
+                boxes=True,
             ):
                 parts.append(to_stored(part))
                 before, reached = reached, float(part.timestamps[-1])

@@ -6,6 +6,7 @@ Shared frames are those of intros, logo cards and test cards, in videos that are
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,13 +18,14 @@ from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_constructor
 from vidkin.errors import CollectionError
-from vidkin.features import DISTINCT_VIEWS, FrameExtractor, background_frames
+from vidkin.features import FrameExtractor, background_frames
 from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, VectorStore
 from vidkin.index.storage.files import read_units, write_units
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import WindowVectors, frame_vectors
 from vidkin.index.storage.whitening import shipped_background
-from vidkin.similarity import FrameFeatures, background_baseline, scorer_of
+from vidkin.match import levels, scorer_of
+from vidkin.similarity import FrameFeatures
 
 _SAME = 0.85  # cosine of two window vectors that show the same
 # Whitened, .73 and more are as near, and hardly any is below this (of 6,350 pairs of .85 one in two hundred).
@@ -287,73 +289,59 @@ def _share(windows: WindowVectors, chosen: NDArray[np.bool_]) -> float:
 
 _logger = logging.getLogger(__name__)
 
-_SHARE = 0.9
-
-# Each is compared with two thousand of the background.
-_PICTURES_AT_ONCE = 1024
-
-# Views are compared in dozens of pairs, so unrelated parts reach higher similarities by chance.
-_SHARE_OF_VIEWS = 0.99
+# Views whose levels are computed at a time.
+_VIEWS_AT_ONCE = 4096
 
 
 @check_constructor
 class Calibration:
-    """Baselines of frames against a fixed background set, so that scores are comparable between indexes.
+    """Levels of frames against a fixed set of unrelated ones, so that scores are comparable between indexes.
 
     Args:
-        background: [N, R, D], descriptors of background photographs; N = 0 if the scorer needs no baseline, which
-            is then 0.
-        share: Quantile of the similarities to the background that is the baseline.
+        background: [N, R, D], descriptors of unrelated frames; N = 0 if the scorer needs no level, which is then 0.
     """
 
     FILE = "background.safetensors"
 
-    def __init__(self, background: NDArray[np.floating], share: float = _SHARE) -> None:
-        self._share = share
+    def __init__(self, background: NDArray[np.floating]) -> None:
         # Stored in half precision; rounding first makes fresh and reloaded calibrations agree.
         self.background = background.astype(np.float16).astype(np.float32)
+        self._cohort = self.background.reshape(len(background), -1) / np.float32(math.sqrt(background.shape[1]))
 
     def calibrate(self, features: FrameFeatures) -> FrameFeatures:
         """Add the baseline [T, V] to features: how similar unrelated frames are to each view of each frame."""
-        if len(self.background) == 0:
-            return replace(features, baseline=np.zeros(features.values.shape[:2], np.float32))
-        # Views of frames are pictures like any other.
         frames, views = features.values.shape[:2]
-        pictures = features.values.reshape(frames * views, *features.values.shape[2:])
-        columns = [
-            background_baseline(pictures[first : first + _PICTURES_AT_ONCE], self.background, share=self._share)
-            for first in range(0, max(1, len(pictures)), _PICTURES_AT_ONCE)
-        ]
-        return replace(features, baseline=np.concatenate(columns).reshape(frames, views))
+        baseline = np.zeros(frames * views, np.float32)
+        if len(self.background):
+            vectors = features.vectors.reshape(frames * views, -1)
+            described = np.flatnonzero(vectors.any(axis=1))
+            for first in range(0, len(described), _VIEWS_AT_ONCE):
+                rows = described[first : first + _VIEWS_AT_ONCE]
+                baseline[rows] = levels(vectors[rows].astype(np.float32), self._cohort)
+        return replace(features, baseline=baseline.reshape(frames, views))
 
     @classmethod
     def of_extractor(cls, extractor: FrameExtractor) -> Calibration:
-        """Calibration of an extractor: measured on the background photographs, or shipped for our extractors."""
+        """Calibration of an extractor: shipped for the default one, else measured on background photographs."""
         if not scorer_of(extractor).needs_background:
             return cls(np.zeros((0, 1, 1), np.float32))
         shipped = shipped_background(extractor.fingerprint)
-        return cls.measure(extractor) if shipped is None else cls(shipped, _share_of(extractor))
+        return cls.measure(extractor) if shipped is None else cls(shipped)
 
     @classmethod
     def measure(cls, extractor: FrameExtractor) -> Calibration:
         """Run the extractor over the background photographs, which takes a second or two."""
-        if extractor.views == "none":
-            return cls(extractor.extract(background_frames()).whole, _share_of(extractor))
-        # Crops of a photograph would only count it more than once.
-        boxes = np.array(DISTINCT_VIEWS, np.float32)
-        values = extractor.extract(background_frames(), boxes=boxes).values
-        views = values.reshape(-1, *values.shape[2:])
-        return cls(views[(views != 0).any(axis=(1, 2))], _share_of(extractor))
+        return cls(extractor.extract(background_frames()).whole)
 
     @classmethod
-    def read(cls, place: Place, share: float = _SHARE, file: str = FILE) -> Calibration | None:
+    def read(cls, place: Place, file: str = FILE) -> Calibration | None:
         """Load the calibration of an index; None if it has none yet.
 
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
         vectors = read_units(place, file, "background")
-        return None if vectors is None else cls(vectors, share)
+        return None if vectors is None else cls(vectors)
 
     @classmethod
     def open(cls, place: Place, extractor: FrameExtractor) -> Calibration:
@@ -362,7 +350,7 @@ class Calibration:
         Raises:
             CollectionDamagedError: The file is there and cannot be read.
         """
-        stored = cls.read(place, _share_of(extractor))
+        stored = cls.read(place)
         if stored is not None:
             return stored
         calibration = cls.of_extractor(extractor)
@@ -376,7 +364,3 @@ class Calibration:
     def save(self, place: Place, name: str = FILE) -> None:
         """Write the background descriptors to the index, whole or not at all."""
         write_units(place, name, "background", self.background)
-
-
-def _share_of(extractor: FrameExtractor) -> float:
-    return _SHARE if extractor.views == "none" else _SHARE_OF_VIEWS

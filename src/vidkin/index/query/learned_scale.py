@@ -18,7 +18,8 @@ from vidkin.errors import CollectionMismatchError
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import reading, write_whole
 from vidkin.index.storage.place import Place
-from vidkin.similarity import FrameFeatures, LearnedScorer, open_scorer
+from vidkin.match import LearnedScorer, open_scorer
+from vidkin.similarity import FrameFeatures
 from vidkin.similarity.scale import UNRELATED
 
 # Pairs among this many videos: 496.

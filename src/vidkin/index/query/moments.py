@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vidkin.index.query.common import CommonFrames, weigh_features
-from vidkin.index.query.query import Query
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import (
@@ -20,8 +18,6 @@ from vidkin.similarity import (
     PairScore,
     Scorer,
     Segment,
-    calibrated_map,
-    frame_similarity_many,
 )
 
 ReadStretch = Callable[[VideoRecord, float, float], FrameFeatures | None]
@@ -45,28 +41,24 @@ _FOUND = 0.98
 # Once the picture is matched, less similar moments are skipped: reading all vaguely similar ones takes seconds.
 _LEAST_WHEN_FOUND = 0.3
 
-# The mirror image must be more similar than the picture itself by this much.
-_MIRROR_MARGIN = 0.05
-
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """A stored frame that resembles the picture, as it is or flipped."""
+    """A stored frame that resembles the picture."""
 
     similarity: float
     target: int
     time: float
-    view: int
 
 
-def is_picture(query: Query) -> bool:
+def is_picture(query: FrameFeatures) -> bool:
     """Whether the query is a single frame, which matches at a moment and not over a stretch."""
-    return len(query.plain) == 1
+    return len(query) == 1
 
 
 def find_moments(
     store: VectorStore,
-    query: Query,
+    query: FrameFeatures,
     video_ids: Sequence[int],
     common: CommonFrames,
     scorer: Scorer,
@@ -95,13 +87,10 @@ def find_moments(
         weigh_features(features, common, record.duration)
         for record, features in zip(records, store.read_many([record.id for record in records]), strict=True)
     ]
-    views = [query.plain] if query.mirrored is None else [query.plain, query.mirrored]
-    seen = [_Seen(view, stored, scorer, mirrored=place == 1) for place, view in enumerate(views)]
-    moments = sorted((moment for view in seen for moment in view.moments()), key=lambda m: -m.similarity)
+    seen = _Seen(query, stored, scorer)
     readings = 0
-    for moment in moments:
-        is_found = max(max(view.similarity) for view in seen) >= _FOUND
-        least = _LEAST_WHEN_FOUND if is_found else 0.0
+    for moment in sorted(seen.moments(), key=lambda moment: -moment.similarity):
+        least = _LEAST_WHEN_FOUND if max(seen.similarity) >= _FOUND else 0.0
         record = records[moment.target]
         if record.is_photograph:
             continue
@@ -111,10 +100,8 @@ def find_moments(
             reach = _REACH / record.sampling_rate
             frames = read(record, max(0.0, moment.time - reach), moment.time + reach)
             if frames is not None:
-                seen[moment.view].add(moment.target, frames)
-    return [
-        (record.id, max(seen, key=lambda view: view.rank(place)).result(place)) for place, record in enumerate(records)
-    ]
+                seen.add(moment.target, frames)
+    return [(record.id, seen.result(place)) for place, record in enumerate(records)]
 
 
 def without_length(segment: Segment, *, query: bool, target: bool) -> Segment:
@@ -133,19 +120,17 @@ def without_length(segment: Segment, *, query: bool, target: bool) -> Segment:
 
 
 class _Seen:
-    """The picture, as it is or flipped, compared with all candidates.
+    """The picture compared with all candidates.
 
     Attributes:
         similarity: For each candidate, the similarity of its most similar frame, in [0, 1].
     """
 
-    def __init__(
-        self, picture: FrameFeatures, stored: Sequence[FrameFeatures], scorer: Scorer, *, mirrored: bool
-    ) -> None:
-        self._picture, self._scorer, self._mirrored = picture, scorer, mirrored
+    def __init__(self, picture: FrameFeatures, stored: Sequence[FrameFeatures], scorer: Scorer) -> None:
+        self._picture, self._scorer = picture, scorer
         self._stored = stored
-        self._rows = self._compare(stored)
-        self._results = [[result] for result in scorer.score(picture, stored, mirrored=mirrored)]
+        self._results = [[result] for result in scorer.score(picture, stored)]
+        self._rows = [results[0].map[0] for results in self._results]
         self.similarity = [float(row.max()) for row in self._rows]
 
     def moments(self) -> Iterator[_Moment]:
@@ -161,18 +146,14 @@ class _Seen:
                 if float(left[best]) < _LEAST_SIMILARITY:
                     break
                 time = float(stored.timestamps[best])
-                yield _Moment(float(left[best]), target, time, int(self._mirrored))
+                yield _Moment(float(left[best]), target, time)
                 left[np.abs(stored.timestamps - time) < _REACH * stored.period] = 0.0
 
     def add(self, target: int, frames: FrameFeatures) -> None:
         """Compare with a stretch of a video that was read again."""
-        self._results[target] += self._scorer.score(self._picture, [frames], mirrored=self._mirrored)
-        self.similarity[target] = max(self.similarity[target], float(self._compare([frames])[0].max()))
-
-    def rank(self, target: int) -> tuple[bool, float]:
-        """Sort key, larger if the picture matches this way round; the mirror image must be clearly more similar."""
-        has_segments = any(result.segments for result in self._results[target])
-        return has_segments, self.similarity[target] - (_MIRROR_MARGIN if self._mirrored else 0.0)
+        (result,) = self._scorer.score(self._picture, [frames])
+        self._results[target].append(result)
+        self.similarity[target] = max(self.similarity[target], float(result.map.max()))
 
     def result(self, target: int) -> PairScore:
         """Combine all readings of a video; of overlapping segments the more similar one counts."""
@@ -182,11 +163,3 @@ class _Seen:
             if all(s.target_end <= new.target_start or s.target_start >= new.target_end for s in segments):
                 segments.append(new)
         return PairScore(max(result.score for result in results), tuple(segments), results[0].map)
-
-    def _compare(self, targets: Sequence[FrameFeatures]) -> list[NDArray[np.float32]]:
-        """[Tt] in [0, 1] for each target: calibrated similarity of each of its frames to the picture."""
-        maps = frame_similarity_many(self._picture.whole, [target.whole for target in targets], symmetric=True)
-        return [
-            calibrated_map(raw, self._picture.baselines[:, 0], target.baselines[:, 0])[0]
-            for raw, target in zip(maps, targets, strict=True)
-        ]

@@ -6,18 +6,13 @@ import hashlib
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from vidkin._base.stopping import check_wanted
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
-from vidkin.features.contracts import PredictsTurns, Turn
 from vidkin.features.views import HANG_TIMEOUT
 from vidkin.index.query.common import Calibration, CommonFrames, WeighedFeatures, find_common, weigh_features
 from vidkin.index.query.learned_scale import LearnedScale, measure_scale, require_proven
@@ -26,73 +21,15 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord, describe_cut_off, query_rate, sampling_rate, to_stored
+from vidkin.match import LEARNED, LearnedScorer, open_scorer, scorer_of
+from vidkin.match.reviewed import MEASURE_FILE, ReviewedScorer, ReviewMeasure
 from vidkin.media import Frames, open_probed
-from vidkin.media.frames import EvenFrames, join_frames
-from vidkin.similarity import (
-    LEARNED,
-    FrameFeatures,
-    LearnedScorer,
-    Scorer,
-    fingerprint_of_scores,
-    open_scorer,
-    scorer_of,
-)
-from vidkin.similarity.reviewed import MEASURE_FILE, ReviewedScorer, ReviewMeasure
+from vidkin.similarity import FrameFeatures, Scorer, fingerprint_of_scores
 
 if TYPE_CHECKING:
     from vidkin.index.storage.sound_files import SoundSearch
 
 _logger = logging.getLogger(__name__)
-# A query has several frames per second, to find where a match begins; parts of the picture need fewer.
-_PARTS_A_SECOND = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """Features of a query, as it is and flipped.
-
-    Attributes:
-        plain: The frames as they are.
-        mirrored: The frames flipped left to right; None if not requested or impossible.
-        turns: How it looks turned; None if nobody can tell, as for stored features.
-    """
-
-    plain: FrameFeatures
-    mirrored: FrameFeatures | None = None
-    turns: QueryTurns | None = None
-
-    @property
-    def as_it_is(self) -> Query:
-        """The features alone, which can be sent to other processes."""
-        return self if self.turns is None else replace(self, turns=None)
-
-
-# Clockwise, in the order in which they are tried: pictures of phones held upright first.
-_TURNS = (90, 270, 180)
-# Frames that are kept to be described turned: enough to tell which videos deserve a look.
-_TURNED_FRAMES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class QueryTurns:
-    """A query turned by a quarter, a half and three quarters of a circle: a few frames of it, or all by reading again.
-
-    Attributes:
-        look: Features of the whole pictures of a few frames, turned by so many degrees clockwise and flipped
-            afterwards or not; None if none of them shows anything.
-        read: The query turned by so many degrees, described by reading its file again.
-    """
-
-    look: Callable[[int, bool], FrameFeatures | None]
-    read: Callable[[int], Query]
-
-    def looks(self) -> Iterator[tuple[int, FrameFeatures]]:
-        """Every turn, with a flip afterwards and without: degrees clockwise, and features of a few frames."""
-        for degrees in _TURNS:
-            for mirrored in (False, True):
-                features = self.look(degrees, mirrored)
-                if features is not None:
-                    yield degrees, features
 
 
 def describe_query(
@@ -104,12 +41,10 @@ def describe_query(
     rate: float,
     start: float | None = None,
     end: float | None = None,
-    mirrored: bool = True,
-    turned: int = 0,
     hang_timeout: float = HANG_TIMEOUT,
     on_share: Callable[[float], None] | None = None,
-) -> Query:
-    """Decode a query and extract its features.
+) -> FrameFeatures:
+    """Decode a query and extract its features, ready for scoring.
 
     Args:
         path: A video or an image.
@@ -117,9 +52,6 @@ def describe_query(
         rate: Frames per second of a long video; shorter ones are sampled more densely (:func:`query_rate`; if the
             scorer has no segments, as densely as a video of the index).
         start, end: Stretch of the file, seconds; default whole.
-        mirrored: Describe the mirror image as well, so that mirrored copies are found; ignored if the scorer has
-            no segments.
-        turned: Degrees, 0, 90, 180 or 270, by which the frames are turned clockwise first.
         hang_timeout: Seconds without progress after which the decoder counts as hung, five times as many for the
             extractor.
         on_share: Receives ten times a second, in the thread of the caller, the share that is read, 0 to 1.
@@ -131,56 +63,26 @@ def describe_query(
     first = start or 0.0
     if end is not None and end <= first:
         raise InvalidArgumentError(f"end must be after start, {first:g} s, got {end:g} s")
-    few = EvenFrames(4 * _TURNED_FRAMES)
-    turner = extractor if isinstance(extractor, PredictsTurns) and not turned else None
     reached = 0.0
 
-    def keep(frames: Frames, share: float) -> None:
+    def note(share: float) -> None:
         nonlocal reached
         reached = share
-        if turner is not None:
-            few.add(frames)
 
     def tick() -> None:
         check_wanted()
         if on_share is not None:
             on_share(reached)
 
-    def read(beat: Callable[[Phase], None]) -> Query:
-        parts, last = _read(path, extractor, rate, first, end, mirrored, turned, beat, keep)
-        described = (to_stored(FrameFeatures.concatenate(stretch)) for stretch in zip(*parts, strict=True))
-        plain, *flipped = (weigh_features(calibration.calibrate(view), common, last) for view in described)
-        return Query(plain, flipped[0] if flipped else None)
+    def read(beat: Callable[[Phase], None]) -> FrameFeatures:
+        parts, last = _read(path, extractor, rate, first, end, beat, note)
+        described = to_stored(FrameFeatures.concatenate(parts))
+        return weigh_features(calibration.calibrate(described), common, last)
 
     try:
-        query = run_watched(read, hang_timeout=hang_timeout, on_tick=tick)
+        return run_watched(read, hang_timeout=hang_timeout, on_tick=tick)
     except HangError as error:
         raise MediaError(path, str(error), temporary=True) from error
-    if turner is None:
-        return query
-    again = partial(
-        describe_query, path, extractor, calibration, common,
-        rate=rate, start=start, end=end, mirrored=mirrored, hang_timeout=hang_timeout,
-    )  # fmt: skip
-    frames = _informative(few.kept, query.plain)
-
-    def look(degrees: int, flipped: bool) -> FrameFeatures | None:
-        if frames is None or (flipped and not mirrored):
-            return None
-        return calibration.calibrate(turner.extract_turned(frames, degrees, mirror=flipped))
-
-    return replace(query, turns=QueryTurns(look, lambda degrees: again(turned=degrees)))
-
-
-def _informative(kept: Sequence[Frames], features: FrameFeatures) -> Frames | None:
-    """At most eight frames that show the most, as the features of all tell; None if none shows anything."""
-    rows = np.searchsorted(features.timestamps, [float(frame.timestamps[0]) for frame in kept])
-    information = features.information[np.minimum(rows, len(features) - 1)]
-    # An empty sky before the airplane comes says nothing.
-    told = np.flatnonzero((information > 0) & (information >= information.max(initial=0.0) / 2))
-    if len(told) > _TURNED_FRAMES:
-        told = told[np.linspace(0, len(told) - 1, _TURNED_FRAMES).astype(np.int64)]
-    return join_frames([kept[place] for place in told.tolist()]) if len(told) else None
 
 
 def _read(
@@ -189,11 +91,9 @@ def _read(
     rate: float,
     first: float,
     end: float | None,
-    mirrored: bool,
-    turned: int,
     beat: Callable[[Phase], None],
-    on_frames: Callable[[Frames, float], None],
-) -> tuple[list[tuple[FrameFeatures, ...]], float]:
+    on_share: Callable[[float], None],
+) -> tuple[list[FrameFeatures], float]:
     """Features of all stretches of the query, at least one, and the time at which the last one ends, seconds."""
     with open_probed(path, on_read=lambda: beat("decoding")) as video:
         info = video.info
@@ -204,7 +104,7 @@ def _read(
         length = (last or 0.0) - first
 
         def note(frames: Frames) -> None:
-            on_frames(frames, min(1.0, (float(frames.timestamps[-1]) - first) / length) if length > 0 else 0.0)
+            on_share(min(1.0, (float(frames.timestamps[-1]) - first) / length) if length > 0 else 0.0)
 
         parts = list(
             describe_file(
@@ -214,11 +114,7 @@ def _read(
                 rate=query_rate(last - first, rate) if copies else sampling_rate(last - first, rate),
                 start=first,
                 end=end,
-                # For kinds, the mirror image is another view of the same thing, not an edit.
-                mirrors=(False, True) if mirrored and copies else (False,),
-                turned=turned,
-                views=extractor.views != "none",
-                part_rate=_PARTS_A_SECOND,
+                boxes=True,
                 beat=beat,
                 on_frames=note,
             )
@@ -227,11 +123,6 @@ def _read(
         stop = "the end" if end is None else f"{end:g} s"
         raise MediaError(path, f"there is no frame from {first:g} s to {stop}")
     return parts, last
-
-
-def query_from_stored(features: FrameFeatures, common: CommonFrames) -> Query:
-    """Make a query from stored features; a mirror image would need decoding."""
-    return Query(weigh_features(features, common))
 
 
 class SearchParts:
@@ -401,9 +292,6 @@ _MOST_HELD = 16
 # Frames per second that are enough to hit a picture taken while the camera moved.
 _STRETCH_RATE = 10.0
 
-# Number of flipped frames used to find candidates for mirrored copies.
-_FLIPPED_FRAMES = 16
-
 
 @dataclass(slots=True)
 class Readings:
@@ -419,96 +307,31 @@ class Readings:
     calibration: Calibration
     common: CommonFrames
     rate: float
-    _held: OrderedDict[tuple[int, bool, int], Query] = field(default_factory=OrderedDict, init=False)
+    _held: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
 
     def is_stored_as_finely(self, record: VideoRecord) -> bool:
         """Whether the stored features are as dense as a query's, so that reading the file adds nothing."""
         return query_rate(record.duration, self.rate) <= sampling_rate(record.duration, self.rate)
 
-    def finest(self, record: VideoRecord, *, mirrored: bool = False) -> Query:
-        """Make the densest possible query of a video.
-
-        Args:
-            record: Record in the index.
-            mirrored: Describe the mirror image as well, which requires reading the file.
-
-        Returns:
-            The stored features if they are as dense, or if the file is gone, changed or broken.
-        """
-        if self.is_stored_as_finely(record) and not mirrored:
+    def finest(self, record: VideoRecord) -> FrameFeatures:
+        """The densest possible features of a video, ready for scoring: the stored ones if they are as dense, or if the
+        file is gone, changed or broken."""
+        if self.is_stored_as_finely(record):
             return self._stored(record)
-        key = (record.id, mirrored, 0)
-        if not mirrored and (record.id, True, 0) in self._held:
-            key = (record.id, True, 0)
-        if key in self._held:
-            self._held.move_to_end(key)
-            return self._held[key] if mirrored else Query(self._held[key].plain)
-        query = None
+        if record.id in self._held:
+            self._held.move_to_end(record.id)
+            return self._held[record.id]
+        features = None
         if _is_unchanged(record):
             parts = (self.extractor, self.calibration, self.common)
             try:
-                query = describe_query(record.path, *parts, rate=self.rate, mirrored=mirrored).as_it_is
+                features = describe_query(record.path, *parts, rate=self.rate)
             except MediaError as error:
                 _logger.warning("%s; it is compared by what the index holds of it", error)
-        if query is None:
-            query = self._stored(record)
-        return self._hold(key, query)
-
-    def turned(self, record: VideoRecord, degrees: int, *, mirrored: bool = False) -> Query | None:
-        """The video turned clockwise by so many degrees, and with ``mirrored`` flipped afterwards as well, read as
-        finely as a query; None if its file is gone, changed or broken."""
-        key = (record.id, mirrored, degrees)
-        if key in self._held or not _is_unchanged(record):
-            return self._held.get(key)
-        parts = (self.extractor, self.calibration, self.common)
-        try:
-            query = describe_query(record.path, *parts, rate=self.rate, mirrored=mirrored, turned=degrees)
-        except MediaError as error:
-            _logger.warning("%s; it is not searched for turned copies", error)
-            return None
-        return self._hold(key, query)
-
-    def predict(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
-        """About what the extractor would see in whole pictures after a turn, without a baseline; None if unknown."""
-        return self.extractor.predict_turned(features, turn) if isinstance(self.extractor, PredictsTurns) else None
-
-    @property
-    def has_single_vectors(self) -> bool:
-        """Whether a picture is one vector, and it is known how similar unrelated ones are."""
-        background = self.calibration.background
-        return len(background) > 0 and background.shape[1] == 1
-
-    def measure_baseline(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """How similar unrelated pictures are to each of these descriptors [N, D], [N]."""
-        pictures = FrameFeatures.of_whole(vectors[:, None], np.arange(float(len(vectors))))
-        return np.asarray(self.calibration.calibrate(pictures).baselines[:, 0], np.float32)
-
-    def predict_turned(self, features: FrameFeatures, turn: Turn) -> FrameFeatures | None:
-        """The same, ready for scoring."""
-        predicted = self.predict(features, turn)
-        return None if predicted is None else self.calibration.calibrate(predicted)
-
-    def flipped(self, record: VideoRecord) -> FrameFeatures | None:
-        """Features of about 16 frames flipped left to right; None if the file is gone, changed or broken."""
-        if not _is_unchanged(record):
-            return None
-        rate = sampling_rate(record.duration, self.rate)
-        if record.duration > 0:
-            rate = min(rate, _FLIPPED_FRAMES / record.duration)
-        try:
-            parts = [
-                stretch[0]
-                for stretch in describe_file(
-                    record.path, self.extractor, duration=record.duration, rate=rate, mirrors=(True,)
-                )
-            ]
-        except MediaError as error:
-            _logger.warning("%s; it is not searched for mirrored copies", error)
-            return None
-        if not parts:
-            return None
-        described = self.calibration.calibrate(to_stored(FrameFeatures.concatenate(parts)))
-        return weigh_features(described, self.common, record.duration)
+        self._held[record.id] = self._stored(record) if features is None else features
+        if len(self._held) > _MOST_HELD:
+            self._held.popitem(last=False)
+        return self._held[record.id]
 
     def stretch(self, record: VideoRecord, start: float, end: float) -> FrameFeatures | None:
         """Features of a stretch at ten frames per second; None if the file is gone, changed or has no frames there."""
@@ -516,20 +339,13 @@ class Readings:
             return None
         parts = (self.extractor, self.calibration, self.common)
         try:
-            query = describe_query(record.path, *parts, rate=_STRETCH_RATE, start=start, end=end, mirrored=False)
+            return describe_query(record.path, *parts, rate=_STRETCH_RATE, start=start, end=end)
         except MediaError as error:
             _logger.debug("%s", error)
             return None
-        return query.plain
 
-    def _hold(self, key: tuple[int, bool, int], query: Query) -> Query:
-        self._held[key] = query
-        if len(self._held) > _MOST_HELD:
-            self._held.popitem(last=False)
-        return query
-
-    def _stored(self, record: VideoRecord) -> Query:
-        return Query(weigh_features(self.store.read(record.id), self.common, record.duration))
+    def _stored(self, record: VideoRecord) -> FrameFeatures:
+        return weigh_features(self.store.read(record.id), self.common, record.duration)
 
 
 def _is_unchanged(record: VideoRecord) -> bool:

@@ -21,7 +21,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import open_extractor
 from vidkin.features.views import HANG_TIMEOUT
 from vidkin.index.query.common import Calibration, CommonFrames
-from vidkin.index.query.query import Query, SearchParts, describe_query
+from vidkin.index.query.query import SearchParts, describe_query
 from vidkin.index.query.stages import (
     Comparison,
     Match,
@@ -35,8 +35,9 @@ from vidkin.index.query.stages import (
 from vidkin.index.query.watching import HangError, run_watched
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.records import VideoRecord
+from vidkin.match import scorer_of
 from vidkin.media import open_source, source_name
-from vidkin.similarity import SURE, scorer_of
+from vidkin.similarity import SURE, FrameFeatures
 from vidkin.similarity.sound import SoundFeatures, SoundScore, best_of_tracks, compare_sounds
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class SearchLimits:
 
 def search_file(
     path: str | os.PathLike[str],
-    describe: Callable[[], Query],
+    describe: Callable[[], FrameFeatures],
     parts: SearchParts,
     manifest: Manifest,
     limits: SearchLimits,
@@ -186,7 +187,7 @@ def search_file(
         return put_identical_first(found, find_identical(large, path) if is_whole else [], limits.most)
     with ThreadPoolExecutor(1, thread_name_prefix="vidkin sound") as pool:
         hearing = pool.submit(hear, path, start=limits.start, end=limits.end)
-        query: Query | None = None
+        query: FrameFeatures | None = None
         try:
             query = describe()
         except MediaError:
@@ -205,7 +206,7 @@ def search_file(
     def pictures(ids: Sequence[int]) -> dict[int, Match]:
         if query is None or not ids:
             return {}
-        scored = score_candidates(parts.store, query.as_it_is, ids, parts.common, parts.scorer)
+        scored = score_candidates(parts.store, query, ids, parts.common, parts.scorer)
         paths = {record.id: record.path for record in records}
         return {number: Match(paths[number], pair.score, pair.segments, number) for number, pair in scored}
 
@@ -354,7 +355,6 @@ def compare(
     extractor: str | None = None,
     weights: str | os.PathLike[str] | None = None,
     whitening: str | os.PathLike[str] | None = None,
-    mirrored: bool = True,
     rate: float = 1.0,
 ) -> Comparison:
     """Score, matching segments and frame map of two videos; the same score if they are exchanged.
@@ -363,7 +363,6 @@ def compare(
         query, target: Videos or images, see :data:`vidkin.media.Source`.
         frame_rate: Frames per second of arrays and of iterators of frames.
         extractor, weights, whitening: As in :func:`vidkin.features.open_extractor`.
-        mirrored: Also compare either one flipped left to right; default True, about half the time without.
         rate: Frames per second; videos of a few seconds are sampled more densely.
 
     Raises:
@@ -373,6 +372,6 @@ def compare(
     maker = open_extractor(extractor, weights=weights, whitening=whitening)
     parts = (maker, Calibration.of_extractor(maker), CommonFrames())
     with open_source(query, frame_rate, name="query") as one, open_source(target, frame_rate, name="target") as other:
-        first, second = (describe_query(path, *parts, rate=rate, mirrored=mirrored) for path in (one, other))
+        first, second = (describe_query(path, *parts, rate=rate) for path in (one, other))
         compared = add_sound(compare_pair(first, second, scorer_of(maker)), one, other)
     return replace(compared, query=source_name(query), target=source_name(target))

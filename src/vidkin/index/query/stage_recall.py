@@ -12,10 +12,10 @@ from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.common import CommonFrames, weigh_features
-from vidkin.index.query.query import query_from_stored
 from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.contract import VectorStore
-from vidkin.similarity import UNRELATED, FrameFeatures, Scorer, calibrated_map, frame_similarity_many
+from vidkin.match import frame_map
+from vidkin.similarity import UNRELATED, FrameFeatures, Scorer
 
 _CHUNK = 256
 
@@ -58,7 +58,7 @@ def measure_recall(
     """Measure recall@limit of the first stage.
 
     Videos of the index, drawn with a seed, are the queries. Every other video is compared with each of them
-    exactly (TopK-Chamfer over all regions and frames); the ``limit`` best of these are scored like search results, and
+    exactly (the mean of the most similar frames); the ``limit`` best of these are scored like search results, and
     those that reach ``threshold`` are what the first stage should find.
 
     Args:
@@ -79,8 +79,8 @@ def measure_recall(
     drawn = random.Random(seed).sample(ids, min(queries, len(ids)))
     relevant = hits = 0
     for done, video_id in enumerate(drawn, start=1):
-        query = query_from_stored(store.read(video_id), common)
-        nearest = _exhaustive(store, query.plain, [other for other in ids if other != video_id], common, limit)
+        query = weigh_features(store.read(video_id), common)
+        nearest = _exhaustive(store, query, [other for other in ids if other != video_id], common, limit)
         truth = {
             other for other, pair in score_candidates(store, query, nearest, common, scorer) if pair.score >= threshold
         }
@@ -95,15 +95,15 @@ def measure_recall(
 def _exhaustive(
     store: VectorStore, query: FrameFeatures, ids: list[int], common: CommonFrames, limit: int
 ) -> list[int]:
-    """Ids of the ``limit`` videos nearest by calibrated Chamfer similarity over all frames, best first."""
-    similarity: list[tuple[float, int]] = []
+    """Ids of the ``limit`` videos nearest by the calibrated similarity of their frames, best first."""
+    ranked: list[tuple[float, int]] = []
     for first in range(0, len(ids), _CHUNK):
         chunk = ids[first : first + _CHUNK]
         targets = [weigh_features(features, common) for features in store.read_many(chunk)]
-        maps = frame_similarity_many(query.whole, [target.whole for target in targets], symmetric=True)
-        for video_id, target, raw in zip(chunk, targets, maps, strict=True):
-            frame_map = calibrated_map(raw, query.baselines[:, 0], target.baselines[:, 0])
-            frame_map = frame_map * np.minimum(query.information[:, None], target.information[None, :])
-            best = max(float(frame_map.max(axis=1).mean()), float(frame_map.max(axis=0).mean()))
-            similarity.append((-best, video_id))
-    return [video_id for _, video_id in sorted(similarity)[:limit]]
+        for video_id, target in zip(chunk, targets, strict=True):
+            sides = query, target
+            similarity = frame_map(*(side.vectors[:, 0] for side in sides), *(side.baselines[:, 0] for side in sides))
+            similarity = similarity * np.minimum(query.information[:, None], target.information[None, :])
+            best = max(float(similarity.max(axis=1).mean()), float(similarity.max(axis=0).mean()))
+            ranked.append((-best, video_id))
+    return [video_id for _, video_id in sorted(ranked)[:limit]]

@@ -4,7 +4,7 @@ score of a single pair."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -13,43 +13,19 @@ from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import Result
-from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
-from vidkin.index.query.candidates import (
-    SURE_ENOUGH,
-    TURN_MARGIN,
-    find_candidates,
-    find_turned,
-    is_promising,
-    say_turned,
-    score_of,
-)
+from vidkin.errors import InvalidArgumentError, NotIndexedError
+from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.common import CommonFrames, WeighedFeatures
 from vidkin.index.query.moments import ReadStretch, find_moments, is_picture, without_length
-from vidkin.index.query.query import Query
 from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
 from vidkin.index.storage.records import VideoRecord
+from vidkin.match import finds_segments
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
-from vidkin.similarity import (
-    SURE,
-    UNRELATED,
-    FrameFeatures,
-    PairScore,
-    Scorer,
-    Segment,
-    finds_segments,
-)
-from vidkin.similarity.contracts import BestScores, ScorerOfBest, ScorerOfParts
+from vidkin.similarity import SURE, UNRELATED, FrameFeatures, PairScore, Scorer, Segment
 
 # Attempts at a search whose candidates are removed meanwhile.
 _MOST_SEARCHES = 5
-
-# From this score on, the mirror image of the query is not tried.
-_SURE = 0.98
-# Parts are compared with parts for the most promising unsure candidates only: a fifth of all, and at least so many.
-_SHARE_BY_PARTS, _LEAST_BY_PARTS = 5, 16
-# By how much the score of what changes at once must be higher: it does not say which part of the picture is seen.
-_CHANGES_MARGIN = 0.05
 
 
 class Ranker(Protocol):
@@ -58,7 +34,7 @@ class Ranker(Protocol):
     def __call__(
         self,
         store: FeatureReader,
-        query: Query,
+        query: FrameFeatures,
         video_ids: Sequence[int],
         common: CommonFrames,
         scorer: Scorer,
@@ -73,7 +49,7 @@ class Ranker(Protocol):
 
 def find_matches(
     store: VectorStore,
-    query: Query,
+    query: FrameFeatures,
     common: CommonFrames,
     scorer: Scorer,
     *,
@@ -107,27 +83,18 @@ def find_matches(
     if not 0.0 <= threshold <= 1.0:
         raise InvalidArgumentError(f"threshold must be in [0, 1], got {threshold}")
 
-    def score(query: Query, ids: Sequence[int], best: int | None = None) -> list[tuple[int, PairScore]]:
+    def score(ids: Sequence[int]) -> list[tuple[int, PairScore]]:
         if read is not None and is_picture(query) and scorer.has_segments:
             return find_moments(store, query, ids, common, scorer, read)
         if rank is not None:
             return rank(store, query, ids, common, scorer)
-        return score_candidates(store, query, ids, common, scorer, best=best, weighed=weighed)
-
-    def score_look(query: Query, ids: Sequence[int]) -> list[tuple[int, PairScore]]:
-        if rank is not None:
-            return rank(store, query, ids, common, scorer)
         return score_candidates(store, query, ids, common, scorer, weighed=weighed)
 
-    weighed = weighed or WeighedFeatures()  # the query as it is and turned are compared with the same videos
     for attempt in range(1, _MOST_SEARCHES + 1):
         try:
-            scored = dict(score(query.as_it_is, find_candidates(store, query, candidates), limit))
-            if query.turns is not None and scorer.has_segments:
-                scored |= find_turned(store, query.turns, scored, score_look, score)
             matches = [
                 _match(store.get(video_id), query, pair)
-                for video_id, pair in scored.items()
+                for video_id, pair in score(find_candidates(store, query, candidates))
                 if pair.score > 0 and pair.score >= threshold
             ]
             break
@@ -142,63 +109,19 @@ def find_matches(
 @check_arguments
 def score_candidates(
     store: FeatureReader,
-    query: Query,
+    query: FrameFeatures,
     video_ids: Sequence[int],
     common: CommonFrames,
     scorer: Scorer,
     *,
-    best: int | None = None,
     weighed: WeighedFeatures | None = None,
 ) -> list[tuple[int, PairScore]]:
-    """Second stage: exact scores of these videos, the better of the plain and the mirrored query each.
-
-    Videos without a frame are left out, and if ``best`` is given, also those that cannot be among so many best ones.
-    """
+    """Second stage: exact scores of those of these videos that have frames."""
     readable = [video_id for video_id in video_ids if store.get(video_id).frames > 0]
     if not readable:
         return []
-    features = (weighed or WeighedFeatures(0)).read(store, readable, common)
-    targets = dict(zip(readable, features, strict=True))
-    leaders = BestScores(len(readable) + 1 if best is None else best)
-    score = _scores_of(scorer, None if best is None else leaders)
-    scores = score(query.plain, targets, False)
-    if query.mirrored is not None:
-        unsure = {
-            video_id: target
-            for video_id, target in targets.items()
-            if video_id not in scores or scores[video_id].score < _SURE
-        }
-        for video_id, other in score(query.mirrored, unsure, True).items():
-            if video_id not in scores or other.score > scores[video_id].score:
-                scores[video_id] = other
-    if isinstance(scorer, ScorerOfParts) and query.plain.values.shape[1] > 1:
-        # Each video for itself, so that a limit only cuts the list off.
-        most = max(_LEAST_BY_PARTS, len(readable) // _SHARE_BY_PARTS)
-        left = [video for video in readable if score_of(scores, video) < SURE_ENOUGH]
-        for score_more, videos, margin in (
-            (scorer.score_parts, left[:most], 0.0),
-            (scorer.score_changes, left, _CHANGES_MARGIN),
-        ):
-            least = [max(score_of(scores, video) + margin, leaders.least) for video in videos]
-            others = score_more(query.plain, [targets[video] for video in videos], least=least)
-            for video_id, pair in zip(videos, others, strict=True):
-                if pair is not None and pair.score > score_of(scores, video_id) + margin:
-                    scores[video_id] = pair
-                    leaders.add(video_id, pair.score)
-    return [(video_id, scores[video_id]) for video_id in readable if video_id in scores]
-
-
-def _scores_of(
-    scorer: Scorer, leaders: BestScores | None
-) -> Callable[[FrameFeatures, Mapping[int, FrameFeatures], bool], dict[int, PairScore]]:
-    """Scores of targets by their ids, plain and mirrored; of all, or of those that can be among the best."""
-
-    def score(query: FrameFeatures, targets: Mapping[int, FrameFeatures], mirrored: bool) -> dict[int, PairScore]:
-        if leaders is not None and isinstance(scorer, ScorerOfBest):
-            return scorer.score_best(query, targets, leaders, mirrored=mirrored)
-        return dict(zip(targets, scorer.score(query, list(targets.values()), mirrored=mirrored), strict=True))
-
-    return score
+    targets = (weighed or WeighedFeatures(0)).read(store, readable, common)
+    return list(zip(readable, scorer.score(query, targets), strict=True))
 
 
 def put_identical_first(matches: Sequence[Match], identical: Iterable[VideoRecord], limit: int) -> list[Match]:
@@ -245,7 +168,7 @@ def find_identical(records: Iterable[VideoRecord], path: str | os.PathLike[str])
     ]
 
 
-def _match(record: VideoRecord, query: Query, pair: PairScore) -> Match:
+def _match(record: VideoRecord, query: FrameFeatures, pair: PairScore) -> Match:
     pictures = {"query": is_picture(query), "target": record.is_photograph}
     segments = tuple(without_length(segment, **pictures) for segment in pair.segments)
     return Match(record.path, pair.score, segments, record.id)
@@ -400,73 +323,28 @@ class Comparison(Result):
         return f"Comparison(score={self.score:.3f}, segments={len(self.segments)}, map={list(self.map.shape)})"
 
 
-def compare_pair(first: Query, second: Query, scorer: Scorer) -> Comparison:
+def compare_pair(first: FrameFeatures, second: FrameFeatures, scorer: Scorer) -> Comparison:
     """Score, segments and frame map of two videos; see :func:`score_pair`. A picture matches for no length of time."""
     best = score_pair(first, second, scorer)
     pictures = {"query": is_picture(first), "target": is_picture(second)}
     segments = tuple(without_length(segment, **pictures) for segment in best.segments)
-    times = first.plain.timestamps, second.plain.timestamps
-    return Comparison(best.score, segments, best.map, *times, scorer.name)
+    return Comparison(best.score, segments, best.map, first.timestamps, second.timestamps, scorer.name)
 
 
-def score_pair(first: Query, second: Query, scorer: Scorer) -> PairScore:
+def score_pair(first: FrameFeatures, second: FrameFeatures, scorer: Scorer) -> PairScore:
     """Score in both directions and take the best; the same number if the two are exchanged.
 
-    A scorer walks along the query's frames, so a line through the map may be detected in one direction and missed by
-    one frame in the other. Each video is therefore the query once, and so is its mirror image if it was described.
+    A scorer walks along the query's frames, so a line through the map may be found in one direction and missed by one
+    frame in the other.
 
     Args:
         first: The query of the segments that are returned.
         second: The target of these pairs.
         scorer: Scorer of the index.
     """
-    best = max(_all_scores(first, second, scorer), key=lambda result: result.score)
-    if best.score >= SURE_ENOUGH:
-        return best
-    if isinstance(scorer, ScorerOfParts):
-        for score_more, margin in ((scorer.score_parts, 0.0), (scorer.score_changes, _CHANGES_MARGIN)):
-            one_way = score_more(first.plain, [second.plain])[0]
-            other_way = score_more(second.plain, [first.plain])[0]
-            for result in (one_way, None if other_way is None else swap_sides(other_way)):
-                if result is not None and result.score > best.score + margin:
-                    best, margin = result, 0.0
-    turned = [
-        *_scores_of_turns(first, second, scorer),
-        *(swap_sides(result) for result in _scores_of_turns(second, first, scorer)),
-    ]
-    better = [result for result in turned if result.score > best.score + TURN_MARGIN]
-    return max(better, default=best, key=lambda result: result.score)
-
-
-def _all_scores(first: Query, second: Query, scorer: Scorer) -> list[PairScore]:
-    """Both directions, and the mirror images that were described."""
-    results = [
-        scorer.score(first.plain, [second.plain])[0],
-        swap_sides(scorer.score(second.plain, [first.plain])[0]),
-    ]
-    if first.mirrored is not None:
-        results.append(scorer.score(first.mirrored, [second.plain], mirrored=True)[0])
-    if second.mirrored is not None:
-        results.append(swap_sides(scorer.score(second.mirrored, [first.plain], mirrored=True)[0]))
-    return results
-
-
-def _scores_of_turns(first: Query, second: Query, scorer: Scorer) -> list[PairScore]:
-    """Scores of the first, turned in the ways that its predicted vectors speak for, with the second."""
-    if first.turns is None or not scorer.has_segments:
-        return []
-    promising = {
-        degrees for degrees, features in first.turns.looks() if is_promising(scorer.score(features, [second.plain])[0])
-    }
-    results = []
-    for degrees in sorted(promising):
-        try:
-            query = first.turns.read(degrees)
-        except MediaError:
-            continue
-        # A flip of the second is in its own mirrored features; those of the first are described after the turn.
-        results += [say_turned(result, degrees) for result in _all_scores(query, Query(second.plain), scorer)]
-    return results
+    forth = scorer.score(first, [second])[0]
+    back = swap_sides(scorer.score(second, [first])[0])
+    return max(forth, back, key=lambda result: result.score)
 
 
 def swap_sides(result: PairScore) -> PairScore:

@@ -24,7 +24,7 @@ _SUFFIX = ".safetensors"
 _FILES_PER_FOLDER = 1000
 _NAMES = ("values", "timestamps", "information", "baseline")
 _NAMES_OF_PARTS = ("part_frames", "part_views", "parts", "part_baselines", "boxes", "box_frames")
-_OPTIONAL_NAMES = (*_NAMES_OF_PARTS, "__metadata__")
+_OPTIONAL_NAMES = (*_NAMES_OF_PARTS, "thumbnails", "part_thumbnails", "__metadata__")
 # Bits of 1.0 in half precision, plus a margin for rounding.
 _MAX_BITS = 0x3C00 + 8
 # Offset of the values -7 to 7 of parts, two per byte, so that zero bytes indicate damage.
@@ -96,6 +96,11 @@ class FeatureFiles:
                 if values.dtype != np.float16:
                     raise ValueError("its values are not what was written")
                 features = FrameFeatures.of_whole(values, times, information, baseline=baseline)
+                if "thumbnails" in header:
+                    thumbnails = _array(data, header["thumbnails"])
+                    if thumbnails.dtype != np.uint8:
+                        raise ValueError("its thumbnails are not what was written")
+                    features = replace(features, thumbnails=thumbnails[:, None])
                 if "boxes" in header:
                     features = _restore_views(features, data, header)
             except (KeyError, TypeError, IndexError) as error:
@@ -152,6 +157,8 @@ def _arrays(features: FrameFeatures) -> dict[str, NDArray[Any]]:
         "information": stored.information,
         "baseline": stored.baselines[:, 0],
     }
+    if stored.thumbnails is not None:
+        arrays["thumbnails"] = stored.thumbnails[:, 0]
     if stored.boxes is None:
         return arrays
     numbers = round_parts(features.values[:, 1:].astype(np.float16, copy=False))
@@ -161,6 +168,8 @@ def _arrays(features: FrameFeatures) -> dict[str, NDArray[Any]]:
     changes = np.flatnonzero((stored.boxes[1:] != stored.boxes[:-1]).any(axis=(1, 2))) + 1
     firsts = np.concatenate([[0], changes]) if len(stored) else changes
     rows = frames[:, None]
+    if stored.thumbnails is not None:
+        arrays["part_thumbnails"] = stored.thumbnails[rows, views]
     return {
         **arrays,
         "part_frames": frames.astype(np.int32),
@@ -185,7 +194,16 @@ def _restore_views(features: FrameFeatures, data: NDArray[np.uint8], header: dic
     baseline = np.zeros((len(features), boxes.shape[1]), np.float32)
     baseline[:, :1] = features.baselines
     baseline[rows, views] = baselines
-    return replace(features, values=values, baseline=baseline, boxes=boxes.repeat(counts, axis=0))
+    thumbnails = features.thumbnails
+    if thumbnails is not None:
+        of_parts = _array(data, header["part_thumbnails"])
+        small = np.zeros((*values.shape[:2], *thumbnails.shape[2:]), np.uint8)
+        small[:, :1] = thumbnails
+        small[rows, views] = of_parts
+        thumbnails = small
+    return replace(
+        features, values=values, baseline=baseline, boxes=boxes.repeat(counts, axis=0), thumbnails=thumbnails
+    )
 
 
 def _pack(numbers: NDArray[np.int8]) -> NDArray[np.uint8]:

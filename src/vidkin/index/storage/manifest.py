@@ -176,7 +176,7 @@ class Manifest:
         if not isinstance(distinct, int | float) or isinstance(distinct, bool) or not 0 < distinct <= 1:
             problem = f"distinct is {distinct!r}"
         # Imported late: workers need this module but no scorer.
-        from vidkin.similarity.scorers import available_scorers
+        from vidkin.match.scorers import available_scorers
 
         if parse_name(str(values.get("measure", "copies"))).path not in available_scorers():
             problem = f"measure is {values['measure']!r}"
@@ -198,7 +198,7 @@ class Manifest:
     @property
     def has_segments(self) -> bool:
         """Whether matches have segments; otherwise scores only order videos, on a scale specific to the model."""
-        from vidkin.similarity.scorers import finds_segments
+        from vidkin.match.scorers import finds_segments
 
         return finds_segments(self.measure)
 

@@ -67,7 +67,7 @@ async function search({ push = true } = {}) {
   const mine = running;
   try {
     const threshold = Number(find("threshold").value) || 0;
-    const body = { ...query, threshold, mirrored: find("mirrored").checked, by: find("by")?.value ?? "picture" };
+    const body = { ...query, threshold, by: find("by")?.value ?? "picture" };
     const result = await api("/api/search", { method: "POST", body, signal: running.signal, onWait: (position) => (find("summary").textContent = waiting(position)) });
     const found = result.matches.length;
     find("summary").textContent = found

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.arguments import unchecked
-from vidkin.similarity.alignment import align
+from vidkin.match.frame_map import frame_map
+from vidkin.match.lines import AlignedLine, find_lines
+from vidkin.match.segments import Clock, segment_of
 from vidkin.similarity.contracts import FrameFeatures, PairScore, Segment
-from vidkin.similarity.frame_maps import calibrated_map, frame_similarity
 from vidkin.similarity.scale import UNRELATED
 
 # Called for every pair of videos.
-_align = unchecked(align)
-_frame_similarity = unchecked(frame_similarity)
+_find_lines, _frame_map = unchecked(find_lines), unchecked(frame_map)
 
 LEARNED = "learned"
 """Name of the scorer of a trained comparator."""
@@ -92,12 +92,10 @@ class LearnedScorer:
     # Yes: lines through the map.
     has_segments: ClassVar[bool] = True
 
-    def score(
-        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
-    ) -> list[PairScore]:
+    def score(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> list[PairScore]:
         """Scores, segments and maps [Tq, Tt]; see :class:`vidkin.similarity.Scorer`."""
         side = _InformativeFrames.of(query, self.comparator)
-        return [self._score(side, _InformativeFrames.of(target, self.comparator), mirrored) for target in targets]
+        return [self._score(side, _InformativeFrames.of(target, self.comparator)) for target in targets]
 
     def raw_score(self, query: FrameFeatures, target: FrameFeatures) -> float:
         """The comparator's own score in [-1, 1]; -1 if a side has no informative frame."""
@@ -121,13 +119,13 @@ class LearnedScorer:
             return UNRELATED  # the comparator does not even recognize the video itself
         return min(1.0, UNRELATED + (1.0 - UNRELATED) * (raw - high) / (itself - high))
 
-    def _score(self, query: _InformativeFrames, target: _InformativeFrames, mirrored: bool) -> PairScore:
+    def _score(self, query: _InformativeFrames, target: _InformativeFrames) -> PairScore:
         is_swapped = target.seconds < query.seconds
         shorter, longer = (target, query) if is_swapped else (query, target)
         raw, learned = self._compare(shorter, longer)
-        sides = [np.asarray(side.features.whole, np.float32) for side in (query, target)]
-        plain = _frame_similarity(sides[0], sides[1], symmetric=True)
-        whole = calibrated_map(plain, query.features.baselines[:, 0], target.features.baselines[:, 0])
+        sides = [np.asarray(side.features.vectors[:, 0], np.float32) for side in (query, target)]
+        levels = [np.asarray(side.features.baselines[:, 0], np.float32) for side in (query, target)]
+        whole = np.clip(_frame_map(*sides, *levels), 0.0, 1.0)
         if not len(learned):
             return PairScore(0.0, (), np.zeros_like(whole))
         if shorter.itself is None:
@@ -135,23 +133,19 @@ class LearnedScorer:
         score = self.scaled(raw, shorter.itself)
         span = max(shorter.itself - self.unrelated[0], 1e-6) / 2
         sure = np.clip((learned - self.unrelated[0]) / span, 0, 1)
-        frame_map = whole * (sure.T if is_swapped else sure)
+        similarity = whole * (sure.T if is_swapped else sure)
         segments: tuple[Segment, ...] = ()
         if score > 0:
-            segments = tuple(
-                _align(
-                    frame_map,
-                    query.features.timestamps,
-                    target.features.timestamps,
-                    query_weights=query.features.information,
-                    target_weights=target.features.information,
-                    threshold=self.threshold,
-                    maximum_segments=self.maximum_segments,
-                    mirrored=mirrored,
-                )
-            )
-        ends = (query.features.end or math.inf, target.features.end or math.inf)
-        return PairScore(score, tuple(segment.cut(*ends) for segment in segments), frame_map)
+            weights = np.minimum(query.features.information[:, None], target.features.information[None])
+            above = similarity - np.float32(self.threshold)
+            evidence = above * np.where(above > 0, weights, np.float32(1.0))
+            times = (np.asarray(side.features.timestamps, np.float64) for side in (query, target))
+            lines = _find_lines(evidence.astype(np.float32, copy=False), *times, max_lines=self.maximum_segments)
+            clocks = [
+                Clock(side.features.timestamps, side.features.period, side.features.end) for side in (query, target)
+            ]
+            segments = tuple(segment_of(line, _mean_along(line, similarity), *clocks) for line in lines)
+        return PairScore(score, segments, similarity)
 
     def _compare(self, shorter: _InformativeFrames, longer: _InformativeFrames) -> tuple[float, NDArray[np.float32]]:
         """The raw score, and the learned map [Ts, Tl] spread over all frames, in [-1, 1]; empty without frames."""
@@ -190,6 +184,11 @@ class LearnedScorer:
             if width == columns:
                 break
         return best
+
+
+def _mean_along(line: AlignedLine, similarity: NDArray[np.float32]) -> float:
+    inside = line.columns >= 0
+    return float(similarity[line.rows[inside], line.columns[inside]].mean())
 
 
 def _sliding_maximum(values: NDArray[np.float32], width: int) -> NDArray[np.float32]:

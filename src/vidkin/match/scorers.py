@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_arguments
-from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError
+from vidkin.match.learned import LEARNED
+from vidkin.match.scorer import VerifiedScorer
+from vidkin.match.verify import shipped_verifier
 from vidkin.similarity.contracts import FrameFeatures, PairScore, Scorer
-from vidkin.similarity.copies import CopyScorer
-from vidkin.similarity.evidence import ScoreSettings
 from vidkin.similarity.frame_maps import frame_similarity_many
-from vidkin.similarity.learned import LEARNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +37,7 @@ class KindScorer:
     # No: videos of a kind have no moment in common.
     has_segments: ClassVar[bool] = False
 
-    def score(
-        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
-    ) -> list[PairScore]:
+    def score(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> list[PairScore]:
         """Scores in [0, 1] with maps [Tq, Tt] and no segments; see :class:`vidkin.similarity.Scorer`."""
         if not targets:
             return []
@@ -84,22 +81,18 @@ def available_scorers() -> tuple[str, ...]:
 
 @check_arguments
 def open_scorer(name: str) -> Scorer:
-    """Open the scorer with a name; constants follow a question mark, as in ``copies?change_energy=0.001``.
+    """Open the scorer with a name.
 
     Raises:
-        InvalidArgumentError: The scorer or constant does not exist, or is part of a trained model (``learned``).
+        InvalidArgumentError: The scorer does not exist, or is part of a trained model (``learned``).
     """
     if name == LEARNED:
         raise InvalidArgumentError(
             "scorer 'learned' is part of a trained comparator; open the comparator's folder as extractor"
         )
-    parsed = parse_name(name)
-    if parsed.path not in _SCORERS:
+    if name not in _SCORERS:
         raise InvalidArgumentError(f"scorer must be one of {', '.join(available_scorers())}, got {name!r}")
-    if parsed.path == "copies":
-        return CopyScorer(ScoreSettings(**parsed.typed_settings(_CONSTANTS)))
-    parsed.typed_settings({})
-    return _SCORERS[parsed.path]()
+    return _SCORERS[name]()
 
 
 @check_arguments
@@ -107,7 +100,7 @@ def finds_segments(name: str) -> bool:
     """Whether the scorer with a name reports matching segments; ``learned`` does not need its model for this.
 
     Raises:
-        InvalidArgumentError: The scorer or constant does not exist.
+        InvalidArgumentError: The scorer does not exist.
     """
     return name == LEARNED or open_scorer(name).has_segments
 
@@ -123,7 +116,7 @@ def scorer_of(extractor: DeclaresScorer) -> Scorer:
     return open_own() if open_own is not None else open_scorer(extractor.scorer)
 
 
-_SCORERS: dict[str, type[CopyScorer] | type[KindScorer]] = {"copies": CopyScorer, "kinds": KindScorer}
-
-# Constants that depend on the extractor.
-_CONSTANTS = {"change_energy": float}
+_SCORERS: dict[str, Callable[[], Scorer]] = {
+    "copies": lambda: VerifiedScorer(shipped_verifier()),
+    "kinds": KindScorer,
+}

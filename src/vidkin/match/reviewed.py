@@ -16,8 +16,8 @@ from vidkin._base.arguments import check_constructor
 from vidkin._base.files import write_text
 from vidkin._base.values import read_json
 from vidkin.errors import InvalidArgumentError
+from vidkin.match.scorers import KindScorer
 from vidkin.similarity.contracts import FrameFeatures, PairScore, Scorer
-from vidkin.similarity.scorers import KindScorer
 
 MEASURE_FILE = "review/measure.json"
 """Path of the measure within an index folder."""
@@ -125,11 +125,9 @@ class ReviewedScorer:
         """Same as for the inner scorer."""
         return self.inner.has_segments
 
-    def score(
-        self, query: FrameFeatures, targets: Sequence[FrameFeatures], *, mirrored: bool = False
-    ) -> list[PairScore]:
+    def score(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> list[PairScore]:
         """The results of the inner scorer with the scores of the measure; see :class:`vidkin.similarity.Scorer`."""
-        scores = self.inner.score(query, targets, mirrored=mirrored)
+        scores = self.inner.score(query, targets)
         center, weights = (np.array(item, np.float32) for item in (self.measure.center, self.measure.weights))
         numbers = pair_numbers(query, targets, scores, center, weights)
         grades = [self.measure.grade(row) for row in numbers.tolist()]

@@ -1,0 +1,92 @@
+"""Where in two long videos a comparison looks: around the offsets that most frames vote for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.match.lines import SPEED_LIMITS
+from vidkin.match.measure import Sequenced
+
+__all__ = ["MapWindow", "find_windows"]
+
+# Frames of a query whose windows are found together: a minute at two frames a second.
+_CHUNK = 128
+# Windows of a chunk in one video: reordered footage comes back at several offsets.
+_MAX_WINDOWS = 4
+# Pairs of frames up to which the whole map is compared: less work than finding windows.
+_MAX_CELLS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class MapWindow:
+    """Frames of a query and of a target that are compared with each other.
+
+    Attributes:
+        query_first, query_end: Positions of the first frame and of one past the last.
+        target_first, target_end: The same in the target.
+    """
+
+    query_first: int
+    query_end: int
+    target_first: int
+    target_end: int
+
+
+def find_windows(
+    query: Sequenced, target: Sequenced, similarity: NDArray[np.float32], least: float
+) -> tuple[MapWindow, ...]:
+    """Where to compare two videos: the whole map of short ones; of long ones the stretches with the most votes.
+
+    A frame of the query votes for its most similar frame of the target, as much as that is more similar than ``least``.
+    So the cost of a comparison does not grow with the length of a file.
+
+    Args:
+        query, target: The videos.
+        similarity: [Tq, Tt] calibrated similarity.
+        least: Similarity that says nothing.
+    """
+    if similarity.size <= _MAX_CELLS:
+        return (MapWindow(0, len(query), 0, len(target)),)
+    best = similarity.argmax(axis=1)
+    values = similarity[np.arange(len(query)), best] - np.float32(least)
+    rows = np.flatnonzero(values > 0)
+    return tuple(_windows(query, target, rows, target.times[best[rows]], values[rows]))
+
+
+def _windows(
+    query: Sequenced, target: Sequenced, rows: NDArray[np.intp], times: NDArray[np.float64], values: NDArray[np.float32]
+) -> Iterator[MapWindow]:
+    """For each chunk of the query the stretches of the target with the most votes, long enough for every speed."""
+    for first in range(0, len(query), _CHUNK):
+        end = min(first + _CHUNK, len(query))
+        inside = (rows >= first) & (rows < end)
+        at, weights = times[inside], values[inside].astype(np.float64)
+        reach = SPEED_LIMITS[1] * (query.times[end - 1] - query.times[first]) + 2 * target.period
+        spans: list[tuple[float, float]] = []
+        while len(at) and len(spans) < _MAX_WINDOWS:
+            # Votes within half of the reach on either side; the window is centered on those of the best one.
+            near = np.abs(at[:, None] - at[None]) <= reach / 2
+            best = near[int(np.argmax(near @ weights))]
+            middle = float((at[best] * weights[best]).sum() / weights[best].sum())
+            spans.append((middle - reach, middle + reach))
+            at, weights = at[~best], weights[~best]
+        for start, stop in _merge(spans):
+            low = int(np.searchsorted(target.times, start))
+            high = int(np.searchsorted(target.times, stop, side="right"))
+            if low < high:
+                yield MapWindow(first, end, low, high)
+
+
+def _merge(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Spans, in order, those that overlap as one."""
+    merged: list[tuple[float, float]] = []
+    for start, stop in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(stop, merged[-1][1])
+        else:
+            merged.append((start, stop))
+    return merged
