@@ -62,9 +62,10 @@ def segment_of(
         target_start,
         target_end,
         score=float(np.clip(score, 0.0, 1.0)),
-        speed=line.speed,
+        speed=abs(line.speed),
         mirrored=pose.flip,
         query_box=query_box,
         target_box=target_box,
         turned=90 * pose.quarter,
+        backwards=line.speed < 0,
     )

@@ -63,6 +63,7 @@ _WORDS = {
     "bars removed": "without black bars",
     "borders removed": "without borders",
     "reordered": "in another order",
+    "backwards": "runs backwards",
     "other colors": "color changed",
 }
 

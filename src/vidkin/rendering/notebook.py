@@ -78,8 +78,7 @@ def _segment_html(path: str, segment: Segment, query: str | None) -> str:
     ]
     if not 0.95 <= segment.speed <= 1.05:
         words.append(f"speed {segment.speed:.2f}")
-    if segment.mirrored:
-        words.append("mirrored")
+    words += [word for word, is_so in (("mirrored", segment.mirrored), ("backwards", segment.backwards)) if is_so]
     shares = [(index + 0.5) / _MOMENTS for index in range(_MOMENTS)]
     rows = [(path, [segment.target_start + share * (segment.target_end - segment.target_start) for share in shares])]
     if query is not None:

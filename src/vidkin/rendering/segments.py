@@ -24,7 +24,7 @@ _USUAL_SPEED = 0.03
 _HOUR = 3600.0
 
 # Signs for edits where there is no room for words.
-_MIRRORED, _TURNED = "↔", "↻"
+_MIRRORED, _TURNED, _BACKWARDS = "↔", "↻", "◀"
 
 
 def segment_cells(segment: Segment, *, width: int | None) -> list[str]:
@@ -33,9 +33,14 @@ def segment_cells(segment: Segment, *, width: int | None) -> list[str]:
     speed = "" if _is_usual(segment) else f"{segment.speed:.2f}x"
     if width is None or width >= _ROOMY:
         turned = f"turned {segment.turned} degrees" if segment.turned else ""
-        edits = (turned, "mirrored" if segment.mirrored else "", describe_parts(segment))
+        way = "backwards" if segment.backwards else ""
+        edits = (way, turned, "mirrored" if segment.mirrored else "", describe_parts(segment))
         return [*(clock_range(*each) for each in times), speed, ", ".join(filter(None, edits))]
-    signs = (_MIRRORED if segment.mirrored else "", f"{_TURNED}{segment.turned}" if segment.turned else "")
+    signs = (
+        _BACKWARDS if segment.backwards else "",
+        _MIRRORED if segment.mirrored else "",
+        f"{_TURNED}{segment.turned}" if segment.turned else "",
+    )
     return [*(_short_range(*each, width) for each in times), " ".join(filter(None, (speed, *signs))), ""]
 
 
@@ -49,6 +54,8 @@ def explain_segments(segments: Sequence[Segment], *, width: int | None) -> Itera
             yield f"{_MIRRORED}: mirrored"
         if any(segment.turned for segment in segments):
             yield f"{_TURNED}90: turned 90 degrees clockwise"
+        if any(segment.backwards for segment in segments):
+            yield f"{_BACKWARDS}: backwards"
 
 
 def _is_usual(segment: Segment) -> bool:

@@ -127,7 +127,7 @@ def matches_as_json(matches: Sequence[Match], *, first_rank: int = 1) -> list[di
 
 MATCH_HEADINGS = (
     *("query", "rank", "score", "path", "missing"),
-    *("query_start", "query_end", "target_start", "target_end", "speed", "mirrored", "turned"),
+    *("query_start", "query_end", "target_start", "target_end", "speed", "mirrored", "turned", "backwards"),
     *("picture", "sound"),
 )
 
@@ -142,10 +142,10 @@ def match_cells(query: str | os.PathLike[str], matches: Sequence[Match], *, firs
         scores = ["" if value is None else f"{value:.4f}" for value in (match.picture, match.sound)]
         for each in match.segments or match.sound_segments:
             numbers = (each.query_start, each.query_end, each.target_start, each.target_end, each.speed)
-            edits = ["yes" if each.mirrored else "no", str(each.turned)]
+            edits = ["yes" if each.mirrored else "no", str(each.turned), "yes" if each.backwards else "no"]
             yield [*facts, *(f"{number:.3f}" for number in numbers), *edits, *scores]
         if not (match.segments or match.sound_segments):
-            yield [*facts, *[""] * 7, *scores]
+            yield [*facts, *[""] * 8, *scores]
 
 
 def name_scores(items: Sequence[Any]) -> list[str]:

@@ -252,7 +252,7 @@ class Segment(Result):
         score: Mean calibrated frame similarity along the segment, in [0, 1].
         speed: Seconds of target per second of query, ``(target_end - target_start) / (query_end -
             query_start)`` of the matched line: 2.0 means that the query runs through the target's material
-            twice as fast as the target does. Below 0 where the query shows the target backwards.
+            twice as fast as the target does.
         mirrored: The query matches after flipping it left to right.
         query_box: Left, top, right, bottom of the part of the query's picture that shows the target, shares of its
             sides without black bars.
@@ -260,6 +260,7 @@ class Segment(Result):
             units.
         turned: Degrees by which the query's picture has to be turned clockwise to match: 0, 90, 180 or 270. One that is
             mirrored as well is turned first and then flipped. Its box is in the picture as it is.
+        backwards: The query shows the target's stretch from its end to its start.
     """
 
     query_start: float
@@ -272,6 +273,7 @@ class Segment(Result):
     query_box: Box = WHOLE
     target_box: Box = WHOLE
     turned: int = 0
+    backwards: bool = False
 
     def __post_init__(self) -> None:
         if self.query_end < self.query_start or self.target_end < self.target_start:
@@ -291,8 +293,8 @@ class Segment(Result):
                 )
         if self.turned not in (0, 90, 180, 270):
             raise InvalidArgumentError(f"turned must be 0, 90, 180 or 270, got {self.turned}")
-        if self.speed == 0.0 or not math.isfinite(self.speed):
-            raise InvalidArgumentError(f"speed of a segment must be a number other than 0, got {self.speed}")
+        if not self.speed > 0.0:
+            raise InvalidArgumentError(f"speed of a segment must be above 0, got {self.speed}")
 
     def cut(self, query_end: float, target_end: float) -> Segment:
         """The segment clipped to the ends of the videos: the last frame counts for a whole period, which can extend

@@ -297,10 +297,22 @@ def _result(row: list[Any]) -> PairResult:
 
 
 def _segment(values: list[Any]) -> Segment:
-    query_start, query_end, target_start, target_end, score, speed, mirrored, query_box, target_box, turned = values
+    (
+        query_start,
+        query_end,
+        target_start,
+        target_end,
+        score,
+        speed,
+        mirrored,
+        query_box,
+        target_box,
+        turned,
+        backwards,
+    ) = values
     times = float(query_start), float(query_end), float(target_start), float(target_end)
     boxes = _box(query_box), _box(target_box)
-    return Segment(*times, float(score), float(speed), bool(mirrored), *boxes, int(turned))
+    return Segment(*times, float(score), float(speed), bool(mirrored), *boxes, int(turned), bool(backwards))
 
 
 def _box(values: list[Any]) -> Box:

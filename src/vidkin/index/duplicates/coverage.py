@@ -366,6 +366,7 @@ def _joined(segments: Sequence[Segment]) -> list[Segment]:
         for place, other in enumerate(joined):
             expected = other.target_start + other.speed * (segment.query_start - other.query_start)
             is_one_line = abs(expected - segment.target_start) <= _SAME_LINE and other.mirrored == segment.mirrored
+            is_one_line &= not (other.backwards or segment.backwards)
             if is_one_line and segment.query_start <= other.query_end + _SAME_LINE:
                 last = max(other, segment, key=lambda each: each.query_end)
                 joined[place] = replace(
@@ -384,7 +385,7 @@ def _with_exact_ends(path: str, duration: float, record: VideoRecord, segment: S
     """The stretch of a segment, with the ends that the pictures show; None if nothing is left of it."""
     lengths = duration, record.duration
     try:
-        placed = place_frames(path, record.path, segment, lengths)
+        placed = None if segment.backwards else place_frames(path, record.path, segment, lengths)
         ends = None if placed is None else _find_ends(path, record.path, segment, placed, lengths)
     except MediaError as error:
         _logger.info("%s; ends of matches are those of the index", error)

@@ -29,7 +29,7 @@ from vidkin.similarity import Box, Segment
 
 DifferenceKind = Literal[
     "identical", "other container", "other sound or tags", "cut without re-encoding", "re-encoded",
-    "trimmed", "speed", "reordered",
+    "trimmed", "speed", "reordered", "backwards",
     "mirrored", "turned", "cropped", "uncropped", "other aspect ratio", "lower resolution", "more pixels",
     "bars added", "bars removed", "borders added", "borders removed", "inside another picture",
     "contains it as a part",
@@ -78,7 +78,7 @@ class Difference(Result):
     """One way in which a file differs from the one that it is compared with.
 
     Attributes:
-        kind: What it is. ``trimmed``, ``speed``, ``reordered`` are about time; ``no logo``, ``uncropped`` and the like
+        kind: What it is. ``trimmed``, ``speed``, ``reordered``, ``backwards`` are about time; ``no logo``, ``uncropped`` and the like
             say that the other one has the logo or the crop.
         amount: ``speed``: how many times as fast it runs; ``cropped``: share of the other picture's area that it
             shows, ``uncropped``: share of its own that the other one shows; ``bars added``, ``borders added``: share of
@@ -130,6 +130,8 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
     segment = max(result.segments, key=lambda item: item.query_end - item.query_start, default=None)
     if segment is None:
         return ()
+    if segment.backwards:
+        return (Difference("backwards"),)
     lengths = first.record.duration, second.record.duration
     are_pictures = first.record.is_photograph or second.record.is_photograph
     is_upright = not (segment.mirrored or segment.turned)

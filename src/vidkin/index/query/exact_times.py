@@ -112,13 +112,13 @@ def refine_segment(query: PathLike, target: PathLike, segment: Segment, *, threa
 
     Args:
         query, target: The files.
-        segment: Where they match, to within three quarters of a second.
+        segment: Where they match, to within three quarters of a second; one that runs backwards stays as it is.
         threads: Decoder threads.
 
     Returns:
         The segment; as it was where one of the files cannot be read.
     """
-    if segment.query_end <= segment.query_start:
+    if segment.query_end <= segment.query_start or segment.backwards:
         return segment
     line, evidence = _with_line(query, target, segment, threads)
     if evidence >= _LEAST_EVIDENCE:

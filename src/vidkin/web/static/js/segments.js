@@ -7,7 +7,7 @@ export const stretch = (segment, side) => `${clock(segment[`${side}_start`])} - 
 
 /** A segment in words: where it is on the sides that have times, how sure that is, and what happened to the copy. */
 export function describeSegment(segment, sides = ["query", "target"]) {
-  const { score, part, speed, mirrored, turned } = segment;
+  const { score, part, speed, mirrored, turned, backwards } = segment;
   // Over a short stretch a speed is not known better than that.
   const drift = Math.abs(speed - 1) * (segment.query_end - segment.query_start);
   return [
@@ -17,6 +17,7 @@ export function describeSegment(segment, sides = ["query", "target"]) {
     drift > 0.25 && Math.abs(speed - 1) > 0.02 && `plays at ${(1 / speed).toFixed(2)}x`,
     mirrored && "mirrored",
     turned && `turned ${turned} degrees`,
+    backwards && "backwards",
   ].filter(Boolean).join(", ");
 }
 
