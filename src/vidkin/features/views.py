@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,20 @@ from vidkin.features.contracts import ClipExtractor, FrameExtractor
 from vidkin.features.information import look_at, make_thumbnails
 from vidkin.media import Frames, ProbedVideo, iter_frames
 from vidkin.media.frames import join_frames
-from vidkin.similarity import WHOLE, FrameFeatures
+from vidkin.similarity import WHOLE, Box, FrameFeatures
 
 # Least intersection over union at which a box counts as one found before.
 _SAME = 0.8
+
+CROPS: tuple[Box, ...] = (
+    (0.2, 0.2, 0.8, 0.8),
+    *((left, top, left + 0.6, top + 0.6) for top in (0.0, 0.4) for left in (0.0, 0.4)),
+    (0.3, 0.0, 0.7, 1.0),
+)
+"""The parts of a frame that a crop keeps: of a query, so that copies that show half of it are found."""
+
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 
 def crop_box(images: NDArray[np.uint8], box: tuple[float, float, float, float]) -> NDArray[np.uint8]:
@@ -95,14 +105,41 @@ class ViewPlan:
 
 
 @check_arguments
-def describe_views(extractor: FrameExtractor, frames: Frames, boxes: NDArray[np.float32]) -> FrameFeatures:
+def describe_views(
+    extractor: FrameExtractor, frames: Frames, boxes: NDArray[np.float32], crops: NDArray[np.intp] | None = None
+) -> FrameFeatures:
     """Features of frames in the boxes of a :class:`ViewPlan`.
 
     Args:
         extractor: An extractor of frames.
         frames: T frames.
         boxes: [V, 4] shares of the frame; zeros where there is no box.
+        crops: Frames in which `CROPS` are described as well, as further views; None adds no views.
     """
+    features = _in_boxes(extractor, frames, boxes)
+    if crops is None:
+        return features
+    parts = np.array([WHOLE, *CROPS], np.float32)
+    cropped = _in_boxes(extractor, frames[crops], parts)
+
+    def widened(own: NDArray[_Number], some: NDArray[_Number]) -> NDArray[_Number]:
+        more = np.zeros((len(own), len(CROPS), *own.shape[2:]), own.dtype)
+        more[crops] = some[:, 1:]
+        return np.concatenate([own, more], axis=1)
+
+    boxes = np.tile(parts[1:], (len(frames), 1, 1))
+    return replace(
+        features,
+        values=widened(features.values, cropped.values),
+        boxes=boxes if features.boxes is None else np.concatenate([features.boxes, boxes], axis=1),
+        thumbnails=None
+        if features.thumbnails is None or cropped.thumbnails is None
+        else widened(features.thumbnails, cropped.thumbnails),
+    )
+
+
+def _in_boxes(extractor: FrameExtractor, frames: Frames, boxes: NDArray[np.float32]) -> FrameFeatures:
+    """Features of frames in boxes [V, 4], zeros in those of zeros."""
     there = np.flatnonzero(boxes.any(axis=1))
     features = _features(extractor.name, extractor.extract(frames, boxes=boxes[there]))
     values = np.zeros((len(frames), len(boxes), *features.values.shape[2:]), features.values.dtype)
@@ -146,6 +183,7 @@ def describe_file(
     start: float = 0.0,
     end: float | None = None,
     boxes: bool = False,
+    crops: float | None = None,
     batch: int = 32,
     threads: int = 0,
     beat: Callable[[Phase], None] = lambda phase: None,
@@ -161,6 +199,7 @@ def describe_file(
         rate: Descriptors per second.
         start, end: Limits of the stretch in seconds; an ``end`` of None is the end of the file.
         boxes: Describe rectangles that are found in the frames, too, if the extractor does that.
+        crops: How many times a second `CROPS` are described as well, at most as often as frames; None for never.
         batch: Frames decoded at a time, between two calls of ``beat``.
         threads: Decoder threads, as in :func:`vidkin.media.iter_frames`.
         beat: Callback for every packet read and every change of phase.
@@ -194,10 +233,14 @@ def describe_file(
         plan = extractor.plan(duration, rate=rate, start=start, end=end)
         yield from extractor.describe_clips(read(plan.rate, plan.start, plan.end), plan)
         return
-    plan_of_views = ViewPlan()
+    plan_of_views, begun = ViewPlan(), 0
     for frames in _chunks(read(rate, start, end)):
         if boxes and extractor.describes_boxes:
-            yield describe_views(extractor, frames, plan_of_views.boxes(frames.images))
+            chosen = None
+            if crops is not None:
+                chosen = np.flatnonzero((np.arange(len(frames)) + begun) % max(1, round(rate / crops)) == 0)
+            begun += len(frames)
+            yield describe_views(extractor, frames, plan_of_views.boxes(frames.images), chosen)
         else:
             yield _features(extractor.name, extractor.extract(frames))
 

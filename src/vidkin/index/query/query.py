@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from vidkin.index.storage.sound_files import SoundSearch
 
 _logger = logging.getLogger(__name__)
+# Frames of a query of which parts are described as well, evenly spread, and how often at least in a long one.
+_CROPPED_FRAMES, _LEAST_CROPS = 8, 0.1
 
 
 def describe_query(
@@ -115,6 +117,7 @@ def _read(
                 start=first,
                 end=end,
                 boxes=True,
+                crops=max(_CROPPED_FRAMES / length, _LEAST_CROPS) if length > 0 else 1.0,
                 beat=beat,
                 on_frames=note,
             )
