@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
     from vidkin.features.sound import Hearing, SoundDescriber, describe_sound
     from vidkin.features.views import (
+        CROPS,
         Phase,
         Silence,
         ViewPlan,
@@ -63,6 +64,7 @@ else:
     __getattr__ = lazy_names(__name__)
 
 __all__ = [
+    "CROPS",
     "FITTING_EDITS",
     "LINES_OF_PICTURE",
     "BackboneExtractor",

@@ -50,14 +50,15 @@ def main() -> None:
     material = make_material(given.data, "training", given.work / "training")
     stills = encode_stills(store, open_material(given.pictures), given.work)
     sources = {step: FrameSource(store, cohort, step=step) for step in (1, 2)}
+    queries = {step: FrameSource(store, cohort, step=step, crops=True) for step in (1, 2)}
     parts = []
     for query_step, step in _STEPS:
         rates = STORED_RATE / query_step, STORED_RATE / step
         still = Stills(stills.queries(rates[0], cohort), stills.videos(rates[1], cohort), stills.is_copy())
-        parts.append(measure_pairs(sources[step], material, queries_of=sources[query_step], stills=still))
+        parts.append(measure_pairs(sources[step], material, queries_of=queries[query_step], stills=still))
     pairs = join_pairs(parts)
     logger.info("%d queries, %d videos, %d compared", *pairs.levels.shape, int(pairs.compared.sum()))
-    held = np.tile(np.concatenate([_is_held(material), np.arange(len(stills.plain)) % _FOLD == 0]), len(_STEPS))
+    held = np.tile(np.concatenate([_is_held(material), np.arange(len(stills.plain)) % _FOLD == 0]), 2 * len(_STEPS))
     document = train_document(pairs, held, given.losses, given.seeds)
     document["trained"] |= {
         "network": network.key(),

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin.features import CROPS
 from vidkin.match import Sequenced, levels
 from vidkin.similarity import WHOLE, Box
 from vidkin_research.frame_encoder.material import open_material
@@ -49,10 +50,12 @@ class FrameSource:
         store: Vectors at `STORED_RATE`.
         cohort: [N, D] vectors of unrelated images.
         step: Every how many frames one is taken: 2 for one frame a second.
+        crops: Whether the parts that a crop keeps are described, as in queries.
     """
 
-    def __init__(self, store: VectorStore, cohort: Vectors, *, step: int = 1) -> None:
+    def __init__(self, store: VectorStore, cohort: Vectors, *, step: int = 1, crops: bool = False) -> None:
         self._store, self._cohort, self._step = store, cohort, step
+        self._crops = CROPS if crops else ()
         self._known: dict[Path, tuple[Sequenced, ...]] = {}
 
     def __call__(self, path: Path) -> tuple[Sequenced, ...]:
@@ -61,6 +64,7 @@ class FrameSource:
             vectors, times = self._store.vectors(path)
             information = self._store.information(path)[:: self._step]
             parts: list[tuple[Box, Vectors]] = [(WHOLE, vectors), *self._store.parts(path)]
+            parts += [(box, self._store.vectors(path, view=box)[0]) for box in self._crops]
             self._known[path] = tuple(
                 sequence(each[:: self._step], np.asarray(times[:: self._step]), self._cohort, information, box=box)
                 for box, each in parts

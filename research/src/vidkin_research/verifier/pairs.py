@@ -103,7 +103,7 @@ def measure_pairs(
     candidates: int = CANDIDATES,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Pairs:
-    """Compare every query with the videos of its shortlist.
+    """Compare every query with the videos that have the most similar frames, and these with it: 2 Q rows.
 
     Args:
         frames_of: Function from a file to its frames, and those of boxes in them.
@@ -127,8 +127,9 @@ def measure_pairs(
         kinds[: len(queries), : len(videos)] = known
         kinds[len(queries) :, len(videos) :][stills.is_copy] = COPY
         queries, videos = [*queries, *stills.queries], [*videos, *stills.videos]
-    numbers = np.zeros((*kinds.shape, len(NUMBERS)), np.float32)
-    compared, means = np.zeros(kinds.shape, np.bool_), np.zeros(kinds.shape, np.float32)
+    # A search asks with either of two copies: the second half has the videos in the place of the queries.
+    numbers = np.zeros((2, *kinds.shape, len(NUMBERS)), np.float32)
+    compared, means = np.zeros((2, *kinds.shape), np.bool_), np.zeros(kinds.shape, np.float32)
     for row, sequences in enumerate(queries):
         means[row] = [mean_of_best(sequences[0].vectors, whole.vectors) for whole, *_ in videos]
         # What stands in boxes counts as well: a video whose whole frames are unlike may hold the query in one.
@@ -136,13 +137,15 @@ def measure_pairs(
             max(mean_of_best(one.vectors, other.vectors) for one in sequences for other in video) for video in videos
         ]
         for column in np.argsort(-np.array(promise), kind="stable")[:candidates].tolist():
-            for measured, _, _ in compare_views(sequences, videos[column]):
-                # Of the comparisons of a video's boxes the one with the most evidence is learned from.
-                if not compared[row, column] or measured.numbers[_EVIDENCE] > numbers[row, column, _EVIDENCE]:
-                    numbers[row, column], compared[row, column] = measured.numbers, True
+            for way, sides in enumerate(((sequences, videos[column]), (videos[column], sequences))):
+                for measured, _, _ in compare_views(*sides):
+                    # Of the comparisons of a video's boxes the one with the most evidence is learned from.
+                    most = numbers[way, row, column, _EVIDENCE] if compared[way, row, column] else -1.0
+                    if measured.numbers[_EVIDENCE] > most:
+                        numbers[way, row, column], compared[way, row, column] = measured.numbers, True
         if on_progress is not None:
             on_progress(row + 1, len(queries))
-    return Pairs(numbers, compared, kinds.astype(np.int8), means)
+    return join_pairs([Pairs(numbers[way], compared[way], kinds.astype(np.int8), means) for way in (0, 1)])
 
 
 def rank_copies(scores: NDArray[np.floating], levels: NDArray[np.int8]) -> dict[str, float]:
