@@ -109,13 +109,13 @@ def _samplings() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 
     Windows are as wide as high in shares of the frame, or reach over the whole height or width.
     """
-    spans = [(0.0, 1.0)] + [((1 - size) * place, (1 - size) * place + size) for size in _SIZES for place in _PLACES]
-    each = [_sampling(*span) for span in spans]
+    spans = [(1.0, 0.0)] + [(size, (1 - size) * place) for size in _SIZES for place in _PLACES]
+    each = [_sampling(start, start + size) for size, start in spans]
     pairs = [
         (one, other)
-        for one, (first, last) in enumerate(spans)
-        for other, (start, end) in enumerate(spans)
-        if not (one and other) or abs((last - first) - (end - start)) < 1e-6
+        for one, (height, _) in enumerate(spans)
+        for other, (width, _) in enumerate(spans)
+        if height == width or 1.0 in (height, width)
     ]
     rows, columns = (np.stack([each[pair[axis]] for pair in pairs]) for axis in (0, 1))
     return rows, np.ascontiguousarray(columns.transpose(0, 2, 1))

@@ -49,7 +49,7 @@ class VerifiedScorer:
             results.append(self._score(views, target.once(_views_of, partial(_views_of, target))))
         return results
 
-    def _score(self, query: Sequence[_View], target: Sequence[_View]) -> PairScore:
+    def _score(self, query: Sequence[_Shown], target: Sequence[_Shown]) -> PairScore:
         first, second = query[0].frames, target[0].frames
         whole = np.clip(frame_map(first.vectors, second.vectors, first.levels, second.levels), 0.0, 1.0)
         compared = compare_views([view.frames for view in query], [view.frames for view in target])
@@ -63,7 +63,7 @@ class VerifiedScorer:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _View:
+class _Shown:
     """The frames of one view, when they are shown, and their thumbnails."""
 
     frames: Sequenced
@@ -71,7 +71,7 @@ class _View:
     thumbnails: NDArray[np.uint8] | None
 
 
-def _views_of(features: FrameFeatures) -> list[_View]:
+def _views_of(features: FrameFeatures) -> list[_Shown]:
     """The frames of each view that is described in at least one of them, the whole frames first."""
     vectors, views = features.vectors, []
     for view in range(vectors.shape[1]):
@@ -87,11 +87,11 @@ def _views_of(features: FrameFeatures) -> list[_View]:
             features.box(view, rows) if view and features.boxes is not None else WHOLE,
         )
         small = None if features.thumbnails is None else features.thumbnails[rows, view]
-        views.append(_View(frames, Clock(times, frames.period, features.end), small))
+        views.append(_Shown(frames, Clock(times, frames.period, features.end), small))
     return views
 
 
-def _segments(measured: Measured, query: _View, target: _View) -> tuple[Segment, ...]:
+def _segments(measured: Measured, query: _Shown, target: _Shown) -> tuple[Segment, ...]:
     """The lines as times of both videos, each in the pose that its frames say."""
     segments = []
     for line, similarity in zip(measured.lines, measured.similarities, strict=True):
