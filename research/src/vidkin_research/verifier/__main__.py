@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import write_text
+from vidkin.match import Verifier
 from vidkin.rendering.machine import describe_machine
 from vidkin_research.copies.material import CopyMaterial
 from vidkin_research.frame_encoder.material import open_material
@@ -21,7 +22,14 @@ from vidkin_research.verifier.frames import STORED_RATE, FrameSource, read_cohor
 from vidkin_research.verifier.material import make_material
 from vidkin_research.verifier.pairs import Pairs, Stills, count_false, join_pairs, measure_pairs, rank_copies
 from vidkin_research.verifier.stills import encode_stills
-from vidkin_research.verifier.train import Loss, VerifierSettings, score_pairs, train_verifier
+from vidkin_research.verifier.train import (
+    Loss,
+    VerifierSettings,
+    average_verifiers,
+    calibrate,
+    score_pairs,
+    train_verifier,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -32,15 +40,14 @@ _STEPS = ((1, 1), (2, 2), (1, 2))
 
 
 def main() -> None:
-    """Make the material, compare all pairs at one and two frames a second and at two with one, choose a loss, and train
-    with it."""
+    """Make the material, compare all pairs at one and two frames a second and at two with one, and train on them."""
     parser = argparse.ArgumentParser(prog="python -m vidkin_research.verifier", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="the measurement data")
     parser.add_argument("--work", type=Path, required=True, help="folder for copies and vectors, outside of the tree")
     parser.add_argument("--network", required=True, metavar="NAME=FILE@SIDE", help="ONNX file of the frame encoder")
     parser.add_argument("--pictures", type=Path, required=True, help="work folder of the frame encoder, for the cohort")
-    parser.add_argument("--losses", nargs="+", choices=get_args(Loss), default=list(get_args(Loss)))
-    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--losses", nargs="+", choices=get_args(Loss), default=["logistic", "quad_linear"])
+    parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--output", type=Path, required=True, help="JSON file of the verifier with its provenance")
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
@@ -73,20 +80,30 @@ def main() -> None:
 def train_document(pairs: Pairs, held: NDArray[np.bool_], losses: Sequence[Loss], seeds: int) -> dict[str, Any]:
     """A verifier as JSON, with what it was trained on and how the losses compare.
 
+    The networks of all losses and seeds are averaged: one by itself depends on its seed more than on its loss.
+
     Args:
         pairs: The material.
-        held: [Q] queries that the losses are compared on by networks that are trained on the others.
-        losses: Losses to compare; the one with the highest micro-AP trains the verifier on all queries.
+        held: [Q] queries on which the losses, and their average, are compared by networks trained on the others.
+        losses: Losses.
         seeds: Networks for each loss.
     """
-    rows = _choose(pairs, held, losses, seeds)
-    loss: Loss = max(rows, key=lambda name: rows[name]["micro_ap"])
-    verifier, provenance = train_verifier(pairs, VerifierSettings(loss=loss))
-    validation = pairs.of_queries(np.flatnonzero(held))
+    training, validation = pairs.of_queries(np.flatnonzero(~held)), pairs.of_queries(np.flatnonzero(held))
+    rows: dict[str, dict[str, float]] = {}
+    every: list[Verifier] = []
+    for loss in losses:
+        networks = [train_verifier(training, VerifierSettings(loss=loss, seed=seed))[0] for seed in range(seeds)]
+        every += networks
+        rows[loss] = _measure(networks, training, validation)
+        logger.info("%s: %s", loss, rows[loss])
+    rows["all of them"] = _measure(every, training, validation)
+    settings = [VerifierSettings(loss=loss, seed=seed) for loss in losses for seed in range(seeds)]
+    trained = [train_verifier(pairs, each) for each in settings]
+    verifier = calibrate(average_verifiers([network for network, _ in trained]), pairs)
     return {
         **verifier.to_dict(),
         "trained": {
-            **provenance,
+            "networks": [provenance for _, provenance in trained],
             "queries left out to compare the losses": int(held.sum()),
             "mean of best": rank_copies(validation.mean_of_best, validation.levels),
             "losses": rows,
@@ -94,26 +111,17 @@ def train_document(pairs: Pairs, held: NDArray[np.bool_], losses: Sequence[Loss]
     }
 
 
+def _measure(networks: Sequence[Verifier], training: Pairs, validation: Pairs) -> dict[str, float]:
+    """Figures of the average of some networks on the queries that were left out."""
+    scores = score_pairs(calibrate(average_verifiers(networks), training), validation)
+    return {**rank_copies(scores, validation.levels), **count_false(scores, validation.levels)}
+
+
 def _is_held(material: CopyMaterial) -> NDArray[np.bool_]:
     """Which queries are of recordings that are left out to choose the loss."""
     recordings = sorted({query.recording.path for query in material.queries})
     held = set(recordings[::_FOLD])
     return np.array([query.recording.path in held for query in material.queries])
-
-
-def _choose(pairs: Pairs, held: NDArray[np.bool_], losses: Sequence[Loss], seeds: int) -> dict[Loss, dict[str, Any]]:
-    """Figures of each loss on the queries that were left out, the mean of the seeds."""
-    training, validation = pairs.of_queries(np.flatnonzero(~held)), pairs.of_queries(np.flatnonzero(held))
-    rows: dict[Loss, dict[str, Any]] = {}
-    for loss in losses:
-        figures = []
-        for seed in range(seeds):
-            verifier, _ = train_verifier(training, VerifierSettings(loss=loss, seed=seed))
-            scores = score_pairs(verifier, validation)
-            figures.append({**rank_copies(scores, validation.levels), **count_false(scores, validation.levels)})
-            logger.info("%s, seed %d: %s", loss, seed, figures[-1])
-        rows[loss] = {name: round(float(np.mean([each[name] for each in figures])), 4) for name in figures[0]}
-    return rows
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -19,7 +19,7 @@ from vidkin.match.verify import SOFTNESS
 from vidkin.metric.losses import quad_linear_ap_loss, quadlet_loss, radial_loss, triplet_loss
 from vidkin_research.verifier.pairs import COPY, LEFT_OUT, SCENE, STRANGER, Pairs
 
-__all__ = ["Loss", "VerifierSettings", "calibrate", "score_pairs", "train_verifier", "tuple_loss"]
+__all__ = ["Loss", "VerifierSettings", "average_verifiers", "calibrate", "score_pairs", "train_verifier", "tuple_loss"]
 
 Loss = Literal["quad_linear", "triplet", "quadlet", "radial", "logistic"]
 
@@ -197,6 +197,18 @@ def tuple_loss(scores: Tensor, kinds: Tensor, loss: Literal["triplet", "quadlet"
     if loss == "quadlet":
         return quadlet_loss(query, positive, intermediate, negative)
     return radial_loss(query, positive, intermediate, negative)
+
+
+def average_verifiers(verifiers: Sequence[Verifier]) -> Verifier:
+    """One network whose output is the mean of those of several that have the same scale of numbers; not calibrated."""
+    return replace(
+        verifiers[0],
+        hidden=np.concatenate([each.hidden for each in verifiers]),
+        hidden_bias=np.concatenate([each.hidden_bias for each in verifiers]),
+        out=np.asarray(np.concatenate([each.out for each in verifiers]) / len(verifiers), np.float32),
+        out_bias=float(np.mean([each.out_bias for each in verifiers])),
+        knots=np.array([[0, 0], [1, 1]], np.float32),
+    )
 
 
 def calibrate(verifier: Verifier, pairs: Pairs) -> Verifier:
