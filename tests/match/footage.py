@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.match import NUMBERS, Sequenced, Verifier, sequence
+from vidkin.match import NUMBERS, Sequenced, Verifier, levels
 
 DIMENSION = 48
 
@@ -47,7 +47,12 @@ def film(
     vectors = np.concatenate(parts)
     random = np.random.default_rng(len(vectors))
     changed = unit(vectors + noise / np.sqrt(DIMENSION) * random.standard_normal(vectors.shape))
-    return sequence(changed, np.arange(len(changed)) / rate, cohort())
+    return sequenced(changed, np.arange(len(changed)) / rate)
+
+
+def sequenced(vectors: NDArray[np.float32], times: NDArray[np.float64]) -> Sequenced:
+    """These frames, informative and on the level of the cohort."""
+    return Sequenced(vectors, times, levels(vectors, cohort()), np.ones(len(vectors), np.float32))
 
 
 def verifier() -> Verifier:

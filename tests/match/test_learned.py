@@ -153,9 +153,11 @@ def test_frames_without_information_are_left_out() -> None:
     assert (nothing.score, nothing.segments, nothing.map.shape) == (0.0, (), (10, 10))
 
 
-def test_mirrored_is_recorded() -> None:
-    clip = video(moments(0, 10))
-    assert SCORER.score(clip, [clip], mirrored=True)[0].segments[0].mirrored
+def test_a_clip_that_runs_backwards_is_said_to() -> None:
+    clip = moments(0, 10)
+    (segment,) = SCORER.score(video(clip[::-1]), [video(clip)])[0].segments
+    assert (segment.backwards, segment.speed) == (True, 1.0)
+    assert (segment.query_start, segment.query_end, segment.target_start, segment.target_end) == (0, 10, 0, 10)
 
 
 def test_scorers_by_name_and_of_an_extractor() -> None:

@@ -1,12 +1,18 @@
-"""Poses compose, invert and move boxes as the frames move."""
+"""Poses compose, invert and move boxes as the frames move, and are found by the thumbnails of two stretches."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from tests.support.videos import pan
 from vidkin.errors import InvalidArgumentError
-from vidkin.match import Pose
+from vidkin.features.information import look_at, make_thumbnails
+from vidkin.match import Pose, find_pose
+from vidkin.similarity import WHOLE
 
 POSES = [Pose(flip, quarter) for flip in (False, True) for quarter in range(4)]
 FRAME = np.arange(4 * 6 * 1).reshape(4, 6, 1)
@@ -46,3 +52,61 @@ def test_a_quarter_turn_is_clockwise() -> None:
 def test_quarters_are_zero_to_three(quarter: int) -> None:
     with pytest.raises(InvalidArgumentError, match="quarter must be 0, 1, 2 or 3"):
         Pose(quarter=quarter)
+
+
+Frames = NDArray[np.uint8]
+
+
+def footage(name: str, count: int = 60) -> Frames:
+    """Every fifth frame of a camera over a photograph, [T, 128, 192, 3]."""
+    return np.stack(list(pan(name, count))[::5])
+
+
+def thumbnails(frames: Frames) -> Frames:
+    return make_thumbnails(look_at(frames).luma, np.array([WHOLE], np.float32))[:, 0]
+
+
+def posed(pose: Pose, frames: Frames) -> Frames:
+    return np.ascontiguousarray(pose.apply(frames)).astype(np.uint8)
+
+
+def cut(frames: Frames) -> Frames:
+    """The right two thirds of the lower three quarters."""
+    return frames[:, 32:, 64:]
+
+
+def noise(frames: Frames) -> Frames:
+    change = np.random.default_rng(3).normal(0, 25, frames.shape)
+    return (frames * 0.7 + 40 + change).clip(0, 255).astype(np.uint8)
+
+
+def logo(frames: Frames) -> Frames:
+    marked = frames.copy()
+    marked[:, 8:40, 12:70] = (250, 240, 40)
+    return marked
+
+
+def bars(frames: Frames) -> Frames:
+    """Smaller, between black bars above and below."""
+    return np.concatenate([0 * frames[:, :20], frames[:, ::2], 0 * frames[:, :20]], axis=1)
+
+
+@pytest.mark.parametrize("pose", POSES)
+@pytest.mark.parametrize("edit", [None, cut, noise, logo, bars])
+@pytest.mark.parametrize("name", ["astronaut", "coffee", "chelsea", "rocket"])
+def test_the_pose_of_an_edited_copy_is_found(name: str, edit: Callable[[Frames], Frames] | None, pose: Pose) -> None:
+    frames = footage(name)
+    copy = posed(pose, edit(frames) if edit else frames)
+    assert find_pose(thumbnails(frames), thumbnails(copy)) == pose
+    assert find_pose(thumbnails(copy), thumbnails(frames)) == pose.inverse
+
+
+def test_frames_that_show_nothing_and_no_frames_are_upright() -> None:
+    black = np.zeros((6, 8, 8), np.uint8)
+    assert find_pose(black, black) == find_pose(black[:0], black[:0]) == Pose()
+
+
+def test_symmetrical_frames_are_upright() -> None:
+    half = np.random.default_rng(4).integers(0, 256, (6, 8, 4)).astype(np.uint8)
+    frames = np.concatenate([half, half[:, :, ::-1]], axis=2)
+    assert find_pose(frames, frames) == Pose()

@@ -1,13 +1,14 @@
-"""The scorer says what the engine says of two videos, as scores and segments of stored features."""
+"""The scorer of copies says how sure it is of two videos, where they match, how fast, which way and in which pose."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.match.footage import cohort, film, verifier
-from vidkin.errors import InvalidArgumentError
-from vidkin.match import Sequenced, VerifiedScorer, levels
+from tests.match.footage import DIMENSION, cohort, film, sequenced, unit, verifier
+from vidkin.match import Pose, Sequenced, VerifiedScorer, levels
 from vidkin.similarity import FrameFeatures, Scorer
 
 CORNER = (0.5, 0.5, 1.0, 1.0)
@@ -52,8 +53,81 @@ def test_footage_in_a_corner_is_found_by_the_vectors_of_the_corner() -> None:
     assert back.segments[0].query_box == pytest.approx(CORNER)
 
 
-def test_features_with_several_vectors_a_view_are_refused() -> None:
-    whole = film((1, 0, 4, 1))
-    many = FrameFeatures(np.repeat(whole.vectors[:, None, None], 9, axis=2), whole.times, whole.information)
-    with pytest.raises(InvalidArgumentError, match="one vector a view, got 9"):
-        VerifiedScorer(verifier()).score(many, [many])
+def test_regions_count_like_one_vector_of_all_of_them() -> None:
+    """Two regions of half of the numbers each: their mean cosine is that of the regions side by side."""
+    query, target = film((1, 33, 8, 1)), film((50, 0, 25, 1), (1, 30, 20, 1))
+
+    def divided(frames: Sequenced) -> FrameFeatures:
+        regions = unit(frames.vectors.reshape(len(frames), 1, 2, DIMENSION // 2))
+        joined = regions.reshape(len(frames), DIMENSION) / np.float32(np.sqrt(2))
+        baseline = levels(joined, cohort())[:, None]
+        return FrameFeatures(regions, frames.times, frames.information, baseline=baseline)
+
+    def joined(features: FrameFeatures) -> FrameFeatures:
+        return replace(features, values=features.vectors[:, :, None])
+
+    scorer = VerifiedScorer(verifier())
+    (several,) = scorer.score(divided(query), [divided(target)])
+    (one,) = scorer.score(joined(divided(query)), [joined(divided(target))])
+    assert several.score == pytest.approx(one.score, abs=1e-6)
+    assert several.score > 0.7
+    assert several.segments == one.segments
+    np.testing.assert_allclose(several.map, one.map, atol=1e-6)
+
+
+@pytest.mark.parametrize("speed", [1.0, 1.5])
+def test_a_stretch_that_runs_backwards_is_said_to(speed: float) -> None:
+    query, target = film((1, 10, 20, 1)), film((2, 0, 15, 1), (1, 40, 38 / speed, -speed))
+    (found,) = VerifiedScorer(verifier()).score(features(query), [features(target)])
+    (segment, *_) = found.segments
+    assert segment.backwards
+    assert segment.speed == pytest.approx(1 / speed, rel=0.02)
+    # The query's first second, 10, is shown last: 15 + (40 - 10) / speed.
+    assert (segment.query_start, segment.query_end) == pytest.approx((0, 20), abs=1.1)
+    first, last = 15 + (40 - 30) / speed, 15 + (40 - 10) / speed
+    assert (segment.target_start, segment.target_end) == pytest.approx((first, last), abs=1.1)
+    (back,) = VerifiedScorer(verifier()).score(features(target), [features(query)])
+    assert back.segments[0].backwards
+    assert back.segments[0].speed == pytest.approx(speed, rel=0.02)
+
+
+@pytest.mark.parametrize("pose", [Pose(flip, quarter) for flip in (False, True) for quarter in range(4)])
+def test_the_pose_of_a_match_is_read_from_thumbnails(pose: Pose) -> None:
+    frames = film((1, 0, 8, 1))
+    drawn = np.random.default_rng(5).integers(0, 256, (len(frames), 8, 8)).astype(np.uint8)
+    shown = np.ascontiguousarray(pose.apply(drawn[..., None])[..., 0])
+    query, target = (replace(features(frames), thumbnails=small[:, None]) for small in (drawn, shown))
+    (found,) = VerifiedScorer(verifier()).score(query, [target])
+    assert (found.segments[0].mirrored, found.segments[0].turned) == (pose.flip, 90 * pose.quarter)
+    (back,) = VerifiedScorer(verifier()).score(target, [query])
+    assert (back.segments[0].mirrored, back.segments[0].turned) == (pose.inverse.flip, 90 * pose.inverse.quarter)
+
+
+def test_a_segment_ends_with_its_video() -> None:
+    frames = features(film((1, 0, 8, 1)))
+    short = replace(frames, end=7.6)
+    (found,) = VerifiedScorer(verifier()).score(short, [frames])
+    assert (found.segments[0].query_end, found.segments[0].target_end) == (7.6, 8.0)
+
+
+def test_a_view_that_no_frame_has_is_passed_over_and_one_that_some_have_is_compared_where_it_is() -> None:
+    query = features(film((1, 0, 8, 1)))
+    shown = features(film((60, 0, 16, 1)), film((70, 0, 8, 1), (1, 0, 8, 1)))
+    values, boxes = shown.values.copy(), shown.boxes
+    assert boxes is not None
+    values[:16, 1] = 0
+    (found,) = VerifiedScorer(verifier()).score(query, [replace(shown, values=values)])
+    assert found.score > 0.7
+    assert (found.segments[0].target_start, found.segments[0].target_end) == pytest.approx((8, 16), abs=0.5)
+    values[:, 1] = 0
+    (none,) = VerifiedScorer(verifier()).score(query, [replace(shown, values=values)])
+    (whole,) = VerifiedScorer(verifier()).score(query, [shown.views([0])])
+    assert none.score == whole.score < 0.2
+
+
+def test_nothing_is_said_of_videos_without_a_frame_in_common() -> None:
+    frames = film((1, 0, 8, 1))
+    opposite = sequenced(-frames.vectors, frames.times)
+    (found,) = VerifiedScorer(verifier()).score(features(frames), [features(opposite)])
+    assert (found.score, found.segments) == (0.0, ())
+    assert found.map.max() == 0

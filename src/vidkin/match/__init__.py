@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from vidkin._base.registry import lazy_names
 
 if TYPE_CHECKING:
-    from vidkin.match.compare import compare, compare_views
-    from vidkin.match.frame_map import frame_map, levels
+    from vidkin.match.comparison import compare, compare_views
+    from vidkin.match.maps import frame_map, levels
     from vidkin.match.learned import LEARNED, LearnedScorer, VideoComparator
     from vidkin.match.lines import AlignedLine, find_lines
     from vidkin.match.measure import NUMBERS, Measured, Sequenced

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.match.frame_map import Vectors
+from vidkin.match.maps import Vectors
 from vidkin.match.lines import AlignedLine
 from vidkin.similarity.contracts import WHOLE, Box
 

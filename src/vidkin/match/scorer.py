@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_constructor
 from vidkin._base.stopping import check_wanted
-from vidkin.match.compare import compare_views
-from vidkin.match.frame_map import frame_map
+from vidkin.match.comparison import compare_views
+from vidkin.match.maps import frame_map
 from vidkin.match.measure import Measured, Sequenced
 from vidkin.match.pose import PLAIN, find_pose
 from vidkin.match.segments import Clock, segment_of
