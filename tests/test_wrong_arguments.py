@@ -206,7 +206,7 @@ def test_the_error_names_the_argument_what_is_accepted_and_what_was_given(index:
     for call, message in (
         (lambda: index.search(clip, limit="3"), "limit must be a whole number, got '3'"),
         (lambda: index.search(clip, threshold=None), "threshold must be a number, got None"),
-        (lambda: index.search(clip, mirrored=1), "mirrored must be True or False, got 1"),
+        (lambda: index.search(clip, own=1), "own must be True or False, got 1"),
         (lambda: index.search(clip, start=[1]), r"start must be a number or text or None, got \[1\]"),
         (lambda: index.add(7), "paths must be a path or a list of paths, got 7"),
         (lambda: index.add([clip, 7]), r"paths must be a path or a list of paths, got \[PosixPath\(.*\.\.\.$"),

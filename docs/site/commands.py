@@ -10,7 +10,7 @@ import typer
 
 from vidkin.cli.app import app
 
-_SHARED = ("--device", "--weights", "--whitening", "--extractor", "--mirror", "--workers")
+_SHARED = ("--device", "--weights", "--whitening", "--extractor", "--workers")
 _BROUGHT = ("--ray", "--shards", "--stand-in")
 PAGE = Path(__file__).resolve().parents[1] / "commands.md"
 

@@ -271,23 +271,6 @@ def _rows(text: str) -> list[str]:
     return [line for line in cleaned if line.strip() and not set(line) & set("┏┡┗└")]
 
 
-def test_views_are_chosen_for_a_new_index_and_kept(library: Library, tmp_path: Path) -> None:
-    video, index = library.folder / "rocket.mp4", tmp_path / "index"
-    run("index", video, "--index", index, "--views", "query")
-    with Index.open(index) as opened:
-        assert opened.store.read(opened.videos()[0].id).values.shape[1] == 1
-        assert opened.extractor.views == "query"
-    # The query is seen in parts, and what was chosen is remembered.
-    assert run("search", library.clip, "--index", index, "-f", "json").json["matches"] == []
-    assert run("search", video, "--index", index, "-t", "0", "-f", "json").json["matches"][0]["score"] == 1.0
-    assert "1 video" in run("index", video, "--index", index).out
-    refused = run("index", video, "--index", index, "--views", "both", status=2)
-    assert "was made with extractor frame-encoder-" in refused.err
-    assert "views must be one of none, query, both, got 'some'" in run(
-        "index", video, "--index", tmp_path / "new", "--views", "some", status=2
-    ).err.replace("\n", " ")
-
-
 def test_a_wrong_name_makes_no_index(tmp_path: Path) -> None:
     outcome = run("index", tmp_path / "Vidoes", "--index", tmp_path / "i.vidkin", status=3)
     assert "Vidoes: there is no such file or folder; name a folder with videos" in outcome.err

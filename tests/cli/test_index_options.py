@@ -18,6 +18,6 @@ def test_rare_options_are_documented_only_in_the_guide() -> None:
     names = {name for option in options if option.hidden for name in (*option.opts, *option.secondary_opts)}
     hidden = {name for name in names if name.startswith("--")}
     shown = {name for option in options if not option.hidden for name in option.opts if name.startswith("--")}
-    assert {"--views", "--weights", "--whitening", "--rate", "--wait", "--retry-broken"} < hidden
+    assert {"--weights", "--whitening", "--rate", "--wait", "--retry-broken"} < hidden
     assert len(shown) <= 10
     assert [name for name in sorted(hidden) if f"`{name}" not in guide] == []

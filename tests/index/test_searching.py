@@ -80,7 +80,7 @@ def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None
 def test_compare_needs_no_collection(index: Index) -> None:
     comparison = vidkin.compare(path_of(index, "coffee low"), path_of(index, "coffee"))
     assert comparison.score > 0.9
-    assert vidkin.compare(path_of(index, "rocket"), path_of(index, "coffee"), mirrored=False).score < 0.2
+    assert vidkin.compare(path_of(index, "rocket"), path_of(index, "coffee")).score < 0.2
 
 
 def test_a_query_that_cannot_be_asked_is_refused_with_the_cause(index: Index, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def noise(frames: Frames) -> Frames:
 
 def logo(frames: Frames) -> Frames:
     marked = frames.copy()
-    marked[:, 8:40, 12:70] = (250, 240, 40)
+    marked[:, 8:32, 12:52] = (250, 240, 40)
     return marked
 
 

@@ -100,9 +100,7 @@ def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair |
     if not len(inside):
         return None
     row = int(inside[np.abs(times[inside] - point).argmin()])
-    along = (float(times[row]) - segment.query_start) / _query_length(segment)
-    line = segment.target_start + along * (segment.target_end - segment.target_start)
-    distance = np.abs(target_times - line)
+    distance = np.abs(target_times - segment.target_time(float(times[row])))
     near = distance <= max(_NEAR_LINE, float(distance.min()))
     column = int(np.where(near, comparison.map[row], -1.0).argmax())
     similarity = min(max(float(comparison.map[row, column]), 0.0), 1.0)

@@ -36,9 +36,9 @@ class AlignedPart(Result):
     Attributes:
         start, end: Seconds of the best file.
         at: Seconds of the other file at ``start``.
-        rate: Seconds of the other file per second of the best file.
+        rate: Seconds of the other file per second of the best file; negative where it runs backwards.
         mirrored: Whether the other file is flipped left to right.
-        box: Part of the other file's frame that shows the best file, in shares of its sides without black bars.
+        box: Part of the other file's frame that shows the best file, in shares of its sides.
     """
 
     start: float
@@ -112,8 +112,8 @@ def _part(segment: Segment) -> AlignedPart:
     return AlignedPart(
         segment.target_start,
         segment.target_end,
-        segment.query_start,
-        1.0 / segment.speed,
+        segment.query_end if segment.backwards else segment.query_start,
+        (-1.0 if segment.backwards else 1.0) / segment.speed,
         segment.mirrored,
         segment.query_box,
     )
@@ -125,10 +125,9 @@ def _join(first: AlignedPart, then: AlignedPart) -> AlignedPart | None:
     low, high = max(low, then.start), min(high, then.end)
     if low > high:
         return None
-    start = first.start + (low - first.at) / first.rate
-    end = first.start + (high - first.at) / first.rate
+    start, end = sorted(first.start + (time - first.at) / first.rate for time in (low, high))
     mirrored = first.mirrored != then.mirrored
-    return AlignedPart(start, end, then.time(low), first.rate * then.rate, mirrored, then.box)
+    return AlignedPart(start, end, then.time(first.time(start)), first.rate * then.rate, mirrored, then.box)
 
 
 def frame_strip(

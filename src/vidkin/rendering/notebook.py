@@ -79,10 +79,10 @@ def _segment_html(path: str, segment: Segment, query: str | None) -> str:
     if not 0.95 <= segment.speed <= 1.05:
         words.append(f"speed {segment.speed:.2f}")
     words += [word for word, is_so in (("mirrored", segment.mirrored), ("backwards", segment.backwards)) if is_so]
-    shares = [(index + 0.5) / _MOMENTS for index in range(_MOMENTS)]
-    rows = [(path, [segment.target_start + share * (segment.target_end - segment.target_start) for share in shares])]
+    length = segment.query_end - segment.query_start
+    times = [segment.query_start + (index + 0.5) / _MOMENTS * length for index in range(_MOMENTS)]
+    rows = [(path, [segment.target_time(time) for time in times])]
     if query is not None:
-        times = [segment.query_start + share * (segment.query_end - segment.query_start) for share in shares]
         rows.insert(0, (query, times))
     table = "".join(
         f"<tr><th style='text-align:left'>{html.escape(shown_name(name))}</th>"

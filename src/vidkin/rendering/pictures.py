@@ -122,7 +122,7 @@ def draw_map(
     mesh = axes.pcolormesh(columns, rows, values, cmap="magma", vmin=0.0, vmax=1.0, rasterized=True)
     for segment in comparison.segments:
         axes.plot(
-            [segment.target_start, segment.target_end],
+            [segment.target_time(segment.query_start), segment.target_time(segment.query_end)],
             [segment.query_start, segment.query_end],
             color=_SEGMENT_COLOR,
             linestyle="--" if segment.mirrored else "-",

@@ -255,7 +255,7 @@ class Segment(Result):
             twice as fast as the target does.
         mirrored: The query matches after flipping it left to right.
         query_box: Left, top, right, bottom of the part of the query's picture that shows the target, shares of its
-            sides without black bars.
+            sides.
         target_box: Left, top, right, bottom of the part of the target's picture that the query shows, in the same
             units.
         turned: Degrees by which the query's picture has to be turned clockwise to match: 0, 90, 180 or 270. One that is
@@ -295,6 +295,12 @@ class Segment(Result):
             raise InvalidArgumentError(f"turned must be 0, 90, 180 or 270, got {self.turned}")
         if not self.speed > 0.0:
             raise InvalidArgumentError(f"speed of a segment must be above 0, got {self.speed}")
+
+    def target_time(self, query_time: float) -> float:
+        """The moment of the target that the query shows at one of its moments, on the line between both ends."""
+        share = (query_time - self.query_start) / max(self.query_end - self.query_start, 1e-9)
+        length = self.target_end - self.target_start
+        return self.target_end - share * length if self.backwards else self.target_start + share * length
 
     def cut(self, query_end: float, target_end: float) -> Segment:
         """The segment clipped to the ends of the videos: the last frame counts for a whole period, which can extend

@@ -388,7 +388,12 @@ class SyncPart(Body):
     start: float = Field(ge=0, le=1e6, description="Start in the leader, seconds.")
     end: float = Field(ge=0, le=1e6, description="End in the leader, seconds.")
     at: float = Field(ge=0, le=1e6, description="Start in the follower, seconds.")
-    rate: float = Field(1.0, gt=0.01, lt=100, description="Seconds of the follower per second of the leader.")
+    rate: float = Field(
+        1.0,
+        gt=-100,
+        lt=100,
+        description="Seconds of the follower per second of the leader; negative where it runs backwards.",
+    )
     mirrored: bool = Field(False, description="Whether one of the two is flipped left to right.")
     leader_box: BodyBox = Field((0.0, 0.0, 1.0, 1.0), description="Part of the leader's frame, shares.")
     box: BodyBox = Field((0.0, 0.0, 1.0, 1.0), description="Part of the follower's frame, shares.")
@@ -430,8 +435,8 @@ def _exact(site: Site, leader: Source, follower: Source, part: SyncPart) -> Sync
             update={
                 "start": segment.query_start,
                 "end": segment.query_end,
-                "at": segment.target_start,
-                "rate": segment.speed,
+                "at": segment.target_time(segment.query_start),
+                "rate": -segment.speed if segment.backwards else segment.speed,
             }
         )
         partial.write_text(exact.model_dump_json(), encoding="ascii")
@@ -440,6 +445,9 @@ def _exact(site: Site, leader: Source, follower: Source, part: SyncPart) -> Sync
 
 
 def _segment(part: SyncPart) -> Segment:
-    end = part.at + (part.end - part.start) * part.rate
+    start, end = sorted((part.at, part.at + (part.end - part.start) * part.rate))
     boxes = part.leader_box, part.box
-    return Segment(part.start, part.end, part.at, end, 1.0, part.rate, part.mirrored, *boxes)
+    backwards = part.rate < 0
+    return Segment(
+        part.start, part.end, start, end, 1.0, abs(part.rate), part.mirrored, *boxes, backwards=backwards
+    )

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.index.helpers import units
-from vidkin.index import NO_WINDOW, NearestWindows, Query, VectorStore
-from vidkin.index.query.candidates import find_candidates, rank_candidates, ways_of
+from vidkin.index import NO_WINDOW, NearestWindows, VectorStore
+from vidkin.index.query.candidates import find_candidates, query_vectors, rank_candidates, ways_of
 from vidkin.similarity import FrameFeatures
 
 
@@ -24,7 +24,7 @@ def test_fewer_windows_are_looked_up_among_many_videos() -> None:
     look = FrameFeatures.of_whole(values, np.arange(2.0), baseline=np.zeros(2, np.float32))
     for videos, count, windows in ((4095, 100, 400), (4096, 100, 64), (4096, 1000, 500), (4096, 7, 28)):
         store = OneAnswer(nearest_windows([(1, 0.9)], [(1, 0.8)]), videos)
-        assert find_candidates(cast(VectorStore, store), Query(look), count) == [1]
+        assert find_candidates(cast(VectorStore, store), look, count) == [1]
         assert store.asked == [windows]
 
 
@@ -73,7 +73,7 @@ class OneAnswer:
         return self._nearest
 
 
-def test_the_better_of_plain_and_mirrored_decides_and_of_equal_ones_the_lower_id() -> None:
+def test_of_equally_promising_videos_the_lower_id_comes_first() -> None:
     answer = nearest_windows([(1, 0.9), (2, 0.7), (3, 0.5)], [(2, 0.8), (4, 0.55), (5, 0.5)])
     look = FrameFeatures.of_whole(
         units(np.random.default_rng(1).standard_normal((2, 4, 64), np.float32)).astype(np.float16),
@@ -81,9 +81,30 @@ def test_the_better_of_plain_and_mirrored_decides_and_of_equal_ones_the_lower_id
         baseline=np.zeros(2, np.float32),
     )
     store = cast(VectorStore, OneAnswer(answer))
-    for asked in (Query(look), Query(look, look)):
-        assert find_candidates(store, asked, 10) == [1, 2, 4, 3, 5]
-        assert find_candidates(store, asked, 2) == [1, 2]
+    assert find_candidates(store, look, 10) == [1, 2, 4, 3, 5]
+    assert find_candidates(store, look, 2) == [1, 2]
+
+
+def test_a_query_without_detail_has_no_candidates() -> None:
+    plain = FrameFeatures.of_whole(np.zeros((2, 1, 64), np.float16), np.arange(2.0), np.zeros(2, np.float32))
+    store = OneAnswer(nearest_windows([(1, 0.9)], [(1, 0.8)]))
+    assert find_candidates(cast(VectorStore, store), plain, 10) == []
+    assert store.asked == []
+
+
+def test_every_frame_of_a_short_query_and_its_boxes_are_looked_up_with_their_times() -> None:
+    values = units(np.random.default_rng(2).standard_normal((12, 2, 1, 64), np.float32))
+    values[6:, 1] = 0
+    boxes = np.tile(np.array([(0, 0, 1, 1), (0.5, 0.5, 1, 1)], np.float32), (12, 1, 1))
+    information = np.ones(12, np.float32)
+    information[3] = 0
+    query = FrameFeatures(values, np.arange(12.0) / 2, information, boxes=boxes)
+    vectors, times, views = query_vectors(query)
+    assert times[views == 0].tolist() == [number / 2 for number in range(12) if number != 3]
+    # Eight frames of the boxes at most, without those that have no box.
+    assert 2 <= np.count_nonzero(views == 1) <= 8
+    assert times[views == 1].max() < 3
+    assert vectors.shape == (len(times), 64)
 
 
 def ways(rows: list[list[float]]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -96,18 +117,11 @@ def test_the_video_of_a_clip_inside_of_a_film_is_chosen_soon_after_the_first_tha
     film = [[1.0] * 9 + [0.0]] * 10
     clip = [[0.0] * 9 + [0.5]]
     # Two are chosen so: the film once, 10, and again, 10 / 4, which is more than the .5 of the clip.
-    assert rank_candidates([ways(film + clip)], 5) == [0, 1, 2, 3, 4]
+    assert rank_candidates(*ways(film + clip), 5) == [0, 1, 2, 3, 4]
     # Five are: 10, 10 / 4, 10 / 9, 10 / 16, and 10 / 25 = .4 is less than .5. The other four have the film.
-    assert rank_candidates([ways(film + clip)], 9) == [0, 1, 2, 3, 4, 5, 6, 7, 8]
-    assert rank_candidates([ways([*film, [0.0] * 9 + [0.7]])], 9) == [0, 1, 2, 3, 4, 5, 6, 7, 9]
-    assert rank_candidates([ways(film + clip)], 10) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
-
-
-def test_what_the_query_explains_says_nothing_of_its_mirror_image() -> None:
-    plain = ways([[0.9, 0.8, 0.75, 0.74, 0.0]] * 2)
-    flipped = ways([[0.0, 0.0, 0.0, 0.0, 0.7]])
-    # .9 twice, then of the flipped .7, which is more than .8 twice by (1 + .9)^2; the others as they are.
-    assert rank_candidates([plain, flipped], 4) == [0, 1, 2, 4]
+    assert rank_candidates(*ways(film + clip), 9) == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    assert rank_candidates(*ways([*film, [0.0] * 9 + [0.7]]), 9) == [0, 1, 2, 3, 4, 5, 6, 7, 9]
+    assert rank_candidates(*ways(film + clip), 10) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
 def test_many_videos_are_chosen_as_if_all_were_looked_at_each_time() -> None:
@@ -122,9 +136,8 @@ def test_many_videos_are_chosen_as_if_all_were_looked_at_each_time() -> None:
     promise = table.sum(axis=0)
     order = np.argsort(-promise)
     chosen = expected + [place for place in order.tolist() if place not in expected][:50]
-    assert rank_candidates([(np.arange(5000), table)], 100) == sorted(chosen, key=lambda place: -promise[place])
+    assert rank_candidates(np.arange(5000), table, 100) == sorted(chosen, key=lambda place: -promise[place])
 
 
 def test_without_a_vector_there_is_no_candidate() -> None:
-    assert rank_candidates([], 10) == []
-    assert rank_candidates([ways_of(nearest_windows([(NO_WINDOW, -1.0)]))], 10) == []
+    assert rank_candidates(*ways_of(nearest_windows([(NO_WINDOW, -1.0)])), 10) == []

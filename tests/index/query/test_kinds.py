@@ -62,7 +62,7 @@ def _embedding(index: Index, path: Path) -> NDArray[np.floating]:
     from vidkin.media import probe
 
     extractor = index.extractor
-    (features,) = next(describe_file(path, extractor, duration=probe(path).duration, rate=1.0))
+    features = next(describe_file(path, extractor, duration=probe(path).duration, rate=1.0))
     return features.whole[0, 0]
 
 

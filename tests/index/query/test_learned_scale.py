@@ -12,7 +12,7 @@ import pytest
 
 from tests.index.helpers import units
 from tests.index.storage.test_stores import record
-from tests.similarity.test_learned import ChamferComparator
+from tests.match.test_learned import ChamferComparator
 from vidkin.errors import CollectionDamagedError, CollectionMismatchError
 from vidkin.index import Entry, LearnedScale, MemoryStore, WindowVectors, open_place
 from vidkin.index.query.learned_scale import measure_scale

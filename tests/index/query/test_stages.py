@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.index.helpers import units
+from tests.match.footage import verifier
 from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index import (
     CommonFrames,
@@ -20,7 +21,6 @@ from vidkin.index import (
     FileRecord,
     Match,
     MemoryStore,
-    Query,
     VideoRecord,
     open_place,
     window_vectors,
@@ -28,14 +28,15 @@ from vidkin.index import (
 from vidkin.index.duplicates.find import find_duplicates
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.query.candidates import find_candidates
-from vidkin.index.query.common import WeighedFeatures, find_common
-from vidkin.index.query.query import query_from_stored
+from vidkin.index.query.common import WeighedFeatures, find_common, weigh_features
 from vidkin.index.query.stage_recall import measure_recall
 from vidkin.index.query.stages import find_matches
 from vidkin.index.storage.records import frame_vectors
-from vidkin.similarity import CopyScorer, FrameFeatures
+from vidkin.match import VerifiedScorer
+from vidkin.similarity import FrameFeatures
 
 Vectors = NDArray[np.float32]
+SCORER = VerifiedScorer(verifier())
 
 
 def frames(count: int, seed: int) -> Vectors:
@@ -78,12 +79,12 @@ def store() -> MemoryStore:
     return filled
 
 
-def query(store: MemoryStore, video_id: int) -> Query:
-    return query_from_stored(store.read(video_id), CommonFrames())
+def query(store: MemoryStore, video_id: int) -> FrameFeatures:
+    return weigh_features(store.read(video_id), CommonFrames())
 
 
-def search(store: MemoryStore, asked: Query, common: CommonFrames, **options: float) -> list[Match]:
-    return find_matches(store, asked, common, CopyScorer(), **options)  # type: ignore[arg-type]
+def search(store: MemoryStore, asked: FrameFeatures, common: CommonFrames, **options: float) -> list[Match]:
+    return find_matches(store, asked, common, SCORER, **options)  # type: ignore[arg-type]
 
 
 def test_features_are_read_once_while_there_is_room_and_weighed_again_with_other_common_frames(
@@ -120,7 +121,7 @@ def test_features_are_read_once_while_there_is_room_and_weighed_again_with_other
 
 def duplicates(store: MemoryStore, decisions: Decisions, **options: Any) -> list[DuplicateGroup]:
     files = [FileRecord(record) for record in store.videos()]
-    pairs = PairSearch(store, CommonFrames(), CopyScorer(), Comparisons())
+    pairs = PairSearch(store, CommonFrames(), SCORER, Comparisons())
     return find_duplicates(files, pairs, decisions, **options)
 
 
@@ -152,24 +153,14 @@ def test_copies_come_in_the_order_of_their_scores(store: MemoryStore) -> None:
     assert len(search(store, query(store, wanted), CommonFrames(), limit=1)) == 1
 
 
-def test_the_better_view_wins(store: MemoryStore) -> None:
-    first, second = identity(store, "video 03"), identity(store, "video 04")
-    both = Query(query(store, first).plain, query(store, second).plain)
-    found = {match.path: match.mirrored for match in search(store, both, CommonFrames())}
-    assert found == {"/videos/video 03.mp4": False, "/videos/video 04.mp4": True}
-
-
 def test_a_limit_only_cuts_the_list_off(store: MemoryStore) -> None:
-    """Copies of two videos, one of which is the mirrored query: both get better along the list."""
-    first, second = frames(16, 100), frames(16, 101)
-    for number in range(6):
-        noise = 0.03 * number * np.random.default_rng(number).standard_normal((16, 4, 64), np.float32)
-        add(store, f"plain {5 - number}", units(first + noise))
-        add(store, f"mirrored {number}", units(second + noise[::-1]))
-    asked = Query(query(store, identity(store, "plain 2")).plain, query(store, identity(store, "mirrored 1")).plain)
+    source = frames(16, 100)
+    for number in range(12):
+        noise = 0.02 * number * np.random.default_rng(number).standard_normal((16, 4, 64), np.float32)
+        add(store, f"copy {number:02}", units(source + noise))
+    asked = query(store, identity(store, "copy 02"))
     every = search(store, asked, CommonFrames(), limit=100)
     assert len(every) >= 12
-    assert {match.mirrored for match in every} == {False, True}
     for limit in range(1, len(every) + 1):
         assert search(store, asked, CommonFrames(), limit=limit) == every[:limit]
 
@@ -198,8 +189,8 @@ def test_an_intro_is_common_and_a_family_of_copies_is_not(tmp_path: Path) -> Non
     assert len(common) == 4  # each frame of the intro once
     assert common.share(intro).min() == 1.0
     assert common.share(film).max() == 0.0
-    before = search(store, query_from_stored(store.read(shows[0]), CommonFrames()), CommonFrames())
-    after = search(store, query_from_stored(store.read(shows[0]), common), common)
+    before = search(store, weigh_features(store.read(shows[0]), CommonFrames()), CommonFrames())
+    after = search(store, weigh_features(store.read(shows[0]), common), common)
     assert len(before) == 5
     assert [match.path for match in after] == ["/videos/show 0.mp4"]
     common.save(open_place(tmp_path))
@@ -273,23 +264,23 @@ def test_decisions_join_and_part(tmp_path: Path) -> None:
 def test_recall_is_measured_against_exhaustive_search(store: MemoryStore) -> None:
     for seed in range(6):
         add(store, f"copy {seed}", frames(10 + seed, seed))
-    report = measure_recall(store, CommonFrames(), CopyScorer(), queries=18, limit=5)
+    report = measure_recall(store, CommonFrames(), SCORER, queries=18, limit=5)
     assert (report.queries, report.relevant, report.found, report.recall) == (18, 12, 12, 1.0)
     # A first stage that may name nobody but the query itself finds nothing.
-    none = measure_recall(store, CommonFrames(), CopyScorer(), queries=18, limit=1)
+    none = measure_recall(store, CommonFrames(), SCORER, queries=18, limit=1)
     assert none.found <= none.relevant
     with pytest.raises(InvalidArgumentError, match="queries and limit must be at least 1, got 0 and 100"):
-        measure_recall(store, CommonFrames(), CopyScorer(), queries=0)
+        measure_recall(store, CommonFrames(), SCORER, queries=0)
 
 
-class Counting(CopyScorer):
+class Counting(VerifiedScorer):
     """A scorer of copies that counts the pairs it scores."""
 
     __slots__ = ("scored",)
 
-    def score(self, query: FrameFeatures, targets: Any, *, mirrored: bool = False) -> Any:
+    def score(self, query: FrameFeatures, targets: Any) -> Any:
         object.__setattr__(self, "scored", getattr(self, "scored", 0) + len(targets))
-        return super().score(query, targets, mirrored=mirrored)
+        return super().score(query, targets)
 
 
 def test_a_family_is_met_by_two_of_its_copies_and_what_cannot_be_a_copy_is_not_scored(store: MemoryStore) -> None:
@@ -299,7 +290,7 @@ def test_a_family_is_met_by_two_of_its_copies_and_what_cannot_be_a_copy_is_not_s
         add(store, f"copy {number}", units(source + noise))
     # Of twelve seconds the last six are those of the family: an excerpt, which is no copy of it as a whole.
     add(store, "excerpt", np.concatenate([frames(6, 101), source[:6]]))
-    counting = Counting()
+    counting = Counting(verifier())
     pairs = PairSearch(store, CommonFrames(), counting, Comparisons())
     pairs.run(store.videos(), threshold=0.7)
     # The first copy meets the seven others, which join it one by one. The excerpt meets two of them, from one side and

@@ -21,9 +21,9 @@ export class HeatMap extends EventTarget {
     this.cross = make("div", { class: "cross", hidden: true });
     const lines = segments.map((segment) =>
       make("line", {
-        x1: this.#share(this.targetTimes, segment.target_start),
+        x1: this.#share(this.targetTimes, segment.backwards ? segment.target_end : segment.target_start),
         y1: this.#share(this.queryTimes, segment.query_start),
-        x2: this.#share(this.targetTimes, segment.target_end),
+        x2: this.#share(this.targetTimes, segment.backwards ? segment.target_start : segment.target_end),
         y2: this.#share(this.queryTimes, segment.query_end),
         class: segment.mirrored && "mirrored",
       }));

@@ -31,8 +31,8 @@ function partOf(segment) {
   return {
     start: segment.query_start,
     end: segment.query_end,
-    at: segment.target_start,
-    rate: segment.speed,
+    at: segment.backwards ? segment.target_end : segment.target_start,
+    rate: segment.backwards ? -segment.speed : segment.speed,
     mirrored: segment.mirrored,
     leader_box: segment.query_box,
     box: segment.target_box,

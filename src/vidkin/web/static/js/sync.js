@@ -63,7 +63,7 @@ class Kept {
 
 /**
  * Keeps followers where parts put them. A part {start, end, at, rate, mirrored, leader_box, box}: moment t of the leader in
- * [start, end] is at `at + (t - start) * rate` of the follower. Event "change" whenever another frame is shown.
+ * [start, end] is at `at + (t - start) * rate` of the follower, which is shown moment by moment where it runs backwards. Event "change" whenever another frame is shown.
  */
 export class Sync extends EventTarget {
   constructor(leader, followers) {
@@ -141,7 +141,7 @@ export class Sync extends EventTarget {
       let away = 0;
       others.forEach((other, index) => {
         const part = this.#part(this.followers[index], frame.time);
-        if (part === null || !other.player.video?.readyState) return; // nothing to show
+        if (part === null || part.rate < 0 || !other.player.video?.readyState) return; // nothing to show
         const goal = part.at + (frame.time - part.start) * part.rate;
         const far = ({ time }) => Math.abs(time - goal) / Math.max(other.player.frameSeconds, part.rate * leader.player.frameSeconds);
         const nearest = other.frames.reduce((one, two) => (one === null || far(two) < far(one) ? two : one), null);
@@ -188,7 +188,7 @@ export class Sync extends EventTarget {
     this.paired = performance.now();
     this.leader.play();
     for (const follower of this.followers) {
-      if (this.#goal(follower) === null) continue;
+      if (this.#goal(follower) === null || follower.part.rate < 0) continue;
       follower.player.setRate(follower.part.rate * this.leader.rate);
       follower.player.play();
     }
@@ -263,6 +263,11 @@ export class Sync extends EventTarget {
       }
       if (leader.paused) {
         if (!player.paused) player.pause();
+        continue;
+      }
+      if (follower.part.rate < 0) {
+        if (!player.paused) player.pause();
+        player.seek(goal);
         continue;
       }
       const rate = follower.part.rate * leader.rate;

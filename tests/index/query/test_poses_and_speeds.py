@@ -1,0 +1,145 @@
+"""Copies that are turned, mirrored, faster, slower or run backwards are found and said to, on real encoded files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import vidkin
+from tests.support.videos import encode, pan
+from vidkin.index import refine_segment
+
+RATE, COUNT = 10, 100
+Frame = NDArray[np.uint8]
+# Quarter turns clockwise, then whether it is flipped.
+POSES = [(quarters, flipped) for flipped in (False, True) for quarters in range(4)]
+
+
+def film(name: str = "coffee", count: int = COUNT) -> Iterator[Frame]:
+    return pan(name, count, width=192, height=128)
+
+
+def posed(frame: Frame, quarters: int, flipped: bool) -> Frame:
+    """Turned clockwise, then mirrored left to right."""
+    image = np.rot90(frame, -quarters)
+    return np.ascontiguousarray(image[:, ::-1] if flipped else image)
+
+
+def name_of(quarters: int, flipped: bool) -> str:
+    return f"{90 * quarters} {'mirrored' if flipped else 'plain'}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten seconds of a camera over a photograph in every pose, and other films."""
+    path = tmp_path_factory.mktemp("poses")
+    for quarters, flipped in POSES:
+        encode(
+            path / f"{name_of(quarters, flipped)}.mp4", [posed(frame, quarters, flipped) for frame in film()], rate=RATE
+        )
+    for name in ("rocket", "chelsea"):
+        encode(path / f"{name}.mp4", film(name), rate=RATE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def index(folder: Path) -> Iterator[vidkin.Index]:
+    with vidkin.Index.open(folder / "library.vidkin", create=True) as library:
+        library.add(sorted(folder.glob("*.mp4")))
+        yield library
+
+
+@pytest.mark.parametrize("query", POSES[::3])
+def test_a_search_finds_mirrored_and_turned_copies_and_says_so(
+    index: vidkin.Index, folder: Path, query: tuple[int, bool]
+) -> None:
+    matches = {Path(match.path).stem: match for match in index.search(folder / f"{name_of(*query)}.mp4", limit=20)}
+    said = {name: (match.turned // 90, match.mirrored) for name, match in matches.items() if match.score >= 0.2}
+    assert sorted(said) == sorted(name_of(*pose) for pose in POSES)
+    assert min(matches[name].score for name in said) > 0.7
+    corner = np.arange(6).reshape(2, 3)
+    for pose in POSES:
+        brought = posed(posed(corner, *query), *said[name_of(*pose)])
+        np.testing.assert_array_equal(brought, posed(corner, *pose))
+        segment = matches[name_of(*pose)].segments[0]
+        assert not segment.backwards
+        assert (segment.query_start, segment.query_end) == pytest.approx((0, 10), abs=0.6)
+        assert (segment.target_start, segment.target_end) == pytest.approx((0, 10), abs=0.6)
+
+
+def test_the_pose_stands_in_the_results(index: vidkin.Index, folder: Path) -> None:
+    matches = {Path(match.path).stem: match for match in index.search(folder / "0 plain.mp4", limit=20)}
+    first = matches["90 plain"]
+    assert first.to_dict()["turned"] == first.to_dict()["segments"][0]["turned"] == 90
+    assert matches["0 mirrored"].to_dict()["mirrored"] is True
+    assert first.to_dict()["segments"][0]["backwards"] is False
+
+
+def test_two_files_are_compared_in_both_directions(folder: Path) -> None:
+    there = vidkin.compare(folder / "0 plain.mp4", folder / "90 plain.mp4")
+    back = vidkin.compare(folder / "90 plain.mp4", folder / "0 plain.mp4")
+    assert there.score == back.score > 0.7
+    assert (there.segments[0].turned, back.segments[0].turned) == (90, 270)
+
+
+@pytest.mark.thorough
+def test_exact_times_of_a_turned_copy(folder: Path) -> None:
+    segment, *_ = vidkin.compare(folder / "0 plain.mp4", folder / "270 plain.mp4").segments
+    wrong = replace(segment, target_start=segment.target_start + 0.4, target_end=segment.target_end + 0.4)
+    refined = refine_segment(folder / "0 plain.mp4", folder / "270 plain.mp4", wrong)
+    assert refined.target_start - refined.query_start == pytest.approx(0.0, abs=0.06)
+
+
+@pytest.mark.parametrize("edit", ["plain", "mirrored"])
+def test_footage_played_backwards_is_found_and_said(
+    index: vidkin.Index, folder: Path, tmp_path: Path, edit: str
+) -> None:
+    frames = [posed(frame, 0, edit == "mirrored") for frame in film()][20:80]
+    copy = encode(tmp_path / "backwards.mp4", frames[::-1], rate=RATE)
+    matches = {Path(match.path).stem: match for match in index.search(copy, limit=20)}
+    first = matches["0 plain"]
+    assert first.score > 0.7
+    segment = first.segments[0]
+    assert segment.backwards
+    assert segment.mirrored == (edit == "mirrored")
+    assert segment.to_dict()["backwards"] is True
+    assert (segment.target_start, segment.target_end) == pytest.approx((2, 8), abs=0.6)
+    assert segment.speed == pytest.approx(1.0, abs=0.05)
+    assert all(matches[name].score < 0.2 for name in ("rocket", "chelsea") if name in matches)
+    (back, *_) = vidkin.compare(folder / "0 plain.mp4", copy).segments
+    assert back.backwards
+    assert (back.query_start, back.query_end) == pytest.approx((2, 8), abs=0.6)
+
+
+@pytest.mark.parametrize("speed", [Fraction(21, 20), Fraction(26, 25), Fraction(5, 4), Fraction(4, 5), Fraction(1)])
+def test_the_speed_of_an_unaltered_stretch_is_said(tmp_path: Path, speed: Fraction) -> None:
+    frames = list(film(count=400))
+    whole = encode(tmp_path / "film.mp4", frames, rate=RATE)
+    copy = encode(tmp_path / "copy.mp4", frames[50:350], rate=RATE * speed)
+    (segment, *_) = vidkin.compare(copy, whole).segments
+    assert segment.speed == pytest.approx(float(speed), rel=0.01)
+    assert (segment.query_start, segment.query_end) == pytest.approx((0, 30 / float(speed)), abs=0.6)
+    assert (segment.target_start, segment.target_end) == pytest.approx((5, 35), abs=0.6)
+    assert not segment.backwards
+
+
+def test_an_excerpt_of_a_long_film_is_found_at_its_time(tmp_path: Path) -> None:
+    """Twenty minutes, of which a clip shows forty seconds: the map of all pairs of frames would have 96,000 cells."""
+    names = ("coffee", "rocket", "astronaut", "chelsea")
+    frames = [frame for seed, name in enumerate(3 * names) for frame in pan(name, 100, width=64, height=48, seed=seed)]
+    whole = encode(tmp_path / "film.mp4", frames, rate=1)
+    clip = encode(tmp_path / "clip.mp4", frames[730:770], rate=1)
+    with vidkin.Index.open(tmp_path / "library.vidkin", create=True) as library:
+        library.add(whole)
+        (match,) = library.search(clip)
+    assert match.score > 0.7
+    (segment, *_) = match.segments
+    assert (segment.target_start, segment.target_end) == pytest.approx((730, 770), abs=1.1)
+    assert (segment.query_start, segment.query_end) == pytest.approx((0, 40), abs=1.1)
+    assert segment.speed == 1.0
