@@ -51,7 +51,7 @@ def test_a_section_gives_defaults_and_options_win(config: Path, tmp_path: Path) 
 
 def test_defaults_of_a_person_and_what_is_typed_comes_first(library: Library, config: Path) -> None:
     assert len(run("search", library.clip, "--index", library.index, "-f", "json").json["matches"]) > 1
-    config.write_text(f'index = "{library.index}"\n[search]\nlimit = 1\nstart = "0:01"\nmirror = false\n')
+    config.write_text(f'index = "{library.index}"\n[search]\nlimit = 1\nstart = "0:01"\n')
     found = run("search", library.clip, "-f", "json").json
     assert (len(found["matches"]), found["start"], found["index"]) == (1, 1.0, str(library.index))
     assert len(run("search", library.clip, "--limit", "2", "-f", "json").json["matches"]) == 2
@@ -157,12 +157,9 @@ HARMLESS = {
     ("info", "format"),
     ("info", "videos"),
     ("match", "format"),
-    ("match", "mirror"),
-    ("open", "mirror"),
     ("recurring", "format"),
     ("search", "format"),
     ("search", "limit"),
-    ("search", "mirror"),
     ("search", "threshold"),
 }
 """Written out a second time: whoever adds to the table of the program thinks about it twice."""
@@ -217,7 +214,7 @@ def test_an_index_sets_only_what_is_harmless(
 
 
 @pytest.mark.parametrize("name", ["index", "extractor", "weights", "whitening", "workers"])
-def test_an_index_sets_nothing_above_the_sections_but_mirror(name: str, tmp_path: Path, config: Path) -> None:
+def test_an_index_sets_nothing_above_the_sections(name: str, tmp_path: Path, config: Path) -> None:
     (tmp_path / "config.toml").write_text(f'{name} = "1"\n')
     every = {command: (params, sections) for command, _, params, sections in EVERY_OPTION}
     for command, (params, sections) in every.items():

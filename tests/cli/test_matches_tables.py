@@ -53,3 +53,7 @@ def test_the_part_of_the_picture_that_matches_is_named(width: int, capsys: pytes
     captured = capsys.readouterr()
     assert ("turned 90 degrees" in captured.out) == (width == 200)
     assert ("↻90" in captured.out) == ("↻90: turned 90 degrees clockwise" in captured.err) == (width != 200)
+    matches.print_segments([Segment(0.0, 5.0, 0.0, 5.0, 0.9, backwards=True)])
+    captured = capsys.readouterr()
+    assert ("backwards" in captured.out) == (width == 200)
+    assert ("◀" in captured.out) == ("◀: backwards" in captured.err) == (width != 200)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +26,13 @@ def test_pairs_are_spread_over_the_segment_and_lie_on_the_diagonal() -> None:
     # A sixth, half and five sixths of 11 seconds: 1.8, 5.5 and 9.2, at the nearest frames.
     assert [pair.query_time for pair in pairs] == [2, 5, 9]
     assert [pair.target_time for pair in pairs] == [5, 8, 12]
+    assert [pair.similarity for pair in pairs] == [1, 1, 1]
+
+
+def test_pairs_of_a_segment_that_runs_backwards_lie_on_its_line() -> None:
+    forwards = diagonal(12, Segment(0, 11, 0, 11, 0.9, backwards=True))
+    pairs = frame_pairs(replace(forwards, map=np.ascontiguousarray(forwards.map[::-1])), count=3)
+    assert [(pair.query_time, pair.target_time) for pair in pairs] == [(2, 9), (5, 6), (9, 2)]
     assert [pair.similarity for pair in pairs] == [1, 1, 1]
 
 

@@ -34,6 +34,17 @@ def test_delayed_and_faster_copies_are_aligned_to_the_same_moments() -> None:
         assert at > 2  # where all of them have something
 
 
+def test_copies_that_run_backwards_are_aligned_from_their_end() -> None:
+    back = member("/back", 30.0, Segment(0, 30, 10, 40, 1.0, backwards=True))
+    (part,) = align_group(DuplicateGroup((BEST, back)))["/back"]
+    assert (part.start, part.end, part.at, part.rate) == (10, 40, 30, -1)
+    assert (part.time(10), part.time(40)) == (30, 0)
+    again = member("/again", 20.0, Segment(0, 20, 5, 25, 1.0, backwards=True), of="/back")
+    (part,) = align_group(DuplicateGroup((BEST, back, again)))["/again"]
+    # Backwards twice is forwards: 25 s of /back, its first second, is 15 s of /best.
+    assert (part.start, part.end, part.at, part.rate) == (15, 35, 0, 1)
+
+
 def test_moment_is_none_where_a_file_lacks_the_footage() -> None:
     start = member("/start", 20.0, Segment(0, 20, 0, 20, 1.0))
     end = member("/end", 20.0, Segment(0, 20, 40, 60, 1.0))

@@ -37,6 +37,15 @@ def test_swapped_exchanges_both_sides_and_inverts_the_speed() -> None:
     assert quarter.swapped().swapped() == quarter
 
 
+def test_a_moment_of_the_query_has_a_moment_of_the_target_forwards_and_backwards() -> None:
+    assert [SEGMENT.target_time(time) for time in (1, 2, 3)] == [10, 12, 14]
+    backwards = replace(SEGMENT, backwards=True)
+    assert [backwards.target_time(time) for time in (1, 2, 3)] == [14, 12, 10]
+    assert backwards.swapped().target_time(14) == 1
+    moment = replace(SEGMENT, query_end=1.0)
+    assert moment.target_time(1.0) == 10
+
+
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
