@@ -306,7 +306,8 @@ class Calibration:
     def __init__(self, background: NDArray[np.floating]) -> None:
         # Stored in half precision; rounding first makes fresh and reloaded calibrations agree.
         self.background = background.astype(np.float16).astype(np.float32)
-        self._cohort = self.background.reshape(len(background), -1) / np.float32(math.sqrt(background.shape[1]))
+        count, regions, dimension = background.shape
+        self._cohort = self.background.reshape(count, regions * dimension) / np.float32(math.sqrt(regions))
 
     def calibrate(self, features: FrameFeatures) -> FrameFeatures:
         """Add the baseline [T, V] to features: how similar unrelated frames are to each view of each frame."""
