@@ -12,7 +12,6 @@ from PIL import Image
 
 from tests.cli.conftest import Library, run
 from tests.support.videos import encode, pan
-from vidkin.index import Index
 
 pytestmark = pytest.mark.usefixtures("library")
 

@@ -9,9 +9,9 @@ from vidkin._base.registry import lazy_names
 
 if TYPE_CHECKING:
     from vidkin.match.comparison import compare, compare_views
-    from vidkin.match.maps import frame_map, levels
     from vidkin.match.learned import LEARNED, LearnedScorer, VideoComparator
     from vidkin.match.lines import AlignedLine, find_lines
+    from vidkin.match.maps import frame_map, levels
     from vidkin.match.measure import NUMBERS, Measured, Sequenced
     from vidkin.match.pose import Pose, find_pose
     from vidkin.match.reviewed import ReviewedScorer, ReviewMeasure

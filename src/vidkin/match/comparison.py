@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_arguments
 from vidkin.errors import InvalidArgumentError
-from vidkin.match.maps import frame_map
 from vidkin.match.lines import MAX_GAP, AlignedLine, find_lines
+from vidkin.match.maps import frame_map
 from vidkin.match.measure import Chain, Measured, Part, Sequenced, measure_numbers
 from vidkin.match.windows import MapWindow, find_windows
 

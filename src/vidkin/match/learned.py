@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.arguments import unchecked
-from vidkin.match.maps import frame_map
 from vidkin.match.lines import AlignedLine, find_lines
+from vidkin.match.maps import frame_map
 from vidkin.match.segments import Clock, segment_of
 from vidkin.similarity.contracts import FrameFeatures, PairScore, Segment
 from vidkin.similarity.scale import UNRELATED

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.match.maps import Vectors
 from vidkin.match.lines import AlignedLine
+from vidkin.match.maps import Vectors
 from vidkin.similarity.contracts import WHOLE, Box
 
 __all__ = ["NUMBERS", "Chain", "Measured", "Part", "Sequenced", "measure_numbers"]

@@ -448,6 +448,4 @@ def _segment(part: SyncPart) -> Segment:
     start, end = sorted((part.at, part.at + (part.end - part.start) * part.rate))
     boxes = part.leader_box, part.box
     backwards = part.rate < 0
-    return Segment(
-        part.start, part.end, start, end, 1.0, abs(part.rate), part.mirrored, *boxes, backwards=backwards
-    )
+    return Segment(part.start, part.end, start, end, 1.0, abs(part.rate), part.mirrored, *boxes, backwards=backwards)

@@ -20,16 +20,13 @@ def halves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return encode(folder / "clip.mp4", own, rate=10), encode(folder / "split.mp4", beside, rate=10)
 
 
-def test_half_of_a_split_screen_is_found_in_its_box(halves: tuple[Path, Path]) -> None:
-    comparison = vidkin.compare(*halves)
+@pytest.mark.parametrize("extractor", ["vidkin", pytest.param("classical", marks=pytest.mark.large)])
+def test_half_of_a_split_screen_is_found_in_its_box(halves: tuple[Path, Path], extractor: str) -> None:
+    comparison = vidkin.compare(*halves, extractor=extractor)
     assert comparison.score > 0.7
     left, top, right, bottom = comparison.segments[0].target_box
     assert right - left == pytest.approx(0.5, abs=0.1)
     assert bottom - top == pytest.approx(1.0, abs=0.1)
-
-
-def test_the_whole_picture_alone_does_not(halves: tuple[Path, Path]) -> None:
-    assert vidkin.compare(*halves, extractor="classical").score < 0.2
 
 
 @pytest.mark.thorough
@@ -38,7 +35,7 @@ def test_what_is_visible_beside_a_cover_is_found(tmp_path: Path) -> None:
     hidden = [np.concatenate([one[:, :77], two[:, :115]], axis=1) for one, two in zip(own, other, strict=True)]
     clip, covered = encode(tmp_path / "clip.mp4", own, rate=10), encode(tmp_path / "covered.mp4", hidden, rate=10)
     comparison = vidkin.compare(clip, covered)
-    assert comparison.score > 0.9
+    assert comparison.score > 0.7
     # Other footage hides the right 60 %; neither picture shows the other as a whole.
     assert comparison.segments[0].query_box == pytest.approx((0, 0, 1 / 3, 1), abs=0.01)
     assert comparison.segments[0].target_box == pytest.approx((0, 0, 1 / 3, 1), abs=0.01)

@@ -15,14 +15,19 @@ import vidkin
 from tests.support.videos import encode, pan
 from vidkin.index import refine_segment
 
-RATE, COUNT = 10, 100
+RATE = 10
 Frame = NDArray[np.uint8]
 # Quarter turns clockwise, then whether it is flipped.
 POSES = [(quarters, flipped) for flipped in (False, True) for quarters in range(4)]
 
 
-def film(name: str = "coffee", count: int = COUNT) -> Iterator[Frame]:
-    return pan(name, count, width=192, height=128)
+def film(*names: str, seconds: int = 5) -> list[Frame]:
+    """Shots of a camera over these photographs, each as long."""
+    return [frame for name in names for frame in pan(name, seconds * RATE, width=192, height=128)]
+
+
+def own() -> list[Frame]:
+    return film("coffee", "astronaut")
 
 
 def posed(frame: Frame, quarters: int, flipped: bool) -> Frame:
@@ -37,14 +42,14 @@ def name_of(quarters: int, flipped: bool) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten seconds of a camera over a photograph in every pose, and other films."""
+    """Ten seconds of film in every pose, and other films."""
     path = tmp_path_factory.mktemp("poses")
     for quarters, flipped in POSES:
         encode(
-            path / f"{name_of(quarters, flipped)}.mp4", [posed(frame, quarters, flipped) for frame in film()], rate=RATE
+            path / f"{name_of(quarters, flipped)}.mp4", [posed(frame, quarters, flipped) for frame in own()], rate=RATE
         )
     for name in ("rocket", "chelsea"):
-        encode(path / f"{name}.mp4", film(name), rate=RATE)
+        encode(path / f"{name}.mp4", film(name, seconds=10), rate=RATE)
     return path
 
 
@@ -100,7 +105,7 @@ def test_exact_times_of_a_turned_copy(folder: Path) -> None:
 def test_footage_played_backwards_is_found_and_said(
     index: vidkin.Index, folder: Path, tmp_path: Path, edit: str
 ) -> None:
-    frames = [posed(frame, 0, edit == "mirrored") for frame in film()][20:80]
+    frames = [posed(frame, 0, edit == "mirrored") for frame in own()][20:80]
     copy = encode(tmp_path / "backwards.mp4", frames[::-1], rate=RATE)
     matches = {Path(match.path).stem: match for match in index.search(copy, limit=20)}
     first = matches["0 plain"]
@@ -109,7 +114,7 @@ def test_footage_played_backwards_is_found_and_said(
     assert segment.backwards
     assert segment.mirrored == (edit == "mirrored")
     assert segment.to_dict()["backwards"] is True
-    assert (segment.target_start, segment.target_end) == pytest.approx((2, 8), abs=0.6)
+    assert (segment.target_start, segment.target_end) == pytest.approx((2, 8), abs=1.1)
     assert segment.speed == pytest.approx(1.0, abs=0.05)
     assert all(matches[name].score < 0.2 for name in ("rocket", "chelsea") if name in matches)
     (back, *_) = vidkin.compare(folder / "0 plain.mp4", copy).segments
@@ -117,24 +122,41 @@ def test_footage_played_backwards_is_found_and_said(
     assert (back.query_start, back.query_end) == pytest.approx((2, 8), abs=0.6)
 
 
+@pytest.fixture(scope="module")
+def shots() -> list[Frame]:
+    """Forty seconds in shots of five."""
+    return [
+        frame
+        for seed in (0, 1)
+        for name in ("coffee", "rocket", "astronaut", "chelsea")
+        for frame in pan(name, 5 * RATE, width=96, height=64, seed=seed)
+    ]
+
+
 @pytest.mark.parametrize("speed", [Fraction(21, 20), Fraction(26, 25), Fraction(5, 4), Fraction(4, 5), Fraction(1)])
-def test_the_speed_of_an_unaltered_stretch_is_said(tmp_path: Path, speed: Fraction) -> None:
-    frames = list(film(count=400))
-    whole = encode(tmp_path / "film.mp4", frames, rate=RATE)
-    copy = encode(tmp_path / "copy.mp4", frames[50:350], rate=RATE * speed)
-    (segment, *_) = vidkin.compare(copy, whole).segments
+def test_the_speed_of_an_unaltered_stretch_is_said(shots: list[Frame], tmp_path: Path, speed: Fraction) -> None:
+    whole = encode(tmp_path / "film.mp4", shots, rate=RATE)
+    copy = encode(tmp_path / "copy.mp4", shots[50:350], rate=RATE * speed)
+    compared = vidkin.compare(copy, whole)
+    assert compared.score > 0.7
+    (segment, *_) = compared.segments
     assert segment.speed == pytest.approx(float(speed), rel=0.01)
     assert (segment.query_start, segment.query_end) == pytest.approx((0, 30 / float(speed)), abs=0.6)
     assert (segment.target_start, segment.target_end) == pytest.approx((5, 35), abs=0.6)
     assert not segment.backwards
 
 
+@pytest.mark.large
 def test_an_excerpt_of_a_long_film_is_found_at_its_time(tmp_path: Path) -> None:
-    """Twenty minutes, of which a clip shows forty seconds: the map of all pairs of frames would have 96,000 cells."""
-    names = ("coffee", "rocket", "astronaut", "chelsea")
-    frames = [frame for seed, name in enumerate(3 * names) for frame in pan(name, 100, width=64, height=48, seed=seed)]
+    """Fifteen minutes at a frame a second, of which a clip shows forty seconds."""
+    frames = [
+        frame
+        for seed in range(23)
+        for name in ("coffee", "rocket", "astronaut", "chelsea")
+        for frame in list(pan(name, 100, width=96, height=64, seed=seed))[::10]
+    ]
     whole = encode(tmp_path / "film.mp4", frames, rate=1)
-    clip = encode(tmp_path / "clip.mp4", frames[730:770], rate=1)
+    clip = encode(tmp_path / "clip.mp4", [frame for frame in frames[730:770] for _ in range(2)], rate=2)
     with vidkin.Index.open(tmp_path / "library.vidkin", create=True) as library:
         library.add(whole)
         (match,) = library.search(clip)
