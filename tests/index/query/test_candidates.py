@@ -92,7 +92,7 @@ def test_a_query_without_detail_has_no_candidates() -> None:
     assert store.asked == []
 
 
-def test_every_frame_of_a_short_query_and_its_boxes_are_looked_up_with_their_times() -> None:
+def test_every_frame_of_a_short_query_and_its_parts_are_looked_up_with_their_times() -> None:
     values = units(np.random.default_rng(2).standard_normal((12, 2, 1, 64), np.float32))
     values[6:, 1] = 0
     boxes = np.tile(np.array([(0, 0, 1, 1), (0.5, 0.5, 1, 1)], np.float32), (12, 1, 1))
@@ -101,10 +101,22 @@ def test_every_frame_of_a_short_query_and_its_boxes_are_looked_up_with_their_tim
     query = FrameFeatures(values, np.arange(12.0) / 2, information, boxes=boxes)
     vectors, times, views = query_vectors(query)
     assert times[views == 0].tolist() == [number / 2 for number in range(12) if number != 3]
-    # Eight frames of the boxes at most, without those that have no box.
-    assert 2 <= np.count_nonzero(views == 1) <= 8
-    assert times[views == 1].max() < 3
+    # Of a part, the frames that have it.
+    assert times[views == 1].tolist() == [number / 2 for number in range(6) if number != 3]
     assert vectors.shape == (len(times), 64)
+
+
+def test_parts_of_few_frames_of_a_long_query_are_looked_up() -> None:
+    values = units(np.random.default_rng(2).standard_normal((600, 2, 1, 64), np.float32))
+    values[np.arange(600) % 20 != 3, 1] = 0
+    boxes = np.tile(np.array([(0, 0, 1, 1), (0.2, 0.2, 0.8, 0.8)], np.float32), (600, 1, 1))
+    _, times, views = query_vectors(FrameFeatures(values, np.arange(600.0), np.ones(600, np.float32), boxes=boxes))
+    assert np.count_nonzero(views == 0) == 64
+    parts = times[views == 1]
+    assert len(parts) == 8
+    assert (parts % 20 == 3).all()
+    assert parts[0] < 30
+    assert parts[-1] > 570
 
 
 def ways(rows: list[list[float]]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -104,15 +104,15 @@ def _unlike(ways: NDArray[np.float32], promise: NDArray[np.float32], count: int)
 
 def query_vectors(view: FrameFeatures) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.int64]]:
     """Window-like vectors [Q, E] of informative frames, evenly spread, the times of their frames [Q] and their views
-    [Q]; vectors of black frames are near zero and left out."""
+    [Q]; of each box and crop, those of frames that have it. Vectors of black frames are near zero and left out."""
     informative = np.flatnonzero(view.information >= 0.05)
-    some = _spread(informative, _MOST_QUERY_VECTORS)
-    few = _spread(informative, _MOST_PART_VECTORS)
-    whole = frame_vectors(view.whole[some])
-    parts = frame_vectors(view.values[few, 1:]).swapaxes(0, 1)
-    vectors: NDArray[np.float32] = np.concatenate([whole, parts.reshape(-1, whole.shape[1])])
-    frames = np.concatenate([some, np.tile(few, len(parts))])
-    views = np.concatenate([np.zeros(len(some), np.int64), np.repeat(np.arange(1, len(parts) + 1), len(few))])
+    rows = [_spread(informative, _MOST_QUERY_VECTORS)]
+    for part in range(1, view.values.shape[1]):
+        described = informative[view.values[informative, part].any(axis=(1, 2))]
+        rows.append(_spread(described, _MOST_PART_VECTORS))
+    vectors = np.concatenate([frame_vectors(view.values[chosen, part]) for part, chosen in enumerate(rows)])
+    frames = np.concatenate(rows)
+    views = np.repeat(np.arange(len(rows)), [len(chosen) for chosen in rows])
     is_informative: NDArray[np.bool_] = np.vecdot(vectors, vectors) > 0.25
     return vectors[is_informative], view.timestamps[frames[is_informative]].astype(np.float64), views[is_informative]
 
