@@ -41,8 +41,8 @@ class FrameFeatures:
             be compared. Empty if that does not matter.
         baseline: [T, V] in [-1, 1], how similar unrelated frames are to each view (:func:`vidkin.match.levels`); None
             means zeros.
-        boxes: [T, V, 4] left, top, right, bottom of each view, shares of the picture without its black bars; None if
-            the whole picture is the only view. A view missing in a frame has a box of zeros.
+        boxes: [T, V, 4] left, top, right, bottom of each view, shares of the picture; None if the whole picture
+            is the only view. A view missing in a frame has a box of zeros.
         thumbnails: [T, V, 8, 8] uint8, luma of each view, which tells a mirrored or turned frame from an upright one;
             None where nobody made them.
         end: Time in seconds at which the video (or the compared part of it) ends, at or after the last frame; no
