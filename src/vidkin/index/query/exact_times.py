@@ -30,7 +30,7 @@ _MOST_SPEED, _SPEEDS = 0.02, 9
 # Speeds that people and converters use: simple ones, and the ratios of 24, 25 and 30 frames per second. A segment takes
 # speed 1, or else the best of those near its own, where that explains nearly as much as any other, and leaves little
 # more unexplained: where pictures agree to a thousandth, four thousandths tell two speeds apart. Few windows do not.
-USUAL_SPEEDS = (0.5, 0.8, 5 / 6, 24 / 25, 1.0, 25 / 24, 1.2, 1.25, 1.5, 2.0)
+USUAL_SPEEDS = (0.5, 0.8, 5 / 6, 20 / 21, 24 / 25, 1.0, 25 / 24, 1.05, 1.2, 1.25, 1.5, 2.0)
 _FARTHEST_SPEED = 0.3
 _LIKE_ANY, _LIKE_SIMPLE = 0.97, 0.99
 _MOST_LEFT, _ROUNDING_LEFT, _FEW_WINDOWS = 1.5, 0.002, 2
