@@ -41,6 +41,7 @@ def test_notebook_shows_a_match_with_its_moment_and_escaped_name(video: str) -> 
     assert "&lt;i&gt; &amp; co.mp4" in text
     assert "<i>" not in text
     assert "score 0.83, 2.0 - 4.0 s, mirrored" in text
+    assert "2.0 - 4.0 s, backwards" in a_match(video, backwards=True)._repr_html_()
 
 
 def test_notebook_shows_a_frame_for_each_group_member_and_shot(video: str) -> None:

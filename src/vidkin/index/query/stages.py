@@ -236,7 +236,7 @@ class Match(Result):
         best = self.segments[0] if self.segments else None
         words = [f"score {self.score:.2f}"]
         if best is not None:
-            words.append(f"{best.target_start:.1f} - {best.target_end:.1f} s{', mirrored' if best.mirrored else ''}")
+            words.append(f"{best.target_start:.1f} - {best.target_end:.1f} s{_edits(best)}")
         time = None if best is None else (best.target_start + best.target_end) / 2
         return [Card(path or self.path, time, shown_name(self.path), ", ".join(words))]
 
@@ -299,7 +299,7 @@ class Comparison(Result):
         """Both videos in the middle of each segment, for a notebook."""
         cards = []
         for segment in self.segments:
-            words = f"score {segment.score:.2f}{', mirrored' if segment.mirrored else ''}"
+            words = f"score {segment.score:.2f}{_edits(segment)}"
             for name, start, end in (
                 (self.query, segment.query_start, segment.query_end),
                 (self.target, segment.target_start, segment.target_end),
@@ -321,6 +321,12 @@ class Comparison(Result):
 
     def __repr__(self) -> str:
         return f"Comparison(score={self.score:.3f}, segments={len(self.segments)}, map={list(self.map.shape)})"
+
+
+def _edits(segment: Segment) -> str:
+    """What happened to the copy, in words after a comma."""
+    edits = (("mirrored", segment.mirrored), ("backwards", segment.backwards))
+    return "".join(f", {word}" for word, is_so in edits if is_so)
 
 
 def compare_pair(first: FrameFeatures, second: FrameFeatures, scorer: Scorer) -> Comparison:
