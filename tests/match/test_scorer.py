@@ -125,6 +125,18 @@ def test_a_view_that_no_frame_has_is_passed_over_and_one_that_some_have_is_compa
     assert none.score == whole.score < 0.2
 
 
+def test_times_are_those_of_the_whole_frames_where_a_crop_of_a_few_of_them_scores_higher() -> None:
+    whole, target = film((1, 33, 20, 1), noise=0.6), features(film((50, 0, 25, 1), (1, 30, 40, 1)))
+    query = features(whole, film((1, 33, 20, 1), noise=0.0))
+    values = query.values.copy()
+    values[np.arange(len(values)) % 8 != 0, 1] = 0
+    (found,) = VerifiedScorer(verifier()).score(replace(query, values=values), [target])
+    (alone,) = VerifiedScorer(verifier()).score(features(whole), [target])
+    assert found.score > alone.score > 0.7
+    assert found.segments == alone.segments
+    assert found.segments[0].query_box == (0, 0, 1, 1)
+
+
 def test_nothing_is_said_of_videos_without_a_frame_in_common() -> None:
     frames = film((1, 0, 8, 1))
     opposite = sequenced(-frames.vectors, frames.times)

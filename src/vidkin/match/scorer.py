@@ -19,6 +19,7 @@ from vidkin.match.pose import PLAIN, find_pose
 from vidkin.match.segments import Clock, segment_of
 from vidkin.match.verify import Verifier
 from vidkin.similarity.contracts import WHOLE, FrameFeatures, PairScore, Segment
+from vidkin.similarity.scale import UNRELATED
 
 __all__ = ["VerifiedScorer"]
 
@@ -28,8 +29,10 @@ __all__ = ["VerifiedScorer"]
 class VerifiedScorer:
     """Scores how certain it is that two videos contain the same footage, and finds where.
 
-    Each view of one video is compared with each view of the other one; the pair of views with the highest score of the
-    verifier counts. The baseline of the features is the level of unrelated frames, see :func:`vidkin.match.levels`.
+    The views of one video are compared with those of the other one, and the highest score of the verifier counts. Of
+    the pairs of views that match at all, the one with the most evidence says where: crops of a query are described in
+    few of its frames, which say less about times. The baseline of the features is the level of unrelated frames, see
+    :func:`vidkin.match.levels`.
 
     Attributes:
         verifier: Judges a comparison.
@@ -57,7 +60,8 @@ class VerifiedScorer:
             return PairScore(0.0, (), whole)
         scores = [self.verifier.score(measured) for measured, _, _ in compared]
         best = int(np.argmax(scores))
-        measured, one, other = compared[best]
+        matching = [at for at, (measured, _, _) in enumerate(compared) if measured.lines and scores[at] >= UNRELATED]
+        measured, one, other = compared[max(matching, key=lambda at: compared[at][0].lines[0].evidence, default=best)]
         sides = (next(view for view in views if view.frames is side) for views, side in ((query, one), (target, other)))
         return PairScore(scores[best], _segments(measured, *sides), whole)
 
