@@ -17,7 +17,7 @@ def features(frames: int, views: int = 2, *, start: float = 0.0, end: float | No
         "made-1",
         np.zeros((frames, views), np.float32),
         np.broadcast_to(np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.5, 1.0]])[:views], (frames, views, 4)),
-        end,
+        end=end,
     )
 
 
