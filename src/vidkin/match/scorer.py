@@ -30,9 +30,9 @@ class VerifiedScorer:
     """Scores how certain it is that two videos contain the same footage, and finds where.
 
     The views of one video are compared with those of the other one, and the highest score of the verifier counts. Of
-    the pairs of views that match at all, the one with the most evidence says where: crops of a query are described in
-    few of its frames, which say less about times. The baseline of the features is the level of unrelated frames, see
-    :func:`vidkin.match.levels`.
+    the pairs of views that match at all, the one with the most matching frames says where: crops of a query are
+    described in few of its frames, which say less about times. The baseline of the features is the level of unrelated
+    frames, see :func:`vidkin.match.levels`.
 
     Attributes:
         verifier: Judges a comparison.
@@ -61,9 +61,14 @@ class VerifiedScorer:
         scores = [self.verifier.score(measured) for measured, _, _ in compared]
         best = int(np.argmax(scores))
         matching = [at for at, (measured, _, _) in enumerate(compared) if measured.lines and scores[at] >= UNRELATED]
-        measured, one, other = compared[max(matching, key=lambda at: compared[at][0].lines[0].evidence, default=best)]
+        measured, one, other = compared[max(matching, key=lambda at: _evidence_in_frames(*compared[at]), default=best)]
         sides = (next(view for view in views if view.frames is side) for views, side in ((query, one), (target, other)))
         return PairScore(scores[best], _segments(measured, *sides), whole)
+
+
+def _evidence_in_frames(measured: Measured, query: Sequenced, target: Sequenced) -> float:
+    """Evidence of the strongest line, in frames that match perfectly."""
+    return measured.lines[0].evidence / max(query.period, target.period)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
