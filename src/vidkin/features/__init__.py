@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         load_frame_encoder,
         save_frame_encoder,
     )
-    from vidkin.features.information import bar_boxes, frame_information
+    from vidkin.features.information import bar_boxes, frame_information, make_thumbnails, small_luma
     from vidkin.features.networks import region_max_pool
     from vidkin.features.onnx import OnnxExtractor
     from vidkin.features.pretrained import import_timm, import_torchvision, torchvision_stages
@@ -104,6 +104,7 @@ __all__ = [
     "import_timm",
     "import_torchvision",
     "load_frame_encoder",
+    "make_thumbnails",
     "open_extractor",
     "open_pooled_network",
     "open_square_encoder",
@@ -115,5 +116,6 @@ __all__ = [
     "save_frame_encoder",
     "set_device",
     "shipped_encoder",
+    "small_luma",
     "torchvision_stages",
 ]

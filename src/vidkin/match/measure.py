@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from vidkin.match.lines import AlignedLine
 from vidkin.match.maps import Vectors
+from vidkin.match.pose import compare_shapes
 from vidkin.similarity.contracts import WHOLE, Box
 
 __all__ = ["NUMBERS", "Chain", "Measured", "Part", "Sequenced", "measure_numbers"]
@@ -54,6 +55,11 @@ NUMBERS = (
     "second",
     "query area",
     "target area",
+    "shapes agree",
+    "shapes agree upright",
+    "shapes change alike",
+    "query shapes change",
+    "target shapes change",
 )
 """Names of the numbers, in their order."""
 
@@ -69,6 +75,7 @@ class Sequenced:
         information: [T] in [0, 1].
         box: The part of each frame that the vectors describe: an inset or the picture inside a border has vectors of
             its own, beside those of the whole frame.
+        thumbnails: [T, 8, 8] luma of that part; None where nobody made them.
     """
 
     vectors: Vectors
@@ -76,6 +83,7 @@ class Sequenced:
     levels: NDArray[np.float32]
     information: NDArray[np.float32]
     box: Box = WHOLE
+    thumbnails: NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -93,6 +101,7 @@ class Sequenced:
             self.levels[first:end],
             self.information[first:end],
             self.box,
+            None if self.thumbnails is None else self.thumbnails[first:end],
         )
 
 
@@ -220,6 +229,24 @@ def _describe_best(chain: Chain, query: Sequenced, target: Sequenced) -> dict[st
         "off line": float(has_far.mean()),
         "information": float(np.minimum(query.information[rows], target.information[columns]).mean()),
         **_describe_changes(query.vectors[rows], target.vectors[columns]),
+        **_describe_shapes(query, rows, target, columns),
+    }
+
+
+def _describe_shapes(
+    query: Sequenced, rows: NDArray[np.intp], target: Sequenced, columns: NDArray[np.intp]
+) -> dict[str, float]:
+    """Whether thumbnails along the line show the same, and whether what moves in them moves at the same moments: takes
+    of one camera resemble each other at all moments, but what moves is elsewhere."""
+    if query.thumbnails is None or target.thumbnails is None:
+        return {}
+    shapes = compare_shapes(query.thumbnails[rows], target.thumbnails[columns])
+    return {
+        "shapes agree": shapes.agreement,
+        "shapes agree upright": shapes.upright,
+        "shapes change alike": shapes.change,
+        "query shapes change": float(np.log1p(shapes.query_moves)),
+        "target shapes change": float(np.log1p(shapes.target_moves)),
     }
 
 

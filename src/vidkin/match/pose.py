@@ -12,7 +12,7 @@ from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin.errors import InvalidArgumentError
 from vidkin.similarity.contracts import THUMBNAIL, Box
 
-__all__ = ["PLAIN", "Pose", "find_pose"]
+__all__ = ["PLAIN", "Pose", "ShownShapes", "compare_shapes", "find_pose"]
 
 
 @check_constructor
@@ -58,6 +58,7 @@ class Pose:
 
 PLAIN = Pose()
 """As it is."""
+_POSES = tuple(Pose(flip, quarter) for flip in (False, True) for quarter in range(4))
 # Frames that the pose is found by, at most, evenly spread.
 _FRAMES = 8
 # By how much the correlation must be higher than that of the pose as it is. Of 288 upright copies in 53 edits 281 are
@@ -69,37 +70,76 @@ _MARGIN = 0.15
 _SIZES, _PLACES = (0.8, 0.6, 0.4), (0.0, 0.5, 1.0)
 
 
-@check_arguments
-def find_pose(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Pose:
-    """The pose that brings the frames of a query into the orientation of those of a target.
+@dataclass(frozen=True, slots=True)
+class ShownShapes:
+    """How thumbnails of matching frames agree.
 
-    The vectors of frames are the same in all poses, so it is read from thumbnails: the pose counts whose best mean
+    Attributes:
+        pose: What brings the query into the orientation of the target.
+        agreement: Mean correlation of the thumbnails in the pose, and in the window of one side that the other one
+            shows.
+        upright: The same as they are.
+        change: Correlation of what changes in them along the stretch; 0 for a single frame.
+        query_moves, target_moves: How much changes: mean gray levels of a field.
+    """
+
+    pose: Pose
+    agreement: float
+    upright: float
+    change: float
+    query_moves: float
+    target_moves: float
+
+
+@check_arguments
+def compare_shapes(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> ShownShapes:
+    """Compare the thumbnails of matching frames.
+
+    The vectors of frames are the same in all poses, so the pose is read from thumbnails: that counts whose best mean
     correlation is highest, over windows of one side that the other one may show.
 
     Args:
-        query: [N, 8, 8] thumbnails.
+        query: [N, 8, 8] thumbnails, N at least 1.
         target: [N, 8, 8] thumbnails of the frames that match these.
     """
-    if not len(query):
-        return PLAIN
     chosen = np.unique(np.linspace(0, len(query) - 1, _FRAMES).astype(np.intp))
     ones, others = (side[chosen].astype(np.float32) for side in (query, target))
-    whole, windows = _windows_of(others, 1)[0], _windows_of(others)
-    found: dict[Pose, float] = {}
-    for pose in (Pose(flip, quarter) for flip in (False, True) for quarter in range(4)):
-        own = _windows_of(np.asarray(pose.apply(ones[..., None])[..., 0], np.float32))
-        shown = np.einsum("nd,knd->k", own[0], windows), np.einsum("knd,nd->k", own, whole)
-        found[pose] = float(max(each.max() for each in shown)) / len(chosen)
-    best = max(found, key=lambda pose: found[pose])
-    return best if found[best] >= found[PLAIN] + _MARGIN else PLAIN
+    windows = _windows_of(others)
+    flat = _normalized(windows)
+    found: dict[Pose, tuple[float, NDArray[np.float32], NDArray[np.float32]]] = {}
+    for pose in _POSES:
+        own_windows = _windows_of(np.asarray(pose.apply(ones[..., None])[..., 0], np.float32))
+        own = _normalized(own_windows)
+        shown = np.einsum("nd,knd->k", own[0], flat), np.einsum("knd,nd->k", own, flat[0])
+        best = int(shown[0].argmax()), int(shown[1].argmax())
+        if shown[0][best[0]] >= shown[1][best[1]]:
+            found[pose] = float(shown[0][best[0]]) / len(chosen), own_windows[0], windows[best[0]]
+        else:
+            found[pose] = float(shown[1][best[1]]) / len(chosen), own_windows[best[1]], windows[0]
+    best_pose = max(_POSES, key=lambda pose: found[pose][0])
+    pose = best_pose if found[best_pose][0] >= found[PLAIN][0] + _MARGIN else PLAIN
+    agreement, one, other = found[pose]
+    one, other = one - one.mean(axis=0), other - other.mean(axis=0)
+    moves = float(np.sqrt((one**2).mean())), float(np.sqrt((other**2).mean()))
+    change = float((one * other).mean()) / max(moves[0] * moves[1], 1e-3)
+    return ShownShapes(pose, agreement, found[PLAIN][0], change, *moves)
 
 
-def _windows_of(frames: NDArray[np.float32], count: int | None = None) -> NDArray[np.float32]:
-    """[K, N, 64] the first so many windows of frames [N, 8, 8], without their mean and of length 1."""
+def find_pose(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Pose:
+    """The pose of :func:`compare_shapes`; as it is where there are no frames."""
+    return compare_shapes(query, target).pose if len(query) else PLAIN
+
+
+def _windows_of(frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    """[K, N, 64] the windows of frames [N, 8, 8]."""
     rows, columns = _samplings()
-    windows = rows[:count, None] @ frames[None] @ columns[:count, None]
-    flat = windows.reshape(*windows.shape[:2], -1)
-    flat = flat - flat.mean(axis=2, keepdims=True)
+    windows = rows[:, None] @ frames[None] @ columns[:, None]
+    return np.asarray(windows.reshape(*windows.shape[:2], -1), np.float32)
+
+
+def _normalized(windows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Windows [K, N, 64] without their mean and of length 1."""
+    flat = windows - windows.mean(axis=2, keepdims=True)
     return np.asarray(flat / (np.linalg.norm(flat, axis=2, keepdims=True) + 1e-3 * THUMBNAIL), np.float32)
 
 

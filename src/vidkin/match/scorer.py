@@ -8,7 +8,6 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_constructor
 from vidkin._base.stopping import check_wanted
@@ -73,11 +72,10 @@ def _evidence_in_frames(measured: Measured, query: Sequenced, target: Sequenced)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Shown:
-    """The frames of one view, when they are shown, and their thumbnails."""
+    """The frames of one view, and when they are shown."""
 
     frames: Sequenced
     clock: Clock
-    thumbnails: NDArray[np.uint8] | None
 
 
 def _views_of(features: FrameFeatures) -> list[_Shown]:
@@ -94,9 +92,9 @@ def _views_of(features: FrameFeatures) -> list[_Shown]:
             features.baselines[rows, view].astype(np.float32, copy=False),
             features.information[rows].astype(np.float32, copy=False),
             features.box(view, rows) if view and features.boxes is not None else WHOLE,
+            None if features.thumbnails is None else features.thumbnails[rows, view],
         )
-        small = None if features.thumbnails is None else features.thumbnails[rows, view]
-        views.append(_Shown(frames, Clock(times, frames.period, features.end), small))
+        views.append(_Shown(frames, Clock(times, frames.period, features.end)))
     return views
 
 
@@ -106,8 +104,9 @@ def _segments(measured: Measured, query: _Shown, target: _Shown) -> tuple[Segmen
     for line, similarity in zip(measured.lines, measured.similarities, strict=True):
         inside = line.columns >= 0
         pose = PLAIN
-        if query.thumbnails is not None and target.thumbnails is not None:
-            pose = find_pose(query.thumbnails[line.rows[inside]], target.thumbnails[line.columns[inside]])
+        ones, others = query.frames.thumbnails, target.frames.thumbnails
+        if ones is not None and others is not None:
+            pose = find_pose(ones[line.rows[inside]], others[line.columns[inside]])
         boxes = {"query_box": query.frames.box, "target_box": target.frames.box}
         segments.append(segment_of(line, similarity, query.clock, target.clock, **boxes, pose=pose))
     return tuple(segments)

@@ -56,8 +56,8 @@ def main() -> None:
     cohort = read_cohort(given.pictures, given.work, store)
     material = make_material(given.data, "training", given.work / "training")
     stills = encode_stills(store, open_material(given.pictures), given.work)
-    sources = {step: FrameSource(store, cohort, step=step) for step in (1, 2)}
-    queries = {step: FrameSource(store, cohort, step=step, crops=True) for step in (1, 2)}
+    sources = {step: FrameSource(store, cohort, given.work, step=step) for step in (1, 2)}
+    queries = {step: FrameSource(store, cohort, given.work, step=step, crops=True) for step in (1, 2)}
     parts = []
     for query_step, step in _STEPS:
         rates = STORED_RATE / query_step, STORED_RATE / step

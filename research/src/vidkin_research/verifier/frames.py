@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.features import CROPS
+from vidkin.features import CROPS, make_thumbnails, small_luma
 from vidkin.match import Sequenced, levels
+from vidkin.media import read_frames
 from vidkin.similarity import WHOLE, Box
 from vidkin_research.frame_encoder.material import open_material
 from vidkin_research.frame_encoder.raw_vectors import Vectors, VectorStore
@@ -17,6 +19,7 @@ __all__ = ["STORED_RATE", "FrameSource", "read_cohort", "sequence"]
 
 STORED_RATE = 2.0
 """Frames a second of the store; fewer are every n-th of them."""
+_SHORT_SIDE = 176
 # Unrelated images that levels are measured against, and how many of them are read at a time.
 _COHORT, _AT_ONCE = 1000, 100
 
@@ -28,6 +31,7 @@ def sequence(
     information: NDArray[np.float32],
     *,
     box: Box = WHOLE,
+    thumbnails: NDArray[np.uint8] | None = None,
 ) -> Sequenced:
     """Frames for a comparison.
 
@@ -37,10 +41,11 @@ def sequence(
         cohort: [N, D] vectors of unrelated frames by the same network.
         information: [T] in [0, 1].
         box: The part of each frame that the vectors describe.
+        thumbnails: [T, 8, 8] luma of that part.
     """
     exact = np.asarray(vectors, np.float32)
     own = levels(exact, cohort) if len(exact) else np.ones(0, np.float32)
-    return Sequenced(exact, np.asarray(times, np.float64), own, np.asarray(information, np.float32), box)
+    return Sequenced(exact, np.asarray(times, np.float64), own, np.asarray(information, np.float32), box, thumbnails)
 
 
 class FrameSource:
@@ -49,12 +54,15 @@ class FrameSource:
     Args:
         store: Vectors at `STORED_RATE`.
         cohort: [N, D] vectors of unrelated images.
+        folder: Where thumbnails are kept.
         step: Every how many frames one is taken: 2 for one frame a second.
         crops: Whether the parts that a crop keeps are described, as in queries.
     """
 
-    def __init__(self, store: VectorStore, cohort: Vectors, *, step: int = 1, crops: bool = False) -> None:
-        self._store, self._cohort, self._step = store, cohort, step
+    def __init__(
+        self, store: VectorStore, cohort: Vectors, folder: Path, *, step: int = 1, crops: bool = False
+    ) -> None:
+        self._store, self._cohort, self._step, self._folder = store, cohort, step, folder / "thumbnails"
         self._crops = CROPS if crops else ()
         self._known: dict[Path, tuple[Sequenced, ...]] = {}
 
@@ -65,11 +73,26 @@ class FrameSource:
             information = self._store.information(path)[:: self._step]
             parts: list[tuple[Box, Vectors]] = [(WHOLE, vectors), *self._store.parts(path)]
             parts += [(box, self._store.vectors(path, view=box)[0]) for box in self._crops]
+            small = self._thumbnails(path, [box for box, _ in parts])[:: self._step]
+            at = np.asarray(times[:: self._step])
             self._known[path] = tuple(
-                sequence(each[:: self._step], np.asarray(times[:: self._step]), self._cohort, information, box=box)
-                for box, each in parts
+                sequence(each[:: self._step], at, self._cohort, information, box=box, thumbnails=small[: len(at), view])
+                for view, (box, each) in enumerate(parts)
             )
         return self._known[path]
+
+    def _thumbnails(self, path: Path, boxes: list[Box]) -> NDArray[np.uint8]:
+        """[T, V, 8, 8] thumbnails of boxes in the frames of a video, computed once."""
+        name = hashlib.sha256(repr((str(path.resolve()), path.stat().st_size, boxes)).encode()).hexdigest()[:16]
+        file = self._folder / f"{name}.npy"
+        if not file.exists():
+            frames = read_frames(path, rate=STORED_RATE, short_side=_SHORT_SIDE, threads=1)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            partial = file.with_suffix(".partial.npy")
+            np.save(partial, make_thumbnails(small_luma(frames.images), np.array(boxes, np.float32)))
+            partial.rename(file)
+        stored: NDArray[np.uint8] = np.load(file)
+        return stored
 
 
 def read_cohort(pictures: Path, folder: Path, store: VectorStore) -> Vectors:

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin.features import frame_information
+from vidkin.features import frame_information, make_thumbnails, small_luma
 from vidkin.match import Sequenced
+from vidkin.similarity import WHOLE
 from vidkin_research.frame_encoder.drawn import draw_page
 from vidkin_research.frame_encoder.edits import edit_picture
 from vidkin_research.frame_encoder.material import Material
@@ -33,26 +34,35 @@ class StillVectors:
         plain: [N, D] of the images as they are.
         copies: [N, C, D] of edited copies of each.
         information: [N, 1 + C] of the images and of their copies.
+        thumbnails: [N, 1 + C, 8, 8] of the images and of their copies.
     """
 
     plain: Vectors
     copies: Vectors
     information: Vectors
+    thumbnails: NDArray[np.uint8]
 
     def queries(self, rate: float, cohort: Vectors) -> list[tuple[Sequenced]]:
         """The images, each for some seconds."""
-        return self._held(self.plain, self.information[:, 0], self._lengths(0), rate, cohort)
+        return self._held(self.plain, self.information[:, 0], self.thumbnails[:, 0], self._lengths(0), rate, cohort)
 
     def videos(self, rate: float, cohort: Vectors) -> list[tuple[Sequenced]]:
         """Their copies, those of one image after the other."""
         vectors = self.copies.reshape(-1, self.copies.shape[-1])
-        return self._held(vectors, self.information[:, 1:].ravel(), self._lengths(1), rate, cohort)
+        small = self.thumbnails[:, 1:].reshape(-1, *self.thumbnails.shape[2:])
+        return self._held(vectors, self.information[:, 1:].ravel(), small, self._lengths(1), rate, cohort)
 
     def _held(
-        self, vectors: Vectors, information: Vectors, lengths: NDArray[np.float64], rate: float, cohort: Vectors
+        self,
+        vectors: Vectors,
+        information: Vectors,
+        thumbnails: NDArray[np.uint8],
+        lengths: NDArray[np.float64],
+        rate: float,
+        cohort: Vectors,
     ) -> list[tuple[Sequenced]]:
-        every = zip(vectors, information.tolist(), lengths.tolist(), strict=True)
-        return [(hold(vector, seconds, rate, cohort, weight),) for vector, weight, seconds in every]
+        every = zip(vectors, information.tolist(), thumbnails, lengths.tolist(), strict=True)
+        return [(hold(vector, seconds, rate, cohort, small, weight),) for vector, weight, small, seconds in every]
 
     def is_copy(self) -> NDArray[np.bool_]:
         """[N, N C] which copy was made of which image."""
@@ -63,11 +73,19 @@ class StillVectors:
         return np.asarray(np.random.default_rng([58, seed]).uniform(*_SECONDS, count), np.float64)
 
 
-def hold(vector: Vectors, seconds: float, rate: float, cohort: Vectors, information: float = 1.0) -> Sequenced:
+def hold(
+    vector: Vectors,
+    seconds: float,
+    rate: float,
+    cohort: Vectors,
+    thumbnail: NDArray[np.uint8],
+    information: float = 1.0,
+) -> Sequenced:
     """One image that stands for some seconds."""
     times = np.arange(max(1, round(seconds * rate))) / rate
     weights = np.full(len(times), information, np.float32)
-    return sequence(np.repeat(vector[None], len(times), axis=0), times, cohort, weights)
+    small = np.repeat(thumbnail[None], len(times), axis=0)
+    return sequence(np.repeat(vector[None], len(times), axis=0), times, cohort, weights, thumbnails=small)
 
 
 def encode_stills(store: VectorStore, pictures: Material, folder: Path) -> StillVectors:
@@ -78,7 +96,7 @@ def encode_stills(store: VectorStore, pictures: Material, folder: Path) -> Still
         pictures: Supplies photographs, those left for validation, and what is laid over images.
         folder: Where the vectors are kept.
     """
-    file = folder / f"stills_{store.network.key()}.npz"
+    file = folder / f"stills_{store.network.key()}_shapes.npz"
     if not file.exists():
         random = np.random.default_rng(58)
         photographs = random.choice(pictures.validation, _PHOTOGRAPHS, replace=False).tolist()
@@ -94,9 +112,22 @@ def encode_stills(store: VectorStore, pictures: Material, folder: Path) -> Still
             for image in (first, *copies[number * _COPIES : (number + 1) * _COPIES])
         ]
         information = np.array(weights, np.float32).reshape(len(images), 1 + _COPIES)
-        np.savez(file, plain=plain, copies=edited.reshape(len(images), _COPIES, -1), information=information)
+        whole = np.array([WHOLE], np.float32)
+        small = [
+            make_thumbnails(small_luma(image[None]), whole)[0, 0]
+            for number, first in enumerate(images)
+            for image in (first, *copies[number * _COPIES : (number + 1) * _COPIES])
+        ]
+        thumbnails = np.stack(small).reshape(len(images), 1 + _COPIES, *small[0].shape)
+        np.savez(
+            file,
+            plain=plain,
+            copies=edited.reshape(len(images), _COPIES, -1),
+            information=information,
+            thumbnails=thumbnails,
+        )
     with np.load(file) as stored:
-        return StillVectors(stored["plain"], stored["copies"], stored["information"])
+        return StillVectors(stored["plain"], stored["copies"], stored["information"], stored["thumbnails"])
 
 
 def _supply(pictures: Material, random: np.random.Generator) -> Callable[[], NDArray[np.uint8]]:
