@@ -25,7 +25,7 @@ Loss = Literal["quad_linear", "triplet", "quadlet", "radial", "logistic"]
 
 # Scores at which calibrated scores keep their meaning: the highest of strangers but few, and copies.
 _FEW = 2e-4
-_UNRELATED, _SURE = 0.2, 0.7
+_UNRELATED, _SURE, _PLAIN = 0.2, 0.7, 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +214,7 @@ def average_verifiers(verifiers: Sequence[Verifier]) -> Verifier:
 def calibrate(verifier: Verifier, pairs: Pairs) -> Verifier:
     """Give the scores their meaning: all but few strangers below .2, and .7 where nine of ten are copies.
 
-    From .7 on there are at most as few other moments of the same place. The curve between is isotonic: it never changes
+    From .7 on there are at most as few other moments of the same place; the median of what is above is .95. The curve between is isotonic: it never changes
     an order.
     """
     raw = score_pairs(verifier, pairs)
@@ -232,7 +232,10 @@ def calibrate(verifier: Verifier, pairs: Pairs) -> Verifier:
     # A scene that stands still has no other moments: they do not raise the bar above what half of the copies reach.
     bar = min(ceiling, float(np.median(copies)))
     high = max(float(sure[0]) if len(sure) else 1.0, bar, low + 1e-3)
-    knots = [(0.0, 0.0), (min(low, 1 - 2e-3), _UNRELATED), (min(high, 1 - 1e-3), _SURE), (1.0, 1.0)]
+    # Half of what is surely a copy is as plain as can be.
+    plain = float(np.median(np.append(copies[copies >= high], high)))
+    knots = [(0.0, 0.0), (min(low, 1 - 3e-3), _UNRELATED), (min(high, 1 - 2e-3), _SURE)]
+    knots += [(min(max(plain, high + 1e-3), 1 - 1e-3), _PLAIN), (1.0, 1.0)]
     return replace(verifier, knots=np.array(knots, np.float32))
 
 
