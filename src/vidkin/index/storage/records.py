@@ -347,8 +347,8 @@ _QUERY_FRAMES = 90
 def sampling_rate(duration: float, base: float = 1.0) -> float:
     """Frames per second at which to sample a video: ``base``, or more for very short videos.
 
-    A video (or stretch of one) that would have fewer than 8 frames is sampled at twice ``base``, at no more than 2
-    frames per second.
+    A video (or stretch of one) that would have fewer than 8 frames is sampled at two, four or more times ``base``, so
+    that it has 8, at no more than 2 frames per second.
 
     Args:
         duration: Duration in seconds; 0 or less means unknown and very short.
