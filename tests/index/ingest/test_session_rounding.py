@@ -38,10 +38,10 @@ class InParts:
     name = "parts"
     fingerprint = "parts-1"
     scorer = "copies"
-    views = "both"
+    describes_boxes = True
     short_side = 64
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: Boxes | None = None) -> FrameFeatures:
+    def extract(self, frames: Frames, *, boxes: Boxes | None = None) -> FrameFeatures:
         boxes = WHOLE if boxes is None else boxes
         values = np.tile(THREE_FOUR[[1, 0, 2, 3]], (len(boxes), 1, 1))
         values[0] = THREE_FOUR
@@ -63,9 +63,9 @@ class Exact(InParts):
 
     fingerprint = "exact-1"
     scorer = "kinds"
-    views = "none"
+    describes_boxes = False
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: Boxes | None = None) -> FrameFeatures:
+    def extract(self, frames: Frames, *, boxes: Boxes | None = None) -> FrameFeatures:
         return FrameFeatures.of_whole(
             vectors_of(frames)[:, None],
             frames.timestamps,
