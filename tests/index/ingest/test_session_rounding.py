@@ -103,7 +103,8 @@ def test_store_returns_exactly_what_a_worker_sends(kind: str, videos: list[str],
     assert np.unique(sent.features.values[:, 0, 0], axis=0).tolist() == [ROUNDED]
     # .8 and .6 are 7 and 5.25 sevenths of .8: (7, 5, 0, 0), of the length 1 again.
     part = (np.array([7.0, 5.0, 0.0, 0.0]) / 74**0.5).astype(np.float16)
-    assert np.unique(sent.features.values[:, 1:23, 0].reshape(-1, 4), axis=0).tolist() == [part.tolist()]
+    parts = sent.features.values[:, 1:, 0].reshape(-1, 4)
+    assert np.unique(parts[parts.any(axis=1)], axis=0).tolist() == [part.tolist()]
     store: VectorStore = MemoryStore() if kind == "memory" else DiskStore(open_place(tmp_path / "store"))
     ingest(store, scan(videos[:1]), executor)
     (record,) = store.videos()
