@@ -313,7 +313,7 @@ def test_identical_files_have_two_records_but_are_read_once(collection: Collecti
     assert all(np.array_equal(first.values, other.values) for other in others)
     # Each stands on its own.
     collection.store.remove(ids[:1])
-    assert len(collection.store.read(ids[1])) == 8
+    assert len(collection.store.read(ids[1])) == 4
 
 
 def test_duplicate_of_a_file_that_changes_during_the_run_is_read(collection: Collection) -> None:
