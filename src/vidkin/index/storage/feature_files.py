@@ -191,14 +191,13 @@ def _restore_views(features: FrameFeatures, data: NDArray[np.uint8], header: dic
     baseline = np.zeros((len(features), boxes.shape[1]), np.float32)
     baseline[:, :1] = features.baselines
     baseline[rows, views] = baselines
-    thumbnails = features.thumbnails
+    thumbnails = None
     of_parts = _thumbnails(data, header, "part_thumbnails", len(frames), len(views))
-    if (of_parts is None) != (thumbnails is None):
+    if (of_parts is None) != (features.thumbnails is None):
         raise ValueError("its thumbnails are not what was written")
-    if thumbnails is not None:
-        whole = thumbnails[:, 0]
+    if features.thumbnails is not None and of_parts is not None:
         thumbnails = np.zeros((*values.shape[:2], THUMBNAIL, THUMBNAIL), np.uint8)
-        thumbnails[:, 0] = whole
+        thumbnails[:, :1] = features.thumbnails
         thumbnails[rows, views] = of_parts
     return replace(
         features, values=values, baseline=baseline, boxes=boxes.repeat(counts, axis=0), thumbnails=thumbnails
