@@ -190,12 +190,12 @@ def test_second_run_reads_nothing(collection: Collection) -> None:
     assert report.seconds_of_video == pytest.approx(3 * 2.0)
     (record, *_) = collection.store.videos()
     assert (record.duration, record.width, record.height, record.codec) == (2.0, 96, 64, "h264")
-    # 2 s at the densest rate of 4 a second; the file has 5.
+    # 2 s at the densest rate of 2 a second; the file has 5.
     assert (record.frames, record.sampling_rate, record.frame_rate) == (4, 2.0, 5.0)
     features = collection.store.read(record.id)
     assert features.values.shape == (4, 1, 4, 16)
     assert features.values.dtype == np.float16
-    assert features.timestamps.tolist() == pytest.approx([0, 0.2, 0.4, 0.6, 1.0, 1.2, 1.4, 1.6])
+    assert features.timestamps.tolist() == pytest.approx([0, 0.4, 1.0, 1.4])
     again = collection.add()
     assert short(again.unchanged) == ["a.mp4", "b.mp4", "c.mp4"]
     assert collection.read == []
