@@ -78,10 +78,10 @@ class Slow(Plain):
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
 
-    def extract(self, frames: Any, *, mirror: bool = False, boxes: Any = None) -> Any:
+    def extract(self, frames: Any, *, boxes: Any = None) -> Any:
         (self._folder / f"{os.getpid()}.pid").touch()
         time.sleep(0.3)
-        return super().extract(frames, mirror=mirror, boxes=boxes)
+        return super().extract(frames, boxes=boxes)
 
 
 def open_slow(name: str, **_: object) -> Slow:
@@ -151,10 +151,10 @@ class Counting(Plain):
     def __init__(self, folder: str) -> None:
         self._count = Path(folder) / "count"
 
-    def extract(self, frames: Any, *, mirror: bool = False, boxes: Any = None) -> Any:
+    def extract(self, frames: Any, *, boxes: Any = None) -> Any:
         with self._count.open("ab") as file:
             file.write(b"." * len(frames.images))
-        return super().extract(frames, mirror=mirror, boxes=boxes)
+        return super().extract(frames, boxes=boxes)
 
 
 def open_counting(name: str, **_: object) -> Counting:

@@ -28,8 +28,7 @@ from tests.web.browser import served
 from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError
 from vidkin.index import Index, open_place
 from vidkin.index.duplicates.comparisons import Comparisons
-from vidkin.index.query.common import CommonFrames
-from vidkin.index.query.query import query_from_stored
+from vidkin.index.query.common import CommonFrames, weigh_features
 from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.tasks import Task
 from vidkin.web.collection import SharedIndex
@@ -61,7 +60,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]
 def test_shard_scores_as_the_store_does(collection: Collection, most_bytes: int) -> None:
     index = collection.index
     ids = [record.id for record in index.videos()]
-    query = query_from_stored(index.store.read(ids[0]), CommonFrames())
+    query = weigh_features(index.store.read(ids[0]), CommonFrames())
     shard = Shard(str(index.path), most_bytes)
     for chosen in (ids[:3], ids):
         there = shard.score(query, chosen, CommonFrames(), index.scorer)
@@ -78,7 +77,7 @@ def test_shard_scores_as_the_store_does(collection: Collection, most_bytes: int)
 
 def test_shard_reports_a_removed_video(collection: Collection) -> None:
     index = collection.index
-    query = query_from_stored(index.store.read(index.videos()[0].id), CommonFrames())
+    query = weigh_features(index.store.read(index.videos()[0].id), CommonFrames())
     found = Shard(str(index.path), 1).score(query, [10**6], CommonFrames(), index.scorer)
     assert isinstance(found, NotIndexedError)
 
@@ -370,7 +369,7 @@ def test_shards_on_object_storage_are_searched_through_one_address(
 
 def test_cluster_raises_the_store_error_for_a_removed_video(cluster: Any, collection: Collection) -> None:
     index = collection.index
-    query = query_from_stored(index.store.read(index.videos()[0].id), CommonFrames())
+    query = weigh_features(index.store.read(index.videos()[0].id), CommonFrames())
     with RayRanker(index.place, shards=1) as ranker, pytest.raises(NotIndexedError):
         ranker(index.store, query, [10**6], CommonFrames(), index.scorer)
 

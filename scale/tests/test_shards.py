@@ -10,10 +10,8 @@ import pytest
 from tests.index.duplicates.test_pair_scores import GROUPS, make_copies, names_of
 from tests.index.helpers import video
 from tests.index.storage.test_stores import entry, record
-from tests.index.storage.test_whitened import made_of
 from vidkin.errors import CollectionDamagedError, CollectionMismatchError, InvalidArgumentError
 from vidkin.index import Index, open_place, repair
-from vidkin.index.storage.files import WHITENING_FILE
 from vidkin_scale.shards import ShardedStore
 
 
@@ -104,22 +102,3 @@ def test_precomputed_tasks_give_the_groups_of_one_store(tmp_path: Path) -> None:
     # Copies in two shards are compared where one of them is.
     compared = [task for task in mapper.tasks if task.method == "ask" and task.arguments[0] == "compare"]
     assert any(task.arguments[1].id % 3 != other.id % 3 for task in compared for other in task.arguments[2])
-
-
-def test_whitened_shards_store_fewer_windows_and_give_the_same_results(tmp_path: Path) -> None:
-    clips = [
-        video(tmp_path / f"{seed}-{frames}.mp4", seed=seed, frames=frames)
-        for seed, frames in ((0, 10), (0, 15), (1, 10))
-    ]
-    found = []
-    for name in ("lance", "shards:2"):
-        index = made_of(tmp_path / name, clips, name)
-        assert index.store.is_whitened
-        matches = [(match.path, match.score, match.segments) for match in index.search(clips[0])]
-        windows = sum(len(index.store.read_windows(each.id)) for each in index.videos())
-        found.append((matches, [[m.path for m in g.members] for g in index.duplicates(parts=True)], windows))
-        stored = index.info().windows
-        index.close()
-    assert found[0] == found[1]
-    assert found[0][2] > stored > 0
-    assert {path.parent.name for path in tmp_path.rglob(WHITENING_FILE)} == {"lance", "shards:2"}

@@ -48,13 +48,11 @@ class Plain:
     name = "plain"
     fingerprint = "plain-1"
     scorer = "copies"
-    views = "none"
+    describes_boxes = False
     short_side = 64
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: Boxes | None = None) -> FrameFeatures:
+    def extract(self, frames: Frames, *, boxes: Boxes | None = None) -> FrameFeatures:
         images = frames.images.astype(np.float32).mean(axis=-1)
-        if mirror:
-            images = images[:, :, ::-1]
         small = pooled(pooled(images, 1), 2)
         quadrants = small.reshape(-1, 2, 4, 2, 4).transpose(0, 1, 3, 2, 4).reshape(-1, 4, 16)
         centered = quadrants - quadrants.mean(axis=-1, keepdims=True)
@@ -69,12 +67,12 @@ class Plain:
 class Fatal(Plain):
     """Plain, but frames of certain colors end the process, hang it, or show a bug."""
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: Boxes | None = None) -> FrameFeatures:
+    def extract(self, frames: Frames, *, boxes: Boxes | None = None) -> FrameFeatures:
         color = frames.images[0].reshape(-1, 3).astype(float).mean(axis=0)
         for what, wanted in COLORS.items():
             if np.abs(color - wanted).max() < 40:
                 self.fail(what)
-        return super().extract(frames, mirror=mirror, boxes=boxes)
+        return super().extract(frames, boxes=boxes)
 
     def fail(self, what: str) -> None:
         if what == "segfault":

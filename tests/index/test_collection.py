@@ -78,7 +78,7 @@ def test_from_nothing_to_an_index_with_processes(originals: Path, empty: Path) -
         features = index.store.read(index.videos()[0].id)
         assert 0 < float(features.baselines.min()) <= float(features.baselines.max()) < 1
         info = index.info()
-    assert (info.videos, info.broken, info.frames, info.seconds) == (3, 0, 24, 6.0)
+    assert (info.videos, info.broken, info.frames, info.seconds) == (3, 0, 12, 6.0)
     assert info.windows > 0
     assert info.bytes > features.values.nbytes * 3
     assert info.fingerprint.startswith("classical")

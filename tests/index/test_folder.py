@@ -25,7 +25,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("made")
     for seed, name in enumerate(["a.mp4", "b.mp4", "sub/c.mp4"]):
         video(root / "videos" / name, seed=seed, frames=5)
-    with Index.open(root / "c.vidkin", create=True) as index:
+    with Index.open(root / "c.vidkin", extractor="classical", create=True) as index:
         index.add(root / "videos", executor=HERE)
     return root
 

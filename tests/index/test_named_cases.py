@@ -106,7 +106,7 @@ def test_videos_that_share_only_an_intro_do_not_match(
     # The same intro does not hide a real copy.
     copy = encode(tmp_path / "copy.mp4", [*intro, *clip("coffee", 15)], rate=RATE, options={"crf": "35"})
     found = scores(index, copy)
-    assert found.pop("coffee") > 0.8
+    assert found.pop("coffee") > 0.7
     assert max([0.0, *found.values()]) < 0.2
 
 

@@ -17,7 +17,6 @@ from vidkin.index.storage.contract import (
     Catalog,
     NearestWindows,
     WindowMatrix,
-    check_dimension,
     check_entries,
     check_path_is_free,
     check_vectors,
@@ -27,15 +26,8 @@ from vidkin.index.storage.files import REMEDY, writing
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.missing_parts import find_missing_parts, rebuild_parts
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.records import (
-    Entry,
-    VideoRecord,
-    WindowVectors,
-    WindowWhitening,
-    distinct_windows,
-    window_vectors,
-)
-from vidkin.index.storage.stores import StoreKind, window_whitening
+from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors
+from vidkin.index.storage.stores import StoreKind
 from vidkin.similarity import FrameFeatures
 from vidkin_scale.lance_nearest import WindowSearch, build_window_index
 from vidkin_scale.lance_rows import (
@@ -98,11 +90,6 @@ class LanceStore:
         place: Where the store is, from :func:`vidkin.index.open_place`.
         exact_below: Number of windows from which :meth:`optimize` builds the approximate index.
         keep_versions: How long superseded versions stay readable.
-        whitening: Says how windows are whitened while they are stored and compared, once that is needed; None: not at
-            all. Whoever reads windows gets them as they were.
-        distinct: Cosine from which on windows of parts are not stored, see
-            :func:`~vidkin.index.storage.records.distinct_windows`. Whoever reads windows gets all of them, made again
-            from the features.
         parts: Number of stores that share the videos of the index. Each is asked for all requested nearest windows but
             has only a share of them, so with an approximate index it searches for somewhat more than its share.
     """
@@ -113,8 +100,6 @@ class LanceStore:
         *,
         exact_below: int = 50_000,
         keep_versions: timedelta = _KEEP_VERSIONS,
-        whitening: Callable[[], WindowWhitening] | None = None,
-        distinct: float = 1.0,
         parts: int = 1,
     ) -> None:
         self._place = place
@@ -122,8 +107,6 @@ class LanceStore:
         self._features = FeatureFiles(self._place)
         self._exact_below = exact_below
         self._keep_versions = keep_versions
-        self._whitening = None if whitening is None else cache(whitening)
-        self._distinct = distinct
         self._lock = threading.RLock()
         self._commits = 0
         self._next_id: int | None = None
@@ -134,10 +117,6 @@ class LanceStore:
             self._open_tables()
         else:
             self._catalog = Catalog(self._snapshot.records)
-
-    @property
-    def is_whitened(self) -> bool:
-        return self._whitening is not None
 
     def refresh(self) -> bool:
         with self._lock:
@@ -196,10 +175,7 @@ class LanceStore:
                 if entry.features is not None and entry.windows is not None
             ]
             self._features.write_many([(video_id, features) for video_id, features, _ in described])
-            windows = [(video_id, self._as_stored(windows)) for video_id, _, windows in described]
-            counts = {video_id: len(stored) for video_id, stored in windows}
-            records = [replace(record, windows=counts.get(record.id, 0)) for record in records]
-            if (rows := window_rows(windows)) is not None:
+            if (rows := window_rows([(video_id, windows) for video_id, _, windows in described])) is not None:
                 self._windows.append(rows)
             replaced = [self._catalog.ids[r.path] for r in records if r.path in self._catalog.ids]
             if replaced:
@@ -241,25 +217,10 @@ class LanceStore:
         return self.read_windows_many([video_id])[0]
 
     def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
-        if self._distinct < 1:
-            # One video at a time, because features of a film take a hundred times the memory of its windows.
-            made = (window_vectors(self.read(video_id)) for video_id in video_ids)
-            return [replace(windows, vectors=windows.vectors.astype(np.float16)) for windows in made]
-        found = self._again_if_pruned(lambda: self._read_windows(video_ids))
-        if self._whitening is None or not any(map(len, found)):
-            return found
-        # All at once, rounded as in stores without whitening.
-        vectors = np.concatenate([each.vectors for each in found if len(each)])
-        restored = self._whitening().restore(vectors).astype(np.float16)
-        parts = np.split(restored, np.cumsum([len(each) for each in found])[:-1])
-        return [replace(each, vectors=part) if len(each) else each for each, part in zip(found, parts, strict=True)]
+        return self._again_if_pruned(lambda: self._read_windows(video_ids))
 
     def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
         queries = check_vectors(vectors, limit)
-        if self._whitening is not None:
-            whitening = self._whitening()
-            check_dimension(queries, len(whitening.mean))
-            queries = whitening.apply(queries)
         return self._again_if_pruned(lambda: self._window_search().nearest(queries, limit))
 
     def window_count(self) -> int:
@@ -315,8 +276,8 @@ class LanceStore:
         """Read the list of videos whole; :class:`CollectionDamagedError` if it is damaged."""
         LanceTable(self._place, VIDEOS_TABLE, session=new_session, remedy=REMEDY_OF_VIDEOS).read_through()
 
-    def remove_damaged_windows(self, cause: str = "") -> dict[str, str]:
-        """Read all windows; if that fails, or for a cause, delete them, so that :meth:`recover` rebuilds them.
+    def remove_damaged_windows(self) -> dict[str, str]:
+        """Read all windows; if that fails, delete them, so that :meth:`recover` rebuilds them.
 
         Returns:
             The cause by the path of what was deleted.
@@ -324,8 +285,6 @@ class LanceStore:
         address = self._place.address(WINDOWS_TABLE)
         with self._lock:
             try:
-                if cause:
-                    raise CollectionDamagedError(f"{address} {cause}")
                 LanceTable(self._place, WINDOWS_TABLE, session=new_session).read_through()
             except CollectionDamagedError as error:
                 with writing(self._place.uri):
@@ -369,15 +328,6 @@ class LanceStore:
                 self._open_together()
                 self._load()
             return self._tables
-
-    def _as_stored(self, windows: WindowVectors) -> WindowVectors:
-        """The windows of a video in their stored form."""
-        if not len(windows):
-            return windows
-        vectors = windows.vectors.astype(np.float32, copy=False)
-        if self._whitening is not None:
-            vectors = self._whitening().apply(vectors)
-        return replace(windows, vectors=vectors).of_rows(distinct_windows(windows, vectors, self._distinct))
 
     def _write_snapshot(self) -> None:
         """Write a snapshot for readers, so that they need not open the tables."""
@@ -455,11 +405,10 @@ class LanceStore:
 
     def _replace_windows(self, rebuilt: Mapping[int, WindowVectors]) -> None:
         """Replace all windows of videos."""
-        stored = [(video_id, self._as_stored(windows)) for video_id, windows in rebuilt.items()]
         self._windows.delete("video_id", rebuilt)
-        if (rows := window_rows(stored)) is not None:
+        if (rows := window_rows(list(rebuilt.items()))) is not None:
             self._windows.append(rows)
-        self.update([replace(self._catalog.get(video_id), windows=len(windows)) for video_id, windows in stored])
+        self.update([replace(self._catalog.get(video_id), windows=len(own)) for video_id, own in rebuilt.items()])
 
     def _window_counts(self) -> dict[int, int]:
         """Number of windows of each video that has any."""
@@ -520,7 +469,7 @@ class LanceStore:
 
 
 def _open_lance(place: Place, manifest: Manifest) -> LanceStore:
-    return LanceStore(place, whitening=window_whitening(place, manifest), distinct=manifest.distinct)
+    return LanceStore(place)
 
 
 def _lance_places(place: Place, address: str | None) -> list[Place]:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,8 +27,8 @@ from vidkin.index.storage.contract import (
 )
 from vidkin.index.storage.manifest import PARTS_FOLDER, Manifest
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, WindowWhitening
-from vidkin.index.storage.stores import StoreKind, window_whitening
+from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors
+from vidkin.index.storage.stores import StoreKind
 from vidkin.similarity import FrameFeatures
 from vidkin_scale.lance_store import LanceStore
 
@@ -38,9 +37,6 @@ _Result = TypeVar("_Result")
 
 
 MAX_SHARDS = 4096
-
-# New indexes of shards, which are for millions of videos, store about two windows of five (research/scale.md).
-DISTINCT = 0.6
 
 
 def count_shards(manifest: Manifest) -> int:
@@ -63,16 +59,14 @@ def shard_places(place: Place, address: str | None) -> list[Place]:
 
 
 def open_shards(place: Place, manifest: Manifest) -> ShardedStore:
-    """Open the store of a sharded index with the window settings of its manifest."""
-    whitening = window_whitening(place, manifest)
-    return ShardedStore(place, count_shards(manifest), whitening=whitening, distinct=manifest.distinct)
+    """Open the store of a sharded index."""
+    return ShardedStore(place, count_shards(manifest))
 
 
 def open_shard(place: Place, manifest: Manifest, shard: int) -> LanceStore:
     """Open the store of one shard of an index."""
     places = shard_places(place, parse_name(manifest.store).address)
-    whitening = window_whitening(place, manifest)
-    return LanceStore(places[shard], whitening=whitening, distinct=manifest.distinct, parts=len(places))
+    return LanceStore(places[shard], parts=len(places))
 
 
 def _count(address: str | None) -> int:
@@ -100,25 +94,14 @@ class ShardedStore:
     Args:
         place: Place of the index; shards are in ``shards/0000`` and following.
         shards: Number of shards, at least 1; it never changes.
-        whitening, distinct: As in a :class:`LanceStore`, for all shards.
 
     Attributes:
         ask: Function that queries the shards, replaced when they are on a cluster.
     """
 
-    def __init__(
-        self,
-        place: Place,
-        shards: int,
-        *,
-        whitening: Callable[[], WindowWhitening] | None = None,
-        distinct: float = 1.0,
-    ) -> None:
+    def __init__(self, place: Place, shards: int) -> None:
         self._root = place
-        shared = None if whitening is None else cache(whitening)
-        places = shard_places(place, str(shards))
-        self.shards = [LanceStore(part, whitening=shared, distinct=distinct, parts=shards) for part in places]
-        self.is_whitened = whitening is not None
+        self.shards = [LanceStore(part, parts=shards) for part in shard_places(place, str(shards))]
         self.ask: Ask = self._ask_here
 
     def shard_of(self, video_id: int) -> int:
@@ -267,9 +250,9 @@ class ShardedStore:
         for shard in self.shards:
             shard.check_videos()
 
-    def remove_damaged_windows(self, cause: str = "") -> dict[str, str]:
+    def remove_damaged_windows(self) -> dict[str, str]:
         """See :meth:`LanceStore.remove_damaged_windows`, of all shards."""
-        return {path: why for shard in self.shards for path, why in shard.remove_damaged_windows(cause).items()}
+        return {path: why for shard in self.shards for path, why in shard.remove_damaged_windows().items()}
 
     def optimize(self) -> None:
         """Compact the tables of every shard, and index its windows if there are many."""
@@ -420,5 +403,5 @@ class PartOfPlace:
         return f"{self._prefix}/{name}" if name else self._prefix
 
 
-SHARDS = StoreKind(open=open_shards, places=shard_places, distinct=DISTINCT)
+SHARDS = StoreKind(open=open_shards, places=shard_places)
 """The kind of store that vidkin finds by names such as ``shards:16``."""

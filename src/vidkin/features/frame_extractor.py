@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from vidkin.media import Frames
     from vidkin.similarity import FrameFeatures
 
-__all__ = ["NETWORK_FILE", "FrameEncoderExtractor", "open_frame_extractor"]
+__all__ = ["COHORT_FILE", "NETWORK_FILE", "FrameEncoderExtractor", "open_frame_extractor"]
 
 # Part of the fingerprint: increment it whenever the same frame would get different vectors.
 _REVISION = 1
 
 NETWORK_FILE = Path(__file__).with_name("data") / "frame_encoder.onnx"
 """The network, which takes squares of bytes; what it was made of stands in ``frame_encoder.json`` beside it."""
+
+COHORT_FILE = NETWORK_FILE.with_name("frame_encoder_cohort.safetensors")
+"""Vectors of unrelated images by this network, see :meth:`FrameEncoderExtractor.cohort`."""
 
 
 class FrameEncoderExtractor:
@@ -54,6 +57,15 @@ class FrameEncoderExtractor:
     def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
         """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         return features_of_views(self._describe, frames, self.fingerprint, boxes=boxes)
+
+    def cohort(self) -> NDArray[np.floating] | None:
+        """Vectors [N, 1, D] of unrelated images, which ship with the network; None for another network."""
+        from safetensors import safe_open
+
+        with safe_open(COHORT_FILE, framework="numpy") as file:
+            is_own = file.metadata()["network"] == self._network.digest
+            vectors: NDArray[np.floating] | None = file.get_tensor("vectors")[:, None] if is_own else None
+        return vectors
 
     def _describe(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         size = self._network.size

@@ -164,9 +164,10 @@ class Index:
         if create and not read_only and not Manifest.exists(place):
             made = resolve_spec(None, extractor, weights, whitening, rate, device)
             if isinstance(named, str):
-                create_index(place, made, store=named, distinct=find_store_kind(named, place).distinct)
+                find_store_kind(named, place)
+                create_index(place, made, store=named)
             else:
-                create_index(place, made, whiten=False)
+                create_index(place, made)
         manifest = Manifest.read(place)
         if isinstance(store, str) and store != manifest.store:
             raise CollectionMismatchError(

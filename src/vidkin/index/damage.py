@@ -14,13 +14,12 @@ from vidkin.index.query.common import Calibration, CommonFrames, find_common
 from vidkin.index.query.learned_scale import LearnedScale
 from vidkin.index.recurring.decided import save_confirmed_frames
 from vidkin.index.storage.decisions import Decisions
-from vidkin.index.storage.files import WHITENING_FILE, writing
+from vidkin.index.storage.files import writing
 from vidkin.index.storage.lists import SavedLists
-from vidkin.index.storage.manifest import INDEX_REMEDY, Manifest
+from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.sound_files import SoundFiles, SoundTable
 from vidkin.index.storage.stores import LastingStore, open_store
-from vidkin.index.storage.whitening import fit_whitening, read_whitening, write_whitening
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +68,13 @@ def repair(
         store = open_store(place, manifest)
         try:
             store.check_videos()
-            return _repair_store(place, manifest, store, on_progress)
+            return _repair_store(place, store, on_progress)
         finally:
             store.close()
 
 
 def _repair_store(
-    place: Place, manifest: Manifest, store: LastingStore, on_progress: Callable[[int, int], None] | None
+    place: Place, store: LastingStore, on_progress: Callable[[int, int], None] | None
 ) -> tuple[DamagedPart, ...]:
     damaged = []
     rebuilt = (
@@ -91,14 +90,7 @@ def _repair_store(
             with writing(place.uri):
                 place.delete([name])
             damaged.append(DamagedPart(place.address(name), _cause(error)))
-    # If the whitening is lost, all windows must be rebuilt.
-    lost = _repair_whitening(place, manifest) if manifest.whitened else None
-    if lost:
-        damaged.append(lost)
-    why = f"does not fit {WHITENING_FILE}" if lost else ""
-    damaged += [
-        DamagedPart(path, cause.partition("; ")[0]) for path, cause in store.remove_damaged_windows(why).items()
-    ]
+    damaged += [DamagedPart(path, cause.partition("; ")[0]) for path, cause in store.remove_damaged_windows().items()]
     readable = [record for record in store.videos() if record.status == "ok"]
     for done, record in enumerate(readable, start=1):
         cause = ""
@@ -126,19 +118,6 @@ def _repair_store(
     return tuple(damaged)
 
 
-def _repair_whitening(place: Place, manifest: Manifest) -> DamagedPart | None:
-    """Restore the window whitening if it is lost; None if it is intact."""
-    try:
-        read_whitening(place)
-    except CollectionDamagedError as error:
-        whitening = fit_whitening(manifest.fingerprint)
-        if whitening is None:
-            raise CollectionDamagedError(f"{_cause(error)}; {INDEX_REMEDY}") from error
-        write_whitening(place, whitening)
-        return DamagedPart(place.address(WHITENING_FILE), _cause(error))
-    return None
-
-
 @check_arguments
 def check_files(place: Place) -> None:
     """Read the small files of an index outside its store.
@@ -158,8 +137,6 @@ def check_files(place: Place) -> None:
     )
     for read in readers:
         read(place)
-    if Manifest.read(place).whitened:
-        read_whitening(place)
 
 
 def _cause(error: CollectionError) -> str:

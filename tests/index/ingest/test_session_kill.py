@@ -127,7 +127,7 @@ def test_index_survives_a_kill_while_reading_videos(tmp_path: Path) -> None:
     before = store.count()
     assert 1 <= before < 12
     for record in store.videos():
-        assert len(store.read(record.id)) == record.frames == 8
+        assert len(store.read(record.id)) == record.frames == 4
     store.recover()
     report = ingest(store, scan([tmp_path / "videos"]), ProcessExecutor(PLAIN, workers=2))
     assert (len(report.unchanged), len(report.added)) == (before, 12 - before)

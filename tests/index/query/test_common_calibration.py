@@ -1,7 +1,8 @@
-"""What unrelated frames look like to an extractor: as it ships, or measured once and kept."""
+"""What unrelated frames look like to an extractor: its own cohort, or photographs measured once and kept."""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -9,22 +10,38 @@ import pytest
 
 from vidkin.features import open_extractor
 from vidkin.index import Calibration, open_place
+from vidkin.media import Frames
+from vidkin.similarity import FrameFeatures
 
 
-def test_the_background_of_the_default_extractor_ships_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_extractor_is_calibrated_by_its_own_cohort(monkeypatch: pytest.MonkeyPatch) -> None:
     extractor = open_extractor("vidkin")
     monkeypatch.setattr(type(extractor), "extract", None)  # nothing is described
     background = Calibration.of_extractor(extractor).background
-    assert background.shape[1:] == (1, 256)
-    np.testing.assert_allclose(np.linalg.norm(background, axis=2), 1, atol=1e-2)
+    assert background.shape == (1000, 1, 256)
+    np.testing.assert_allclose(np.linalg.norm(background, axis=-1), 1, atol=1e-3)
+    # The images are unrelated.
+    assert float(np.median(background[:, 0] @ background[:, 0].T)) == pytest.approx(0, abs=0.02)
 
 
-def test_an_extractor_that_is_not_of_the_package_is_measured_and_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_network_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other.onnx"
+    # The same network with a description, which makes it another file.
+    shipped = files("vidkin.features") / "data" / "frame_encoder.onnx"
+    other.write_bytes(shipped.read_bytes() + b"\x32\x05other")
+    extractor = open_extractor("vidkin", weights=other)
+
+    def extract(extractor: object, frames: Frames) -> FrameFeatures:
+        ones = np.ones((len(frames), 1, 256)) / 16
+        return FrameFeatures.of_whole(ones, frames.timestamps)
+
+    monkeypatch.setattr(type(extractor), "extract", extract)
+    assert np.allclose(Calibration.of_extractor(extractor).background, 1 / 16)
+
+
+def test_an_extractor_without_a_cohort_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     extractor = open_extractor("classical")
-    monkeypatch.setattr(type(extractor), "fingerprint", "another")
     measured = Calibration.open(open_place(tmp_path), extractor)
     assert measured.background.shape == (96, 10, 128)
-    monkeypatch.setattr(extractor, "extract", None)
+    monkeypatch.setattr(type(extractor), "extract", None)
     assert np.array_equal(Calibration.open(open_place(tmp_path), extractor).background, measured.background)

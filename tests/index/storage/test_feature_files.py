@@ -1,4 +1,4 @@
-"""Files of features: parts of the picture in half bytes."""
+"""Files of features: parts of the picture in half bytes, thumbnails, and damage."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def features() -> FrameFeatures:
         np.ones(FRAMES, np.float32),
         baseline=np.zeros((FRAMES, VIEWS), np.float32),
         boxes=np.tile(np.array(BOXES, np.float32), (FRAMES, 1, 1)),
+        thumbnails=np.random.default_rng(2).integers(0, 256, (FRAMES, VIEWS, 8, 8), np.uint8),
     )
 
 
@@ -65,4 +66,28 @@ def test_bad_sectors_are_detected(tmp_path: Path, features: FrameFeatures, byte:
     tensors["parts"].reshape(-1)[32:64] = byte
     save_file(tensors, path)
     with pytest.raises(CollectionDamagedError, match="its values are not what was written"):
+        files.read(1)
+
+
+@pytest.mark.parametrize("name", ["thumbnails", "part_thumbnails"])
+@pytest.mark.parametrize("change", ["fewer", "one for all", "flat", "signed", "float", "missing"])
+def test_other_thumbnails_than_were_written_are_damage(
+    tmp_path: Path, features: FrameFeatures, name: str, change: str
+) -> None:
+    files = FeatureFiles(open_place(tmp_path))
+    files.write(1, features)
+    path = path_of(tmp_path, 1)
+    tensors = load_file(path)
+    given = tensors.pop(name)
+    changed = {
+        "fewer": given[1:],
+        "one for all": given[:1],
+        "flat": given.reshape(-1, 64),
+        "signed": given.view(np.int8),
+        "float": given.astype(np.float32),
+    }
+    if change in changed:
+        tensors[name] = np.ascontiguousarray(changed[change])
+    save_file(tensors, path)
+    with pytest.raises(CollectionDamagedError, match=r"is damaged \(its thumbnails are not what was written\)"):
         files.read(1)

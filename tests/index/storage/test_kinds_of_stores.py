@@ -38,12 +38,6 @@ def test_index_is_opened_with_its_own_store(tmp_path: Path) -> None:
         assert repair(open_place(folder)) == ()
 
 
-def test_store_kind_sets_the_threshold_for_omitted_windows(tmp_path: Path) -> None:
-    for name, distinct in (("disk", 1.0), ("stand-in", 0.75)):
-        Index.open(tmp_path / name, create=True, store=name).close()
-        assert Manifest.read(open_place(tmp_path / name)).distinct == distinct
-
-
 def test_different_store_is_refused(tmp_path: Path) -> None:
     Index.open(tmp_path, extractor="classical", create=True).close()
     with pytest.raises(CollectionMismatchError, match="has the store disk, got stand-in; leave it out, or make"):

@@ -20,13 +20,16 @@ from vidkin.similarity import FrameFeatures
         (8, 1, 1),
         (4, 1, 2),
         (5, 1, 2),
-        (2, 1, 4),
-        (0.3, 1, 4),
-        (0, 1, 4),
-        (-1, 1, 4),
+        (2, 1, 2),
+        (0.3, 1, 2),
+        (0, 1, 2),
+        (-1, 1, 2),
         (2, 5, 5),
-        (3, 2, 4),
+        (3, 2, 2),
         (7.9, 1, 2),
+        (7.9, 0.5, 2),
+        (16, 0.25, 0.5),
+        (15.9, 0.25, 1),
     ],
 )
 def test_short_videos_are_sampled_more_densely(duration: float, base: float, rate: float) -> None:
@@ -107,16 +110,15 @@ def test_query_samples_include_the_stored_moments(base: float) -> None:
 
 
 def test_queries_are_sampled_more_densely_up_to_120_frames() -> None:
-    assert query_rate(2) == 4.0
-    assert query_rate(22) == 4.0
-    assert query_rate(30) == 3.0
-    assert query_rate(59) == 2.0
+    assert query_rate(2) == 2.0
+    assert query_rate(22) == 2.0
+    assert query_rate(60) == 2.0
     assert query_rate(61) == 1.0
     assert query_rate(90) == 1.0
     assert query_rate(7200) == 1.0
     assert query_rate(7200, base=2.0) == 2.0
     assert query_rate(10, base=8.0) == 8.0
-    assert query_rate(0) == 4.0
+    assert query_rate(0) == 2.0
     with pytest.raises(InvalidArgumentError, match="base sampling rate must be above 0, got 0"):
         query_rate(10, base=0)
 

@@ -181,7 +181,6 @@ def test_partially_described_frames_and_changing_boxes_are_read_back(store: Vect
     views = FrameFeatures(values, times, ones, baseline=baseline, boxes=boxes)
     stored = store.append(record("/a.mp4", frames=4, windows=1), views, windows(unit([1.0, 0, 0, 0])))
     back = store.read(stored.id)
-    assert back.described_parts.tolist() == [True, False, True, False]
     assert np.array_equal(back.values, values.astype(np.float16))
     assert np.array_equal(back.baselines, baseline)
     assert back.boxes is not None
@@ -202,6 +201,28 @@ def test_parts_of_odd_length_are_read_back(store: VectorStore) -> None:
     stored = store.append(record("/a.mp4", frames=2, windows=1), views, windows(unit([1.0, 0, 0, 0])))
     back = store.read(stored.id).values.astype(np.float32)
     np.testing.assert_allclose(back, views.values, atol=1e-3, rtol=0)
+
+
+def test_thumbnails_are_read_back(store: VectorStore) -> None:
+    generator = np.random.default_rng(5)
+    values = units(generator.standard_normal((3, 3, 1, 8), np.float32))
+    # The second view is in the last frame only, the third one in none.
+    values[:2, 1], values[:, 2] = 0, 0
+    boxes = np.array([[0, 0, 1, 1], [0.25, 0, 0.75, 1], [0, 0, 0, 0]], np.float32)[None].repeat(3, axis=0)
+    thumbnails = generator.integers(0, 256, (3, 3, 8, 8), np.uint8)
+    thumbnails[:2, 1], thumbnails[:, 2] = 0, 0
+    times, ones = np.arange(3, dtype=np.float64), np.ones(3, np.float32)
+    views = FrameFeatures(values, times, ones, boxes=boxes, thumbnails=thumbnails)
+    whole = FrameFeatures.of_whole(values[:, 0], times, ones, thumbnails=thumbnails[:, 0])
+    for name, given in (("/views.mp4", views), ("/whole.mp4", whole), ("/none.mp4", features(3, regions=1))):
+        stored = store.append(record(name, frames=3, windows=1), given, windows(unit([1.0, 0, 0, 0])))
+        back = store.read(stored.id).thumbnails
+        if given.thumbnails is None:
+            assert back is None
+        else:
+            assert back is not None
+            assert back.dtype == np.uint8
+            assert np.array_equal(back, given.thumbnails)
 
 
 def test_features_are_rounded_once(store: VectorStore) -> None:

@@ -75,18 +75,8 @@ class VectorStore(Protocol):
 
     **One writer.** Callers make sure that only one process writes (`Place.exclusive`).
 
-    **Whitening.** A store may compare windows in a whitened space; then ``is_whitened`` is True, and cosines of
-    :meth:`nearest` refer to that space. All vectors passed in and out are unwhitened.
-
-    **Fewer windows.** A store may omit near-duplicate windows from :meth:`nearest` only; its records state the number
-    that remain.
-
     **Rounding.** Features are stored as rounded by :func:`vidkin.index.storage.records.to_stored`.
     """
-
-    @property
-    def is_whitened(self) -> bool:
-        """Whether windows are compared whitened, so that cosines of :meth:`nearest` are smaller."""
 
     def refresh(self) -> bool:
         """Move to the newest committed state; True if anything changed."""
@@ -286,8 +276,6 @@ class Catalog:
 
 class MemoryStore:
     """A :class:`~vidkin.index.storage.contract.VectorStore` that exists only within the process. Search is exact."""
-
-    is_whitened = False
 
     def __init__(self) -> None:
         self._catalog = Catalog()

@@ -19,6 +19,7 @@ from vidkin.index.storage.records import (
     to_stored,
 )
 from vidkin.similarity import FrameFeatures
+from vidkin.similarity.contracts import THUMBNAIL
 
 _SUFFIX = ".safetensors"
 _FILES_PER_FOLDER = 1000
@@ -95,12 +96,8 @@ class FeatureFiles:
                 values, times, information, baseline = (_array(data, header[name]) for name in _NAMES)
                 if values.dtype != np.float16:
                     raise ValueError("its values are not what was written")
-                features = FrameFeatures.of_whole(values, times, information, baseline=baseline)
-                if "thumbnails" in header:
-                    thumbnails = _array(data, header["thumbnails"])
-                    if thumbnails.dtype != np.uint8:
-                        raise ValueError("its thumbnails are not what was written")
-                    features = replace(features, thumbnails=thumbnails[:, None])
+                thumbnails = _thumbnails(data, header, "thumbnails", len(values))
+                features = FrameFeatures.of_whole(values, times, information, baseline=baseline, thumbnails=thumbnails)
                 if "boxes" in header:
                     features = _restore_views(features, data, header)
             except (KeyError, TypeError, IndexError) as error:
@@ -147,8 +144,8 @@ class FeatureFiles:
 
 
 def _arrays(features: FrameFeatures) -> dict[str, NDArray[Any]]:
-    """The arrays of a file: vectors of whole frames; vectors of parts, half a byte a value, for frames in which they
-    were described; boxes where they change."""
+    """The arrays of a file: vectors and thumbnails of whole frames; vectors of parts, half a byte a value, and their
+    thumbnails for frames in which they were described; boxes where they change."""
     # Parts are rounded below; this rounds the rest.
     stored = to_stored(features, parts=False)
     arrays: dict[str, NDArray[Any]] = {
@@ -194,16 +191,27 @@ def _restore_views(features: FrameFeatures, data: NDArray[np.uint8], header: dic
     baseline = np.zeros((len(features), boxes.shape[1]), np.float32)
     baseline[:, :1] = features.baselines
     baseline[rows, views] = baselines
-    thumbnails = features.thumbnails
-    if thumbnails is not None:
-        of_parts = _array(data, header["part_thumbnails"])
-        small = np.zeros((*values.shape[:2], *thumbnails.shape[2:]), np.uint8)
-        small[:, :1] = thumbnails
-        small[rows, views] = of_parts
-        thumbnails = small
+    thumbnails = None
+    of_parts = _thumbnails(data, header, "part_thumbnails", len(frames), len(views))
+    if (of_parts is None) != (features.thumbnails is None):
+        raise ValueError("its thumbnails are not what was written")
+    if features.thumbnails is not None and of_parts is not None:
+        thumbnails = np.zeros((*values.shape[:2], THUMBNAIL, THUMBNAIL), np.uint8)
+        thumbnails[:, :1] = features.thumbnails
+        thumbnails[rows, views] = of_parts
     return replace(
         features, values=values, baseline=baseline, boxes=boxes.repeat(counts, axis=0), thumbnails=thumbnails
     )
+
+
+def _thumbnails(data: NDArray[np.uint8], header: dict[str, Any], name: str, *counts: int) -> NDArray[np.uint8] | None:
+    """Thumbnails [*counts, 8, 8]; None if the file has none."""
+    if name not in header:
+        return None
+    found = _array(data, header[name])
+    if found.dtype != np.uint8 or found.shape != (*counts, THUMBNAIL, THUMBNAIL):
+        raise ValueError("its thumbnails are not what was written")
+    return found
 
 
 def _pack(numbers: NDArray[np.int8]) -> NDArray[np.uint8]:

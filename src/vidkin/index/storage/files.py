@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 REMEDY = "run `vidkin doctor --repair` with this index to remove the damaged part, then `vidkin index` to rebuild it"
 
-# Window whitening of an index, see :func:`vidkin.index.storage.whitening.read_whitening`.
-WHITENING_FILE = "windows.safetensors"
-
 _CAUSES = {
     errno.ENOSPC: "no space left on the disk",
     errno.EDQUOT: "disk quota used up",

@@ -24,17 +24,17 @@ from vidkin.errors import (
     UnknownExtractorError,
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor, open_extractor
-from vidkin.index.storage.files import WHITENING_FILE, is_gone, write_whole
+from vidkin.index.storage.files import is_gone, write_whole
 from vidkin.index.storage.folder_rules import FolderRules
 from vidkin.index.storage.opening import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.place import Place
 
 if TYPE_CHECKING:
-    from vidkin.index.storage.records import VideoRecord, WindowWhitening
+    from vidkin.index.storage.records import VideoRecord
 
 PathLike = str | os.PathLike[str]
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 """Version of the layout of an index on disk; an index of any other version is not opened."""
 
 DISK = "disk"
@@ -49,15 +49,7 @@ SOUND_TABLE = "sound.table"
 _MAX_RATE = 30.0
 
 # Files that may exist in a folder while an index is created there, or after an interruption.
-_OWN_FILES = {
-    MANIFEST_FILE,
-    LOCK_FILE,
-    HOLDER_FILE,
-    QUEUE_FOLDER,
-    "collection.partial",
-    WHITENING_FILE,
-    "config.toml",
-}
+_OWN_FILES = {MANIFEST_FILE, LOCK_FILE, HOLDER_FILE, QUEUE_FOLDER, "collection.partial", "config.toml"}
 
 INDEX_REMEDY = "restore it from a backup, or make a new index in another folder (decisions.json can be copied there)"
 
@@ -87,10 +79,6 @@ class Manifest:
         reviewed: Whether searches use the scorer that ``vidkin train review`` stored in the folder.
         created: ISO 8601 time.
         vidkin_version: Version of vidkin that created it.
-        whitened: Power of the covariance of the background photographs by which windows are whitened, with the
-            transform in ``windows.safetensors``; 0 for no whitening.
-        distinct: Minimum cosine to a stored window from which windows of parts are not stored, see
-            :func:`~vidkin.index.storage.records.distinct_windows`; 1 stores all.
         store: Name of the store of records, features and windows, see :mod:`vidkin.index.storage.stores`.
         format_version: Version of the layout on disk.
     """
@@ -109,8 +97,6 @@ class Manifest:
     reviewed: bool = False
     created: str = ""
     vidkin_version: str = ""
-    whitened: float = 0.0
-    distinct: float = 1.0
     store: str = DISK
     format_version: int = FORMAT_VERSION
 
@@ -169,12 +155,6 @@ class Manifest:
         for name in ("follow_links", "images", "include_bins", "sound", "reviewed"):
             if not isinstance(values.get(name, False), bool):
                 problem = f"{name} is {values[name]!r}"
-        whitened = values.get("whitened", 0.0)
-        if not isinstance(whitened, int | float) or isinstance(whitened, bool) or not 0 <= whitened <= 1:
-            problem = f"whitened is {whitened!r}"
-        distinct = values.get("distinct", 1.0)
-        if not isinstance(distinct, int | float) or isinstance(distinct, bool) or not 0 < distinct <= 1:
-            problem = f"distinct is {distinct!r}"
         # Imported late: workers need this module but no scorer.
         from vidkin.match.scorers import available_scorers
 
@@ -235,13 +215,12 @@ class Manifest:
             )
 
 
-def create_manifest(place: Place, manifest: Manifest, whitening: WindowWhitening | None = None) -> None:
+def create_manifest(place: Place, manifest: Manifest) -> None:
     """Create an empty index, unless another process has just created one there.
 
     Args:
         place: A folder or a prefix on object storage, new or empty.
         manifest: Settings of the index; time and version are added.
-        whitening: Whitening of its windows, written first.
 
     Raises:
         CollectionError: There are other files, or it cannot be created.
@@ -261,11 +240,6 @@ def create_manifest(place: Place, manifest: Manifest, whitening: WindowWhitening
         )
     with place.exclusive(10.0):
         if not Manifest.exists(place):
-            if whitening is not None:
-                # The worker that describes files needs this module, and no store.
-                from vidkin.index.storage.whitening import write_whitening
-
-                write_whitening(place, whitening)
             created = datetime.now().astimezone().isoformat(timespec="seconds")
             replace(manifest, created=created, vidkin_version=__version__).write(place)
 
@@ -307,32 +281,19 @@ class WorkerSpec:
         return open_extractor(self.extractor, weights=self.weights, whitening=self.whitening, device=self.device)
 
 
-def create_index(
-    place: Place,
-    spec: WorkerSpec,
-    *,
-    store: str = DISK,
-    distinct: float = 1.0,
-    whiten: bool = True,
-) -> None:
+def create_index(place: Place, spec: WorkerSpec, *, store: str = DISK) -> None:
     """Create an empty index for the features of an extractor.
 
     Args:
         place: A folder or a prefix on object storage, new or empty.
         spec: Specification of the extractor.
         store: Name of its store.
-        distinct: Threshold for omitting whitened windows, see :class:`Manifest`.
-        whiten: Whether to whiten windows if the extractor's background ships; custom stores cannot.
 
     Raises:
         CollectionError: There are other files, or it cannot be created.
         ExtractorError: The extractor cannot be opened.
     """
     extractor = spec.open()
-    # The worker that describes files needs this module, and no store.
-    from vidkin.index.storage.whitening import WHITENING_POWER, fit_whitening
-
-    whitening = fit_whitening(extractor.fingerprint) if whiten else None
     manifest = Manifest(
         extractor=spec.extractor,
         fingerprint=extractor.fingerprint,
@@ -341,11 +302,9 @@ def create_index(
         sampling_rate=spec.base_rate,
         measure=extractor.scorer,
         sound=spec.sound,
-        whitened=0.0 if whitening is None else WHITENING_POWER,
-        distinct=1.0 if whitening is None else distinct,
         store=store,
     )
-    create_manifest(place, manifest, whitening)
+    create_manifest(place, manifest)
 
 
 def resolve_spec(

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
 VideoStatus = Literal["ok", "broken", "stale"]
 
-# Least variance of a direction, as a share of the mean, when windows are whitened.
-_LEAST_VARIANCE = 1e-2
-
-
 # Seconds; frames of a slide show stay longer.
 _LONGEST_PHOTOGRAPH = 0.2
 
@@ -159,53 +155,11 @@ class WindowVectors:
             self.last_frames[:count],
         )
 
-    def of_rows(self, rows: NDArray[np.int64]) -> WindowVectors:
-        """These windows."""
-        return WindowVectors(
-            self.vectors[rows], self.starts[rows], self.ends[rows], self.first_frames[rows], self.last_frames[rows]
-        )
-
     @classmethod
     def empty(cls, dimension: int = 0) -> WindowVectors:
         """No windows [0, dimension]."""
         times, frames = np.zeros(0), np.zeros(0, np.int64)
         return cls(np.zeros((0, dimension), np.float16), times, times, frames, frames)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WindowWhitening:
-    """Compares windows where pictures vary alike in all directions, so that what most pictures have says less.
-
-    Attributes:
-        mean: [E] float32, subtracted first; shorter than 1.
-        turn: [E, E] float32, symmetric, applied next; then vectors get length 1 again.
-    """
-
-    mean: NDArray[np.float32]
-    turn: NDArray[np.float32]
-
-    @classmethod
-    def fit(cls, vectors: NDArray[np.floating], power: float) -> WindowWhitening:
-        """By the covariance of these unit vectors [N, E] to a power: 1 for all of it, .5 for its root."""
-        sample = vectors.astype(np.float64)
-        values, directions = np.linalg.eigh(np.cov(sample.T))
-        # What hardly varies is not blown up without limit.
-        values = np.maximum(values, _LEAST_VARIANCE * values.mean())
-        turn = (directions * values ** (-power / 2)) @ directions.T
-        return cls(sample.mean(axis=0).astype(np.float32), turn.astype(np.float32))
-
-    def apply(self, vectors: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Vectors [N, E] as they are compared, of length 1."""
-        return unit_vectors((vectors.astype(np.float32, copy=False) - self.mean) @ self.turn)
-
-    def restore(self, vectors: NDArray[np.floating]) -> NDArray[np.float32]:
-        """The unit vectors [N, E] that :meth:`apply` made these of; off by no more than rounding is."""
-        along = vectors.astype(np.float64) @ np.linalg.inv(self.turn.astype(np.float64))
-        # The one point of the line from the mean along each vector that has length 1.
-        mean = self.mean.astype(np.float64)
-        slope, square = along @ mean, np.maximum(np.vecdot(along, along), _LEAST_LENGTH)
-        far = (np.sqrt(slope**2 + square * (1.0 - mean @ mean)) - slope) / square
-        return unit_vectors(mean + far[:, None] * along)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,32 +334,6 @@ def _spans(
     return np.concatenate(spans)[order], np.concatenate(sums_of)[order]
 
 
-@check_arguments
-def distinct_windows(windows: WindowVectors, vectors: NDArray[np.float32], least: float) -> NDArray[np.int64]:
-    """Rows of the windows without those of parts that show nearly the same as another that begins in the same minute.
-
-    Parts overlap, so that many say the same. All windows of whole pictures stay; of parts, the longest first, those
-    whose cosine with all that stay is below ``least``.
-
-    Args:
-        windows: W windows of one video.
-        vectors: [W, E] unit vectors, as they are compared.
-        least: Cosine in (0, 1]; 1 leaves nothing out.
-    """
-    count, stays = len(windows.of_whole()), np.zeros(len(windows), np.bool_)
-    minutes, seconds = windows.starts // _MINUTE, windows.ends - windows.starts
-    for minute in np.unique(minutes) if least < 1 else ():
-        rows = np.flatnonzero(minutes == minute)
-        rows = rows[np.lexsort((-seconds[rows], rows >= count))]
-        near = vectors[rows] @ vectors[rows].T
-        is_free = np.ones(len(rows), np.bool_)
-        for place, row in enumerate(rows.tolist()):
-            if is_free[place] or row < count:
-                stays[row] = True
-                is_free &= near[place] < least
-    return np.flatnonzero(stays) if least < 1 else np.arange(len(windows))
-
-
 # A short video is sampled more densely until it has this many frames, up to this many per second.
 _FEWEST_FRAMES = 8
 
@@ -414,15 +342,13 @@ _DENSEST_RATE = 2.0
 # A query has about this many frames, so that one of them is near each frame of a fast-moving target.
 _QUERY_FRAMES = 90
 
-_MINUTE = 60.0
-
 
 @check_arguments
 def sampling_rate(duration: float, base: float = 1.0) -> float:
     """Frames per second at which to sample a video: ``base``, or more for very short videos.
 
-    A video (or stretch of one) that would have fewer than 8 frames is sampled at twice ``base``, at no more than 2
-    frames per second.
+    A video (or stretch of one) that would have fewer than 8 frames is sampled at two, four or more times ``base``, so
+    that it has 8, at no more than 2 frames per second.
 
     Args:
         duration: Duration in seconds; 0 or less means unknown and very short.

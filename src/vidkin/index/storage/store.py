@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,7 +19,6 @@ from vidkin.errors import CollectionDamagedError, IndexClosedError, InvalidArgum
 from vidkin.index.storage.contract import (
     Catalog,
     NearestWindows,
-    check_dimension,
     check_entries,
     check_path_is_free,
     check_vectors,
@@ -34,9 +32,6 @@ from vidkin.index.storage.records import (
     Entry,
     VideoRecord,
     WindowVectors,
-    WindowWhitening,
-    distinct_windows,
-    window_vectors,
 )
 from vidkin.index.storage.video_table import REMEDY_OF_VIDEOS, VIDEOS_FILE, StoredVideo, VideoTable, WindowState
 from vidkin.index.storage.window_files import WindowFiles
@@ -75,40 +70,22 @@ class DiskStore:
     Args:
         place: Where the store is, from :func:`vidkin.index.open_place`; a folder of this machine.
         exact_below: Number of windows from which :meth:`optimize` builds the approximate index.
-        whitening: Says how windows are whitened while they are stored and compared, once that is needed; None: not at
-            all. Whoever reads windows gets them as they were.
-        distinct: Cosine from which on windows of parts are not stored, see
-            :func:`~vidkin.index.storage.records.distinct_windows`. Whoever reads windows gets all of them, made again
-            from the features.
 
     Raises:
         CollectionDamagedError: The list of videos is missing or damaged.
         CollectionError: The place is not a local folder.
     """
 
-    def __init__(
-        self,
-        place: Place,
-        *,
-        exact_below: int = 50_000,
-        whitening: Callable[[], WindowWhitening] | None = None,
-        distinct: float = 1.0,
-    ) -> None:
+    def __init__(self, place: Place, *, exact_below: int = 50_000) -> None:
         self._folder = folder_of(place)
         self._table = VideoTable(self._folder / VIDEOS_FILE)
         self._features = FeatureFiles(place)
         self._exact_below = exact_below
-        self._whitening = None if whitening is None else cache(whitening)
-        self._distinct = distinct
         self._lock = threading.RLock()
         self._is_closed = False
         self._version: tuple[int, int] | None = None
         self._found: StoredWindows | None = None
         self._load()
-
-    @property
-    def is_whitened(self) -> bool:
-        return self._whitening is not None
 
     def refresh(self) -> bool:
         with self._lock:
@@ -160,8 +137,8 @@ class DiskStore:
                 if entry.features is not None and entry.windows is not None
             ]
             self._features.write_many([(record.id, features) for record, features, _ in described])
-            placed = self._write_windows([(record, self._as_stored(windows)) for record, _, windows in described])
-            videos = [placed.get(record.id, StoredVideo(replace(record, windows=0))) for record in records]
+            placed = self._write_windows([(record, windows) for record, _, windows in described])
+            videos = [placed.get(record.id, StoredVideo(record)) for record in records]
             replaced = [self._catalog.ids[r.path] for r in records if r.path in self._catalog.ids]
             self._commit(replaced, videos)
         return [video.record for video in videos]
@@ -190,32 +167,16 @@ class DiskStore:
         return self.read_windows_many([video_id])[0]
 
     def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
-        if self._distinct < 1:
-            # One video at a time, because features of a film take a hundred times the memory of its windows.
-            made = (window_vectors(self.read(video_id)) for video_id in video_ids)
-            return [replace(windows, vectors=windows.vectors.astype(np.float16)) for windows in made]
-
         def read() -> list[WindowVectors]:
             with self._lock:
                 for video_id in video_ids:
                     self._catalog.get_described(video_id, "windows")
                 return self._windows.read(video_ids)
 
-        found = self._again_if_outdated(read)
-        if self._whitening is None or not any(map(len, found)):
-            return found
-        # All at once; rounded as stores of windows that are not whitened round them.
-        vectors = np.concatenate([each.vectors for each in found if len(each)])
-        restored = self._whitening().restore(vectors).astype(np.float16)
-        parts = np.split(restored, np.cumsum([len(each) for each in found])[:-1])
-        return [replace(each, vectors=part) if len(each) else each for each, part in zip(found, parts, strict=True)]
+        return self._again_if_outdated(read)
 
     def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
         queries = check_vectors(vectors, limit)
-        if self._whitening is not None:
-            whitening = self._whitening()
-            check_dimension(queries, len(whitening.mean))
-            queries = whitening.apply(queries)
         return self._again_if_outdated(lambda: self._windows.nearest(queries, limit))
 
     def window_count(self) -> int:
@@ -256,8 +217,8 @@ class DiskStore:
             self._table.check()
             self._load()
 
-    def remove_damaged_windows(self, cause: str = "") -> dict[str, str]:
-        """Read all windows; if that fails, or for a cause, delete their files, so that :meth:`recover` rebuilds them.
+    def remove_damaged_windows(self) -> dict[str, str]:
+        """Read all windows; if that fails, delete their files, so that :meth:`recover` rebuilds them.
 
         Returns:
             The cause by the path of what was deleted.
@@ -265,8 +226,6 @@ class DiskStore:
         with self._lock:
             windows = self._windows
             try:
-                if cause:
-                    raise CollectionDamagedError(f"{windows.files.vector_path} {cause}")
                 windows.read(run.video for run in windows.runs)
                 windows.check_index()
             except CollectionDamagedError as error:
@@ -331,17 +290,8 @@ class DiskStore:
             self._catalog.put(video.record)
             self._videos[video.record.id] = video
 
-    def _as_stored(self, windows: WindowVectors) -> WindowVectors:
-        """The windows of a video that are stored, as they are compared."""
-        if not len(windows):
-            return windows
-        vectors = windows.vectors.astype(np.float32, copy=False)
-        if self._whitening is not None:
-            vectors = self._whitening().apply(vectors)
-        return replace(windows, vectors=vectors).of_rows(distinct_windows(windows, vectors, self._distinct))
-
     def _write_windows(self, windows: Sequence[tuple[VideoRecord, WindowVectors]]) -> dict[int, StoredVideo]:
-        """Write windows as they are stored, after all rows; the next commit says that they are taken.
+        """Write windows after all rows; the next commit says that they are taken.
 
         Returns:
             The videos that have any, with the places of these, by id.
@@ -360,9 +310,9 @@ class DiskStore:
 
     def _replace_windows(self, rebuilt: Mapping[int, WindowVectors]) -> None:
         """Store windows of videos that have lost theirs."""
-        kept = [(self._catalog.get(number), self._as_stored(own)) for number, own in rebuilt.items()]
-        placed = self._write_windows(kept)
-        videos = [placed.get(record.id, StoredVideo(replace(record, windows=0))) for record, _ in kept]
+        windows = [(self._catalog.get(number), own) for number, own in rebuilt.items()]
+        placed = self._write_windows(windows)
+        videos = [placed.get(record.id, StoredVideo(replace(record, windows=0))) for record, _ in windows]
         self._commit([], videos)
 
     def _copy_windows(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
 from vidkin._base.registry import Registry, missing_scale, parse_name
@@ -12,9 +11,7 @@ from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import DISK, INDEX_REMEDY, MANIFEST_FILE, Manifest
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.records import WindowWhitening
 from vidkin.index.storage.store import DiskStore
-from vidkin.index.storage.whitening import read_whitening
 
 
 class LastingStore(VectorStore, Protocol):
@@ -26,8 +23,8 @@ class LastingStore(VectorStore, Protocol):
     def check_videos(self) -> None:
         """Read the list of videos whole; :class:`CollectionDamagedError` if it is damaged."""
 
-    def remove_damaged_windows(self, cause: str = "") -> dict[str, str]:
-        """Read all windows; if that fails, or for a cause, delete them, so that :meth:`recover` rebuilds them.
+    def remove_damaged_windows(self) -> dict[str, str]:
+        """Read all windows; if that fails, delete them, so that :meth:`recover` rebuilds them.
 
         Returns:
             The cause by the path of what was deleted.
@@ -44,21 +41,14 @@ class StoreKind:
             the place of the index and the address in the name (``4`` of ``shards:4``) or None. Raises
             :class:`InvalidArgumentError` for an address that it does not take. A store of several parts keeps them in
             the folder :data:`~vidkin.index.storage.manifest.PARTS_FOLDER`.
-        distinct: Of new indexes with whitened windows, see :class:`~vidkin.index.storage.manifest.Manifest`.
     """
 
     open: Callable[[Place, Manifest], LastingStore]
     places: Callable[[Place, str | None], Sequence[Place]]
-    distinct: float = 1.0
-
-
-def window_whitening(place: Place, manifest: Manifest) -> Callable[[], WindowWhitening] | None:
-    """Reads how the windows of an index are whitened; None if they are not."""
-    return partial(read_whitening, place) if manifest.whitened else None
 
 
 def _open_disk(place: Place, manifest: Manifest) -> DiskStore:
-    return DiskStore(place, whitening=window_whitening(place, manifest), distinct=manifest.distinct)
+    return DiskStore(place)
 
 
 def _disk_places(place: Place, address: str | None) -> list[Place]:
@@ -89,7 +79,7 @@ def find_store_kind(name: str, place: Place) -> StoreKind:
 
 
 def open_store(place: Place, manifest: Manifest) -> LastingStore:
-    """The store of an index, with windows as the manifest says.
+    """The store of an index.
 
     Raises:
         CollectionDamagedError: The manifest names no store.

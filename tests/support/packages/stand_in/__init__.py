@@ -170,5 +170,5 @@ def __getattr__(name: str) -> Any:
                 raise InvalidArgumentError(f"a stand-in has one part, got {address}")
             return [place]
 
-        return StoreKind(open=lambda place, manifest: DiskStore(place), places=places, distinct=0.75)
+        return StoreKind(open=lambda place, manifest: DiskStore(place), places=places)
     raise AttributeError(name)
