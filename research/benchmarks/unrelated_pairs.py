@@ -3,7 +3,8 @@
     python research/benchmarks/unrelated_pairs.py --queries FOLDER... --videos FOLDER... --work FOLDER \
         [--extractor NAME] [--output research/results/unrelated_pairs.json]
 
-The two sides must have nothing in common. Every pair is scored (the first stage lets all candidates pass). The work folder keeps the index and what was searched, so that a run that was killed goes on.
+The two sides must have nothing in common. Every pair is scored (the first stage lets all candidates pass). The work
+folder keeps the index and what was searched, so that a run that was killed goes on.
 
     python research/benchmarks/unrelated_pairs.py --groups FOLDER... [--pages 60] [--photographs FOLDER] --work FOLDER \
         [--seconds 900] [--output research/results/unrelated_groups.json]

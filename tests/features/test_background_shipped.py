@@ -1,43 +1,33 @@
-"""The background that ships with the package is what the extractors make of the photographs."""
+"""The vectors of unrelated frames that ship for the default extractor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from importlib.resources import files
-from pathlib import Path
-
 import numpy as np
-import pytest
-import skimage
-from PIL import Image
 
-from vidkin.features import background, open_extractor
+from tests.support.videos import photograph
+from vidkin.features import open_extractor
 from vidkin.index import Calibration
+from vidkin.match import levels
+from vidkin.media import Frames
 
-# Files of scikit-image with names of their own.
-ORIGINALS = {"hubble": "hubble_deep_field", "motorcycle": "motorcycle_left"}
-
-
-def open_original(name: str) -> Image.Image:
-    """A photograph as a file of scikit-image."""
-    (path,) = Path(skimage.__file__).with_name("data").glob(f"{ORIGINALS.get(name, name)}.*")
-    return Image.open(path).convert("RGB")
+NAMES = ("astronaut", "coffee", "chelsea", "rocket")
 
 
-@pytest.fixture
-def originals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The photographs as they come with scikit-image, which the descriptors that ship are of."""
-    monkeypatch.setattr(background, "open_photograph", open_original)
-    background.background_frames.cache_clear()
-    yield
-    background.background_frames.cache_clear()
+def test_shipped_frames_are_unrelated_to_each_other_and_to_photographs() -> None:
+    extractor = open_extractor("vidkin", device="cpu")
+    cohort = Calibration.of_extractor(extractor).background[:, 0]
+    assert cohort.shape == (1000, 256)
+    np.testing.assert_allclose(np.linalg.norm(cohort, axis=1), 1, atol=1e-3)
+    cosines = (cohort @ cohort.T)[np.triu_indices(len(cohort), 1)]
+    assert abs(float(cosines.mean())) < 0.05
+    assert float(np.quantile(cosines, 0.99)) < 0.35
+    for name in NAMES:
+        (vector,) = extractor.extract(Frames(photograph(name)[None], np.zeros(1))).whole[:, 0]
+        # None of the photographs is among them; whatever is nearest says what unrelated frames reach.
+        assert float((cohort @ vector).max()) < 0.6
+        assert 0.05 < float(levels(vector[None].astype(np.float32), cohort)[0]) < 0.5
 
 
-@pytest.mark.usefixtures("originals")
-@pytest.mark.parametrize("name", ["vidkin", "vidkin?views=none", "classical"])
-def test_shipped_background_matches_the_extractors(name: str) -> None:
-    extractor = open_extractor(name)
-    assert (files("vidkin.index.storage") / "data" / f"{extractor.fingerprint}.safetensors").is_file()
-    shipped, measured = Calibration.of_extractor(extractor), Calibration.measure(extractor)
-    # Processors round differently; the values are cosines.
-    np.testing.assert_allclose(shipped.background, measured.background, atol=5e-3, rtol=0)
+def test_other_extractors_are_measured_on_background_photographs() -> None:
+    background = Calibration.of_extractor(open_extractor("squares", device="cpu")).background
+    assert background.shape == (96, 1, 128)
