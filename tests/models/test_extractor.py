@@ -209,15 +209,6 @@ def test_3d_networks_describe_clips(kind: str, video: Path, tmp_path: Path) -> N
     np.testing.assert_allclose(found.whole[0, 0], expected, atol=1e-5, rtol=0)
 
 
-def test_mirrored_features_describe_the_mirror_image(video: Path, tmp_path: Path) -> None:
-    extractor = clip_extractor(tmp_path)
-    frames = read_frames(video, rate=2.0)
-    flipped = Frames(frames.images[:, :, ::-1].copy(), frames.timestamps)
-    mirrored = extractor.extract(frames, mirror=True)
-    assert np.array_equal(mirrored.whole, extractor.extract(flipped).whole)
-    assert not np.array_equal(mirrored.whole, extractor.extract(frames).whole)
-
-
 def test_single_frames_are_described_by_the_clip_around_them(video: Path, tmp_path: Path) -> None:
     extractor = clip_extractor(tmp_path)
     frames = read_frames(video, rate=5.0)

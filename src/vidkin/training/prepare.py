@@ -294,7 +294,7 @@ def _name_missing_weights(recipe: Recipe) -> Iterator[None]:
         other = "model.backbone=vidkin"
         files = "--set model.weights=FILE"
         if recipe.is_comparator:
-            other = "model.extractor=vidkin and model.dimension=128"
+            other = "model.extractor=squares and model.dimension=128"
             files += ", or of the teacher --set data.options.teacher_weights=FILE"
         raise WeightsUnavailableError(
             f"{error.cause}. Specify a safetensors file ({files}), or run once with a network connection, or use the "
