@@ -38,7 +38,7 @@ def arrays(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
 def described(path: Path, extractor: ClipModelExtractor, **stretch: float) -> FrameFeatures:
     assert isinstance(extractor, ClipExtractor)
     parts = describe_file(path, extractor, duration=probe(path).duration, rate=stretch.pop("rate", 2.0), **stretch)
-    return FrameFeatures.concatenate([part for (part,) in parts])
+    return FrameFeatures.concatenate(list(parts))
 
 
 def clip_extractor(folder: Path, **settings: object) -> ClipModelExtractor:
