@@ -195,7 +195,7 @@ def test_non_finite_outputs_are_refused_or_count_as_empty(tmp_path: Path) -> Non
         ("range=0", "range must be a number above 0, such as 1 or 255, got '0'"),
         ("range=white", "range must be a number above 0, such as 1 or 255, got 'white'"),
         ("std=0", "std must be one number or three, separated by commas and positive, got '0'"),
-        ("views=both", "has no setting views"),
+        ("views=both", "onnx: has no setting 'views'"),
         ("pool=mean", "pool must be left out for the output colors of shape \\[3\\], got 'mean'"),
         ("mean", "settings must have the form name=value&name=value, got 'mean'"),
     ],
