@@ -53,7 +53,7 @@ from vidkin.index.query.common import CommonFrames, weigh_features
 from vidkin.index.query.stages import find_matches, score_candidates
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import frame_vectors
-from vidkin.match import VerifiedScorer
+from vidkin.match import open_scorer
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import FrameFeatures
 from vidkin_scale.lance_nearest import INDEX_NAME
@@ -188,7 +188,7 @@ class Recall:
         self._found = self._wanted = self._family_found = self._family_wanted = 0
 
     def count(self, store: LanceStore, query: FrameFeatures, family: set[int], candidates: list[int]) -> None:
-        scored = score_candidates(store, query, sorted(family), CommonFrames(), VerifiedScorer())
+        scored = score_candidates(store, query, sorted(family), CommonFrames(), open_scorer("copies"))
         relevant = {video_id for video_id, pair in scored if pair.score >= 0.2}
         self._wanted += len(relevant)
         self._found += len(relevant & set(candidates))
@@ -228,7 +228,7 @@ def measure(size: int, folder: Path, queries: int, directions: Directions) -> di
         candidates = find_candidates(store, query, 100)
         first.append(time.perf_counter() - started)
         started = time.perf_counter()
-        matches = find_matches(store, query, CommonFrames(), VerifiedScorer(), limit=3)
+        matches = find_matches(store, query, CommonFrames(), open_scorer("copies"), limit=3)
         whole.append(time.perf_counter() - started)
         recall.count(store, query, family, candidates)
         right += bool(matches) and matches[0].video_id in family
