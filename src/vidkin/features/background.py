@@ -45,8 +45,8 @@ def open_photograph(name: str) -> Image.Image:
 def background_frames() -> Frames:
     """96 cut-outs, [96, 240, 320, 3], of 16 photographs; the same on every machine.
 
-    Each photograph makes up one sixteenth of the set, so what unrelated frames reach is hardly affected if a video shows
-    one of them.
+    Each photograph makes up one sixteenth of the set, so what unrelated frames reach hardly changes if a video
+    shows one of them.
     """
     from PIL.Image import Resampling
 
