@@ -29,19 +29,17 @@ class GrayGrid:
     fingerprint = "gray-grid-1"
     # What its scores tell: copies of the same footage. Others are "kinds" and "learned".
     scorer = "copies"
-    # Whether pictures are also described in parts: "none", "query" or "both".
-    views = "none"
+    # Whether rectangles that are found in frames are described, too.
+    describes_boxes = False
     # Pixels of the shorter side of the frames it gets.
     short_side = 64
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
-    ) -> FrameFeatures:
-        """Describe frames, also flipped left to right, or in boxes."""
-        return features_of_views(self._describe, frames, self.fingerprint, mirror=mirror, boxes=boxes)
+    def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
+        """Describe frames, or boxes in them."""
+        return features_of_views(self._describe, frames, self.fingerprint, boxes=boxes)
 
     def _describe(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Vectors [T, 1, 64] of pictures [T, H, W, 3]."""

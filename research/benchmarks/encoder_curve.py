@@ -134,7 +134,7 @@ def measure_network(encoder: FrameEncoder) -> dict[str, float]:
 
 def measure_copies(recordings: Any, weights: Path | None, work: Path) -> dict[str, Any]:
     """Figures of the development half."""
-    study = CopyStudy(size=SMALL, extractors=(ExtractorChoice("vidkin", weights=weights),))
+    study = CopyStudy(size=SMALL, extractors=(ExtractorChoice("squares", weights=weights),))
     figures: CopyFigures = run_copy_study(study, recordings, work).report.figures[0]
     assert figures.costs is not None  # an extractor has an index
     return {

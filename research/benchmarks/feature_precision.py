@@ -83,14 +83,7 @@ def main() -> None:
             weigh_features(rounded(features, ROUNDINGS[whole][1], ROUNDINGS[parts][1]), common, record.duration)
             for features, record in zip(stored, records, strict=True)
         ]
-        scores = []
-        for query in queries:
-            best = [result.score for result in scorer.score(query.plain, targets)]
-            if query.mirrored is not None:
-                flipped = scorer.score(query.mirrored, targets, mirrored=True)
-                best = [max(one, other.score) for one, other in zip(best, flipped, strict=True)]
-            scores.append(best)
-        ranked = torch.tensor(scores)
+        ranked = torch.tensor([[result.score for result in scorer.score(query, targets)] for query in queries])
         views = stored[0].values.shape[1]
         dimension = stored[0].values.shape[-1]
         row = {

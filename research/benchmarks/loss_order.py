@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from vidkin._base.files import write_text
-from vidkin.match import sequence
+from vidkin.match import Sequenced, levels
 from vidkin.rendering.machine import describe_machine
 from vidkin_research.copies.figures import summarize_copies
 from vidkin_research.copies.material import CopyMaterial, make_copies
@@ -46,10 +46,12 @@ class _Whitened:
         self._store = store
         self._whitening = whitening
 
-    def vectors(self, path: Path) -> tuple[Features, list[float]]:
-        """[T, D] vectors and T times in seconds."""
+    def frames(self, path: Path, cohort: Features) -> Sequenced:
+        """The frames of a video, with levels against vectors of unrelated frames."""
         (rows,) = self._store.features([path])
-        return unit_vectors(self._whitening(rows)), [place / _RATE for place in range(len(rows))]
+        vectors = unit_vectors(self._whitening(rows))
+        information = np.ones(len(rows), np.float32)
+        return Sequenced(vectors, np.arange(len(rows)) / _RATE, levels(vectors, cohort), information)
 
 
 def main() -> None:
@@ -120,7 +122,7 @@ def _verifiers(
     chosen = np.random.default_rng(0).choice(len(seen), min(_COHORT, len(seen)), replace=False)
     cohort = unit_vectors(whitening(seen.features[chosen]))
     pairs = {
-        half: measure_pairs(lambda path: sequence(*store.vectors(path), cohort), each, candidates=len(each.gallery))
+        half: measure_pairs(lambda path: (store.frames(path, cohort),), each, candidates=len(each.gallery))
         for half, each in material.items()
     }
     logger.info("pairs are compared")

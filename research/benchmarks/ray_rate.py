@@ -65,7 +65,7 @@ def duplicates_seconds(index_folder: Path, workers: int) -> tuple[float, object]
         if workers:
             ranker = stack.enter_context(RayRanker(index.place, shards=workers))
             # A search of the index for one of its videos ends when all workers are there.
-            index.on_cluster(ranker).search(index.videos()[0].path, mirrored=False)
+            index.on_cluster(ranker).search(index.videos()[0].path)
         started = time.perf_counter()
         groups = index.duplicates()
         return time.perf_counter() - started, list(groups)

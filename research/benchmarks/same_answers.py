@@ -50,7 +50,7 @@ MEMBER = (
 # Options of the four searches for each query, by name; the first word of the name is the extractor.
 SEARCHES: dict[str, dict[str, Any]] = {
     "vidkin": {"limit": 20},
-    "vidkin not mirrored": {"limit": 5, "offset": 1, "mirrored": False},
+    "vidkin from the second": {"limit": 5, "offset": 1},
     "classical": {"limit": 20},
     "classical few candidates": {"threshold": 0.1, "candidates": 12},
 }

@@ -49,13 +49,13 @@ from torch.nn.functional import normalize
 
 from vidkin.index import Entry, Index, VideoRecord, window_vectors
 from vidkin.index.query.candidates import find_candidates
-from vidkin.index.query.common import CommonFrames
-from vidkin.index.query.query import Query, query_from_stored
+from vidkin.index.query.common import CommonFrames, weigh_features
 from vidkin.index.query.stages import find_matches, score_candidates
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import frame_vectors
+from vidkin.match import open_scorer
 from vidkin.rendering.machine import describe_machine
-from vidkin.similarity import CopyScorer, FrameFeatures
+from vidkin.similarity import FrameFeatures
 from vidkin_scale.lance_nearest import INDEX_NAME
 from vidkin_scale.lance_store import WINDOWS_TABLE, LanceStore
 
@@ -160,13 +160,13 @@ def entry(name: str, values: torch.Tensor) -> Entry:
     return Entry(record, features, windows)
 
 
-def query_of(number: int, directions: Directions) -> Query:
+def query_of(number: int, directions: Directions) -> FrameFeatures:
     """The middle half of a video, disturbed."""
     source = video(number, directions)
     quarter = len(source) // 4
     generator = torch.Generator().manual_seed(2 * 10**9 + number)
     middle = source[quarter : len(source) - quarter]
-    return query_from_stored(stored(disturbed(middle, directions.query, generator, directions)), CommonFrames())
+    return weigh_features(stored(disturbed(middle, directions.query, generator, directions)), CommonFrames())
 
 
 def chosen_queries(size: int, count: int) -> list[int]:
@@ -187,8 +187,8 @@ class Recall:
     def __init__(self) -> None:
         self._found = self._wanted = self._family_found = self._family_wanted = 0
 
-    def count(self, store: LanceStore, query: Query, family: set[int], candidates: list[int]) -> None:
-        scored = score_candidates(store, query, sorted(family), CommonFrames(), CopyScorer())
+    def count(self, store: LanceStore, query: FrameFeatures, family: set[int], candidates: list[int]) -> None:
+        scored = score_candidates(store, query, sorted(family), CommonFrames(), open_scorer("copies"))
         relevant = {video_id for video_id, pair in scored if pair.score >= 0.2}
         self._wanted += len(relevant)
         self._found += len(relevant & set(candidates))
@@ -228,7 +228,7 @@ def measure(size: int, folder: Path, queries: int, directions: Directions) -> di
         candidates = find_candidates(store, query, 100)
         first.append(time.perf_counter() - started)
         started = time.perf_counter()
-        matches = find_matches(store, query, CommonFrames(), CopyScorer(), limit=3)
+        matches = find_matches(store, query, CommonFrames(), open_scorer("copies"), limit=3)
         whole.append(time.perf_counter() - started)
         recall.count(store, query, family, candidates)
         right += bool(matches) and matches[0].video_id in family
@@ -287,7 +287,7 @@ def ask(folder: Path, size: int, queries: int, directions: Directions) -> dict[s
         candidates = find_candidates(store, query, 100)
         seconds.append(time.perf_counter() - started)
         recall.count(store, query, family, candidates)
-        near = store.nearest(frame_vectors(query.plain.whole)[:1], 100)
+        near = store.nearest(frame_vectors(query.vectors[:, 0])[:1], 100)
         windows.append([*zip(near.video_ids[0].tolist(), near.windows[0].tolist(), strict=True)])
     usage = psutil.Process().memory_full_info()
     return {

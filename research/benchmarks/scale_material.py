@@ -12,7 +12,7 @@ the covariance of the real vectors, and keeps the real changes in time; how near
 much the first part dominates, and `--nearness` compares that with the real videos.
 
 Queries are clips of sources that no composed video is made of, each edited in one way (`EDITS`, all of
-them once in each half) and described as a search describes it, mirrored too. The video to find holds the source as the
+them once in each half) and described as a search describes it. The video to find holds the source as the
 index describes it, and other real footage around it. Halves: development, to choose with, and held-back, for the end.
 """
 
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from vidkin.features import open_extractor
 from vidkin.index import Index, VideoRecord, window_vectors
 from vidkin.index.query.common import Calibration, CommonFrames
-from vidkin.index.query.query import Query, describe_query
+from vidkin.index.query.query import describe_query
 from vidkin.index.storage.records import WindowVectors, unit_vectors
 from vidkin.similarity import FrameFeatures
 from vidkin_research.copies.applying import apply_edit
@@ -340,7 +340,7 @@ class Case:
     edit: str
     family: str
     source: str
-    query: Query
+    query: FrameFeatures
 
 
 def make_queries(work: Path, half: str) -> None:
@@ -367,26 +367,24 @@ def make_queries(work: Path, half: str) -> None:
     (folder / f"{half}.json").write_text(json.dumps(cases, indent=1) + "\n")
 
 
-def edited(clip: QueryClip, edit: str, filler: Path, extractor: Any, calibration: Calibration) -> Query:
+def edited(clip: QueryClip, edit: str, filler: Path, extractor: Any, calibration: Calibration) -> FrameFeatures:
     """The query of an edited clip."""
     write_query(clip, CLIP)
     made = clip.path.with_suffix(f".{edit}.mp4")
     try:
         apply_edit(clip.path, made, edit, seed=zlib.crc32(clip.name.encode()), filler=filler, threads=1)
-        query = describe_query(made, extractor, calibration, CommonFrames(), rate=1.0)
+        return describe_query(made, extractor, calibration, CommonFrames(), rate=1.0)
     finally:
         made.unlink(missing_ok=True)
-    return query.as_it_is
 
 
-def save_query(path: Path, query: Query) -> None:
-    arrays: dict[str, Any] = {}
-    for name, features in (("plain", query.plain), ("mirrored", query.mirrored)):
-        if features is not None:
-            for column in ("values", "timestamps", "information", "baseline", "boxes"):
-                arrays[f"{name}.{column}"] = getattr(features, column)
-            arrays[f"{name}.end"] = np.array(features.end)
-    np.savez(path, **arrays)
+# Parts of the features of a query that are stored.
+_COLUMNS = ("values", "timestamps", "information", "baseline", "boxes", "thumbnails")
+
+
+def save_query(path: Path, query: FrameFeatures) -> None:
+    arrays: dict[str, Any] = {column: getattr(query, column) for column in _COLUMNS}
+    np.savez(path, end=np.array(query.end), **arrays)
 
 
 def open_cases(work: Path, half: str) -> list[Case]:
@@ -394,13 +392,8 @@ def open_cases(work: Path, half: str) -> list[Case]:
     cases = []
     for row in json.loads((work / "queries" / f"{half}.json").read_text()):
         with np.load(work / "queries" / row["file"]) as stored:
-            sides = []
-            for name in ("plain", "mirrored"):
-                columns = {
-                    c: stored[f"{name}.{c}"] for c in ("values", "timestamps", "information", "baseline", "boxes")
-                }
-                sides.append(FrameFeatures(**columns, end=float(stored[f"{name}.end"])))
-        cases.append(Case(row["name"], row["edit"], row["family"], row["source"], Query(sides[0], sides[1])))
+            query = FrameFeatures(**{column: stored[column] for column in _COLUMNS}, end=float(stored["end"]))
+        cases.append(Case(row["name"], row["edit"], row["family"], row["source"], query))
     return cases
 
 

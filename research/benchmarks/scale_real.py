@@ -22,7 +22,7 @@ With --ways also recall of candidates chosen by the sum of all vectors alone, an
 open, from lists of several lengths.
 
 With --windows-only videos have windows and no features, so that the first stage of a million fits on a disk (some 40
-GB, not 170). Their windows are mixed as those of `scale_recall.py` are, and nothing can be scored.
+GB, not 170). Their windows are mixtures of windows of real footage, and nothing can be scored.
 """
 
 from __future__ import annotations
@@ -71,7 +71,6 @@ BATCH = 256
 # Score from which on two videos are one result; a video that scores less is none, whatever the first stage finds.
 SURE = 0.2
 LOOKED_UP = (400, 200, 100, 50, 25, 12)
-TURNED = "turned"  # found by other vectors, `find_turned`, which needs the file of the query
 
 
 class Clock:
@@ -194,8 +193,6 @@ def ask(work: Path, folder: Path, half: str, candidates: int, windows_only: bool
         parts.refresh()
     opened_mib, rows = peak_mib(), []
     for case in open_cases(work, half):
-        if case.family == TURNED:
-            continue
         target = index.store.find(target_path(case.source))
         if target is None:
             raise SystemExit(f"{folder} lacks the video to find {case.source}; append again")
@@ -209,13 +206,12 @@ def ask(work: Path, folder: Path, half: str, candidates: int, windows_only: bool
                 words = parts, index.manifest, SearchLimits(None, None, 10, 0.0, candidates), "picture", None
                 # A file of which no video has the bytes.
                 matches = search_file(work / "queries" / f"{half}.json", partial(attrgetter("query"), case), *words)
-        sides = (case.query.plain, case.query.mirrored)
         right = score_candidates(index.store, case.query, [target.id], parts.common, parts.scorer)
         rows.append(
             {
                 "query": f"{case.name} {case.edit}",
                 "sky": SKY in case.source,
-                "vectors": sum(len(query_vectors(side)[0]) for side in sides if side is not None),
+                "vectors": len(query_vectors(case.query)[0]),
                 "score_of_target": max((pair.score for _, pair in right), default=0.0),
                 "candidate": found.index(target.id) if target.id in found else None,
                 "match": next((place for place, one in enumerate(matches) if one.video_id == target.id), None),
@@ -241,21 +237,19 @@ def compare_ways(work: Path, folder: Path, half: str) -> dict[str, Any]:
     places: dict[str, list[int | None]] = {}
     skies = []
     for case in open_cases(work, half):
-        if case.family == TURNED:
-            continue
         target = index.store.find(target_path(case.source))
         skies.append(SKY in case.source)
-        sides = [query_vectors(side)[0] for side in (case.query.plain, case.query.mirrored) if side is not None]
-        found = [index.store.nearest(vectors, LOOKED_UP[0]) for vectors in sides if len(vectors)]
+        vectors = query_vectors(case.query)[0]
+        nearest = index.store.nearest(vectors, LOOKED_UP[0]) if len(vectors) else None
         for windows in LOOKED_UP:
-            told = [ways_of(first_of(nearest, windows)) for nearest in found]
-            chosen = rank_candidates(told, 100)
-            promise: dict[int, float] = {}
-            for ids, ways in told:
-                for video, value in zip(ids.tolist(), ways.sum(axis=0).tolist(), strict=True):
-                    promise[video] = max(value, promise.get(video, 0.0))
-            for name, ids in (("sum", sorted(promise, key=lambda one: -promise[one])[:100]), ("half unlike", chosen)):
-                place = ids.index(target.id) if target is not None and target.id in ids else None
+            by_sum: list[int] = []
+            chosen: list[int] = []
+            if nearest is not None:
+                ids, ways = ways_of(first_of(nearest, windows))
+                by_sum = ids[np.argsort(-ways.sum(axis=0), kind="stable")][:100].tolist()
+                chosen = rank_candidates(ids, ways, 100)
+            for name, found in (("sum", by_sum), ("half unlike", chosen)):
+                place = found.index(target.id) if target is not None and target.id in found else None
                 places.setdefault(f"{name}, nearest {windows}", []).append(place)
     index.close()
     return {

@@ -3,15 +3,15 @@
     python research/benchmarks/unrelated_pairs.py --queries FOLDER... --videos FOLDER... --work FOLDER \
         [--extractor NAME] [--output research/results/unrelated_pairs.json]
 
-The two sides must have nothing in common. Every pair is scored (the first stage lets all candidates pass), plain and
-mirrored. The work folder keeps the index and what was searched, so that a run that was killed goes on.
+The two sides must have nothing in common. Every pair is scored (the first stage lets all candidates pass). The work
+folder keeps the index and what was searched, so that a run that was killed goes on.
 
     python research/benchmarks/unrelated_pairs.py --groups FOLDER... [--pages 60] [--photographs FOLDER] --work FOLDER \
         [--seconds 900] [--output research/results/unrelated_groups.json]
 
 Hundreds of thousands of pairs: every video of a folder with every one of the other folders, by what an index stores of
 both. Each is described once. As in a search, the first stage chooses the hundred most promising of the other videos,
-which are scored exactly, parts with parts for a fifth of them; the rest never gets a score. --pages draws clips of web
+which are scored exactly; the rest never gets a score. --pages draws clips of web
 pages with a player, dark and light, of slides and of menus, no two with the same picture in them, and compares these
 with each other, too. --photographs makes a clip of a camera that moves over each of so many photographs. The run ends
 after --seconds of processor time and says how far it went; queries are taken in a random order (seed 0).
@@ -33,22 +33,21 @@ from vidkin._base.blas import one_blas_thread
 from vidkin._base.files import VIDEO_EXTENSIONS
 from vidkin.index import Index
 from vidkin.index.query.candidates import find_candidates
-from vidkin.index.query.query import Query, weigh_features
+from vidkin.index.query.common import weigh_features
 from vidkin.media import write_video
 from vidkin.rendering.machine import describe_machine
-from vidkin.similarity import CopyScorer
 
 # A match is believed from this score on.
 BELIEVED = 0.2
 STEPS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 LISTED = 10
-# As in a search: videos that are scored exactly, the share of them whose parts are compared with parts, and at least so
-# many. As the first stage also finds videos of the query's own group, it is asked for several times as many.
-CANDIDATES, SHARE_BY_PARTS, LEAST_BY_PARTS, LOOKED_AT = 100, 5, 16, 4
+# As in a search: videos that are scored exactly. As the first stage also finds videos of the query's own group, it is
+# asked for several times as many.
+CANDIDATES, LOOKED_AT = 100, 4
 # Clips that are drawn: seconds, frames a second, size. Slides and menus change every so many seconds.
 SECONDS, RATE, WIDTH, HEIGHT, SLIDE = 9, 4, 480, 270, 3
 Picture = NDArray[np.uint8]
-Scored = tuple[float, str, str, str]  # by what, last
+Scored = tuple[float, str, str]
 
 
 def videos_in(folders: list[Path]) -> list[Path]:
@@ -188,8 +187,6 @@ def score_groups(
         weigh_features(each, common, records[path].duration)
         for each, (path, _, _) in zip(index.store.read_many(ids), listed, strict=True)
     ]
-    scorer = index.scorer
-    assert isinstance(scorer, CopyScorer)
     places = {video: place for place, video in enumerate(ids)}
     numbers = np.array([group for _, group, _ in listed])
     scored: list[Scored] = []
@@ -202,27 +199,17 @@ def score_groups(
         if time.process_time() - started > seconds:
             continue
         done += len(others)
-        ranked = find_candidates(index.store, Query(features[place]), LOOKED_AT * CANDIDATES)
+        ranked = find_candidates(index.store, features[place], LOOKED_AT * CANDIDATES)
         chosen = [places[video] for video in ranked if video in places]
         others = np.array([other for other in chosen if other in set(others.tolist())][:CANDIDATES], np.int64)
         if not len(others):
             continue
         targets = [features[other] for other in others]
-        best = np.array([pair.score for pair in scorer.score(features[place], targets)])
-        by = np.full(len(best), "picture")
-        most = max(LEAST_BY_PARTS, len(targets) // SHARE_BY_PARTS)
-        for what, found in (
-            ("parts", scorer.score_parts(features[place], targets[:most])),
-            ("changes", scorer.score_changes(features[place], targets)),
-        ):
-            for at, pair in enumerate(found):
-                if pair is not None and pair.score > best[at]:
-                    best[at], by[at] = pair.score, what
         exact += len(targets)
         scored += [
-            (float(score), "/".join(Path(path).parts[-2:]), "/".join(Path(listed[other][0]).parts[-2:]), str(what))
-            for score, other, what in zip(best, others, by, strict=True)
-            if score > 0
+            (pair.score, "/".join(Path(path).parts[-2:]), "/".join(Path(listed[other][0]).parts[-2:]))
+            for pair, other in zip(index.scorer.score(features[place], targets), others, strict=True)
+            if pair.score > 0
         ]
     return scored, done, exact, whole
 
@@ -251,17 +238,12 @@ def measure_groups(given: argparse.Namespace) -> dict[str, object]:
         "of these scored exactly": exact,
         "pairs of all": whole,
         "at or above": {str(step): sum(score >= step for score, *_ in scored) for step in STEPS},
-        "believed, by folders and what was compared": dict(
+        "believed, by folders": dict(
             Counter(
-                f"{Path(one).parent} in {Path(two).parent}, {what}"
-                for score, one, two, what in scored
-                if score >= BELIEVED
+                f"{Path(one).parent} in {Path(two).parent}" for score, one, two in scored if score >= BELIEVED
             ).most_common()
         ),
-        "highest": [
-            {"score": round(score, 3), "query": one, "video": two, "by": what}
-            for score, one, two, what in scored[:LISTED]
-        ],
+        "highest": [{"score": round(score, 3), "query": one, "video": two} for score, one, two in scored[:LISTED]],
         "processor minutes of scoring": round(minutes, 1),
     }
 

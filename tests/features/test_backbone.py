@@ -87,14 +87,6 @@ def test_batch_size_does_not_change_a_bit(weights: Path) -> None:
     assert empty.whole.shape == (0, 9, 368)
 
 
-def test_mirror_equals_describing_the_mirrored_image(weights: Path) -> None:
-    extractor = opened(weights)
-    frames = some_frames(2)
-    flipped = Frames(np.ascontiguousarray(frames.images[:, :, ::-1]), frames.timestamps)
-    np.testing.assert_array_equal(extractor.extract(frames, mirror=True).whole, extractor.extract(flipped).whole)
-    assert not np.allclose(extractor.extract(frames, mirror=True).whole, extractor.extract(frames).whole)
-
-
 def test_black_bars_are_cut_off_unless_kept(weights: Path) -> None:
     frames = some_frames(2)
     boxed = Frames(np.pad(frames.images, ((0, 0), (24, 24), (0, 0), (0, 0))), frames.timestamps)

@@ -73,13 +73,9 @@ def test_letterbox_hardly_changes_descriptors(extractor: ClassicalExtractor) -> 
     assert similarity(extractor, boxed, picture("coffee")) > 0.97
 
 
-def test_mirror_equals_describing_flipped_frames(extractor: ClassicalExtractor) -> None:
-    frames = frames_of(*(picture(name) for name in NAMES[:3]))
-    flipped = Frames(np.ascontiguousarray(frames.images[:, :, ::-1]), frames.timestamps)
-    np.testing.assert_allclose(
-        extractor.extract(frames, mirror=True).whole, extractor.extract(flipped).whole, atol=1e-4, rtol=0
-    )
-    assert similarity(extractor, picture("chelsea"), Image.fromarray(flipped.images[1])) < 0.9
+def test_mirrored_frame_is_not_described_as_its_source(extractor: ClassicalExtractor) -> None:
+    flipped = Image.fromarray(np.ascontiguousarray(np.asarray(picture("chelsea"))[:, ::-1]))
+    assert similarity(extractor, picture("chelsea"), flipped) < 0.9
 
 
 def test_batch_size_does_not_change_descriptors(extractor: ClassicalExtractor) -> None:

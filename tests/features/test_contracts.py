@@ -1,10 +1,9 @@
-"""What every extractor of the package promises: facts, independence of batches, mirror images, views."""
+"""What every extractor of the package promises: facts, independence of batches, views."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ import torch
 
 from tests.support.comparators import passing
 from tests.support.videos import pan
-from vidkin.features import ClipExtractor, FrameExtractor, Views, open_extractor
+from vidkin.features import ClipExtractor, FrameExtractor, open_extractor
 from vidkin.match import available_scorers, scorer_of
 from vidkin.media import Frames
 from vidkin.models import ComparatorConfig, EncoderConfig, build_model, save_comparator, save_model
@@ -34,9 +33,9 @@ def save_small_comparator(folder: Path) -> str:
 
 NAMES: dict[str, Callable[[Path], str]] = {
     "vidkin": lambda folder: "vidkin",
-    "vidkin without views": lambda folder: "vidkin?views=none",
+    "squares": lambda folder: "squares",
+    "regions of squares": lambda folder: "squares?regions=10",
     "classical": lambda folder: "classical",
-    "classical in views": lambda folder: "classical?views=both",
     "classical feature": lambda folder: "classical:color",
     "images": lambda folder: save_encoder(folder, "image", hidden=8),
     "clips": lambda folder: save_encoder(folder, "clip", frames=4, lstm=8),
@@ -71,7 +70,7 @@ def test_extractor_declares_its_properties(extractor: FrameExtractor, name: str)
     assert extractor.name == name
     assert extractor.fingerprint
     assert 16 <= extractor.short_side <= 512
-    assert extractor.views in get_args(Views)
+    assert isinstance(extractor.describes_boxes, bool)
     scorer = scorer_of(extractor)
     assert extractor.scorer.partition("?")[0] in available_scorers()
     assert isinstance(scorer.needs_background, bool)
@@ -110,26 +109,16 @@ def test_features_do_not_depend_on_the_batch(extractor: FrameExtractor, frames: 
         assert np.array_equal(some.information, whole.information[rows])
 
 
-def test_mirrored_features_are_those_of_flipped_frames(extractor: FrameExtractor, frames: Frames) -> None:
-    flipped = Frames(np.ascontiguousarray(frames.images[:, :, ::-1]), frames.timestamps)
-    mirrored, expected = extractor.extract(frames, mirror=True), extractor.extract(flipped)
-    # Scaling sums in another order from the other side.
-    cosines = (mirrored.values * expected.values).sum(-1)[:5]
-    norms = np.linalg.norm(mirrored.values, axis=-1)[:5] * np.linalg.norm(expected.values, axis=-1)[:5]
-    assert (cosines >= norms - 2e-3).all()
-    # A picture of a cup is not its mirror image.
-    plain = extractor.extract(frames)
-    assert not np.allclose(plain.values, mirrored.values, atol=1e-3) or "color" in extractor.name
-
-
 def test_first_view_is_the_whole_frame(extractor: FrameExtractor, frames: Frames) -> None:
     boxes = np.array([WHOLE, (0.0, 0.0, 0.5, 1.0)], dtype=np.float32)
     plain, seen = extractor.extract(frames), extractor.extract(frames, boxes=boxes)
     assert np.allclose(seen.whole[:5], plain.whole[:5], atol=1e-5)
-    if seen.values.shape[1] == 2:
+    if extractor.describes_boxes:
         assert seen.boxes is not None
-        # Shares of the frame: the picture lies between bars of an eighth.
-        assert seen.boxes[0].flatten().tolist() == pytest.approx([0, 0.125, 1, 0.875, 0, 0.125, 0.5, 0.875], abs=0.02)
+        # Shares of the frame with its bars.
+        assert seen.boxes.tolist() == [boxes.tolist()] * 6
+        assert seen.thumbnails is not None
+        assert seen.thumbnails.shape == (6, 2, 8, 8)
 
 
 def test_no_frames_have_no_features(extractor: FrameExtractor, frames: Frames) -> None:

@@ -32,13 +32,13 @@ class Brightness:
 
     fingerprint = "brightness-1"
     scorer = "copies"
-    views = "none"
+    describes_boxes = False
     short_side = 8
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def extract(self, frames: Frames, *, mirror: bool = False, boxes: torch.Tensor | None = None) -> FrameFeatures:
+    def extract(self, frames: Frames, *, boxes: torch.Tensor | None = None) -> FrameFeatures:
         values = torch.from_numpy(frames.images.mean(axis=(1, 2), dtype=np.float32))[:, None]
         times = torch.from_numpy(frames.timestamps)
         return FrameFeatures.of_whole(values, times, torch.ones(len(frames)), self.fingerprint)
@@ -50,9 +50,9 @@ def open_brightness(name: str, *, weights: object, whitening: object, device: st
 
 
 def test_available_extractors_are_listed() -> None:
-    networks = ("timm:<model>", "torchvision:<model>")
+    networks = ("squares", "timm:<model>", "torchvision:<model>", "vidkin")
     paths = ("model:<folder>", "onnx:<file>")
-    assert available_extractors() == ("classical", "classical:<feature>", *paths, *networks, "vidkin")
+    assert available_extractors() == ("classical", "classical:<feature>", *paths, *networks)
 
 
 def test_default_extractor_is_vidkin_and_works_offline() -> None:
@@ -78,7 +78,7 @@ def test_registered_extension_handles_its_prefix() -> None:
 def test_prefix_must_be_unused_and_well_formed() -> None:
     with pytest.raises(
         InvalidArgumentError,
-        match=r"the prefix 'timm' is in use; choose one other than classical, onnx, timm",
+        match=r"the prefix 'timm' is in use; choose one other than classical, onnx, squares, timm",
     ):
         register_extractor("timm", open_brightness)
     for prefix in ("", "a:b", "a b"):
@@ -91,7 +91,7 @@ def test_unknown_name_error_lists_known_names(name: str) -> None:
     with pytest.raises(
         UnknownExtractorError,
         match=rf"'{name}' is not an extractor; choose from classical, classical:<feature>, model:<folder>, "
-        "onnx:<file>, timm:<model>, torchvision:<model>",
+        "onnx:<file>, squares, timm:<model>, torchvision:<model>",
     ):
         open_extractor(name)
 
@@ -108,15 +108,11 @@ def test_classical_refuses_weights_and_models() -> None:
         open_extractor("classical", weights="w.safetensors")
 
 
-def test_classical_views_are_part_of_the_fingerprint() -> None:
-    plain, both = open_extractor("classical"), open_extractor("classical?views=both")
-    assert (plain.name, plain.views) == ("classical", "none")
-    assert (both.name, both.views) == ("classical?views=both", "both")
-    assert both.fingerprint == f"{plain.fingerprint}-both"
-    with pytest.raises(InvalidArgumentError, match="views must be one of none, query, both, got 'all'"):
-        open_extractor("classical?views=all")
-    with pytest.raises(InvalidArgumentError, match="size"):
-        open_extractor("classical?size=3")
+@pytest.mark.parametrize("name", ["vidkin?regions=10", "classical?size=3"])
+def test_extractor_without_settings_refuses_them(name: str) -> None:
+    setting = name.partition("?")[2].partition("=")[0]
+    with pytest.raises(InvalidArgumentError, match=rf"has no setting '{setting}'"):
+        open_extractor(name)
 
 
 @pytest.mark.large

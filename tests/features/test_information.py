@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from tests.support.videos import encode, pan, photograph
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import bar_boxes, frame_information
-from vidkin.features.information import look_at, remember_look, small_luma
+from vidkin.features.information import look_at, make_thumbnails, small_luma
 
 Picture = NDArray[np.uint8]
 
@@ -256,17 +256,36 @@ def test_images_must_be_a_uint8_batch(function: object) -> None:
 
 
 def test_frames_are_analyzed_once() -> None:
-    bars = plain()
-    bars[40:-40] = next(iter(pan("coffee", 1, width=454, height=176)))
-    images = np.stack([bars, *pan("coffee", 1, width=454, height=256)])
+    images = np.stack([plain(), *pan("coffee", 1, width=454, height=256)])
     look = look_at(images)
-    assert np.array_equal(look.edges, bar_boxes(images))
-    assert look.edges[0].tolist() == [40, 216, 0, 454]
     assert np.array_equal(look.information, frame_information(images))
-    # Luma is that of the picture between the bars.
-    assert np.array_equal(look.luma, np.concatenate([small_luma(images[:1, 40:216]), small_luma(images[1:])]))
+    assert np.array_equal(look.luma, small_luma(images))
     assert look_at(images) is look
     assert look_at(images.copy()) is not look
-    chosen = images[[1]]
-    remember_look(chosen, look.of(np.array([False, True])))
-    assert np.array_equal(look_at(chosen).edges, look.edges[1:])
+
+
+def test_thumbnails_are_means_of_the_fields_of_a_box() -> None:
+    luma = np.random.default_rng(0).uniform(0, 255, (2, 128, 128)).astype(np.float32)
+    boxes = np.array([[0, 0, 1, 1], [0.25, 0.5, 0.75, 1]], np.float32)
+    thumbnails = make_thumbnails(luma, boxes)
+    assert thumbnails.shape == (2, 2, 8, 8)
+    assert thumbnails.dtype == np.uint8
+    whole = luma.reshape(2, 8, 16, 8, 16).mean(axis=(2, 4))
+    part = luma[:, 64:, 32:96].reshape(2, 8, 8, 8, 8).mean(axis=(2, 4))
+    np.testing.assert_allclose(thumbnails[:, 0], whole, atol=0.51)
+    np.testing.assert_allclose(thumbnails[:, 1], part, atol=0.51)
+
+
+def test_thumbnail_of_a_box_without_an_area_is_that_of_a_pixel() -> None:
+    luma = np.arange(128 * 128, dtype=np.float32).reshape(1, 128, 128) / 100
+    boxes = np.array([[0, 0, 0, 0], [1, 1, 1, 1]], np.float32)
+    thumbnails = make_thumbnails(luma, boxes)
+    assert np.unique(thumbnails[0, 0]).tolist() == [0]
+    assert np.unique(thumbnails[0, 1]).tolist() == [164]
+
+
+def test_thumbnails_of_mirrored_frames_are_mirrored() -> None:
+    image = photograph("coffee")
+    whole = np.array([[0, 0, 1, 1]], np.float32)
+    plain, mirrored = (make_thumbnails(small_luma(each[None]), whole)[0, 0] for each in (image, image[:, ::-1]))
+    assert int(np.abs(mirrored[:, ::-1].astype(int) - plain).max()) <= 1

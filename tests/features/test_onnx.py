@@ -62,7 +62,7 @@ def test_range_mean_std_and_color_are_applied(settings: str, expected: tuple[flo
     assert features.values.shape == (2, 1, 1, 3)
     assert_close(features.whole[1, 0], unit(*expected), atol=1e-6)
     assert (features.fingerprint, extractor.short_side) == (extractor.fingerprint, 32)
-    assert (extractor.scorer, extractor.views) == ("copies", "none")
+    assert (extractor.scorer, extractor.describes_boxes) == ("copies", True)
 
 
 def test_channels_last_and_integer_inputs_are_supported(tmp_path: Path) -> None:
@@ -133,8 +133,8 @@ def test_fit_modes_produce_the_expected_squares(tmp_path: Path) -> None:
 
 
 def test_batch_size_does_not_matter_and_views_are_described(tmp_path: Path) -> None:
-    extractor = opened(mean_colors(tmp_path / "colors.onnx"), "views=both&scorer=kinds")
-    assert (extractor.views, extractor.scorer) == ("both", "kinds")
+    extractor = opened(mean_colors(tmp_path / "colors.onnx"), "scorer=kinds")
+    assert (extractor.describes_boxes, extractor.scorer) == (False, "kinds")
     images = np.random.default_rng(1).integers(0, 256, (7, 40, 60, 3), dtype=np.uint8)
     whole = extractor.extract(frames(images))
     parts = [extractor.extract(frames(images)[first : first + 3]).values for first in (0, 3, 6)]
@@ -195,7 +195,7 @@ def test_non_finite_outputs_are_refused_or_count_as_empty(tmp_path: Path) -> Non
         ("range=0", "range must be a number above 0, such as 1 or 255, got '0'"),
         ("range=white", "range must be a number above 0, such as 1 or 255, got 'white'"),
         ("std=0", "std must be one number or three, separated by commas and positive, got '0'"),
-        ("views=all", "views must be one of none, query, both, got 'all'"),
+        ("views=both", "onnx: has no setting 'views'"),
         ("pool=mean", "pool must be left out for the output colors of shape \\[3\\], got 'mean'"),
         ("mean", "settings must have the form name=value&name=value, got 'mean'"),
     ],

@@ -25,7 +25,7 @@ class Gray:
     name = fingerprint = "grey"
     short_side = 32
     scorer = "copies"
-    views = "none"
+    describes_boxes = False
 
     def __init__(self, name, weights):
         self.name = name
@@ -98,7 +98,7 @@ def test_an_extractor_that_returns_no_features_is_named(tmp_path: Path) -> None:
         name = fingerprint = "careless"
         short_side = 32
         scorer = "copies"
-        views = "none"
+        describes_boxes = False
 
         def extract(self, frames: Frames, **_: object) -> object:
             return frames.images

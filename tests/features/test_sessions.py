@@ -137,11 +137,11 @@ def test_cuda_device_is_requested_if_onnxruntime_supports_it(asked_for: list[Any
 
 def test_set_device_defines_auto(asked_for: list[Any]) -> None:
     set_device("cpu")
-    open_extractor("vidkin")
+    open_extractor("squares")
     set_device("cuda:2")
-    described = open_extractor("vidkin")
+    described = open_extractor("squares")
     shipped_encoder()  # that of the detector of cuts
-    open_extractor("vidkin", device="cpu")
+    open_extractor("squares", device="cpu")
 
     cuda = [("CUDAExecutionProvider", {"device_id": 2, "use_tf32": 0}), "CPUExecutionProvider"]
     # One session for both on cuda:2, while it is in use.

@@ -237,12 +237,10 @@ class ColorExtractor:
     name = "colour"
     fingerprint = "colour-1"
     scorer = "copies"
-    views = "none"
+    describes_boxes = False
     short_side = 8
 
-    def extract(
-        self, frames: Frames, *, mirror: bool = False, boxes: NDArray[np.float32] | None = None
-    ) -> FrameFeatures:
+    def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
         halves = np.stack(np.array_split(frames.images.astype(np.float32), 2, axis=2), axis=1)
         return FrameFeatures.of_whole(halves.mean(axis=(2, 3)), frames.timestamps, fingerprint=self.fingerprint)
 

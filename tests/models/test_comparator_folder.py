@@ -10,6 +10,8 @@ from safetensors.torch import load_file, save_file
 
 from tests.support.comparators import passing
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features import open_extractor
+from vidkin.features.frame_extractor import NETWORK_FILE
 from vidkin.models import (
     ComparatorConfig,
     build_comparator,
@@ -42,6 +44,21 @@ def test_a_saved_comparator_is_loaded_unchanged(tmp_path: Path) -> None:
     assert read_comparator_info(folder).weights is not None
     save_comparator(loaded, folder)
     assert read_comparator_info(folder).weights is None
+
+
+def test_a_network_that_is_an_onnx_file_is_kept_as_one(tmp_path: Path) -> None:
+    """The network of `vidkin` has no other weights; an earlier file of weights would be read in its place."""
+    comparator = build_comparator(ComparatorConfig(extractor="vidkin", dimension=256), weights="random", seed=4)
+    save_file({"a": torch.ones(2)}, tmp_path / "network.safetensors")
+    save_comparator(comparator, tmp_path / "model", weights=tmp_path / "network.safetensors")
+    folder = save_comparator(comparator, tmp_path / "model", weights=NETWORK_FILE)
+    info = read_comparator_info(folder)
+    assert info.weights == folder / "extractor.onnx"
+    assert info.weights.read_bytes() == NETWORK_FILE.read_bytes()
+    extractor = open_extractor(info.config.extractor, weights=info.weights, device="cpu")
+    assert extractor.fingerprint == open_extractor("vidkin", device="cpu").fingerprint
+    save_comparator(load_comparator(folder), folder, weights=info.weights)
+    assert read_comparator_info(folder).weights == info.weights
 
 
 def test_other_models_and_damaged_comparators_are_rejected(tmp_path: Path) -> None:

@@ -28,13 +28,14 @@ def opened(name: str | Path) -> ComparatorExtractor:
 
 def test_features_equal_those_of_its_extractor(folder: Path) -> None:
     frames = Frames(np.stack([photograph("coffee")] * 2), np.arange(2, dtype=np.float64))
-    extractor, plain = opened(folder), open_extractor("vidkin")
+    extractor, plain = opened(folder), open_extractor("squares")
     features = extractor.extract(frames)
     assert features.values.shape == (2, 1, 1, 128)
     np.testing.assert_allclose(features.values, plain.extract(frames).values)
     assert features.fingerprint == extractor.fingerprint
     assert extractor.fingerprint.endswith(plain.fingerprint)
-    assert (extractor.scorer, extractor.views, extractor.short_side) == ("learned", "none", plain.short_side)
+    assert (extractor.scorer, extractor.describes_boxes) == ("learned", False)
+    assert extractor.short_side == plain.short_side
 
 
 def test_shares_can_be_set_in_the_name(folder: Path) -> None:
@@ -55,7 +56,7 @@ def test_shares_can_be_set_in_the_name(folder: Path) -> None:
 
 def test_scores_of_unrelated_videos_are_measured_if_not_stored(folder: Path) -> None:
     assert opened(folder).open_scorer().unrelated == (0.0, 0.5)
-    measured = measure_unrelated(passing().on_arrays(), open_extractor("vidkin"))
+    measured = measure_unrelated(passing().on_arrays(), open_extractor("squares"))
     # The best of 4 x 4 cosines of photographs, times two minus one.
     assert -0.6 < measured[0] < measured[1] < 0.7
 

@@ -164,7 +164,7 @@ def test_scores_of_unrelated_videos_are_measured_with_an_extractor(tmp_path: Pat
     state = made("visil_head.", attention__transform__weight=(128, 128), attention__transform__bias=(128,),
                  attention__context_vector__weight=(1, 128))  # fmt: skip
     config = import_comparator(
-        stored(tmp_path, {"model": state}), tmp_path / "model", layout="s2vs", extractor="vidkin"
+        stored(tmp_path, {"model": state}), tmp_path / "model", layout="s2vs", extractor="squares"
     )
     assert config.unrelated is not None
     assert read_comparator_info(tmp_path / "model").config == config

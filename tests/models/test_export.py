@@ -119,14 +119,9 @@ def test_an_exported_model_can_be_used_as_the_same_extractor(fit: str, tmp_path:
     frames = Frames(images, np.arange(5.0))
     ours = open_extractor(f"model:{tmp_path / 'model'}", device="cpu")
     exported = open_extractor(f"onnx:{path}", device="cpu")
-    assert (exported.scorer, exported.short_side, exported.views) == (
-        ours.scorer,
-        ours.short_side,
-        ours.views,
-    )
-    for mirror in (False, True):
-        expected, found = (one.extract(frames, mirror=mirror) for one in (ours, exported))
-        np.testing.assert_allclose(found.values, expected.values, atol=2e-6, rtol=0)
+    assert (exported.scorer, exported.short_side) == (ours.scorer, ours.short_side)
+    assert exported.describes_boxes is ours.describes_boxes is False
+    np.testing.assert_allclose(exported.extract(frames).values, ours.extract(frames).values, atol=2e-6, rtol=0)
 
 
 @pytest.mark.large

@@ -226,6 +226,6 @@ def test_a_trained_frame_encoder_has_the_fingerprint_of_its_network(tmp_path: Pa
     extractor = open_extractor(str(save_model(model, tmp_path)))
     frames = Frames(np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8), np.arange(2.0))
     found = extractor.extract(frames)
-    assert extractor.fingerprint.startswith(f"frame-encoder-1-{model.square_digest[:12]}")
+    assert extractor.fingerprint.startswith(f"squares-1-{model.square_digest[:12]}")
     assert found.values.shape == (2, 1, 1, model.dimension)
     np.testing.assert_allclose(np.linalg.norm(found.values, axis=-1), 1, atol=1e-5)

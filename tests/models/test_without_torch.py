@@ -13,7 +13,7 @@ from tests.models.conftest import small
 from tests.support.comparators import passing
 from tests.support.videos import encode, pan
 from vidkin._base.install import install_command
-from vidkin.features import open_extractor
+from vidkin.features import load_frame_encoder, open_extractor
 from vidkin.models import ComparatorConfig, save_comparator, save_model
 
 pytestmark = pytest.mark.process
@@ -33,7 +33,9 @@ for name in ("image", "clip", "comparator", "frame_encoder"):
         assert (len(report.added), len(report.broken)) == (2, 0), report
         best = index.search(f"{work}/videos/coffee.mp4")[0]
         assert best.path.endswith("coffee.mp4") and best.score > 0.99, (name, best)
-    assert vidkin.compare(f"{work}/videos/coffee.mp4", f"{work}/videos/coffee.mp4", extractor=model).score > 0.99
+    # Copies are judged by several seconds; kinds and comparators by frames alone.
+    least = 0.7 if name == "frame_encoder" else 0.99
+    assert vidkin.compare(f"{work}/videos/coffee.mp4", f"{work}/videos/coffee.mp4", extractor=model).score > least
 assert "torch" not in sys.modules
 """
 WITHOUT_GRAPH = """
@@ -75,7 +77,10 @@ def test_trained_models_can_index_search_and_compare_without_torch(tmp_path: Pat
         encode(tmp_path / "videos" / f"{name}.mp4", pan(name, 40))
     for kind in ("image", "clip"):
         save_model(small(kind), tmp_path / kind)
-    save_model(small("frame_encoder", size=64), tmp_path / "frame_encoder")
+    # Random weights make all frames alike, so that nothing is a copy.
+    encoder = small("frame_encoder", size=64)
+    encoder.get_submodule("network").load_state_dict(load_frame_encoder().state_dict())
+    save_model(encoder, tmp_path / "frame_encoder")
     save_comparator(passing(ComparatorConfig(unrelated=(-1.0, 0.5))), tmp_path / "comparator")
     lines = run(USE, tmp_path).splitlines()
     fingerprints = {name: open_extractor(str(tmp_path / name)).fingerprint for name in ("image", "clip")}

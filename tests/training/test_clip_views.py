@@ -48,7 +48,7 @@ def test_invalid_settings_are_rejected(options: dict[str, object], message: str)
 class TestViews:
     def maker(self, footage: Path) -> tuple[ViewMaker, list[Window]]:
         videos = read(footage)
-        return ViewMaker(videos, SMALL, open_extractor("vidkin", device="cpu"), 3), cut_windows(videos, 8)
+        return ViewMaker(videos, SMALL, open_extractor("squares", device="cpu"), 3), cut_windows(videos, 8)
 
     def test_depend_only_on_seed_window_and_number(self, footage: Path) -> None:
         maker, windows = self.maker(footage)

@@ -81,7 +81,7 @@ def test_the_trained_model_can_be_used_to_search(clip_recipe: MakeRecipe, footag
     # The folder contains the encoder it was trained on.
     assert info.weights == tmp_path / "model" / EXTRACTOR_WEIGHTS_FILE
     extractor = open_extractor(str(tmp_path / "model"))
-    assert extractor.fingerprint.endswith(open_extractor("vidkin", device="cpu").fingerprint)
+    assert extractor.fingerprint.endswith(open_extractor("squares", device="cpu").fingerprint)
     index = Index.open(tmp_path / "collection", extractor=str(tmp_path / "model"), create=True)
     index.add([footage / "coffee.mp4", footage / "rocket.mp4"])
     matches = index.search(footage / "coffee.mp4")
@@ -149,7 +149,7 @@ def test_error_for_missing_weights_names_the_settings(clip_recipe: MakeRecipe, t
     for part, settings in (
         (
             {"model": {"extractor": "timm:test_resnet", "dimension": 9}},
-            "model.extractor=vidkin and model.dimension=128",
+            "model.extractor=squares and model.dimension=128",
         ),
         ({}, "teacher --set data.options.teacher_weights=FILE"),
     ):
@@ -253,5 +253,5 @@ class TestRecipe:
             load_recipe({**encoder, "objective": {"name": "similarity_regularizer"}})
 
     def test_reject_a_dimension_that_differs_from_the_extractor(self, clip_recipe: MakeRecipe, tmp_path: Path) -> None:
-        with pytest.raises(InvalidArgumentError, match=r"model.dimension must be 128, .* 'vidkin', got 64"):
+        with pytest.raises(InvalidArgumentError, match=r"model.dimension must be 128, .* 'squares', got 64"):
             train(clip_recipe(model={"dimension": 64}), output=tmp_path)

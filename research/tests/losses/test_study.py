@@ -43,7 +43,7 @@ def footage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def study(**changes: object) -> LossStudy:
     clips = ClipSettings(rate=5.0, window=16, length=8, side=32, views=1, strong=StrongSettings(inset=0.0))
     settings: dict[str, object] = {"methods": CHOSEN, "clips": clips, "steps": 1, "pairs": 3, "seeds": (0, 1)}
-    settings |= {"extractor": "vidkin", "shortest": 4}
+    settings |= {"extractor": "squares", "shortest": 4}
     return LossStudy(**{**settings, **changes})  # type: ignore[arg-type]
 
 

@@ -2,8 +2,7 @@
 
 They ship with the package, as JPEG files of quality 92 (88 for the two that were reduced), 1.3 MB in all: against the
 originals the baselines of the classical extractor change by .0005 on average. What they were made from and under which
-terms they may be passed on stands beside them in ``data/background/LICENSES.txt``. Descriptors of our own extractors
-were computed from the originals and ship with the index.
+terms they may be passed on stands beside them in ``data/background/LICENSES.txt``.
 """
 
 from __future__ import annotations
@@ -46,7 +45,8 @@ def open_photograph(name: str) -> Image.Image:
 def background_frames() -> Frames:
     """96 cut-outs, [96, 240, 320, 3], of 16 photographs; the same on every machine.
 
-    Each photograph makes up one sixteenth of the set, so the .9 quantile is not affected if a video shows one of them.
+    Each photograph makes up one sixteenth of the set, so what unrelated frames reach hardly changes if a video
+    shows one of them.
     """
     from PIL.Image import Resampling
 

@@ -44,7 +44,7 @@ class FrameExtractor(Protocol):
 
     @property
     def scorer(self) -> str:
-        """The scorer these features are made for (:func:`vidkin.similarity.scorer_of`).
+        """The scorer these features are made for (:func:`vidkin.match.scorer_of`).
 
         ``copies``: the same footage is similar, everything else is unrelated. ``kinds``: similarity is graded and only
         the order is meaningful: the same thing, the same kind of thing, something else. ``learned``: the extractor
@@ -62,8 +62,8 @@ class FrameExtractor(Protocol):
 
         Args:
             frames: T frames with their times.
-            boxes: [V, 4] views of the content area between black bars, the whole area first; None describes only the
-                whole. Extractors of clips support only the whole.
+            boxes: [V, 4] views as shares of the frame, the whole frame first; None describes only the whole.
+                Extractors of clips support only the whole.
         """
         ...
 

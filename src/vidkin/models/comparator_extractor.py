@@ -50,6 +50,9 @@ _log = logging.getLogger(__name__)
 
 EXTRACTOR_WEIGHTS_FILE = "extractor.safetensors"
 
+EXTRACTOR_GRAPH_FILE = "extractor.onnx"
+"""The same network, next to its weights; or alone, for an extractor that takes an ONNX file."""
+
 WHITENING_FILE = "whitening.safetensors"
 
 
@@ -85,12 +88,14 @@ def read_comparator_info(folder: PathLike) -> ComparatorInfo:
         raise InvalidArgumentError(
             f"{path.parent}: must hold a comparator, got a model of kind {document['model'].get('kind')!r}"
         )
-    files = [path.parent / name for name in (EXTRACTOR_WEIGHTS_FILE, WHITENING_FILE)]
-    weights, whitening = (file if file.is_file() else None for file in files)
+    there = [
+        file if file.is_file() else None
+        for file in (path.parent / name for name in (EXTRACTOR_WEIGHTS_FILE, EXTRACTOR_GRAPH_FILE, WHITENING_FILE))
+    ]
     return ComparatorInfo(
         ComparatorConfig.from_mapping(document["model"]),
-        weights,
-        whitening,
+        there[0] or there[1],
+        there[2],
         document["metrics"],
         document["notes"],
     )

@@ -16,6 +16,7 @@ from vidkin._base.files import PathLike, replace_file
 from vidkin.errors import InvalidArgumentError
 from vidkin.models.comparator import Comparator, build_comparator
 from vidkin.models.comparator_extractor import (
+    EXTRACTOR_GRAPH_FILE,
     EXTRACTOR_WEIGHTS_FILE,
     WHITENING_FILE,
     comparator_facts,
@@ -54,11 +55,12 @@ def save_comparator(
     path = Path(folder).expanduser()
     try:
         path.mkdir(parents=True, exist_ok=True)
-        # The same weights as ONNX, to run without torch, may be next to the weights file.
+        # The same weights as ONNX, to run without torch, may be next to the weights file; others are ONNX alone.
         graph = None if weights is None else Path(weights).expanduser().with_suffix(".onnx")
+        is_graph = weights is not None and Path(weights).suffix == ".onnx"
         sources = {
-            EXTRACTOR_WEIGHTS_FILE: weights,
-            str(Path(EXTRACTOR_WEIGHTS_FILE).with_suffix(".onnx")): graph if graph and graph.is_file() else None,
+            EXTRACTOR_WEIGHTS_FILE: None if is_graph else weights,
+            EXTRACTOR_GRAPH_FILE: graph if graph and (is_graph or graph.is_file()) else None,
             WHITENING_FILE: whitening,
         }
         for name, source in sources.items():

@@ -251,7 +251,7 @@ class ComparatorConfig(ModelConfig):
     """
 
     kind: Literal["comparator"] = "comparator"
-    extractor: str = "vidkin"
+    extractor: str = "squares"
     trainable: Trainable = "head"
     dimension: int = 128
     weighting: Weighting = "none"

@@ -20,7 +20,7 @@ from vidkin.datasets import LabelledSet, make_excerpts
 from vidkin.errors import InvalidArgumentError, WeightsUnavailableError
 from vidkin.features import BackboneExtractor, ClipExtractor, FrameExtractor, open_extractor
 from vidkin.features.fitting import DescribesImages
-from vidkin.features.frame_encoder import load_frame_encoder, save_frame_encoder
+from vidkin.features.frame_extractor import NETWORK_FILE
 from vidkin.features.sessions import SHIPPED
 from vidkin.media import Frames
 from vidkin.models import Encoder, TwoHeadNetwork, build_model, save_model
@@ -46,6 +46,9 @@ from vidkin.training.trained_descriptors import PreparedFrames, TrainedDescripto
 from vidkin.training.unlabeled import UnlabeledData, pair_settings, split_images
 
 logger = logging.getLogger(__name__)
+
+# Files of the extractors whose networks ship with the package.
+_SHIPPED_WEIGHTS = {"squares": SHIPPED.with_suffix(".safetensors"), "vidkin": NETWORK_FILE}
 
 
 def prepare_comparator(recipe: Recipe, folder: Path, device: torch.device, *, on_item: OnItem | None) -> TrainingRun:
@@ -218,10 +221,9 @@ def _store(
             recipe.comparator().extractor, weights=weights, whitening=recipe.whitening or None, device="cpu"
         )
         data = replace(data, maker=replace(data.maker, extractor=extractor), stored=None)
-    elif weights is None and recipe.comparator().extractor.split("?")[0] == "vidkin":
-        # A later version of vidkin may ship another encoder, whose vectors this comparator was not trained on.
-        weights = save_frame_encoder(load_frame_encoder(), folder / EXTRACTOR_WEIGHTS_FILE)
-        write_bytes(weights.with_suffix(".onnx"), SHIPPED.read_bytes())  # the same network, for use without torch
+    elif weights is None:
+        # A later version of vidkin may ship other networks, whose vectors this comparator was not trained on.
+        weights = _SHIPPED_WEIGHTS.get(recipe.comparator().extractor.split("?")[0])
     comparator = comparator.cpu()
     unrelated = raise_unrelated(measure_unrelated(comparator.on_arrays(), data.maker.extractor), comparator, data)
     values = {**recipe.comparator().to_mapping(), "unrelated": list(unrelated)}
@@ -292,7 +294,7 @@ def _name_missing_weights(recipe: Recipe) -> Iterator[None]:
         other = "model.backbone=vidkin"
         files = "--set model.weights=FILE"
         if recipe.is_comparator:
-            other = "model.extractor=vidkin and model.dimension=128"
+            other = "model.extractor=squares and model.dimension=128"
             files += ", or of the teacher --set data.options.teacher_weights=FILE"
         raise WeightsUnavailableError(
             f"{error.cause}. Specify a safetensors file ({files}), or run once with a network connection, or use the "

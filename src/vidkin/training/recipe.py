@@ -263,8 +263,8 @@ class Recipe:
         model: Settings of :class:`vidkin.models.EncoderConfig` except ``classes``, which depends on the data; for kind
             ``comparator``, settings of ``ComparatorConfig`` except ``unrelated``, which is measured.
         weights: A safetensors file with weights of the backbone (for a comparator, of its extractor). Empty: the
-            bundled weights for ``vidkin``, weights from the hub for ``timm:`` and ``torchvision:``, random ones for
-            all others.
+            bundled weights for ``vidkin`` and ``squares``, weights from the hub for ``timm:`` and ``torchvision:``,
+            random ones for all others.
         whitening: For a comparator: a safetensors file with the whitening of its extractor. Empty: no whitening.
         objectives: Terms of the loss. Terms of weight 0 are dropped, so that they do not affect how items are drawn.
         schedule: Steps, batches, optimizer and learning rates.

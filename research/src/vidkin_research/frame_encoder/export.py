@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 import warnings
@@ -90,7 +91,8 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
         )
         _take_bytes(target)
     _append_whitening(target, *_fit_head(target, run, material))
-    target.with_suffix(".json").write_text(json.dumps(provenance(run, teacher), indent=1) + "\n")
+    facts = {"sha256": hashlib.sha256(target.read_bytes()).hexdigest(), **provenance(run, teacher)}
+    target.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
     return target
 
 

@@ -74,16 +74,16 @@ def open_levels(name: str, *, weights: Any, whitening: Any, device: str) -> Any:
     class Levels:
         short_side = 32
         scorer = "kinds"
-        views = "none"
+        describes_boxes = False
         fingerprint = "stand-in-1"
 
-        def extract(self, frames: Any, *, mirror: bool = False, boxes: Any = None) -> Any:
+        def extract(self, frames: Any, *, boxes: Any = None) -> Any:
             def describe(images: Any) -> Any:
                 bands = [band for rows in np.array_split(images, 4, axis=1) for band in np.array_split(rows, 4, axis=2)]
                 grid = np.concatenate([band.mean(axis=(1, 2), dtype=np.float32) for band in bands], axis=1) - 100
                 return (grid / np.linalg.norm(grid, axis=1, keepdims=True))[:, None]
 
-            return features_of_views(describe, frames, self.fingerprint, mirror=mirror, boxes=boxes)
+            return features_of_views(describe, frames, self.fingerprint, boxes=boxes)
 
     levels = Levels()
     levels.name = name  # type: ignore[attr-defined]

@@ -1,9 +1,9 @@
-"""Make a trained folder the weights of the extractor `vidkin`, with where they come from beside them.
+"""Make a trained folder the weights of the extractor `squares`, with where they come from beside them.
 
     vidkin train frame-encoder --data FLOWERS --data GROCERY --data AERIAL -o FOLDER
-    python research/benchmarks/ship_frame_encoder.py FOLDER [--seconds N] [--output FILE]
+    python research/benchmarks/ship_squares.py FOLDER [--seconds N] [--output FILE]
 
-Writes `frame_encoder.safetensors`, the same network as `frame_encoder.onnx`, and `frame_encoder.json` into the package:
+Writes `squares.safetensors`, the same network as `squares.onnx`, and `squares.json` into the package:
 data with counts and licenses, the whole recipe, seed, steps, the figure of the held-out pictures, versions of the
 libraries.
 """
@@ -61,7 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, help="of the whole training, where it was resumed")
-    shipped = Path(str(files("vidkin.features"))) / "data" / "frame_encoder.safetensors"
+    shipped = Path(str(files("vidkin.features"))) / "data" / "squares.safetensors"
     parser.add_argument("--output", type=Path, default=shipped, help="other weights than the package's")
     options = parser.parse_args()
     target: Path = options.output
