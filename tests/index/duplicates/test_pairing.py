@@ -51,14 +51,14 @@ class Watched:
 @pytest.mark.parametrize(
     ("result", "stored_finely", "is_read"),
     [
-        (PairResult(0.8, covered=(1.0, 1.0)), False, True),
-        (PairResult(0.8, covered=(1.0, 1.0)), True, False),
+        (PairResult(0.72, covered=(1.0, 1.0)), False, True),
+        (PairResult(0.72, covered=(1.0, 1.0)), True, False),
         (PairResult(0.1, covered=(1.0, 1.0)), False, False),  # unrelated
-        (PairResult(0.8, True, (1.0, 1.0)), False, False),  # was read already
-        (PairResult(0.99, covered=(1.0, 0.4)), False, False),  # an excerpt, all of which is shown
-        (PairResult(0.99, covered=(0.75, 0.6)), False, True),  # how much of it is shown is open
-        (PairResult(0.99, covered=(0.75, 0.6)), True, False),
-        (PairResult(0.99, covered=(1.0, 1.0)), False, False),  # no reading would part the two
+        (PairResult(0.72, True, (1.0, 1.0)), False, False),  # was read already
+        (PairResult(0.78, covered=(1.0, 0.4)), False, False),  # an excerpt, all of which is shown
+        (PairResult(0.78, covered=(0.75, 0.6)), False, True),  # how much of it is shown is open
+        (PairResult(0.78, covered=(0.75, 0.6)), True, False),
+        (PairResult(0.78, covered=(1.0, 1.0)), False, False),  # no reading would part the two
         (PairResult(0.8, covered=(1.0, 0.3)), False, False),  # no reading would make them copies as a whole
     ],
 )
