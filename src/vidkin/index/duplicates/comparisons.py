@@ -292,9 +292,10 @@ def _result(row: list[Any]) -> PairResult:
 
 
 def _segment(values: list[Any]) -> Segment:
-    *numbers, mirrored, query_box, target_box, turned, backwards = values
+    start, end, other_start, other_end, score, speed, mirrored, query_box, target_box, turned, backwards = values
+    times = float(start), float(end), float(other_start), float(other_end)
     boxes = _box(query_box), _box(target_box)
-    return Segment(*map(float, numbers), bool(mirrored), *boxes, int(turned), bool(backwards))
+    return Segment(*times, float(score), float(speed), bool(mirrored), *boxes, int(turned), bool(backwards))
 
 
 def _box(values: list[Any]) -> Box:
