@@ -16,6 +16,7 @@ from tests.support.videos import encode, pan
 from vidkin.errors import ClusterError
 from vidkin.files import Proof
 from vidkin.index import Calibration, CommonFrames, Comparisons, Index, MapHere, PairResult, Traits, VideoRecord
+from vidkin.index.duplicates import pairing
 from vidkin.index.duplicates.pair_scores import PairJob, ScoresAhead, result_of
 from vidkin.match import open_scorer
 from vidkin.similarity import FrameFeatures, PairScore, Segment
@@ -75,7 +76,8 @@ def test_what_is_computed_ahead_gives_the_groups_of_one_process(copies: Copies) 
 
 
 @pytest.mark.thorough
-def test_pairs_in_doubt_are_read_ahead(copies: Copies) -> None:
+def test_pairs_in_doubt_are_read_ahead(copies: Copies, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairing, "SURE_AS_STORED", 1.0)
     here, there = copies.find("one", threshold=0.9), copies.find("one", width=2, threshold=0.9)
     assert there[:2] == here[:2]
     assert "read" in there[2].methods
