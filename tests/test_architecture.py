@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "match": {"media", "features", "similarity"},
     "models": FLOOR_2,
     "datasets": FLOOR_2,
-    "files": {"media", "similarity"},
+    "files": {"media", "similarity", "match"},
     "index": FLOOR_3,
     "training": FLOOR_3,
     "shots": FLOOR_3,

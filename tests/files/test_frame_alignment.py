@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 
 from tests.support.videos import pan
-from vidkin.files.frame_alignment import FrameAlignment, align_frames, find_borders, turn
+from vidkin.files.frame_alignment import FrameAlignment, align_frames, find_borders
 
 Images = NDArray[np.float32]
 
@@ -78,14 +78,6 @@ def test_other_footage_and_empty_frames_do_not_agree() -> None:
 
 def test_flat_frames_have_no_borders() -> None:
     assert find_borders(np.full((3, 20, 30), 16.0, np.float32)) == (0.0, 0.0, 1.0, 1.0)
-
-
-@pytest.mark.parametrize("turned", [0, 90, 180, 270])
-def test_frames_are_turned_clockwise_and_then_mirrored(turned: int) -> None:
-    upright = np.arange(6, dtype=np.float32).reshape(1, 2, 3)
-    expected = np.asarray(PILImage.fromarray(upright[0]).rotate(-turned, expand=True))
-    assert np.array_equal(turn(upright, mirrored=False, turned=turned)[0], expected)
-    assert np.array_equal(turn(upright, mirrored=True, turned=turned)[0], expected[:, ::-1])
 
 
 def test_pixels_on_the_edge_of_a_border_are_excluded() -> None:

@@ -202,6 +202,12 @@ def test_two_songs_over_one_karaoke_background_are_not_copies(tmp_path: Path) ->
     assert compare(*songs, [segment(8.0)]).findings
 
 
+def test_a_copy_that_runs_backwards_is_not_held(tmp_path: Path) -> None:
+    kept, removed = write(tmp_path / "kept.mp4", FILM), write(tmp_path / "removed.mp4", FILM[::-1])
+    proof = compare(kept, removed, [segment(LENGTH, backwards=True)])
+    assert says(proof.findings) == "picture: the kept file shows it backwards"
+
+
 # Copies that lose nothing
 
 

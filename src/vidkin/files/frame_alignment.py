@@ -97,12 +97,6 @@ IDENTITY = FrameAlignment()
 """Alignment of frames that show the same area."""
 
 
-def turn(images: NDArray[np.float32], *, mirrored: bool, turned: int) -> NDArray[np.float32]:
-    """Turn frames [..., H, W] clockwise by `turned` degrees, then mirror them left to right."""
-    images = np.rot90(images, -turned // 90 % 4, axes=(-2, -1))
-    return np.ascontiguousarray(images[..., ::-1] if mirrored else images)
-
-
 def find_borders(images: Images) -> Box:
     """Find left, top, right, bottom of the area inside flat borders, in shares; whole sides if too little is left."""
     box = []

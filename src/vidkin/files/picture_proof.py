@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.files.findings import Finding
-from vidkin.files.frame_alignment import IDENTITY, FrameAlignment, align_frames, find_borders, turn
+from vidkin.files.frame_alignment import IDENTITY, FrameAlignment, align_frames, find_borders
 from vidkin.files.small_frames import MATRICES, REMOVED_RATE, SmallFrames, Stills, pool, stretch
 from vidkin.files.stretches import TimeStretch
 from vidkin.files.time_path import LAG_STEP, MatchLine, candidate_times, find_path, match_lines
+from vidkin.match.pose import PLAIN, Pose
 from vidkin.similarity import Segment
 
 Values = NDArray[np.float32]
@@ -88,7 +89,7 @@ class PictureProof:
         findings: Footage of the removed file that the kept file does not show; empty if nothing is lost.
         stretches: Times of the removed file in the kept file, in order.
         alignment: Position of its frames in the kept file's frames, after rotation and mirroring.
-        mirrored, turned: Pose: `turned` degrees clockwise, then mirrored left to right.
+        pose: What brings its frames into the orientation of the kept file.
         is_still: Whether nothing moves in the removed file. Once encoders have removed all noise, two recordings of one
             scene look the same, so frames alone prove nothing.
     """
@@ -96,14 +97,8 @@ class PictureProof:
     findings: tuple[Finding, ...]
     stretches: tuple[TimeStretch, ...] = ()
     alignment: FrameAlignment = IDENTITY
-    mirrored: bool = False
-    turned: int = 0
+    pose: Pose = PLAIN
     is_still: bool = False
-
-    def pose(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Turn and mirror a frame [H, W] or [H, W, 3] of the removed file like the kept file."""
-        image = np.rot90(image, -self.turned // 90 % 4)
-        return image[:, ::-1] if self.mirrored else image
 
 
 def prove_picture(kept: SmallFrames, removed: SmallFrames, segments: Sequence[Segment]) -> PictureProof:
@@ -113,29 +108,29 @@ def prove_picture(kept: SmallFrames, removed: SmallFrames, segments: Sequence[Se
         kept, removed: Frames of the files.
         segments: Matching segments, with the removed file as the query.
     """
-    if not segments:
-        return PictureProof((Finding("picture", "no match between the files is known"),))
-    poses: dict[tuple[bool, int], float] = {}
+    by_pose: dict[Pose, list[Segment]] = {}
     for segment in segments:
-        pose = segment.mirrored, segment.turned
-        poses[pose] = poses.get(pose, 0.0) + segment.query_end - segment.query_start
-    mirrored, turned = max(poses, key=lambda pose: poses[pose])
-    chosen = [segment for segment in segments if (segment.mirrored, segment.turned) == (mirrored, turned)]
-    return _Comparison(kept, removed, mirrored, turned).prove(chosen)
+        if not segment.backwards:
+            by_pose.setdefault(Pose(segment.mirrored, segment.turned // 90), []).append(segment)
+    if not by_pose:
+        what = "the kept file shows it backwards" if segments else "no match between the files is known"
+        return PictureProof((Finding("picture", what),))
+    pose = max(by_pose, key=lambda each: sum(one.query_end - one.query_start for one in by_pose[each]))
+    return _Comparison(kept, removed, pose).prove(by_pose[pose])
 
 
 class _Comparison:
     """Comparison of two aligned videos."""
 
-    def __init__(self, kept: SmallFrames, removed: SmallFrames, mirrored: bool, turned: int) -> None:
-        self.kept, self.removed, self.mirrored, self.turned = kept, removed, mirrored, turned
+    def __init__(self, kept: SmallFrames, removed: SmallFrames, pose: Pose) -> None:
+        self.kept, self.removed, self.pose = kept, removed, pose
         # If frames are further apart than the moments, the last one stays as long as the others.
         self.length = float(removed.times[-1]) + (removed.period if removed.period > 1.5 * _STEP else _STEP / 2)
         # Each frame that is on screen at a moment, once: a slide may stay for minutes.
         moments = np.arange(0.0, self.length, _STEP) + 1e-6
         self.rows = np.unique(np.maximum(np.searchsorted(removed.times, moments, side="right") - 1, 0))
         self.times = removed.times[self.rows]
-        self.full: tuple[int, int] = removed.size if turned % 180 == 0 else removed.size[::-1]
+        self.full: tuple[int, int] = removed.size[::-1] if pose.quarter % 2 else removed.size
         self.blocks = (_SHORT, _LONG) if self.full[1] >= self.full[0] else (_LONG, _SHORT)
         self.alignment = IDENTITY
         # Conversion of the colors of the kept file; None if they stay as they are.
@@ -234,7 +229,7 @@ class _Comparison:
         return float(np.abs(own - gain * other - lift).mean() + apart)
 
     def _result(self, findings: tuple[Finding, ...]) -> PictureProof:
-        return PictureProof(findings, self._list_stretches(), self.alignment, self.mirrored, self.turned, self.is_still)
+        return PictureProof(findings, self._list_stretches(), self.alignment, self.pose, self.is_still)
 
     def _choose_size(self) -> tuple[int, int]:
         """H, W for the comparison: the size of the removed frames if the kept frames have the same pixels.
@@ -261,7 +256,7 @@ class _Comparison:
         return stills if self.matrix is None else stills.by_matrix(self.matrix)
 
     def _turn(self, images: Values) -> Values:
-        return turn(images, mirrored=self.mirrored, turned=self.turned)
+        return np.ascontiguousarray(self.pose.apply(images[..., None])[..., 0], np.float32)
 
     def _kept_rows(self, times: NDArray[np.float64]) -> NDArray[np.intp]:
         """Rows of the kept frames that are on screen at these times."""
@@ -303,8 +298,8 @@ class _Comparison:
         self, frames: SmallFrames, rows: NDArray[np.intp], alignment: FrameAlignment, covered: NDArray[np.bool_]
     ) -> NDArray[np.float16]:
         """[T, B] means of the covered blocks; half precision resolves an eighth of a gray level."""
-        turned = frames is self.removed and self.turned % 180 != 0
-        height, width = frames.size[::-1] if turned else frames.size
+        is_sideways = frames is self.removed and self.pose.quarter % 2
+        height, width = frames.size[::-1] if is_sideways else frames.size
         down = self.down @ stretch(height, self.size[0], alignment.scale[1], alignment.shift[1])
         across = self.across @ stretch(width, self.size[1], alignment.scale[0], alignment.shift[0])
         means = np.empty((len(rows), int(covered.sum())), np.float16)

@@ -159,7 +159,7 @@ class Prover:
     def _compare_detail(self, kept: str, removed: str, picture: PictureProof) -> list[Finding]:
         """Report whether the kept file shows the scene with fewer or only enlarged pixels."""
         here, there = self.facts(removed), self.facts(kept)
-        own = (here.width, here.height) if picture.turned % 180 == 0 else (here.height, here.width)
+        own = (here.width, here.height) if picture.pose.quarter % 2 == 0 else (here.height, here.width)
         # Size of the removed frame in pixels of the kept frame.
         under = [picture.alignment.scale[axis] * (there.width, there.height)[axis] for axis in (0, 1)]
         ratio = own[0] * own[1] / max(under[0] * under[1], 1.0)
@@ -199,7 +199,7 @@ class Prover:
             picture.alignment.scale[0] * box[2] + picture.alignment.shift[0],
             picture.alignment.scale[1] * box[3] + picture.alignment.shift[1],
         )
-        upright = [picture.pose(image) for image in small]
+        upright = [np.asarray(picture.pose.apply(image), np.uint8) for image in small]
         return [_crop(image, inside) for image in large], [_crop(image, box) for image in upright]
 
 

@@ -21,7 +21,7 @@ def test_results_come_back_from_the_folder_in_either_direction(tmp_path: Path) -
     made = Comparisons(open_place(tmp_path), "state")
     made.put("b", "a", PairResult(0.8, True, (1.0, 0.25), (SEGMENT,)))
     made.searched.add("a")
-    made.flipped.add("b")
+    made.searched_parts.add("b")
     made.save()
     read = Comparisons.open(open_place(tmp_path), "state")
     assert read.get("b", "a") == PairResult(0.8, True, (1.0, 0.25), (SEGMENT,))
@@ -30,7 +30,7 @@ def test_results_come_back_from_the_folder_in_either_direction(tmp_path: Path) -
     assert turned.covered == (0.25, 1.0)
     assert turned.segments == (Segment(10, 18, 0, 4, 0.9, 0.5, True, (0, 0, 1, 1), (0, 0, 0.5, 1)),)
     assert turned.mirrored
-    assert (read.searched, read.flipped) == ({"a"}, {"b"})
+    assert (read.searched, read.searched_parts) == ({"a"}, {"b"})
     assert read.get("a", "c") is None
 
 
@@ -91,7 +91,7 @@ def test_results_of_another_extractor_or_of_a_damaged_file_are_dropped(tmp_path:
     made.save()
     assert list(Comparisons.open(open_place(tmp_path), "two").pairs()) == []
     assert len(list(Comparisons.open(open_place(tmp_path), "one").pairs())) == 1
-    empty = '"state": "one", "contents": [], "searched": [], "flipped": [], "pairs": []'
+    empty = '"state": "one", "contents": [], "searched": [], "searched_parts": [], "scoped": {}, "pairs": []'
     for text in (
         "{",
         "[]",

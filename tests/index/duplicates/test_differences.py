@@ -138,6 +138,35 @@ def test_a_mirrored_crop_is_both_and_a_faster_copy_says_how_fast(source: Path, t
     assert (found.kind, found.amount) == ("speed", pytest.approx(2.0, abs=0.06))
 
 
+@pytest.mark.parametrize("bars", [0, 24])
+def test_the_boxes_of_a_mirrored_match_say_where_it_is(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bars: int
+) -> None:
+    """They are in the pictures as they are: not flipped, and bars included."""
+
+    def fail(*arguments: object) -> None:
+        raise AssertionError(f"{arguments} were searched for")
+
+    monkeypatch.setattr(placement, "find_part", fail)
+    pages = []
+    for page, image in zip(map(np.array, pan("chelsea", FRAMES, **SIZE)), scene(), strict=True):
+        page[96:216, 16:176] = image[::2, ::-2]
+        pages.append(np.pad(page, ((bars, bars), (0, 0), (0, 0))))
+    copy = encode(tmp_path / "copy.mp4", pages, rate=RATE, options={"crf": "18"})
+    height = SIZE["height"] + 2 * bars
+    box = 16 / 320, (96 + bars) / height, 176 / 320, (216 + bars) / height
+    match = Segment(0.0, 6.0, 0.0, 6.0, 0.9, mirrored=True, query_box=box)
+    placed = placement.place_frames(str(copy), str(source), match, (6.0, 6.0))
+    assert placed is not None
+    assert placed.placement.shown == pytest.approx((1 - box[2], box[1], 1 - box[0], box[3]), abs=0.02)
+
+
+def test_a_copy_that_runs_backwards_is_called_so(source: Path, tmp_path: Path) -> None:
+    copy = encode(tmp_path / "copy.mp4", scene()[::-1], rate=RATE)
+    match = PairResult(0.9, True, (1.0, 1.0), (Segment(0.0, 6.0, 0.0, 6.0, 0.9, backwards=True),))
+    assert find_differences(_file(copy), _file(source), match) == (Difference("backwards"),)
+
+
 def test_a_copy_without_its_start_says_which_seconds_of_the_other_it_shows(source: Path, tmp_path: Path) -> None:
     late = encode(tmp_path / "late.mp4", scene()[20:], rate=RATE, options={"crf": "28"})
     segment = Segment(0.0, 3.9, 1.8, 5.7, 0.9)

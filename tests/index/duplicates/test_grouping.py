@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from vidkin.index import Decisions, PairResult
 from vidkin.index.duplicates.comparisons import relation_of
-from vidkin.index.duplicates.grouping import GroupIds, Grouping, _Pose
+from vidkin.index.duplicates.grouping import GroupIds, Grouping
 from vidkin.similarity import Segment
 
 WHOLE = (1.0, 1.0)
@@ -58,18 +57,6 @@ def test_copies_of_one_video_are_one_group_although_two_of_them_hardly_match() -
     assert groups(results, "abcd") == ["abc", "d"]
 
 
-def test_a_mirror_image_joins_all_copies_of_the_one_that_it_was_found_by() -> None:
-    """As they are, a mirror image and the other copies need not look alike; nobody compared them mirrored."""
-    turned = PairResult(0.98, False, WHOLE, (Segment(0.0, 9.0, 0.0, 9.0, 0.9, mirrored=True),))
-    results = {("a", "m"): turned, ("a", "b"): same(0.9), ("a", "c"): same(0.9), ("b", "m"): same(0.0)}
-    results[("b", "c")] = same(0.9)
-    assert groups(results, "abcm") == ["abcm"]
-    # Two mirror images of one film are copies of each other, which counts.
-    results |= {("a", "n"): turned, ("m", "n"): same(0.0)}
-    assert groups(results, "abcmn") == ["abcmn"]
-    assert groups(results | {("b", "c"): same(0.0), ("a", "c"): same(0.7)}, "abcm") == ["abm", "c"]
-
-
 def test_a_chain_of_weak_links_is_split() -> None:
     results = {("a", "b"): same(0.72), ("b", "c"): same(0.71), ("c", "d"): same(0.73), ("d", "e"): same(0.71)}
     found = groups(results, "abcde")
@@ -97,21 +84,6 @@ def test_a_person_has_the_last_word() -> None:
     decisions.decide("c", "d", "match")
     results = {("a", "b"): same(0.99), ("b", "e"): same(0.9), ("a", "e"): same(0.95)}
     assert groups(results, "abcde", decisions=decisions) == ["ae", "b", "cd"]
-
-
-@pytest.mark.parametrize("mirrored", [False, True])
-@pytest.mark.parametrize("turned", [0, 90, 180, 270])
-def test_poses_add_up_as_pictures_do(mirrored: bool, turned: int) -> None:
-    picture = np.arange(12).reshape(3, 4)
-
-    def shown(pose: _Pose, image: np.ndarray) -> np.ndarray:
-        image = np.rot90(image, -pose.turned // 90)
-        return image[:, ::-1] if pose.mirrored else image
-
-    one = _Pose(mirrored, turned)
-    for other in (_Pose(flip, degrees) for flip in (False, True) for degrees in (0, 90, 180, 270)):
-        assert np.array_equal(shown(one.plus(other), picture), shown(other, shown(one, picture)))
-        assert one.plus(other).minus(other) == one
 
 
 def test_a_group_keeps_its_number_while_it_grows_and_gives_it_up_when_it_joins_another_one() -> None:

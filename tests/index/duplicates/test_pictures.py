@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.videos import Image, encode, pan
 from vidkin.errors import MediaError
-from vidkin.index.duplicates.pictures import find_bars, read_moments, turned_images
+from vidkin.index.duplicates.pictures import find_bars, read_moments
 
 WIDTH, HEIGHT = 160, 96
 
@@ -47,14 +47,6 @@ def test_subtitles_in_a_bar_do_not_make_it_content() -> None:
 def test_frames_without_bars_are_whole() -> None:
     assert find_bars(np.stack(frames(2))) == (0, HEIGHT, 0, WIDTH)
     assert find_bars(np.zeros((1, 40, 60, 3), np.uint8)) == (0, 40, 0, 60)
-
-
-def test_frames_are_turned_clockwise() -> None:
-    (image,) = frames(1)
-    quarter = turned_images(image[None], 90)
-    assert quarter.shape == (1, WIDTH, HEIGHT, 3)
-    assert np.array_equal(quarter[0, 0, -1], image[0, 0])  # the upper left corner is at the upper right
-    assert np.array_equal(turned_images(image[None], 0)[0], image)
 
 
 def test_a_file_that_is_gone_says_so(tmp_path: Path) -> None:

@@ -127,16 +127,16 @@ def test_what_a_scope_compared_counts_for_the_next_and_hides_nothing_from_it(
         nearest = forgotten.store.nearest
         with monkeypatch.context() as patch:
             patch.setattr(forgotten.store, "nearest", lambda *given: (calls.append(1), nearest(*given))[1])
-            forgotten.duplicates(mirrored=False, incoming=root / "new")
+            forgotten.duplicates(incoming=root / "new")
         return calls
 
     assert searched()
     assert searched() == []  # the second time nothing is left to look up
-    everything = forgotten.duplicates(mirrored=False)
+    everything = forgotten.duplicates()
     assert [len(group.members) for group in everything] == [3, 2, 2]
     Comparisons(open_place(forgotten.path)).save()
-    assert forgotten.duplicates(mirrored=False) == everything
-    between = forgotten.duplicates(mirrored=False, incoming=root / "new")
+    assert forgotten.duplicates() == everything
+    between = forgotten.duplicates(incoming=root / "new")
     assert sorted(len(group.members) for group in between) == [2, 3]
     assert searched() == []  # all pairs are known
 

@@ -65,11 +65,6 @@ class PairResult:
         """Degrees by which the first has to be turned clockwise to show what the second shows: 0, 90, 180 or 270."""
         return self.segments[0].turned if self.segments else 0
 
-    @property
-    def is_upright(self) -> bool:
-        """Whether neither of the two is flipped or turned."""
-        return not (self.mirrored or self.turned)
-
     def swapped(self) -> PairResult:
         """The same with the second video first."""
         return replace(
@@ -297,20 +292,8 @@ def _result(row: list[Any]) -> PairResult:
 
 
 def _segment(values: list[Any]) -> Segment:
-    (
-        query_start,
-        query_end,
-        target_start,
-        target_end,
-        score,
-        speed,
-        mirrored,
-        query_box,
-        target_box,
-        turned,
-        backwards,
-    ) = values
-    times = float(query_start), float(query_end), float(target_start), float(target_end)
+    start, end, other_start, other_end, score, speed, mirrored, query_box, target_box, turned, backwards = values
+    times = float(start), float(end), float(other_start), float(other_end)
     boxes = _box(query_box), _box(target_box)
     return Segment(*times, float(score), float(speed), bool(mirrored), *boxes, int(turned), bool(backwards))
 

@@ -78,8 +78,8 @@ class Difference(Result):
     """One way in which a file differs from the one that it is compared with.
 
     Attributes:
-        kind: What it is. ``trimmed``, ``speed``, ``reordered``, ``backwards`` are about time; ``no logo``, ``uncropped`` and the like
-            say that the other one has the logo or the crop.
+        kind: What it is. ``trimmed``, ``speed``, ``reordered``, ``backwards`` are about time; ``no logo``,
+            ``uncropped`` and the like say that the other one has the logo or the crop.
         amount: ``speed``: how many times as fast it runs; ``cropped``: share of the other picture's area that it
             shows, ``uncropped``: share of its own that the other one shows; ``bars added``, ``borders added``: share of
             its own area that they take, ``... removed``: of the other's; ``lower resolution``, ``more pixels``: its

@@ -21,13 +21,14 @@ from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.index.storage.sound_files import SoundSearch
 from vidkin.index.storage.tasks import Mapper, Task, check_files_here
-from vidkin.similarity import FrameFeatures, PairScore, Scorer
+from vidkin.similarity import UNRELATED, FrameFeatures, PairScore, Scorer, Segment
 
-SURE_AS_STORED = 0.97
-"""From this score on, and a share of the shorter video, a finer reading makes no visible difference."""
+SURE_AS_STORED = 0.75
+"""From this score on, and a share of the shorter video, neither the other direction nor a finer reading makes a visible
+difference: plain copies reach .75 to .8."""
 
-# Below this score in one direction, a pair is not scored in the other.
-_UNLIKE = 0.05
+# A segment agrees as well as another one from this share of its score on.
+_AS_GOOD = 0.75
 # Bytes of features that are held, in single precision.
 _MOST_HELD = 128 << 20
 
@@ -84,9 +85,9 @@ class PairScorer:
         """The result of a pair by stored features."""
         one, target = self.stored([record, other])
         best = self.scorer.score(one, [target])[0]
-        # As in score_pair: the other direction may find a line that this one misses by a frame. Where hardly
-        # anything is similar, there is none.
-        if _UNLIKE <= best.score < SURE_AS_STORED:
+        # As in score_pair: the other direction may find a line that this one misses by a frame. Of unrelated videos
+        # there is none in either.
+        if UNRELATED <= best.score < SURE_AS_STORED:
             best = max(best, swap_sides(self.scorer.score(target, [one])[0]), key=lambda found: found.score)
         return result_of(best, one, target)
 
@@ -265,11 +266,27 @@ def _bytes_of(features: FrameFeatures) -> int:
 
 def result_of(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fine: bool = False) -> PairResult:
     """The result of a pair: what of both is covered, without the map of frames."""
+    segments: list[Segment] = []
+    for segment in score.segments:  # strongest first
+        if not any(_resembles(segment, stronger) for stronger in segments):
+            segments.append(segment)
     covered = (
-        _covered(first, [(segment.query_start, segment.query_end) for segment in score.segments]),
-        _covered(second, [(segment.target_start, segment.target_end) for segment in score.segments]),
+        _covered(first, [(segment.query_start, segment.query_end) for segment in segments]),
+        _covered(second, [(segment.target_start, segment.target_end) for segment in segments]),
     )
-    return PairResult(min(1.0, max(0.0, score.score)), fine, covered, score.segments)
+    return PairResult(min(1.0, max(0.0, score.score)), fine, covered, tuple(segments))
+
+
+def _resembles(segment: Segment, stronger: Segment) -> bool:
+    """Whether a segment only resembles footage that a stronger one shows: its moments of one video are among those of
+    the other segment, which agree much better. Footage that is shown twice agrees as well both times."""
+    if segment.score >= _AS_GOOD * stronger.score:
+        return False
+    sides = (
+        (segment.query_start, segment.query_end, stronger.query_start, stronger.query_end),
+        (segment.target_start, segment.target_end, stronger.target_start, stronger.target_end),
+    )
+    return any(min(end, last) - max(start, first) > (end - start) / 2 for start, end, first, last in sides)
 
 
 def _covered(features: FrameFeatures, spans: list[tuple[float, float]]) -> float:

@@ -39,7 +39,7 @@ _DOUBTFUL = 0.3
 _SHOWN_WHOLE = 0.95
 # A pair this far above the threshold of groups, shown nearly whole on both sides, stays what it is however finely it is
 # read.
-_CLEAR = 0.15
+_CLEAR = 0.05
 # A pair of which less is shown, by stored features, is no copy as a whole however finely it is read.
 _MAYBE_WHOLE = 0.4
 # With how many files of one family a family is compared: one that was cropped may look less like the other.

@@ -17,11 +17,6 @@ _MOST_CHANGES = 0.3
 _BEFORE_END, _BATCH = 0.05, 8
 
 
-def turned_images(images: NDArray[np.uint8], degrees: int) -> NDArray[np.uint8]:
-    """Pictures [..., H, W, 3] turned clockwise by 0, 90, 180 or 270 degrees."""
-    return np.rot90(images, -degrees // 90, axes=(-3, -2)) if degrees else images
-
-
 def read_moments(
     path: str, times: NDArray[np.float64], length: float, *, short_side: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:

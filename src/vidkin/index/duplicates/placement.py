@@ -1,7 +1,7 @@
 """Where and when a copy shows the picture of another video, measured on a few frames of both.
 
-The boxes of a match are views on a coarse grid, and its times those of sampled frames. What kind of copy it is shows
-only in the exact place.
+The boxes of a match are rough, and its times those of sampled frames. What kind of copy it is shows only in the exact
+place.
 
 Shapes: N moments; H, W pixels.
 """
@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from vidkin.index.duplicates.pictures import find_bars, read_moments, turned_images
+from vidkin.index.duplicates.pictures import find_bars, read_moments
 from vidkin.index.duplicates.template_search import find_part
-from vidkin.match import Pose
+from vidkin.match.pose import PLAIN, Pose
 from vidkin.similarity import WHOLE, Box, Segment
 
 # Moments that are compared, and the shorter side of their pictures in pixels. They are among so many evenly spread ones
@@ -127,8 +127,7 @@ class PlacedFrames:
         agreement: Correlation in [-1, 1] of the parts that both show, in most of the picture.
         first_picture, second_picture: Boxes of the pictures without black bars.
         exact: Whether the moments agree better than those just before and after, so that the times are exact.
-        mirrored: Whether the frames of the copy were flipped.
-        turned: Degrees by which they were turned clockwise.
+        pose: How the frames of the copy were turned and flipped.
     """
 
     first: NDArray[np.uint8]
@@ -140,8 +139,7 @@ class PlacedFrames:
     first_picture: Box
     second_picture: Box
     exact: bool
-    mirrored: bool
-    turned: int
+    pose: Pose
 
     def common(self, size: tuple[int, int]) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
         """The part that both show, of each moment and of both videos, as pictures [*size, 3]."""
@@ -176,17 +174,16 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     moments = _moments(segment, lengths[1])
     there = segment.query_start + (moments - segment.target_start) / segment.speed
     images, times = read_moments(first, there, lengths[0], short_side=_SHORT_SIDE)
-    images = turned_images(images, segment.turned)
-    if segment.turned:
-        # The box of a turned copy is in its picture as it is.
-        turn = Pose(quarter=segment.turned // 90)
-        segment = replace(segment, query_box=turn.apply_to_box(segment.query_box))
-    if segment.mirrored:
-        images = images[:, :, ::-1]
+    pose = pose_of(segment)
     # A frame may stand for several moments, or lie a little before its own.
     middles = segment.target_start + segment.speed * (times - segment.query_start)
     parts = _HELD.read(second, moments[np.abs(moments - middles[:, None]).argmin(axis=1)], lengths[1])
-    return _PlaceSearch(_Frames(images, times), parts, segment).run()
+    return _PlaceSearch(_Frames(np.asarray(pose.apply(images), np.uint8), times), parts, segment, pose).run()
+
+
+def pose_of(segment: Segment) -> Pose:
+    """How the frames of the query of a segment are brought into the orientation of its target."""
+    return Pose(segment.mirrored, segment.turned // 90)
 
 
 def _moments(segment: Segment, length: float) -> NDArray[np.float64]:
@@ -235,12 +232,12 @@ def follow_line(
     sides = []
     wanted = times, line[0] + line[1] * times
     boxes = placed.placement.shown, placed.placement.seen
-    poses = (placed.mirrored, placed.turned), (False, 0)
-    for path, moments, box, length, (flip, degrees) in zip((first, second), wanted, boxes, lengths, poses, strict=True):
+    poses = placed.pose, PLAIN
+    for path, moments, box, length, pose in zip((first, second), wanted, boxes, lengths, poses, strict=True):
         images, shown = read_moments(path, moments, length, short_side=_GLANCE_SIDE)
-        images = turned_images(images, degrees)
         rows = np.clip(np.searchsorted(shown, moments + 1e-3, side="right") - 1, 0, len(shown) - 1)
-        grays = [Image.fromarray(image[:, ::-1] if flip else image).convert("L") for image in images]
+        upright = np.asarray(pose.apply(images), np.uint8)
+        grays = [Image.fromarray(image).convert("L") for image in upright]
         canvases = [_canvas(gray, box, _STEPS[1]) for gray in grays]
         sides.append([canvases[row] for row in rows.tolist()])
     return _agreements(*(np.stack(side) for side in sides))
@@ -378,10 +375,11 @@ class _PlaceSearch:
         frames: Frames of the first video.
         parts: For each of them, the frames of the second that may show the same.
         segment: Where the videos match.
+        pose: Of the frames of the first.
     """
 
-    def __init__(self, frames: _Frames, parts: Sequence[_Frames], segment: Segment) -> None:
-        self._frames, self._segment = frames, segment
+    def __init__(self, frames: _Frames, parts: Sequence[_Frames], segment: Segment, pose: Pose) -> None:
+        self._frames, self._segment, self._pose = frames, segment, pose
         counts = [len(part) for part in parts]
         firsts = np.cumsum([0, *counts])
         self._near = [np.arange(first, first + count) for first, count in zip(firsts.tolist(), counts, strict=False)]
@@ -395,9 +393,10 @@ class _PlaceSearch:
     def run(self) -> PlacedFrames | None:
         """The frames in their places; None if nothing agrees."""
         own, other = self._pictures
-        segment = self._segment
-        boxes = _inside(own, segment.query_box), _inside(other, segment.target_box)
-        best = self._best_of([Placement.between(own, other), Placement(), Placement.between(*boxes)])
+        # The boxes of a segment are in the pictures as they are, bars and all.
+        boxes = self._pose.apply_to_box(self._segment.query_box), self._segment.target_box
+        parts = (picture if box == WHOLE else box for box, picture in zip(boxes, self._pictures, strict=True))
+        best = self._best_of([Placement.between(own, other), Placement(), Placement.between(*parts)])
         # A logo or a caption may be all that disagrees, and misleads a search for the whole picture.
         for part in _PARTS:
             if best.agreement >= _SURE:
@@ -488,8 +487,7 @@ class _PlaceSearch:
             own,
             other,
             bool((moments.ahead[chosen] >= _DISTINCT).all()),
-            self._segment.mirrored,
-            self._segment.turned,
+            self._pose,
         )
 
     def _at_one_lag(

@@ -35,7 +35,6 @@ _logger = logging.getLogger(__name__)
 # Seconds of a copy that the best one may lack: a twentieth of its length, but between one and ten.
 _LACKING_SHARE = 0.05
 _LEAST_LACKING, _MOST_LACKING = 1.0, 10.0
-# By how much a flipped or turned copy must score more than another one as it is.
 NOT_WHOLE = "not a whole copy"
 """Doubt about an excerpt where only whole copies are looked for: it is not removed."""
 # Seconds by which a file may be longer than the one that holds all of it, at any speed of a copy.
@@ -152,7 +151,6 @@ class GroupPairs:
         self,
         kept: FileRecord,
         removed: FileRecord,
-        files: Sequence[FileRecord],
         prover: Prover,
         on_progress: Callable[[float], None] | None = None,
     ) -> Proof | None:
@@ -311,7 +309,7 @@ class _Roles:
             def report(share: float) -> None:
                 on_progress(min((asked + share) / (count - 1), 0.99))
 
-            proof = self.pairs.proof(self.files[kept], self.files[removed], self.files, self.prover, report)
+            proof = self.pairs.proof(self.files[kept], self.files[removed], self.prover, report)
             asked += 1
             report(0.0)
             return proof is not None and not self.pairs.findings(self.files[kept], self.files[removed], proof)
@@ -416,7 +414,7 @@ class _Roles:
         which facts have made needless."""
         file = self.files[position]
         if keeper is not None:
-            return self.pairs.proof(self.files[keeper], file, self.files, self.prover)
+            return self.pairs.proof(self.files[keeper], file, self.prover)
         kept = self.files.index(best)
         proof = self.pairs.search.known.proof(content_of(best.record), content_of(file.record))
         if proof is not None or not self.pairs.prove:

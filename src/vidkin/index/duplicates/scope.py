@@ -155,7 +155,7 @@ class Lookups:
         pairs: The scope.
         everywhere: Contents that were looked up among all; those of a run without a scope are added.
         within: Contents that were looked up within scopes, by scope, kind and sides.
-        kind: What was looked up, ``searched`` or ``flipped``.
+        kind: What was looked up, ``searched`` or ``parts``.
     """
 
     pairs: PairScope
