@@ -55,6 +55,3 @@ def test_parts_that_run_backwards_keep_their_times(client: TestClient) -> None:
     part = {"start": 0.0, "end": 2.0, "at": 3.0, "rate": -1.0}
     (exact,) = client.post("/api/sync", json={"video": coffee, "target": coffee, "parts": [part]}).json()
     assert {name: exact[name] for name in part} == part
-    answer = client.post("/api/sync", json={"video": coffee, "target": coffee, "parts": [{**part, "rate": -2.0}]})
-    assert answer.status_code == 422
-    assert "a part must lie inside both files" in answer.text
