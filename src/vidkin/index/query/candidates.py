@@ -105,7 +105,7 @@ def _unlike(ways: NDArray[np.float32], promise: NDArray[np.float32], count: int)
 def query_vectors(view: FrameFeatures) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.int64]]:
     """Window-like vectors [Q, E] of informative frames, evenly spread, the times of their frames [Q] and their views
     [Q]; of each box and crop, those of frames that have it. Vectors of black frames are near zero and left out."""
-    informative = np.flatnonzero(view.information >= 0.05)
+    informative = np.flatnonzero(view.information >= 0.01)
     rows = [_spread(informative, _MOST_QUERY_VECTORS)]
     for part in range(1, view.values.shape[1]):
         described = informative[view.values[informative, part].any(axis=(1, 2))]

@@ -247,7 +247,7 @@ def window_vectors(
     similarity_of_parts: float = 0.45,
     longest: float = 10.0,
     longest_of_parts: float = 30.0,
-    least_information: float = 0.05,
+    least_information: float = 0.01,
 ) -> WindowVectors:
     """Merge runs of similar frames, so that a still minute costs the first stage six vectors instead of sixty.
 
