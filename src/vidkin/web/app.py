@@ -22,45 +22,33 @@ from vidkin._base.memory import give_back_memory
 from vidkin._version import __version__
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.storage.opening import open_place
-from vidkin.web.api import api_page
-from vidkin.web.clips import clips_page
+from vidkin.web import (
+    api,
+    clips,
+    duplicates,
+    experiments,
+    library,
+    map,
+    media,
+    recurring,
+    removals,
+    review,
+    search,
+    selection,
+    shots,
+    video,
+)
 from vidkin.web.descriptions import RULES
-from vidkin.web.duplicates import duplicates_page
-from vidkin.web.experiments import experiments_page
 from vidkin.web.guard import Guard, Settings
 from vidkin.web.lanes import BusyError
-from vidkin.web.library import library_page
-from vidkin.web.map import map_page
-from vidkin.web.media import media_page
 from vidkin.web.parameters import refuse_unknown_parameters
 from vidkin.web.problems import HANDLED, ProblemResponse, problem_of
-from vidkin.web.recurring import recurring_page
-from vidkin.web.removals import removals_page
-from vidkin.web.review import review_page
 from vidkin.web.schema import DescribedApp
-from vidkin.web.search import search_page
-from vidkin.web.selection import selection_page
-from vidkin.web.shots import shots_page
 from vidkin.web.site import Site
-from vidkin.web.video import video_page
 
 # Ordered as in the navigation.
-_PAGES = (
-    library_page,
-    search_page,
-    duplicates_page,
-    recurring_page,
-    shots_page,
-    map_page,
-    review_page,
-    experiments_page,
-    api_page,
-    media_page,
-    removals_page,
-    selection_page,
-    video_page,
-    clips_page,
-)
+_LINKED = (library, search, duplicates, recurring, shots, map, review, experiments, api)
+_PAGES = [part.router for part in (*_LINKED, media, removals, selection, video, clips)]
 # Seconds between deletions of unused uploads.
 _CLEAN_SECONDS = 30.0
 # Seconds between returns of free memory to the system.
@@ -96,7 +84,8 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
             f"{os.fspath(index)} is on object storage, where verdicts and corrected shots cannot be stored; show it "
             "with --read-only, or copy the index into a folder"
         )
-    site = Site(place, settings, [page for page in _PAGES if page is not experiments_page or settings.experiments])
+    linked = [part.router for part in _LINKED if part is not experiments or settings.experiments]
+    site = Site(place, settings, {page.title: page.path for page in linked})
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -106,7 +95,7 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
         site.close()
 
     app = DescribedApp(
-        [page.router for page in _PAGES],
+        _PAGES,
         title="vidkin",
         version=__version__,
         summary="HTTP API with all functions of the pages of `vidkin serve`.",

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vidkin._base.temporary import TemporaryFolder
-from vidkin.errors import CollectionNotFoundError, NotIndexedError
+from vidkin.errors import CollectionMismatchError, CollectionNotFoundError, NotIndexedError
 from vidkin.index import ClusterSearch, Index, VideoRecord, open_cluster
 from vidkin.index.storage.manifest import MANIFEST_FILE
 from vidkin.index.storage.opening import folder_of
@@ -88,6 +88,13 @@ class SharedIndex:
         """Whether scores identify copies and where they match; otherwise they only order kinds of videos."""
         return self._lister.manifest.has_segments
 
+    def check_segments(self) -> None:
+        """Raise :class:`CollectionMismatchError` if scores only order kinds of videos."""
+        if not self.has_segments:
+            raise CollectionMismatchError(
+                "the scores of this index order kinds of videos and cannot identify copies; serve another index"
+            )
+
     def check_present(self) -> None:
         """Raise :class:`CollectionNotFoundError` if the folder of the index was moved away or deleted."""
         if self.place.folder is not None and not self.place.has_file(MANIFEST_FILE):
@@ -121,6 +128,10 @@ class SharedIndex:
         if record is None:
             raise NotIndexedError(f"video {video} is not in the index; reload the library")
         return record
+
+    def records(self, videos: Sequence[int]) -> list[VideoRecord]:
+        """The records of videos by their numbers; raises as :meth:`record` does."""
+        return [self.record(video) for video in videos]
 
     def reopen(self) -> None:
         """Reopen idle handles after the scorer of the index changed."""

@@ -67,7 +67,7 @@ def open_record(record: VideoRecord) -> BinaryIO:
     return file
 
 
-async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -> Response:
+def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -> Response:
     """Answer with a file, or with the range that the request asks for. Multiple ranges are answered with the whole
     file.
 
@@ -114,9 +114,9 @@ def requested_range(header: str, size: int) -> tuple[int, int] | None:
     return (start, end) if start < min(end, size) else (0, 0)
 
 
-async def stream_path(request: Request, lane: Lane, path: Path) -> Response:
+def stream_path(request: Request, lane: Lane, path: Path) -> Response:
     """Answer with a file that the server made, whole or in part."""
-    return await stream_file(request, lane, await lane.run(partial(open_regular_file, path)), media_type(path))
+    return stream_file(request, lane, open_regular_file(path), media_type(path))
 
 
 async def _pieces(lane: Lane, file: BinaryIO, start: int, end: int) -> AsyncIterator[bytes]:

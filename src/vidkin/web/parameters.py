@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import Header, Query, Request
 from fastapi import Path as PathPart
+from fastapi import Query, Request
 from fastapi.dependencies.models import Dependant
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -51,22 +51,9 @@ OptionalUpload = Annotated[
 BodyBox = Annotated[Box, Field(strict=False, examples=[[0.1, 0.1, 0.6, 0.5]])]
 """A rectangle in a request body: left, top, right, bottom, as shares of the frame."""
 
+PageNumber = Annotated[int, Query(ge=1)]
+
 Offset = Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Number of items to skip.", examples=[0])]
-
-Prefer = Annotated[
-    str,
-    Header(
-        alias="Prefer",
-        max_length=200,
-        description="`respond-async`: answer at once with 202 and a job instead of waiting for the result.",
-        examples=["respond-async"],
-    ),
-]
-
-
-def wants_job(prefer: str) -> bool:
-    """Whether a ``Prefer`` header (RFC 7240) asks for a job instead of the result."""
-    return any(part.partition(";")[0].strip().lower() == "respond-async" for part in prefer.split(","))
 
 
 async def refuse_unknown_parameters(request: Request) -> None:

@@ -12,11 +12,12 @@ from http import HTTPStatus
 from typing import Any, get_args, get_type_hints
 
 from fastapi import APIRouter, FastAPI
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from vidkin._base.values import describe_settings
-from vidkin.web.descriptions import EXAMPLES, TEXTS
+from vidkin.web.descriptions import EXAMPLES
 from vidkin.web.parameters import MAX_NUMBER
 from vidkin.web.problems import CODES, PROBLEM_TYPE, STATUSES, Problem
 
@@ -89,18 +90,16 @@ def describe(document: dict[str, Any], routes: Sequence[APIRoute]) -> dict[str, 
         _TOKEN: {"type": "http", "scheme": "bearer", "description": "The token that `vidkin serve` prints."}
     }
     document["security"] = [{_TOKEN: []}]
-    parts = [part.call for route in routes for part in route.dependant.dependencies]
-    groups = {part for part in parts if dataclasses.is_dataclass(part) and isinstance(part, type)}
-    of_parameters = {name: text for group in groups for name, text in describe_settings(group).items()}
-    for operation in _operations(document):
-        _complete(operation, of_parameters)
+    for route in (route for route in routes if route.include_in_schema):
+        for method in route.methods or ():
+            _complete(document["paths"][route.path_format][method.lower()], _texts_of_parameters(route.dependant))
     texts = {kind.__name__: describe_settings(kind) for kind in _dataclasses_of(routes)}
     for name, schema in schemas.items():
+        if "description" in schema:
+            schema["description"] = schema["description"].partition("\n\n")[0]
         for field, about in schema.get("properties", {}).items():
             if not about.get("description"):
-                text = texts.get(name, {}).get(field) or TEXTS.get(f"{name}.{field}") or TEXTS.get(field)
-                if text:
-                    about["description"] = text
+                about["description"] = texts.get(name, {}).get(field, "")
     _bound_numbers(document)
     _simplify_tuples(document)
     _name_enumerations(document, schemas)
@@ -129,6 +128,12 @@ def _answer(status: int) -> dict[str, Any]:
 
 def _header(text: str, example: str) -> dict[str, Any]:
     return {"description": text, "schema": {"type": "string", "examples": [example]}}
+
+
+def _texts_of_parameters(dependant: Dependant) -> dict[str, str]:
+    """Descriptions of the parameters that a dataclass groups."""
+    own = describe_settings(dependant.call) if dataclasses.is_dataclass(dependant.call) else {}
+    return {name: text for part in dependant.dependencies for name, text in _texts_of_parameters(part).items()} | own
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
