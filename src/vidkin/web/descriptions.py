@@ -62,7 +62,6 @@ EXAMPLES: dict[str, Any] = {
     "ticket": "17.1",
     "time": 2.5,
     "title": "Add videos",
-    "type": "about:blank",
     "under": "/videos",
     "upload": "q3VtYm9sZSBpZA",
     "video": 1,
@@ -71,8 +70,5 @@ EXAMPLES: dict[str, Any] = {
     "words": "shows all of it, smaller",
     "x": [0.1, 0.9],
     "y": [0.4, 0.2],
-    "Problem.status": 404,
-    "Problem.title": "Not Found",
-    "Problem.type": "about:blank",
 }
-"""Examples by name or by ``model.name``; one that does not fit the field's type is replaced by a generic one."""
+"""Examples by name; one that does not fit the type of the field is replaced by a generic one."""

@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
 
 from fastapi import Depends, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
@@ -31,7 +30,7 @@ from vidkin.similarity import Segment
 from vidkin.web.answers import attachment, download, extends, job_model
 from vidkin.web.groups import FoundGroups, Wish
 from vidkin.web.jobs import Job, JobRunningError
-from vidkin.web.parameters import MAX_NUMBER, Body, Offset, PageNumber, VideoId
+from vidkin.web.parameters import MAX_NUMBER, Body, Offset, PageNumber, VideoId, address_of
 from vidkin.web.routes import Page, in_lane
 from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, thumbnail_address
 
@@ -260,11 +259,7 @@ class GroupView:
         return self.show == "all" or any(member.relation != "whole" for member in group.members)
 
     def address(self, page: int) -> str:
-        descending = "yes" if self.descending else ""
-        values = {"q": self.q, "show": self.show, "sort": self.sort, "descending": descending, "page": page}
-        plain = {"q": "", "show": "all", "sort": "path", "descending": "", "page": 1}
-        rest = urlencode({name: value for name, value in values.items() if value != plain[name]})
-        return f"/duplicates?{rest}" if rest else "/duplicates"
+        return address_of("/duplicates", self, page)
 
 
 ChosenView = Annotated[GroupView, Depends()]

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from vidkin._base.arguments import check_arguments
 from vidkin._base.files import open_regular_file, read_at
-from vidkin.errors import MediaError
+from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import VideoRecord
 from vidkin.web.lanes import Lane
 from vidkin.web.problems import RefusedError
@@ -39,6 +39,25 @@ def record_values(record: VideoRecord) -> dict[str, Any]:
     values = record.to_dict()
     modified_at = values.pop("mtime_ns") / 1e9
     return {**values, "modified_at": modified_at}
+
+
+def absolute_path(name: str) -> str:
+    """The absolute path that a person entered; ``~`` is the home folder.
+
+    Raises:
+        InvalidArgumentError: The path is not absolute, or cannot be the name of a file.
+    """
+    path = name
+    try:
+        path = os.path.expanduser(name.strip())
+        is_possible = b"\0" not in os.fsencode(path) and not path.startswith("~")
+    except ValueError:
+        is_possible = False
+    if not is_possible:
+        raise InvalidArgumentError(f"{name}: there is no such file or folder")
+    if not os.path.isabs(path):
+        raise InvalidArgumentError(f"{name}: enter an absolute path, for example {Path.home() / 'Videos'}")
+    return path
 
 
 def media_type(path: str | os.PathLike[str]) -> str:

@@ -6,15 +6,15 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
 
 from fastapi import Depends, Query
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from vidkin.index import VideoRecord
 from vidkin.rendering.text import printable
+from vidkin.web.parameters import address_of
 from vidkin.web.site import Site
 
 Sort = Literal["name", "path", "duration", "shortest", "size", "smallest", "newest", "oldest"]
@@ -86,13 +86,9 @@ class LibraryFilter:
         bounds = self.min_seconds, self.max_seconds, self.min_megabytes, self.max_megabytes, self.added_days
         return bool(self.copies or self.shots) or any(bound is not None for bound in bounds)
 
-    def address(self, page: int = 1, **changes: object) -> str:
+    def address(self, page: int = 1, **changes: Any) -> str:
         """The address of a library page with this filter, optionally with some fields changed."""
-        plain = {field.name: field.default for field in fields(self)}
-        values = {**asdict(self), **changes}
-        chosen = {name: _as_text(value) for name, value in values.items() if value != plain[name]}
-        rest = urlencode(chosen | ({"page": str(page)} if page > 1 else {}))
-        return f"/?{rest}" if rest else "/"
+        return address_of("/", replace(self, **changes), page)
 
 
 ChosenFilter = Annotated[LibraryFilter, Depends()]
@@ -222,7 +218,3 @@ def _in_letters(files: Counter[str], shown: str) -> str:
     length = shown.rstrip(os.sep).count(os.sep)
     ways = {os.sep.join(folder.split(os.sep)[: length + 1]) for folder in files}
     return next((way for way in ways if printable(way) == shown), shown)
-
-
-def _as_text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

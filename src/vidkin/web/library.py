@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
@@ -21,7 +20,7 @@ from vidkin.index.storage.lists import FAVORITES
 from vidkin.rendering.text import printable
 from vidkin.web.answers import extends, job_model
 from vidkin.web.duplicates import bring_up_to_date
-from vidkin.web.files import record_values
+from vidkin.web.files import absolute_path, record_values
 from vidkin.web.filters import SORTS, ChosenFilter, FolderNode, choose_records, folder_tree
 from vidkin.web.jobs import Job
 from vidkin.web.parameters import Body, Offset, PageNumber
@@ -212,30 +211,14 @@ IndexJob = job_model("index", IndexResult)
 @router.job("/api/index", IndexJob)
 def index_folders(site: WritableSite, folders: Folders) -> Job:
     """Update the index with folders, as a job."""
-    paths = _check(folders.paths)
-    title = f"Add {base_name(str(paths[0]))}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+    paths = [absolute_path(name) for name in folders.paths]
+    if missing := next((path for path in paths if not os.path.exists(path)), ""):
+        raise InvalidArgumentError(f"{missing}: there is no such file or folder")
+    title = f"Add {base_name(paths[0])}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
     return site.jobs.start("index", title, partial(_add, site, paths, folders.images))
 
 
-def _check(names: Sequence[str]) -> list[Path]:
-    """Check that all paths are absolute and exist."""
-    paths = []
-    for name in names:
-        try:
-            path = Path(name.strip()).expanduser()
-            os.fsencode(path)
-            is_there = "\0" not in name and os.path.exists(path)
-        except (ValueError, RuntimeError):  # not a valid file name, or an unknown user
-            raise InvalidArgumentError(f"{name}: there is no such file or folder") from None
-        if not path.is_absolute():
-            raise InvalidArgumentError(f"{path}: enter an absolute path, for example {Path.home() / 'Videos'}")
-        if not is_there:
-            raise InvalidArgumentError(f"{path}: there is no such file or folder")
-        paths.append(path)
-    return paths
-
-
-def _add(site: Site, paths: Sequence[Path], images: bool | None, job: Job) -> IndexResult:
+def _add(site: Site, paths: Sequence[str], images: bool | None, job: Job) -> IndexResult:
     def report_progress(progress: Progress) -> None:
         outcome = progress.outcome
         if outcome is not None:

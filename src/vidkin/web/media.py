@@ -16,7 +16,6 @@ from vidkin.media import write_preview, write_thumbnail
 from vidkin.media.decode import poster
 from vidkin.web.answers import ResultResponse, download
 from vidkin.web.files import media_type, open_record, stream_file, stream_path
-from vidkin.web.forms import read_form
 from vidkin.web.parameters import VideoNumber
 from vidkin.web.routes import Page, in_lane
 from vidkin.web.site import CurrentSite, Site, base_name
@@ -273,11 +272,8 @@ async def upload_file(
     """Upload a file for searches. It is deleted some time after its last use."""
     announced = request.headers.get("content-length", "")
     size = int(announced) if announced.isdecimal() else None
-    content = aiter(request.stream())
-    if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
-        given, content = await read_form(request.headers["content-type"], content)
-        name = name or given
-    upload = await site.uploads.receive(name or "file", size, content, site.streams)
+    kind = request.headers.get("content-type", "")
+    upload = await site.uploads.receive(name or "", size, request.stream(), site.streams, content_type=kind)
     return ResultResponse(open_source(site, upload=upload.id).item, 201)
 
 

@@ -109,8 +109,8 @@ class Problem(BaseModel):
     """The reason why a request failed, following RFC 9457; `code` and `field` are for programs."""
 
     type: str = Field("about:blank", description="Always `about:blank`; see `code`.")
-    title: str = Field(description="Name of the status.")
-    status: int = Field(ge=400, le=599, description="Status of the answer.")
+    title: str = Field(description="Name of the status.", examples=["Not Found"])
+    status: int = Field(ge=400, le=599, description="Status of the answer.", examples=[404])
     detail: str = Field(description="What is wrong, what is accepted and what to do, as text for people.")
     code: ProblemCode = Field(
         description="Stable code for programs. `invalid-request`: the request does not match this description; "

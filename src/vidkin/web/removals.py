@@ -18,6 +18,7 @@ from vidkin.rendering.duplicates import describe_findings
 from vidkin.rendering.text import number, printable
 from vidkin.web.answers import extends, job_model
 from vidkin.web.duplicates import MAX_REASONS, GroupedSite, current_groups, removal_values
+from vidkin.web.files import absolute_path
 from vidkin.web.jobs import Job
 from vidkin.web.parameters import Body, VideoId
 from vidkin.web.routes import Page
@@ -235,16 +236,11 @@ def check_folder(name: str) -> str:
     """Check that the path of a folder is absolute; the folder need not exist.
 
     Raises:
-        InvalidArgumentError: The path is not absolute.
+        InvalidArgumentError: The path is not absolute, or is a file.
     """
-    path = os.path.expanduser(name.strip())
-    try:
-        os.fsencode(path)
-        is_file = "\0" not in path and os.path.lexists(path) and not os.path.isdir(path)
-    except (ValueError, UnicodeError):
-        is_file = True
-    if "\0" in path or is_file or not os.path.isabs(path):
-        raise InvalidArgumentError(f"{name}: enter the absolute path of a folder, for example /home/me/Copies")
+    path = absolute_path(name)
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise InvalidArgumentError(f"{name}: is not a folder; enter the path of a folder")
     return path
 
 
