@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from http import HTTPStatus
 
 from fastapi import Depends, FastAPI, Request
@@ -138,17 +139,18 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     """Answer with an error page in a browser, otherwise with a problem document."""
     site: Site = request.app.state.site
     problem = problem_of(error)
+    detail = problem.detail
     headers = dict(getattr(error, "headers", None) or {})
     if isinstance(error, BusyError):
         headers["Retry-After"] = "2"
-    if problem.detail == HTTPStatus.NOT_FOUND.phrase:  # from the router, which knows no such address
+    if detail == HTTPStatus.NOT_FOUND.phrase:  # from the router, which knows no such address
         is_api = request.url.path.startswith("/api/")
         advice = "address {} in the API; GET /api lists them" if is_api else "page at {}; go to the library"
-        problem.detail = f"there is no {advice.format(request.url.path)}"
+        detail = f"there is no {advice.format(request.url.path)}"
     elif isinstance(error, HTTPException) and error.status_code == 405:
         headers["Allow"] = _allowed(request)
-        problem.detail = f"{request.method} is not accepted here; accepted are {headers['Allow']}"
-    problem.detail = site.uploads.shown(problem.detail)
+        detail = f"{request.method} is not accepted here; accepted are {headers['Allow']}"
+    problem = replace(problem, detail=site.uploads.shown(detail))
     if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
         message = problem.detail
         if message.split(" ")[0].isalpha():  # the message does not begin with a file name

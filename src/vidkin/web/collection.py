@@ -74,11 +74,6 @@ class SharedIndex:
         return Index.open(self.location, read_only=True, remember=self._remembers)
 
     @property
-    def extractor_name(self) -> str:
-        """Name of the extractor of the index."""
-        return self._lister.extractor_name
-
-    @property
     def has_sound(self) -> bool:
         """Whether the index has audio fingerprints for searches by sound."""
         return self._lister.manifest.sound

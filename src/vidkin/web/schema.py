@@ -14,7 +14,7 @@ from typing import Any, get_args, get_type_hints
 from fastapi import APIRouter, FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from vidkin._base.values import describe_settings
 from vidkin.web.descriptions import EXAMPLES
@@ -83,8 +83,7 @@ def describe(document: dict[str, Any], routes: Sequence[APIRoute]) -> dict[str, 
     schemas: dict[str, Any] = components["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    problem = Problem.model_json_schema(ref_template=_REFERENCE + "{model}")
-    schemas.update(problem.pop("$defs", {}), Problem=problem)
+    schemas["Problem"] = TypeAdapter(Problem).json_schema(ref_template=_REFERENCE + "{model}")
     components["responses"] = {_name_of(status): _answer(status) for status in STATUSES}
     components["securitySchemes"] = {
         _TOKEN: {"type": "http", "scheme": "bearer", "description": "The token that `vidkin serve` prints."}
@@ -93,7 +92,7 @@ def describe(document: dict[str, Any], routes: Sequence[APIRoute]) -> dict[str, 
     for route in (route for route in routes if route.include_in_schema):
         for method in route.methods or ():
             _complete(document["paths"][route.path_format][method.lower()], _texts_of_parameters(route.dependant))
-    texts = {kind.__name__: describe_settings(kind) for kind in _dataclasses_of(routes)}
+    texts = {kind.__name__: describe_settings(kind) for kind in {Problem, *_dataclasses_of(routes)}}
     for name, schema in schemas.items():
         if "description" in schema:
             schema["description"] = schema["description"].partition("\n\n")[0]
