@@ -253,9 +253,7 @@ def detect_shots_of(site: Site, record: VideoRecord, on_progress: Callable[..., 
         open_record(record).close()  # refuses a file other than the indexed one
         return detect(record.path, name, on_progress=on_progress)
 
-    key = shots_key(record, name)
-    if not site.cache.has(key, ".json"):
-        site.cache.compute(key, make, ShotDetection.from_dict)
+    site.cache.compute(shots_key(record, name), make, ShotDetection.from_dict)
 
 
 @router.get("/api/videos/{video}/shots", response_model=ShotList | None)

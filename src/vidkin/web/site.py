@@ -153,7 +153,7 @@ class Site:
 
 def shots_key(record: VideoRecord, detector: str) -> str:
     """The cache key of the shots of a video."""
-    return f"shots\0{detector}\0{record.path}\0{record.size}\0{record.mtime_ns}"
+    return f"shot detection\0{detector}\0{record.path}\0{record.size}\0{record.mtime_ns}"
 
 
 def _section_of(path: str) -> str:
