@@ -193,7 +193,8 @@ class _Command(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words of its line of usage."""
-        arguments = [part for part in self.params if part.param_type_name == "argument" and not part.hidden]
+        parts: list[Any] = self.params
+        arguments = [part for part in parts if part.param_type_name == "argument" and not part.hidden]
         return [*filter(None, [self.options_metavar]), *map(argument_word, arguments)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
