@@ -7,7 +7,6 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
-VIDEOS ?=
 # of the test that does everything at random
 SOAK_MINUTES ?= 60
 # Lanes of `make test-lanes`, and what runs them.
@@ -24,7 +23,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: demo test test-all test-lanes soak coverage bench docs lint release-check bundle clean
 
 demo: $(STAMP)
-	$(BIN)/vidkin demo $(if $(VIDEOS),--videos "$(VIDEOS)")
+	$(BIN)/vidkin demo
 
 # Less than four minutes on two idle cores: what is in no lane (tests/support/lanes.py). On a fresh machine pytest rewrites
 # all tests, half a minute of a core: once, and not in each of its two processes. mypy, which has one, works beside both.

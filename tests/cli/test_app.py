@@ -355,7 +355,7 @@ def test_nothing_is_collected_at_the_end_of_a_command(
 def test_a_command_warns_once_of_each_file(capsys: pytest.CaptureFixture[str]) -> None:
     reader = logging.getLogger("vidkin.media.reader")
     for _ in range(2):
-        run("man")
+        run("index", "--help")
         for path in ("a.mp4", "b.mp4", "a.mp4"):
             reader.warning("%s: %s", path, "the file is damaged: 1 packet skipped")
         said = [line.split(":")[1] for line in capsys.readouterr().err.splitlines()]

@@ -73,7 +73,7 @@ def test_damaged_map_is_recomputed(own_library: Library, connect: Connect) -> No
     for damage in (
         whole[:-20],
         "[]",
-        whole.replace('"x":', '"x": ["a"], "y":'),
+        whole.replace('"points":', '"points": ["a"], "clusters":'),
         whole.replace('"central": [', '"central": [[{}],'),
     ):
         path.write_text(damage)

@@ -91,7 +91,6 @@ _SUMMARIES = {
         "remove": "Remove videos from the index.",
         "doctor": "Check that every part works on this machine, and the health of the index.",
         "demo": "Build a small collection, then index, search, match, find duplicates and cut a film.",
-        "man": "Print the manual page; `vidkin man | man -l -` shows it.",
     },
 }
 # Commands that are not the function of their name in the module of their name.

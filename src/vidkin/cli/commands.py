@@ -151,12 +151,6 @@ _WORDS = {
 }
 
 
-def argument_words(command: Any) -> list[str]:
-    """The arguments of a command, as its line of usage names them."""
-    arguments = [part for part in command.params if part.param_type_name == "argument"]
-    return [argument_word(part) for part in arguments if not part.hidden]
-
-
 def argument_word(argument: Any) -> str:
     """An argument as it stands in a line of usage: ``VIDEO...``, or in brackets where it can be left out."""
     name = (argument.metavar or str(argument.name).upper()).strip("[].")
@@ -199,7 +193,9 @@ class _Command(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words of its line of usage."""
-        return [*filter(None, [self.options_metavar]), *argument_words(self)]
+        parts: list[Any] = self.params
+        arguments = [part for part in parts if part.param_type_name == "argument" and not part.hidden]
+        return [*filter(None, [self.options_metavar]), *map(argument_word, arguments)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, with words for what a value is."""

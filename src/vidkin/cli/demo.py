@@ -1,10 +1,8 @@
-"""``vidkin demo``: the main commands on a few made videos or one's own, a film cut into shots, and a short training."""
+"""``vidkin demo``: the main commands on a few made videos, a film cut into shots, and a short training."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 import shlex
 import shutil
 import sys
@@ -14,15 +12,14 @@ from typing import Annotated
 import typer
 
 from vidkin._base.install import install_command
-from vidkin._base.outputs import describe_source
 from vidkin.cli.commands import is_quiet
 from vidkin.cli.console import meter, note, path_text, plain_text, say
 from vidkin.cli.options import open_index
-from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError, MissingPartError
+from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MissingPartError
 from vidkin.rendering.text import clock, number, printable
 
 _FOLDER = Path("vidkin-demo")
-_CLIP_SECONDS, _CLIP_EDIT = 5.0, "logo"
+_INDEX = "collection.vidkin"
 
 # Enough to learn, few enough for the demonstration.
 _RECIPE, _STEPS = "photographs", 60
@@ -40,19 +37,14 @@ _NEXT = (
 def demo(
     context: typer.Context,
     folder: Annotated[Path, typer.Argument(help="Folder for all generated files; a second run reuses it.")] = _FOLDER,
-    videos: Annotated[
-        Path | None, typer.Option("--videos", metavar="FOLDER", help="Use your own videos instead.")
-    ] = None,
     training: Annotated[
         bool, typer.Option("--training", help="Show a short training instead; it needs the extra `train`.")
     ] = False,
 ) -> None:
     """Build a small collection, then index, search, match, find duplicates and cut a film.
 
-    Works offline. With --videos only the steps on an index are shown, with --training only how a model is trained.
+    Works offline. With --training it shows only how a model is trained.
     """
-    if training and videos is not None:
-        raise typer.BadParameter("use --training or --videos, not both: the training makes its own clips")
     folder = folder.expanduser()
     if folder.exists() and not folder.is_dir():
         raise InvalidArgumentError(f"{folder}: is a file; choose a folder for the demonstration")
@@ -60,18 +52,15 @@ def demo(
     if training:
         _show_training(context, folder)
         return
-    if videos is None:
-        _show_index(context, folder, *_make_videos(context, folder))
-        _show_shots(context, folder)
-    else:
-        _show_index(context, folder, *_cut_clip(context, folder, videos.expanduser()))
+    _show_index(context, folder)
+    _show_shots(context, folder)
     say("")
     say("What to try next, with your own videos:", style="bold")
     for words in _NEXT:
         say_command(*words, quote=False)
     say("")
     say("See all of it in a browser:", style="bold")
-    say_command("serve", "--index", _index_of(folder, videos), "--open")
+    say_command("serve", "--index", folder / _INDEX, "--open")
     say("")
     say("Train a similarity of your own:", style="bold")
     say(plain_text(f"$ {install_command('train')}", style="bold cyan"))
@@ -104,21 +93,16 @@ def _program() -> str:
     return shlex.quote(os.path.relpath(called))
 
 
-def _index_of(folder: Path, videos: Path | None) -> Path:
-    """The index of the made videos, or of a folder of one's own."""
-    if videos is None:
-        return folder / "collection.vidkin"
-    real = videos.expanduser().resolve()
-    name = re.sub(r"\W+", "-", printable(real.name)).strip("-") or "videos"
-    return folder / f"{name}-{_digest(os.fspath(real))}.vidkin"
+def _show_index(context: typer.Context, folder: Path) -> None:
+    """Make and index videos, search for a clip, compare it with its source, and find copies."""
+    from vidkin.datasets import build_samples
 
-
-def _digest(text: str) -> str:
-    return hashlib.blake2b(os.fsencode(text), digest_size=4).hexdigest()
-
-
-def _fill_index(context: typer.Context, index: Path, *paths: Path) -> None:
-    """Show how videos are added to an index; one that another version of vidkin made is rebuilt."""
+    say("Photographs turned into moving clips, and edited copies of them:", style="bold")
+    with meter("building samples") as bar:
+        samples = build_samples(folder, on_progress=lambda done, total, path: bar.update(done, total, detail=path.name))
+    made = f"{len(samples.videos)} videos, {len(samples.copies)} copies"
+    say(path_text(folder), f": {made}{'' if samples.built else ' (already there)'}")
+    index = folder / _INDEX
     try:
         with open_index(index, writing=True, create=True) as collection:
             _ = collection.extractor  # raises if another one made the index
@@ -127,57 +111,13 @@ def _fill_index(context: typer.Context, index: Path, *paths: Path) -> None:
         note("The index of an earlier demonstration was made by another version of vidkin; rebuilding it.")
         shutil.rmtree(index)
     say("")
-    _run_command(context, "index", *paths, "--index", index)
-
-
-def _make_videos(context: typer.Context, folder: Path) -> tuple[Path, Path, Path, str]:
-    """Make and index videos; the index, the query, the video it is from, and a sentence about the query."""
-    from vidkin.datasets import build_samples
-
-    say("Photographs turned into moving clips, and edited copies of them:", style="bold")
-    with meter("building samples") as bar:
-        samples = build_samples(folder, on_progress=lambda done, total, path: bar.update(done, total, detail=path.name))
-    made = f"{len(samples.videos)} videos, {len(samples.copies)} copies"
-    say(path_text(folder), f": {made}{'' if samples.built else ' (already there)'}")
-    index = _index_of(folder, None)
-    _fill_index(context, index, samples.videos_folder, samples.copies_folder)
+    _run_command(context, "index", samples.videos_folder, samples.copies_folder, "--index", index)
     query = samples.query
     here = f"{clock(query.start)} - {clock(query.start + query.seconds)}"
     there = f"{clock(query.source_start)} - {clock(query.source_start + query.seconds)}"
-    story = f"{query.path.name} is footage of something else, but {here} shows {query.source.name} {there}."
-    return index, query.path, query.source, story
-
-
-def _cut_clip(context: typer.Context, folder: Path, videos: Path) -> tuple[Path, Path, Path, str]:
-    """Index a folder and cut a clip of one of its videos; what `_make_videos` returns."""
-    from vidkin.datasets import write_copy
-
-    say("Your own videos:", style="bold")
-    index = _index_of(folder, videos)
-    _fill_index(context, index, videos)
-    with open_index(index) as collection:
-        records = [record for record in collection.videos() if record.status == "ok" and record.windows > 0]
-    if not records:
-        raise MediaError(videos, "has no video that can be searched; choose another folder with --videos")
-    # The first by name among those that are long enough to cut from, otherwise the longest.
-    long_enough = [record for record in records if record.duration >= 2 * _CLIP_SECONDS]
-    source = min(long_enough, key=lambda r: r.path) if long_enough else max(records, key=lambda r: r.duration)
-    start = max(0.0, source.duration / 2 - _CLIP_SECONDS / 2)
-    end = min(source.duration, start + _CLIP_SECONDS)
-    # A clip of another video gets another name.
-    clip = folder / f"clip-{_digest(describe_source('clip', source.path))}.mp4"
-    if not clip.exists():
-        with meter("cutting a clip"):
-            write_copy(source.path, clip, _CLIP_EDIT, start=start, end=end)
-    name = printable(Path(source.path).name)
-    story = f"{clip.name} is {name} from {clock(start)} to {clock(end)}, with a logo on it and encoded again."
-    return index, clip, Path(source.path), story
-
-
-def _show_index(context: typer.Context, folder: Path, index: Path, clip: Path, source: Path, story: str) -> None:
-    """Search for the clip, compare it with its source, and find copies."""
+    clip, source = query.path, query.source
     say("")
-    say(f"{story} Which videos show it?")
+    say(f"{clip.name} is footage of something else, but {here} shows {source.name} {there}. Which videos show it?")
     _run_command(context, "search", clip, "--index", index, "--limit", "5")
     say("")
     say("Where do they match?")

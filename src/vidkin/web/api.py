@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Annotated, Any, Union
 
-from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathPart
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from pydantic import Field, RootModel, create_model
 
@@ -24,14 +23,14 @@ from vidkin.web.problems import RefusedError
 from vidkin.web.recurring import RecurringJob
 from vidkin.web.removals import RemovalJob
 from vidkin.web.review import ReviewJob
+from vidkin.web.routes import Page
 from vidkin.web.search import MatchJob, SearchJob
 from vidkin.web.selection import CopiesJob, RemoveJob
 from vidkin.web.shots import ShotsJob
-from vidkin.web.site import CurrentSite, Page, ResultResponse, Site
+from vidkin.web.site import CurrentSite, Site
 from vidkin.web.video import CoverageJob, NeighborsJob
 
-router = APIRouter(tags=["jobs"])
-api_page = Page(router, "API", "/api")
+router = Page("jobs", "API", "/api")
 
 _JOBS: Any = (
     *(ClipsJob, CopiesJob, CoverageJob, DuplicatesJob, IndexJob, MapJob, MatchJob),
@@ -54,8 +53,8 @@ _POLL_SECONDS = 0.2
 _KEEP_ALIVE_SECONDS = 15.0
 
 
-@router.get("/api", response_class=HTMLResponse, include_in_schema=False)
-async def show_api(request: Request, site: CurrentSite) -> HTMLResponse:
+@router.page("/api")
+def show_api(request: Request, site: CurrentSite) -> HTMLResponse:
     """Page with every endpoint of the API and its parameters."""
     document: dict[str, Any] = request.app.openapi()
     schemas = document["components"]["schemas"]
@@ -63,16 +62,15 @@ async def show_api(request: Request, site: CurrentSite) -> HTMLResponse:
     for path, methods in document["paths"].items():
         for method, about in methods.items():
             content = about.get("requestBody", {}).get("content", {}).get("application/json", {})
-            name = content.get("schema", {}).get("$ref", "").rpartition("/")[2]
-            body = schemas.get(name, {}).get("properties", {})
-            required = schemas.get(name, {}).get("required", [])
+            body = schemas.get(content.get("schema", {}).get("$ref", "").rpartition("/")[2], {})
+            required = body.get("required", [])
             rows.append(
                 {
                     "method": method.upper(),
                     "path": path,
                     "about": about["description"].replace("`", ""),
                     "words": [part["name"] for part in about.get("parameters", []) if part["in"] == "query"],
-                    "body": [f"{field} (required)" if field in required else field for field in body],
+                    "body": [f"{name} (required)" if name in required else name for name in body.get("properties", {})],
                 }
             )
     rules = {title: text.replace("`", "") for title, text in RULES.items()}
@@ -80,41 +78,38 @@ async def show_api(request: Request, site: CurrentSite) -> HTMLResponse:
 
 
 @router.get("/api/jobs", response_model=list[AnyJob])
-async def list_jobs(
+def list_jobs(
     site: CurrentSite,
     kind: Annotated[JobKind | None, Query(description="Only jobs of this kind.", examples=["index"])] = None,
     state: Annotated[JobStatus | None, Query(description="Only jobs in this state.", examples=["running"])] = None,
-) -> ResultResponse:
+) -> list[JobState]:
     """List jobs, newest first: all that are running, and the last 50 finished ones, including jobs of earlier
     servers."""
-
-    def work() -> list[JobState]:
-        states = site.jobs.states()
-        return [job for job in states if kind in (None, job.kind) and state in (None, job.state)]
-
-    return ResultResponse(await site.lists.run(work))
+    return [job for job in site.jobs.states() if kind in (None, job.kind) and state in (None, job.state)]
 
 
 @router.get("/api/jobs/{id}", response_model=AnyJob)
-async def get_job(site: CurrentSite, number: JobNumber) -> ResultResponse:
+def get_job(site: CurrentSite, number: JobNumber) -> JobState:
     """Get the progress of a job, and its result when it is done."""
-    return ResultResponse(await site.lists.run(partial(_state, site, number)))
+    state = site.jobs.state(number)
+    if state is None:
+        raise RefusedError(404, "not-found", f"there is no job {number}, or it was deleted")
+    return state
 
 
 @router.post("/api/jobs/{id}/stop", response_model=AnyJob)
-async def stop_job(site: CurrentSite, number: JobNumber) -> ResultResponse:
+def stop_job(site: CurrentSite, number: JobNumber) -> JobState:
     """Ask a job to stop. Finished work is kept; a job that has already ended is unchanged."""
     job = site.jobs.get(number)
     if job is not None:
         job.stop()
-    return ResultResponse(await site.lists.run(partial(_state, site, number)))
+    return get_job(site, number)
 
 
 @router.get("/api/jobs/{id}/events", response_class=Response, responses=_EVENTS)
-async def watch_job(site: CurrentSite, number: JobNumber) -> StreamingResponse:
+def watch_job(site: CurrentSite, number: JobNumber) -> StreamingResponse:
     """Stream the state of a job as server-sent events, one at every change until it ends, each a job as JSON."""
-    state = await site.lists.run(partial(_state, site, number))
-    events = _events(site, state)
+    events = _events(site, get_job(site, number))
     return StreamingResponse(events, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
@@ -133,10 +128,3 @@ async def _events(site: Site, state: JobState) -> AsyncIterator[bytes]:
             yield b": still here\n\n"
         await asyncio.sleep(_POLL_SECONDS)
         silent += _POLL_SECONDS
-
-
-def _state(site: Site, number: int) -> JobState:
-    state = site.jobs.state(number)
-    if state is None:
-        raise RefusedError(404, "not-found", f"there is no job {number}, or it was deleted")
-    return state

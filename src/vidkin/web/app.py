@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from http import HTTPStatus
 
 from fastapi import Depends, FastAPI, Request
@@ -22,45 +23,33 @@ from vidkin._base.memory import give_back_memory
 from vidkin._version import __version__
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.storage.opening import open_place
-from vidkin.web.api import api_page
-from vidkin.web.clips import clips_page
+from vidkin.web import (
+    api,
+    clips,
+    duplicates,
+    experiments,
+    library,
+    map,
+    media,
+    recurring,
+    removals,
+    review,
+    search,
+    selection,
+    shots,
+    video,
+)
 from vidkin.web.descriptions import RULES
-from vidkin.web.duplicates import duplicates_page
-from vidkin.web.experiments import experiments_page
 from vidkin.web.guard import Guard, Settings
 from vidkin.web.lanes import BusyError
-from vidkin.web.library import library_page
-from vidkin.web.map import map_page
-from vidkin.web.media import media_page
 from vidkin.web.parameters import refuse_unknown_parameters
 from vidkin.web.problems import HANDLED, ProblemResponse, problem_of
-from vidkin.web.recurring import recurring_page
-from vidkin.web.removals import removals_page
-from vidkin.web.review import review_page
 from vidkin.web.schema import DescribedApp
-from vidkin.web.search import search_page
-from vidkin.web.selection import selection_page
-from vidkin.web.shots import shots_page
 from vidkin.web.site import Site
-from vidkin.web.video import video_page
 
 # Ordered as in the navigation.
-_PAGES = (
-    library_page,
-    search_page,
-    duplicates_page,
-    recurring_page,
-    shots_page,
-    map_page,
-    review_page,
-    experiments_page,
-    api_page,
-    media_page,
-    removals_page,
-    selection_page,
-    video_page,
-    clips_page,
-)
+_LINKED = (library, search, duplicates, recurring, shots, map, review, experiments, api)
+_PAGES = [part.router for part in (*_LINKED, media, removals, selection, video, clips)]
 # Seconds between deletions of unused uploads.
 _CLEAN_SECONDS = 30.0
 # Seconds between returns of free memory to the system.
@@ -96,7 +85,8 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
             f"{os.fspath(index)} is on object storage, where verdicts and corrected shots cannot be stored; show it "
             "with --read-only, or copy the index into a folder"
         )
-    site = Site(place, settings, [page for page in _PAGES if page is not experiments_page or settings.experiments])
+    linked = [part.router for part in _LINKED if part is not experiments or settings.experiments]
+    site = Site(place, settings, {page.title: page.path for page in linked})
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -106,7 +96,7 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
         site.close()
 
     app = DescribedApp(
-        [page.router for page in _PAGES],
+        _PAGES,
         title="vidkin",
         version=__version__,
         summary="HTTP API with all functions of the pages of `vidkin serve`.",
@@ -149,17 +139,18 @@ async def _answer_error(request: Request, error: Exception) -> Response:
     """Answer with an error page in a browser, otherwise with a problem document."""
     site: Site = request.app.state.site
     problem = problem_of(error)
+    detail = problem.detail
     headers = dict(getattr(error, "headers", None) or {})
     if isinstance(error, BusyError):
         headers["Retry-After"] = "2"
-    if problem.detail == HTTPStatus.NOT_FOUND.phrase:  # from the router, which knows no such address
+    if detail == HTTPStatus.NOT_FOUND.phrase:  # from the router, which knows no such address
         is_api = request.url.path.startswith("/api/")
         advice = "address {} in the API; GET /api lists them" if is_api else "page at {}; go to the library"
-        problem.detail = f"there is no {advice.format(request.url.path)}"
+        detail = f"there is no {advice.format(request.url.path)}"
     elif isinstance(error, HTTPException) and error.status_code == 405:
         headers["Allow"] = _allowed(request)
-        problem.detail = f"{request.method} is not accepted here; accepted are {headers['Allow']}"
-    problem.detail = site.uploads.shown(problem.detail)
+        detail = f"{request.method} is not accepted here; accepted are {headers['Allow']}"
+    problem = replace(problem, detail=site.uploads.shown(detail))
     if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
         message = problem.detail
         if message.split(" ")[0].isalpha():  # the message does not begin with a file name

@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from vidkin._base.files import read_regular_file, replace_file
 from vidkin._base.temporary import TemporaryFolder
-from vidkin._base.values import LONG_JSON_LIMITS
+from vidkin._base.values import LONG_JSON_LIMITS, parse_json, read_json
 from vidkin.errors import CollectionNotFoundError
+from vidkin.rendering.text import json_text
 
 _logger = logging.getLogger(__name__)
 # The folder is measured again after writing this share of its maximum size.
@@ -82,20 +83,36 @@ class DiskCache:
         """Return the content of the file of a key; see :meth:`get`."""
         return read_regular_file(self.get(key, ending, make), _MAX_PARSED_BYTES)
 
-    def parse(self, key: str, ending: str, make: Callable[[Path], None], parse: Callable[[bytes], _Parsed]) -> _Parsed:
-        """Return the parsed file of a key, see :meth:`get`. A file for which ``parse`` raises ValueError, TypeError or
-        LookupError is damaged and made again."""
-        try:
-            return parse(self.read(key, ending, make))
-        except (ValueError, TypeError, LookupError):
-            self.discard(key, ending)
-            return parse(self.read(key, ending, make))
+    def compute(self, key: str, make: Callable[[], object], parse: Callable[[Any], _Parsed]) -> _Parsed:
+        """Return the value of a key, made if it does not exist; see :meth:`load`."""
+        known = self.load(key, parse)
+        if known is not None:
+            return known
+        self.get(key, ".json", lambda path: _write(path, json_text(make()).encode("ascii")))
+        return parse(parse_json(self.read(key, ".json", _refuse), LONG_JSON_LIMITS))
 
-    def put(self, key: str, ending: str, content: bytes) -> None:
-        """Store content under a key, replacing any previous content."""
-        path = self._path(key, ending)
+    def load(self, key: str, parse: Callable[[Any], _Parsed]) -> _Parsed | None:
+        """Return the value of a key; None if it does not exist.
+
+        Args:
+            key: Everything that the value depends on.
+            parse: Converts the stored JSON; if it raises ValueError, TypeError or LookupError, the file is damaged and
+                deleted.
+        """
+        path = self.find(key, ".json")
+        if path is None:
+            return None
+        try:
+            return parse(read_json(path, LONG_JSON_LIMITS))
+        except (OSError, ValueError, TypeError, LookupError):
+            self.discard(key, ".json")
+            return None
+
+    def store(self, key: str, value: object) -> None:
+        """Store a value under a key as JSON, replacing any previous one."""
+        path = self._path(key, ".json")
         with self._lock_name(path.name):
-            self._make(path, lambda partial: _write(partial, content))
+            self._make(path, lambda partial: _write(partial, json_text(value).encode("ascii")))
 
     def find(self, key: str, ending: str) -> Path | None:
         """Return the file of a key and mark it as used; None if it does not exist."""
@@ -195,6 +212,10 @@ def _touch(path: Path) -> bool:
 
 def _write(path: Path, content: bytes) -> None:
     path.write_bytes(content)
+
+
+def _refuse(path: Path) -> None:
+    raise FileNotFoundError(f"{path} was deleted while it was read")
 
 
 def _is_cached(path: Path) -> bool:

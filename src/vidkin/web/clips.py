@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import HTTPException, Query, Request
 from fastapi.responses import Response
 from pydantic import Field
 
@@ -18,26 +19,16 @@ from vidkin.index import VideoRecord
 from vidkin.media import Piece, join_spans, split_exactly
 from vidkin.rendering.text import number, printable
 from vidkin.shots import Shot, ShotDetection
+from vidkin.web.answers import download, job_model, safe_stem
 from vidkin.web.files import open_record, stream_path
 from vidkin.web.jobs import Job
 from vidkin.web.parameters import MAX_NUMBER, Body, VideoId, VideoNumber
 from vidkin.web.removals import check_folder
+from vidkin.web.routes import Page
 from vidkin.web.shots import FailedVideo, detect_shots_of, stored_shots
-from vidkin.web.site import (
-    CurrentSite,
-    Page,
-    ResultResponse,
-    Site,
-    accepted,
-    answer_model,
-    base_name,
-    download,
-    job_model,
-    safe_stem,
-)
+from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, check_writable
 
-router = APIRouter(tags=["shots"])
-clips_page = Page(router)
+router = Page("shots")
 
 _MAX_SHOTS, _MAX_VIDEOS = 5000, 10_000
 # Maximum number of file names in the result of a job.
@@ -56,68 +47,56 @@ class ShotChoice(Body):
     )
 
 
-ClipsJob = job_model(
-    "clips",
-    answer_model(
-        "ClipsResult",
-        "The files that were written.",
-        address=str | None,
-        folder=str | None,
-        videos=int,
-        files=int,
-        names=list[str],
-        failed=list[FailedVideo],
-    ),
-)
+@dataclass(frozen=True, slots=True)
+class ClipsResult:
+    """The files that were written.
+
+    Attributes:
+        address: Address of the clip; null if files were written into a folder.
+        folder: Folder into which files were written; null for one clip.
+        videos: Number of videos.
+        files: Number of files that were written.
+        names: Names of at most 1,000 files; for several videos, with their folders.
+        failed: Videos that could not be processed.
+    """
+
+    address: str | None
+    folder: str | None
+    videos: int
+    files: int
+    names: list[str]
+    failed: list[FailedVideo]
 
 
-def _result(
-    videos: int,
-    names: Sequence[str] = (),
-    *,
-    address: str | None = None,
-    folder: str | None = None,
-    failed: Sequence[Mapping[str, str]] = (),
-) -> dict[str, Any]:
-    return {
-        "address": address,
-        "folder": folder,
-        "videos": videos,
-        "files": len(names),
-        "names": names[:_MAX_NAMES],
-        "failed": failed,
-    }
+ClipsJob = job_model("clips", ClipsResult)
 
 
-@router.post("/api/videos/{video}/clips", status_code=202, response_model=ClipsJob)
-async def make_clips(site: CurrentSite, video: VideoNumber, choice: ShotChoice) -> ResultResponse:
+@router.job("/api/videos/{video}/clips", ClipsJob)
+def make_clips(site: CurrentSite, video: VideoNumber, choice: ShotChoice) -> Job:
     """Export shots with sound, exact to the frame, as a job: one file each into a folder, or joined into one clip whose
     address is in the result. The video itself is unchanged."""
-    if choice.folder is not None:
-        site.check_writable()
-    record, shots, detection = await site.lists.run(partial(_choose, site, video, choice.shots))
+    record, shots, detection = _choose(site, video, choice.shots)
     count = f"{number(len(shots), 'shot')} of {base_name(record.path)}"
     if choice.folder is None:
         address = f"/videos/{video}/clip?{'&'.join(f'shot={each}' for each in choice.shots)}"
 
-        def join(job: Job) -> dict[str, Any]:
+        def join(job: Job) -> ClipsResult:
             _make_clip(site, record, shots, job)
-            return _result(1, address=address)
+            return ClipsResult(address, None, 1, 0, [], [])
 
-        return accepted(site.jobs.start("clips", f"Clip of {count}", join, video=video))
-    folder = await site.lists.run(partial(_check_empty, choice.folder))
+        return site.jobs.start("clips", f"Clip of {count}", join, video=video)
+    check_writable(site)
+    folder = _check_empty(choice.folder)
 
-    def split(job: Job) -> dict[str, Any]:
-        pieces = _split(
-            record,
-            detection,
-            Path(folder),
-            lambda done, total: job.report(int(done), int(total or 0), "frames"),
-            shots,
-        )
-        return _result(1, [base_name(str(piece.path)) for piece in pieces], folder=printable(folder))
+    def split(job: Job) -> ClipsResult:
+        def report(done: float, total: float | None) -> None:
+            job.report(int(done), int(total or 0), "frames")
 
-    return accepted(site.jobs.start("clips", f"Split {count}", split, video=video))
+        pieces = _split(record, detection, Path(folder), report, shots)
+        names = [base_name(str(piece.path)) for piece in pieces]
+        return ClipsResult(None, printable(folder), 1, len(names), names[:_MAX_NAMES], [])
+
+    return site.jobs.start("clips", f"Split {count}", split, video=video)
 
 
 class VideosToSplit(Body):
@@ -129,19 +108,17 @@ class VideosToSplit(Body):
     )
 
 
-@router.post("/api/clips", status_code=202, response_model=ClipsJob)
-async def split_videos(site: CurrentSite, chosen: VideosToSplit) -> ResultResponse:
+@router.job("/api/clips", ClipsJob)
+def split_videos(site: WritableSite, chosen: VideosToSplit) -> Job:
     """Export every shot of several videos as a file, as a job: one folder per video, exact to the frame, with sound.
     Unknown shots are detected first. The videos are unchanged; the result lists videos that cannot be read, with
     causes."""
-    site.check_writable()
-    records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
-    folder = await site.lists.run(partial(_check_empty, chosen.folder))
+    records, folder = site.index.records(chosen.videos), _check_empty(chosen.folder)
     title = f"Split {number(len(records), 'video')} into shots"
-    return accepted(site.jobs.start("clips", title, partial(_split_all, site, records, folder)))
+    return site.jobs.start("clips", title, partial(_split_all, site, records, folder))
 
 
-def _split_all(site: Site, records: Sequence[VideoRecord], folder: str, job: Job) -> dict[str, Any]:
+def _split_all(site: Site, records: Sequence[VideoRecord], folder: str, job: Job) -> ClipsResult:
     files: list[str] = []
     failed = []
     taken: set[str] = set()
@@ -162,9 +139,10 @@ def _split_all(site: Site, records: Sequence[VideoRecord], folder: str, job: Job
             pieces = _split(record, stored_shots(site, record), Path(folder, name), report)
             files += [os.path.join(name, base_name(str(piece.path))) for piece in pieces]
         except VidkinError as error:
-            failed.append({"path": printable(record.path), "cause": printable(str(error))})
+            failed.append(FailedVideo(printable(record.path), printable(str(error))))
             job.note(f"{record.path}: {error}")
-    return _result(len(records) - len(failed), files, folder=printable(folder), failed=failed)
+    videos = len(records) - len(failed)
+    return ClipsResult(None, printable(folder), videos, len(files), files[:_MAX_NAMES], failed)
 
 
 def _split(
@@ -193,7 +171,7 @@ def _split(
     response_class=Response,
     responses={**download("video/mp4"), 206: {"description": "The requested range."}},
 )
-async def get_clip(
+def get_clip(
     request: Request,
     site: CurrentSite,
     video: VideoNumber,
@@ -208,18 +186,12 @@ async def get_clip(
     ],
 ) -> Response:
     """Download a clip of chosen shots that was made before."""
-
-    def find() -> tuple[Path, VideoRecord]:
-        record, shots, _ = _choose(site, video, shot)
-        path = site.cache.find(_key(record, shots), ".mp4")
-        if path is None:
-            raise HTTPException(404, "there is no such clip, or it was deleted; make it on the page of the shots")
-        return path, record
-
-    path, record = await site.lists.run(find)
-    answer = await stream_path(request, site.streams, path)
-    name = f"{safe_stem(Path(record.path).stem)}-shots.mp4"
-    answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    record, shots, _ = _choose(site, video, shot)
+    path = site.cache.find(_key(record, shots), ".mp4")
+    if path is None:
+        raise HTTPException(404, "there is no such clip, or it was deleted; make it on the page of the shots")
+    answer = stream_path(request, site.streams, path)
+    answer.headers["Content-Disposition"] = f'attachment; filename="{safe_stem(Path(record.path).stem)}-shots.mp4"'
     return answer
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vidkin._base.temporary import TemporaryFolder
-from vidkin.errors import CollectionNotFoundError, NotIndexedError
+from vidkin.errors import CollectionMismatchError, CollectionNotFoundError, NotIndexedError
 from vidkin.index import ClusterSearch, Index, VideoRecord, open_cluster
 from vidkin.index.storage.manifest import MANIFEST_FILE
 from vidkin.index.storage.opening import folder_of
@@ -74,11 +74,6 @@ class SharedIndex:
         return Index.open(self.location, read_only=True, remember=self._remembers)
 
     @property
-    def extractor_name(self) -> str:
-        """Name of the extractor of the index."""
-        return self._lister.extractor_name
-
-    @property
     def has_sound(self) -> bool:
         """Whether the index has audio fingerprints for searches by sound."""
         return self._lister.manifest.sound
@@ -87,6 +82,13 @@ class SharedIndex:
     def has_segments(self) -> bool:
         """Whether scores identify copies and where they match; otherwise they only order kinds of videos."""
         return self._lister.manifest.has_segments
+
+    def check_segments(self) -> None:
+        """Raise :class:`CollectionMismatchError` if scores only order kinds of videos."""
+        if not self.has_segments:
+            raise CollectionMismatchError(
+                "the scores of this index order kinds of videos and cannot identify copies; serve another index"
+            )
 
     def check_present(self) -> None:
         """Raise :class:`CollectionNotFoundError` if the folder of the index was moved away or deleted."""
@@ -121,6 +123,10 @@ class SharedIndex:
         if record is None:
             raise NotIndexedError(f"video {video} is not in the index; reload the library")
         return record
+
+    def records(self, videos: Sequence[int]) -> list[VideoRecord]:
+        """The records of videos by their numbers; raises as :meth:`record` does."""
+        return [self.record(video) for video in videos]
 
     def reopen(self) -> None:
         """Reopen idle handles after the scorer of the index changed."""

@@ -8,18 +8,15 @@ import io
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import Depends, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
 
 from vidkin._base.values import write_csv_rows
-from vidkin.errors import CollectionMismatchError
 from vidkin.files import plan_text
-from vidkin.index import DuplicateGroup, DuplicateMember, Removals, VideoRecord, is_gone, plan_removal
+from vidkin.index import DuplicateGroup, DuplicateMember, Index, Removals, VideoRecord, is_gone, plan_removal
 from vidkin.rendering.duplicates import (
     describe_findings,
     describe_member,
@@ -30,25 +27,14 @@ from vidkin.rendering.duplicates import (
 from vidkin.rendering.moments import SHARES, AlignedPart, align_group, matching_moments
 from vidkin.rendering.text import clock, number, printable
 from vidkin.similarity import Segment
+from vidkin.web.answers import attachment, download, extends, job_model
 from vidkin.web.groups import FoundGroups, Wish
 from vidkin.web.jobs import Job, JobRunningError
-from vidkin.web.parameters import MAX_NUMBER, Body, Offset, VideoId
-from vidkin.web.site import (
-    CurrentSite,
-    Page,
-    ResultResponse,
-    Site,
-    accepted,
-    answer_model,
-    base_name,
-    download,
-    job_model,
-    result_model,
-    thumbnail_address,
-)
+from vidkin.web.parameters import MAX_NUMBER, Body, Offset, PageNumber, VideoId, address_of
+from vidkin.web.routes import Page, in_lane
+from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, thumbnail_address
 
-router = APIRouter(tags=["duplicates"])
-duplicates_page = Page(router, "Duplicates", "/duplicates")
+router = Page("duplicates", "Duplicates", "/duplicates")
 
 GroupFilter = Literal["all", "spare", "doubtful", "other"]
 GroupSort = Literal[
@@ -85,68 +71,119 @@ _FATES = {
 MAX_REASONS = 3
 """Maximum number of findings shown for a file; the others are counted."""
 
-_SegmentModel: Any = result_model(Segment, called="SegmentOfCopy")
-_PartModel: Any = result_model(AlignedPart)
-# Besides the fields of the member: ``id``, ``compared_with_id``: numbers of the videos, None if no longer in the index;
-# ``name``, ``folder``: in printable form; ``words``: the role of the file; ``spare``: as ``is_spare``; ``reasons``: at
-# most three findings in words, and the number of further ones; ``details``: traits in which the files of the group
-# differ; ``pictures``: addresses of its frames at the same moments, None where it lacks one; ``moments``: their times,
-# as text; ``aligned``: whether these moments are known to be the same; ``parts``: parts of the best file that it shows,
-# for players; ``evidence``: findings with a time, with frames of this file and the best one, None where the best one
-# lacks the moment.
-EvidenceModel: Any = answer_model(
-    "EvidenceOfFinding",
-    "A finding with a time, and the frames of both files at that time.",
-    text=str,
-    moment=str,
-    picture=str,
-    kept_picture=str | None,
-)
-MemberModel: Any = result_model(
-    DuplicateMember,
-    is_spare=bool,
-    is_proven=bool,
-    id=int | None,
-    compared_with_id=int | None,
-    name=str,
-    folder=str,
-    words=str,
-    reasons=list[str],
-    details=list[str],
-    spare=bool,
-    pictures=list[str | None],
-    moments=list[str],
-    aligned=bool,
-    segments=list[_SegmentModel],
-    parts=list[_PartModel],
-    evidence=list[EvidenceModel],
-)
-# ``key``: identifies the group as long as its files are the same; ``number``: its position among all groups;
-# ``removable``: the bytes that can be removed, in words.
-GroupModel: Any = result_model(
-    DuplicateGroup, savings=int, members=list[MemberModel], key=str, number=int, removable=str
-)
-# ``searched``: videos were compared; ``is_preview``: a search is running; ``uncompared``: videos not compared yet;
-# ``total``: groups that pass the filter; ``copies``: files besides the best ones; ``spare``: files that may be
-# removable; ``savings``: their bytes; ``proven``, ``proven_bytes``: files that can be removed without loss, and their
-# bytes; ``of_all``: all groups, regardless of the filter.
-DuplicateList: Any = answer_model(
-    "DuplicateList",
-    "A page of the groups of duplicates, and totals of all groups that pass the filter.",
-    searched=bool,
-    is_preview=bool,
-    uncompared=int,
-    videos=int,
-    wish=Wish,
-    total=int,
-    of_all=int,
-    copies=int,
-    spare=int,
-    savings=int,
-    proven=int,
-    proven_bytes=int,
-    groups=list[GroupModel],
-)
+
+@extends(Segment, called="SegmentOfCopy")
+class _SegmentModel:
+    """A segment that a copy shares with the best file."""
+
+
+@extends(AlignedPart)
+class _PartModel:
+    """A part of the best file, for players."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceOfFinding:
+    """A finding with a time, and the frames of both files at that time.
+
+    Attributes:
+        text: The finding, in words.
+        moment: Time in this file.
+        picture: Address of the frame of this file.
+        kept_picture: Address of the frame of the best file; null if it does not show that moment.
+    """
+
+    text: str
+    moment: str
+    picture: str
+    kept_picture: str | None
+
+
+@extends(DuplicateMember)
+class MemberModel:
+    """A file of a group.
+
+    Attributes:
+        id: Number of the video; null if it is no longer in the index.
+        compared_with_id: Number of the video it was compared with; null if that video is no longer in the index.
+        name: Name of the file in printable form.
+        folder: Folder of the file in printable form.
+        words: The role of the file, in words.
+        reasons: At most three findings in words, and the number of further ones.
+        details: Traits in which the files of the group differ, in words.
+        spare: Whether the file may be removable.
+        pictures: Addresses of images at the same moments; null where the file lacks one.
+        moments: Times of the images, as text.
+        aligned: Whether the images are known to show the same moments.
+        parts: Parts of the best file that it shows.
+        evidence: Findings with a time, and the frames of both files at that time.
+    """
+
+    id: int | None
+    compared_with_id: int | None
+    name: str
+    folder: str
+    words: str
+    reasons: list[str]
+    details: list[str]
+    spare: bool
+    pictures: list[str | None]
+    moments: list[str]
+    aligned: bool
+    segments: list[_SegmentModel]
+    parts: list[_PartModel]
+    evidence: list[EvidenceOfFinding]
+
+
+@extends(DuplicateGroup)
+class GroupModel:
+    """A group of copies.
+
+    Attributes:
+        key: Identifies the group as long as it is unchanged.
+        number: Position among all groups.
+        removable: Size of the removable files, in words.
+    """
+
+    members: list[MemberModel]
+    key: str
+    number: int
+    removable: str
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateList:
+    """A page of the groups of duplicates, and totals of all groups that pass the filter.
+
+    Attributes:
+        searched: Whether videos were compared.
+        is_preview: Whether a search is still running and roles may change.
+        uncompared: Number of videos that have not been compared yet.
+        videos: Number of videos.
+        wish: Settings of the search.
+        total: Number of all matching items.
+        of_all: Number of all groups, regardless of the filter.
+        copies: Number of files besides the best ones.
+        spare: Number of files that may be removable.
+        savings: Size of the files that may be removable, bytes.
+        proven: Number of files that can be removed without loss.
+        proven_bytes: Size of the files that can be removed without loss, bytes.
+        groups: The groups.
+    """
+
+    searched: bool
+    is_preview: bool
+    uncompared: int
+    videos: int
+    wish: Wish
+    total: int
+    of_all: int
+    copies: int
+    spare: int
+    savings: int
+    proven: int
+    proven_bytes: int
+    groups: list[GroupModel]
 
 
 class Verdict(Body):
@@ -164,43 +201,49 @@ class Keeper(Body):
     instead_of: list[VideoId] = Field(max_length=_MAX_COPIES, description="Numbers of the others.", examples=[[2]])
 
 
-DuplicatesJob = job_model("duplicates", answer_model("DuplicatesResult", "Result of the search.", groups=int))
-WordsOfPath = Annotated[
-    str, Query(description="Words that must all occur in the path of a file of the group.", examples=["holiday"])
-]
-GroupsShown = Annotated[
-    GroupFilter,
-    Query(description="Groups to list: `spare` with removable files, `doubtful`, or `other` than whole copies."),
-]
-Order = Annotated[GroupSort, Query(description="Sort order.")]
-Descending = Annotated[bool, Query(description="Whether the largest values come first.")]
+@dataclass(frozen=True, slots=True)
+class DuplicatesResult:
+    """Result of the search.
+
+    Attributes:
+        groups: Number of groups.
+    """
+
+    groups: int
+
+
+DuplicatesJob = job_model("duplicates", DuplicatesResult)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """Number of verdicts on pairs that the index stores."""
+    """Number of verdicts on pairs that the index stores.
+
+    Attributes:
+        count: Number of verdicts that the index remembers.
+    """
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class GroupView:
     """Filter and order of the groups to show.
 
     Attributes:
-        words: Words that must all occur in the path of one file.
-        show: Kind of groups.
+        q: Words that must all occur in the path of a file of the group.
+        show: Groups to list: ``spare`` with removable files, ``doubtful``, or ``other`` than whole copies.
         sort: Sort order.
         descending: Whether the largest values come first.
     """
 
-    words: str = ""
+    q: str = ""
     show: GroupFilter = "all"
     sort: GroupSort = "path"
     descending: bool = False
 
     def choose(self, groups: Sequence[DuplicateGroup]) -> list[DuplicateGroup]:
-        words = self.words.casefold().split()
+        words = self.q.casefold().split()
         chosen = [group for group in groups if self._fits(group) and _has_words(group, words)]
         return sorted(chosen, key=_SORTS.get(self.sort, self._extreme), reverse=self.descending)
 
@@ -216,208 +259,10 @@ class _View:
         return self.show == "all" or any(member.relation != "whole" for member in group.members)
 
     def address(self, page: int) -> str:
-        descending = "yes" if self.descending else ""
-        values = {"q": self.words, "show": self.show, "sort": self.sort, "descending": descending, "page": page}
-        plain = {"q": "", "show": "all", "sort": "path", "descending": "", "page": 1}
-        rest = urlencode({name: value for name, value in values.items() if value != plain[name]})
-        return f"/duplicates?{rest}" if rest else "/duplicates"
+        return address_of("/duplicates", self, page)
 
 
-@router.get("/duplicates", response_class=HTMLResponse, include_in_schema=False)
-async def show_duplicates(
-    request: Request,
-    site: CurrentSite,
-    q: str = "",
-    show: GroupFilter = "all",
-    sort: GroupSort = "path",
-    descending: bool = False,
-    number: Annotated[int, Query(alias="page", ge=1)] = 1,
-) -> HTMLResponse:
-    """Page of the groups, including changes made by commands and other pages."""
-    size, view = site.settings.groups_a_page, _View(q, show, sort, descending)
-    able = site.index.has_segments
-    is_empty = await site.lists.run(site.is_empty)
-    if able and not is_empty:
-        await bring_up_to_date(site)
-    duplicates = await site.lists.run(lambda: _list(site, view, (number - 1) * size, size))
-    pages = max(-(-duplicates["total"] // size), 1)
-    values = {
-        "duplicates": duplicates,
-        "page": min(number, pages),
-        "pages": pages,
-        "is_empty": is_empty,
-        "able": able,
-        "has_sound": site.index.has_sound,
-        "is_behind": able and not is_empty and not site.groups.is_current(),
-        "view": view,
-        "folders": await site.lists.run(lambda: _folders(site)),
-        "removals": await site.lists.run(lambda: removal_values(site)),
-        "fates": _FATES,
-    }
-    return site.page("duplicates.html", request, values)
-
-
-def removal_values(site: Site) -> list[dict[str, Any]]:
-    """What was removed, the newest first, with the names of files as they can be shown."""
-    if site.index.place.folder is None:
-        return []
-    return [
-        {**removal.to_dict(), "files": [{**file.to_dict(), "name": base_name(file.path)} for file in removal.files]}
-        for removal in Removals(site.index.place).all(limit=_MAX_REMOVALS)
-    ]
-
-
-@router.get("/api/duplicates", response_model=DuplicateList)
-async def list_duplicates(
-    site: CurrentSite,
-    offset: Offset = 0,
-    limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of groups.", examples=[50])] = 50,
-    q: WordsOfPath = "",
-    show: GroupsShown = "all",
-    sort: Order = "path",
-    descending: Descending = False,
-) -> ResultResponse:
-    """List the groups of duplicates of the last search by this server or a command, updated by verdicts and
-    removals."""
-    await bring_up_to_date(site, wait=True)
-    return ResultResponse(await site.lists.run(lambda: _list(site, _View(q, show, sort, descending), offset, limit)))
-
-
-@router.post("/api/duplicates", status_code=202, response_model=DuplicatesJob)
-async def find_duplicates(site: CurrentSite, wish: Wish) -> ResultResponse:
-    """Search for duplicates, as a job. Groups can be listed as they are found; comparisons are stored for the next
-    search."""
-    if not site.index.has_segments:
-        raise CollectionMismatchError(
-            "the scores of this index order kinds of videos and cannot identify copies; serve another index"
-        )
-
-    def work(job: Job) -> dict[str, int]:
-        def report(done: int, total: int, groups: int) -> None:
-            job.report(done, total, f"comparing; {groups} {'group' if groups == 1 else 'groups'} so far")
-
-        return {"groups": len(site.groups.search(wish, report).groups)}
-
-    return accepted(site.jobs.start("duplicates", "Find duplicates", work))
-
-
-@router.post("/api/duplicates/verdict")
-async def decide_pair(site: CurrentSite, verdict: Verdict) -> Verdicts:
-    """Store whether two videos are duplicates; the groups are updated at once."""
-    site.check_writable()
-
-    # Not a job: even keeping a copy takes only 0.3 s in an index of 67 videos.
-    def work() -> Verdicts:
-        first, second = (site.index.record(video).path for video in (verdict.first, verdict.second))
-        with site.index.writer() as index:
-            change = {
-                "match": index.confirm,
-                "not a match": index.reject,
-                "forget": index.forget_decision,
-            }[verdict.verdict]
-            change(first, second)
-            return Verdicts(len(index.decisions()))
-
-    count = await site.lists.run(work)
-    await bring_up_to_date(site, wait=True)
-    return count
-
-
-@router.post("/api/duplicates/keep")
-async def keep_copy(site: CurrentSite, keeper: Keeper) -> Verdicts:
-    """Store which copy to keep; the groups are updated at once."""
-    site.check_writable()
-
-    def work() -> Verdicts:
-        path = site.index.record(keeper.video).path
-        others = [site.index.record(video).path for video in keeper.instead_of]
-        with site.index.writer() as index:
-            index.prefer(path, instead_of=others)
-            return Verdicts(len(index.decisions()))
-
-    count = await site.lists.run(work)
-    await bring_up_to_date(site, wait=True)
-    return count
-
-
-@router.get("/api/duplicates/spare")
-async def list_spare_files(
-    site: CurrentSite,
-    q: WordsOfPath = "",
-    show: GroupsShown = "all",
-    folder: Annotated[str, Query(description="Only files in this folder and below it.")] = "",
-    below: Annotated[
-        int | None, Query(ge=0, le=MAX_NUMBER, description="Only files smaller than this, bytes.", examples=[1000000])
-    ] = None,
-) -> dict[str, int]:
-    """List the numbers and sizes of all videos that may be removable in the groups that pass the filter."""
-    await bring_up_to_date(site, wait=True)
-
-    def work() -> dict[str, int]:
-        found: FoundGroups = site.groups.found or FoundGroups()
-        ids = _numbers(site)
-        members = [member for group in _View(q, show).choose(found.groups) for member in group.members]
-        under = os.path.join(folder, "") if folder else ""
-        return {
-            str(ids[member.path]): member.size
-            for member in members
-            if member.is_spare
-            and member.path in ids
-            and member.path.startswith(under)
-            and (below is None or member.size < below)
-        }
-
-    return await site.lists.run(work)
-
-
-@router.get("/api/duplicates.csv", response_class=Response, responses=download("text/csv"))
-async def export_groups(site: CurrentSite) -> Response:
-    """Download the groups as a table with one line per file, as written by `vidkin duplicates -o FILE.csv`."""
-    await bring_up_to_date(site, wait=True)
-
-    def work() -> bytes:
-        text = io.StringIO()
-        write_csv_rows(text, duplicate_cells(current_groups(site)))
-        return text.getvalue().encode("utf-8", "surrogateescape")
-
-    return _download(await site.lists.run(work), "duplicates.csv", "text/csv")
-
-
-@router.get("/api/duplicates/plan.json", response_class=Response, responses=download("application/json"))
-async def export_plan(site: CurrentSite) -> Response:
-    """Download a plan of the files that can be removed without loss, for `vidkin apply plan.json`; nothing is removed
-    until that command runs.
-
-    `POST /api/duplicates/prove` comes first.
-    """
-    await bring_up_to_date(site, wait=True)
-
-    def work() -> bytes:
-        groups = current_groups(site)
-        left = sum(member.is_spare and not member.is_proven for group in groups for member in group.members)
-        if left:
-            raise HTTPException(
-                409, f"{number(left, 'file')} may be removable and must be proven first; POST /api/duplicates/prove"
-            )
-        return plan_text(plan_removal(groups, records=site.index.listing().records)).encode("ascii")
-
-    return _download(await site.searches.run(work), "plan.json", "application/json")
-
-
-def current_groups(site: Site) -> tuple[DuplicateGroup, ...]:
-    """The groups, if they are up to date.
-
-    Raises:
-        HTTPException: They are not up to date, or a search is running.
-    """
-    if not site.index.has_segments or not site.groups.is_current() or site.groups.found is None:
-        raise HTTPException(409, "the groups are being updated; wait until that has finished")
-    groups: tuple[DuplicateGroup, ...] = site.groups.found.groups
-    return groups
-
-
-def _download(content: bytes, name: str, kind: str) -> Response:
-    return Response(content, media_type=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+ChosenView = Annotated[GroupView, Depends()]
 
 
 async def bring_up_to_date(site: Site, *, wait: bool = False) -> None:
@@ -425,9 +270,9 @@ async def bring_up_to_date(site: Site, *, wait: bool = False) -> None:
     if not site.index.has_segments or await site.lists.run(site.groups.is_current):
         return
 
-    def work(job: Job) -> dict[str, int]:
+    def work(job: Job) -> DuplicatesResult:
         found = site.groups.regroup(lambda done, total: job.report(done, total, "reading stored comparisons"))
-        return {"groups": len(found.groups)}
+        return DuplicatesResult(len(found.groups))
 
     try:
         job = site.jobs.start("duplicates", "Group stored comparisons", work)
@@ -444,28 +289,198 @@ async def bring_up_to_date(site: Site, *, wait: bool = False) -> None:
         await bring_up_to_date(site, wait=True)
 
 
+async def _group(site: CurrentSite) -> Site:
+    await bring_up_to_date(site, wait=True)
+    return site
+
+
+GroupedSite = Annotated[Site, Depends(_group)]
+"""Function parameter that receives the :class:`Site`, whose groups reflect everything stored so far."""
+
+
+@router.page("/duplicates")
+async def show_duplicates(request: Request, site: CurrentSite, view: ChosenView, page: PageNumber = 1) -> HTMLResponse:
+    """Page of the groups, including changes made by commands and other pages."""
+    size, able = site.settings.groups_a_page, site.index.has_segments
+    is_empty = await site.lists.run(site.is_empty)
+    if able and not is_empty:
+        await bring_up_to_date(site)
+
+    def prepare() -> HTMLResponse:
+        duplicates = _list(site, view, (page - 1) * size, size)
+        pages = max(-(-duplicates["total"] // size), 1)
+        values = {
+            "duplicates": duplicates,
+            "page": min(page, pages),
+            "pages": pages,
+            "is_empty": is_empty,
+            "able": able,
+            "has_sound": site.index.has_sound,
+            "is_behind": able and not is_empty and not site.groups.is_current(),
+            "view": view,
+            "folders": _folders(site),
+            "removals": removal_values(site),
+            "fates": _FATES,
+        }
+        return site.page("duplicates.html", request, values)
+
+    return await site.lists.run(prepare)
+
+
+def removal_values(site: Site) -> list[dict[str, Any]]:
+    """What was removed, the newest first, with the names of files as they can be shown."""
+    if site.index.place.folder is None:
+        return []
+    return [
+        {**removal.to_dict(), "files": [{**file.to_dict(), "name": base_name(file.path)} for file in removal.files]}
+        for removal in Removals(site.index.place).all(limit=_MAX_REMOVALS)
+    ]
+
+
+@router.get("/api/duplicates", response_model=DuplicateList)
+def list_duplicates(
+    site: GroupedSite,
+    view: ChosenView,
+    offset: Offset = 0,
+    limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of groups.", examples=[50])] = 50,
+) -> dict[str, Any]:
+    """List the groups of duplicates of the last search by this server or a command, updated by verdicts and
+    removals."""
+    return _list(site, view, offset, limit)
+
+
+@router.job("/api/duplicates", DuplicatesJob)
+def find_duplicates(site: CurrentSite, wish: Wish) -> Job:
+    """Search for duplicates, as a job. Groups can be listed as they are found; comparisons are stored for the next
+    search."""
+    site.index.check_segments()
+
+    def work(job: Job) -> DuplicatesResult:
+        def report(done: int, total: int, groups: int) -> None:
+            job.report(done, total, f"comparing; {number(groups, 'group')} so far")
+
+        return DuplicatesResult(len(site.groups.search(wish, report).groups))
+
+    return site.jobs.start("duplicates", "Find duplicates", work)
+
+
+@router.post("/api/duplicates/verdict")
+async def decide_pair(site: WritableSite, verdict: Verdict) -> Verdicts:
+    """Store whether two videos are duplicates; the groups are updated at once."""
+
+    def decide(index: Index) -> None:
+        change = {"match": index.confirm, "not a match": index.reject, "forget": index.forget_decision}
+        first, second = site.index.records([verdict.first, verdict.second])
+        change[verdict.verdict](first.path, second.path)
+
+    return await _decide(site, decide)
+
+
+@router.post("/api/duplicates/keep")
+async def keep_copy(site: WritableSite, keeper: Keeper) -> Verdicts:
+    """Store which copy to keep; the groups are updated at once."""
+
+    def decide(index: Index) -> None:
+        kept, *others = site.index.records([keeper.video, *keeper.instead_of])
+        index.prefer(kept.path, instead_of=[other.path for other in others])
+
+    return await _decide(site, decide)
+
+
+async def _decide(site: Site, decide: Callable[[Index], None]) -> Verdicts:
+    # Not a job: even keeping a copy takes only 0.3 s in an index of 67 videos.
+    def work() -> Verdicts:
+        with site.index.writer() as index:
+            decide(index)
+            return Verdicts(len(index.decisions()))
+
+    count = await site.lists.run(work)
+    await bring_up_to_date(site, wait=True)
+    return count
+
+
+@router.get("/api/duplicates/spare")
+def list_spare_files(
+    site: GroupedSite,
+    view: ChosenView,
+    folder: Annotated[str, Query(description="Only files in this folder and below it.")] = "",
+    below: Annotated[
+        int | None, Query(ge=0, le=MAX_NUMBER, description="Only files smaller than this, bytes.", examples=[1000000])
+    ] = None,
+) -> dict[str, int]:
+    """List the numbers and sizes of all videos that may be removable in the groups that pass the filter."""
+    ids = {record.path: record.id for record in site.index.listing().records}
+    under = os.path.join(folder, "") if folder else ""
+    return {
+        str(ids[member.path]): member.size
+        for group in view.choose(_found(site).groups)
+        for member in group.members
+        if member.is_spare
+        and member.path in ids
+        and member.path.startswith(under)
+        and (below is None or member.size < below)
+    }
+
+
+@router.get("/api/duplicates.csv", response_class=Response, responses=download("text/csv"))
+def export_groups(site: GroupedSite) -> Response:
+    """Download the groups as a table with one line per file, as written by `vidkin duplicates -o FILE.csv`."""
+    text = io.StringIO()
+    write_csv_rows(text, duplicate_cells(current_groups(site)))
+    return attachment(text.getvalue(), "duplicates.csv", "text/csv")
+
+
+@router.get("/api/duplicates/plan.json", response_class=Response, responses=download("application/json"))
+@in_lane("searches")
+def export_plan(site: GroupedSite) -> Response:
+    """Download a plan of the files that can be removed without loss, for `vidkin apply plan.json`; nothing is removed
+    until that command runs.
+
+    `POST /api/duplicates/prove` comes first.
+    """
+    groups = current_groups(site)
+    left = sum(member.is_spare and not member.is_proven for group in groups for member in group.members)
+    if left:
+        raise HTTPException(
+            409, f"{number(left, 'file')} may be removable and must be proven first; POST /api/duplicates/prove"
+        )
+    plan = plan_text(plan_removal(groups, records=site.index.listing().records))
+    return attachment(plan, "plan.json", "application/json")
+
+
+def current_groups(site: Site) -> tuple[DuplicateGroup, ...]:
+    """The groups, if they are up to date.
+
+    Raises:
+        HTTPException: They are not up to date, or a search is running.
+    """
+    if not site.index.has_segments or not site.groups.is_current() or site.groups.found is None:
+        raise HTTPException(409, "the groups are being updated; wait until that has finished")
+    groups: tuple[DuplicateGroup, ...] = site.groups.found.groups
+    return groups
+
+
+def _found(site: Site) -> FoundGroups:
+    return site.groups.found or FoundGroups()
+
+
 def _has_words(group: DuplicateGroup, words: Sequence[str]) -> bool:
     return not words or any(all(word in member.path.casefold() for word in words) for member in group.members)
 
 
-def _numbers(site: Site) -> dict[str, int]:
-    return {record.path: record.id for record in site.index.listing().records}
-
-
 def _folders(site: Site) -> list[str]:
     """Folders of the groups, offered as suggestions where a folder is entered."""
-    found: FoundGroups = site.groups.found or FoundGroups()
+    found = _found(site)
     return sorted({os.path.dirname(member.path) for group in found.groups for member in group.members})[:50]
 
 
-def _list(site: Site, view: _View, offset: int, limit: int) -> dict[str, Any]:
-    found: FoundGroups = site.groups.found or FoundGroups()
+def _list(site: Site, view: GroupView, offset: int, limit: int) -> dict[str, Any]:
+    found = _found(site)
     records = {record.path: record for record in site.index.listing().records}
     groups = view.choose(found.groups)
     members = [member for group in groups for member in group.members]
-    is_searched = bool(found.groups) or found.uncompared < found.videos
     return {
-        "searched": is_searched,
+        "searched": bool(found.groups) or found.uncompared < found.videos,
         "is_preview": found.is_preview,
         "uncompared": found.uncompared,
         "videos": found.videos,
@@ -478,23 +493,22 @@ def _list(site: Site, view: _View, offset: int, limit: int) -> dict[str, Any]:
         "proven": sum(member.is_proven for member in members),
         "proven_bytes": sum(member.size for member in members if member.is_proven),
         "groups": [
-            _group_values(group, number, records)
-            for number, group in enumerate(groups[offset : offset + limit], start=offset + 1)
+            _group_values(group, position, records)
+            for position, group in enumerate(groups[offset : offset + limit], start=offset + 1)
         ],
     }
 
 
-def _group_values(group: DuplicateGroup, number: int, records: Mapping[str, VideoRecord]) -> dict[str, Any]:
+def _group_values(group: DuplicateGroup, position: int, records: Mapping[str, VideoRecord]) -> dict[str, Any]:
     moments, aligned = matching_moments(group), align_group(group)
     names = "\0".join(sorted(member.path for member in group.members)).encode("utf-8", "surrogateescape")
-    values = partial(_member_values, group=group, records=records)
     return {
         **group.to_dict(),
         "key": hashlib.blake2b(names, digest_size=8).hexdigest(),
-        "number": number,
+        "number": position,
         "removable": describe_removable([group]),
         "members": [
-            values(member, times=times, parts=aligned[member.path])
+            _member_values(member, group, records, times, aligned[member.path])
             for member, times in zip(group.members, moments, strict=True)
         ],
     }
@@ -502,42 +516,38 @@ def _group_values(group: DuplicateGroup, number: int, records: Mapping[str, Vide
 
 def _member_values(
     member: DuplicateMember,
-    *,
     group: DuplicateGroup,
     records: Mapping[str, VideoRecord],
     times: Sequence[float | None],
     parts: Sequence[AlignedPart],
 ) -> dict[str, Any]:
-    record = records.get(member.path)
+    record = None if is_gone(member.path) else records.get(member.path)
     other = None if member.compared_with is None else records.get(member.compared_with)
     is_aligned = any(time is not None for time in times)
     if not is_aligned:
         times = [share * member.duration for share in SHARES]
-    is_shown = record is not None and not is_gone(member.path)
-    evidence = [] if record is None or not is_shown else _evidence(member, parts, record, records.get(group.best.path))
+    pictures = [None if time is None else thumbnail_address(record, time) for time in times] if record else []
     return {
         **member.to_dict(),
-        "id": None if record is None or not is_shown else record.id,
-        "compared_with_id": None if other is None else other.id,
+        "id": record and record.id,
+        "compared_with_id": other and other.id,
         "name": base_name(member.path),
         "folder": printable(os.path.dirname(member.path)),
         "words": describe_member(member, group, most_findings=0),
         "reasons": describe_findings(member.findings, MAX_REASONS),
         "details": describe_traits(member, group),
         "spare": member.is_spare,
-        "pictures": []
-        if record is None or not is_shown
-        else [None if time is None else thumbnail_address(record, time) for time in times],
+        "pictures": pictures,
         "moments": ["" if time is None else clock(time) for time in times],
         "aligned": is_aligned,
         "parts": [part.to_dict() for part in parts],
-        "evidence": evidence,
+        "evidence": _evidence(member, parts, record, records.get(group.best.path)) if record else [],
     }
 
 
 def _evidence(
     member: DuplicateMember, parts: Sequence[AlignedPart], record: VideoRecord, kept: VideoRecord | None
-) -> list[dict[str, Any]]:
+) -> list[EvidenceOfFinding]:
     """Findings with a time, each with frames of both files at its middle."""
     rows = []
     for finding in member.findings:
@@ -546,12 +556,7 @@ def _evidence(
         time = (finding.start + finding.end) / 2
         shown = ((part, part.start + (time - part.at) / part.rate) for part in parts)
         moment = next((at for part, at in shown if part.start <= at <= part.end), None)
-        rows.append(
-            {
-                "text": printable(finding.text),
-                "moment": clock(time),
-                "picture": thumbnail_address(record, time),
-                "kept_picture": None if moment is None or kept is None else thumbnail_address(kept, moment),
-            }
-        )
+        kept_picture = None if moment is None or kept is None else thumbnail_address(kept, moment)
+        picture = thumbnail_address(record, time)
+        rows.append(EvidenceOfFinding(printable(finding.text), clock(time), picture, kept_picture))
     return rows

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from vidkin._base.arguments import check_arguments
 from vidkin._base.files import open_regular_file, read_at
-from vidkin.errors import MediaError
+from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import VideoRecord
 from vidkin.web.lanes import Lane
 from vidkin.web.problems import RefusedError
@@ -39,6 +39,25 @@ def record_values(record: VideoRecord) -> dict[str, Any]:
     values = record.to_dict()
     modified_at = values.pop("mtime_ns") / 1e9
     return {**values, "modified_at": modified_at}
+
+
+def absolute_path(name: str) -> str:
+    """The absolute path that a person entered; ``~`` is the home folder.
+
+    Raises:
+        InvalidArgumentError: The path is not absolute, or cannot be the name of a file.
+    """
+    path = name
+    try:
+        path = os.path.expanduser(name.strip())
+        is_possible = b"\0" not in os.fsencode(path) and not path.startswith("~")
+    except ValueError:
+        is_possible = False
+    if not is_possible:
+        raise InvalidArgumentError(f"{name}: there is no such file or folder")
+    if not os.path.isabs(path):
+        raise InvalidArgumentError(f"{name}: enter an absolute path, for example {Path.home() / 'Videos'}")
+    return path
 
 
 def media_type(path: str | os.PathLike[str]) -> str:
@@ -67,7 +86,7 @@ def open_record(record: VideoRecord) -> BinaryIO:
     return file
 
 
-async def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -> Response:
+def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -> Response:
     """Answer with a file, or with the range that the request asks for. Multiple ranges are answered with the whole
     file.
 
@@ -114,9 +133,9 @@ def requested_range(header: str, size: int) -> tuple[int, int] | None:
     return (start, end) if start < min(end, size) else (0, 0)
 
 
-async def stream_path(request: Request, lane: Lane, path: Path) -> Response:
+def stream_path(request: Request, lane: Lane, path: Path) -> Response:
     """Answer with a file that the server made, whole or in part."""
-    return await stream_file(request, lane, await lane.run(partial(open_regular_file, path)), media_type(path))
+    return stream_file(request, lane, open_regular_file(path), media_type(path))
 
 
 async def _pieces(lane: Lane, file: BinaryIO, start: int, end: int) -> AsyncIterator[bytes]:

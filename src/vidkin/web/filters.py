@@ -6,15 +6,15 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
 
 from fastapi import Depends, Query
-from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from vidkin.index import VideoRecord
 from vidkin.rendering.text import printable
+from vidkin.web.parameters import address_of
 from vidkin.web.site import Site
 
 Sort = Literal["name", "path", "duration", "shortest", "size", "smallest", "newest", "oldest"]
@@ -31,28 +31,17 @@ Bound = Annotated[
     Query(),
 ]
 
-SORTS: dict[Sort, str] = {
-    "name": "name",
-    "path": "path",
-    "duration": "longest",
-    "shortest": "shortest",
-    "size": "largest",
-    "smallest": "smallest",
-    "newest": "added last",
-    "oldest": "added first",
+SORTS: dict[Sort, tuple[str, Callable[[VideoRecord], tuple[Any, ...]]]] = {
+    "name": ("name", lambda record: (os.path.basename(record.path).casefold(), record.path)),
+    "path": ("path", lambda record: (record.path,)),
+    "duration": ("longest", lambda record: (-record.duration, record.path)),
+    "shortest": ("shortest", lambda record: (record.duration, record.path)),
+    "size": ("largest", lambda record: (-record.size, record.path)),
+    "smallest": ("smallest", lambda record: (record.size, record.path)),
+    "newest": ("added last", lambda record: (-record.added_at, record.path)),
+    "oldest": ("added first", lambda record: (record.added_at, record.path)),
 }
-"""Label of each sort order."""
-
-_KEYS: dict[Sort, Callable[[VideoRecord], tuple[Any, ...]]] = {
-    "name": lambda record: (os.path.basename(record.path).casefold(), record.path),
-    "path": lambda record: (record.path,),
-    "duration": lambda record: (-record.duration, record.path),
-    "shortest": lambda record: (record.duration, record.path),
-    "size": lambda record: (-record.size, record.path),
-    "smallest": lambda record: (record.size, record.path),
-    "newest": lambda record: (-record.added_at, record.path),
-    "oldest": lambda record: (record.added_at, record.path),
-}
+"""Label and key of each sort order."""
 _DAY, _MEGABYTE = 86_400.0, 1e6
 # Maximum number of subfolders shown.
 _MAX_FOLDERS = 500
@@ -94,52 +83,45 @@ class LibraryFilter:
     @property
     def has_more(self) -> bool:
         """Whether any filter under "More filters" is set."""
-        return bool(
-            self.copies
-            or self.shots
-            or any(
-                bound is not None
-                for bound in (
-                    self.min_seconds,
-                    self.max_seconds,
-                    self.min_megabytes,
-                    self.max_megabytes,
-                    self.added_days,
-                )
-            )
-        )
+        bounds = self.min_seconds, self.max_seconds, self.min_megabytes, self.max_megabytes, self.added_days
+        return bool(self.copies or self.shots) or any(bound is not None for bound in bounds)
 
-    def address(self, page: int = 1, **changes: object) -> str:
+    def address(self, page: int = 1, **changes: Any) -> str:
         """The address of a library page with this filter, optionally with some fields changed."""
-        plain = {field.name: field.default for field in fields(self)}
-        values = {**asdict(self), **changes}
-        chosen = {name: _as_text(value) for name, value in values.items() if value != plain[name]}
-        rest = urlencode(chosen | ({"page": str(page)} if page > 1 else {}))
-        return f"/?{rest}" if rest else "/"
+        return address_of("/", replace(self, **changes), page)
 
 
 ChosenFilter = Annotated[LibraryFilter, Depends()]
 """The filter in the address of a page, as a function parameter."""
 
 
-class FolderNode(BaseModel):
-    """A folder of the index."""
+@dataclass(frozen=True, slots=True)
+class FolderNode:
+    """A folder of the index.
 
-    path: str = Field(description="Path of the folder.")
-    name: str = Field(description="Last part of the path; the whole path at the top.")
-    count: int = Field(description="Number of indexed files in and below it.")
-    has_folders: bool = Field(description="Whether it contains further folders of the index.")
-    folders: list[FolderNode] | None = Field(None, description="Its subfolders, if unfolded.")
-    more: int = Field(0, description="Number of subfolders beyond the display limit.")
+    Attributes:
+        path: Path of the folder.
+        name: Last part of the path; the whole path at the top.
+        count: Number of indexed files in and below it.
+        has_folders: Whether it contains further folders of the index.
+        folders: Its subfolders, if unfolded.
+        more: Number of subfolders beyond the display limit.
+    """
+
+    path: str
+    name: str
+    count: int
+    has_folders: bool
+    folders: list[FolderNode] | None = None
+    more: int = 0
 
 
-def choose_records(site: Site, wish: LibraryFilter) -> tuple[list[VideoRecord], Sequence[VideoRecord]]:
-    """The records that pass a filter, in its order, and all records."""
-    records = site.index.listing().records
+def choose_records(site: Site, wish: LibraryFilter) -> list[VideoRecord]:
+    """The records that pass a filter, in its order."""
     checks = _checks(site, wish)
-    chosen = [record for record in records if all(check(record) for check in checks)]
-    chosen.sort(key=_KEYS[wish.sort])
-    return chosen, records
+    chosen = [record for record in site.index.listing().records if all(check(record) for check in checks)]
+    chosen.sort(key=SORTS[wish.sort][1])
+    return chosen
 
 
 def _checks(site: Site, wish: LibraryFilter) -> list[Callable[[VideoRecord], bool]]:
@@ -205,12 +187,7 @@ def folder_tree(records: Sequence[VideoRecord], *, under: str = "", open_to: str
         return _children(_in_letters(files, under), files, open_to)[0]
     top = os.path.commonpath(files) if all(map(os.path.isabs, files)) else os.sep
     inside, more = _children(top, files, open_to or top)
-    count = sum(files.values())
-    return [
-        FolderNode(
-            path=printable(top), name=printable(top), count=count, has_folders=bool(inside), folders=inside, more=more
-        )
-    ]
+    return [FolderNode(printable(top), printable(top), sum(files.values()), bool(inside), inside, more)]
 
 
 def _children(path: str, files: Counter[str], open_to: str) -> tuple[list[FolderNode], int]:
@@ -230,16 +207,7 @@ def _children(path: str, files: Counter[str], open_to: str) -> tuple[list[Folder
         own = inside + name
         is_open = name in deeper and (open_to == own or open_to.startswith(own + os.sep))
         below, more = _children(own, files, open_to) if is_open else (None, 0)
-        nodes.append(
-            FolderNode(
-                path=printable(own),
-                name=printable(name),
-                count=counts[name],
-                has_folders=name in deeper,
-                folders=below,
-                more=more,
-            )
-        )
+        nodes.append(FolderNode(printable(own), printable(name), counts[name], name in deeper, below, more))
     return nodes, max(len(names) - _MAX_FOLDERS, 0)
 
 
@@ -250,7 +218,3 @@ def _in_letters(files: Counter[str], shown: str) -> str:
     length = shown.rstrip(os.sep).count(os.sep)
     ways = {os.sep.join(folder.split(os.sep)[: length + 1]) for folder in files}
     return next((way for way in ways if printable(way) == shown), shown)
-
-
-def _as_text(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -3,59 +3,89 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+import numpy as np
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 from pydantic import Field
 
-from vidkin._base.values import LONG_JSON_LIMITS, read_json
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.index import VideoRecord
 from vidkin.index.overview import CollectionMap, MapMethod, map_collection, map_shots
 from vidkin.index.storage.manifest import Manifest
-from vidkin.rendering.text import json_text, printable
+from vidkin.rendering.text import printable
 from vidkin.review import corrections_version
+from vidkin.web.answers import job_model
 from vidkin.web.jobs import Job
 from vidkin.web.parameters import Body
+from vidkin.web.routes import Page
 from vidkin.web.shots import detect_shots_of, stored_shots
-from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, accepted, answer_model, base_name, job_model
+from vidkin.web.site import CurrentSite, Site, base_name
 
-router = APIRouter(tags=["map"])
-map_page = Page(router, "Map", "/map")
+router = Page("map", "Map", "/map")
 
 # Maximum number of folders with their own color; the others share one.
 _MAX_FOLDERS = 100
 Points = Literal["videos", "shots"]
 _TITLES: dict[Points, str] = {"videos": "Map of the collection", "shots": "Map of the shots"}
 
-# ``videos``, ``x``, ``y``, ``cluster``, ``folder``: for each point the number of its video, its coordinates in [0, 1],
-# the number of its cluster, and the position of its folder in ``folders``, -1 for smaller folders; ``central``:
-# positions of typical points of each cluster; ``starts``, ``ends``: of each shot in seconds, empty for videos;
-# ``total``: number of videos or shots, larger than the number of points if shots were sampled.
-MapOfVideos: Any = answer_model(
-    "MapOfVideos",
-    "The videos of the index, or their shots, as points; similar ones are close together.",
-    of=Points,
-    method=str,
-    videos=list[int],
-    x=list[float],
-    y=list[float],
-    starts=list[float],
-    ends=list[float],
-    cluster=list[int],
-    central=list[list[int]],
-    folder=list[int],
-    folders=list[str],
-    total=int,
-    is_current=bool,
-)
+
+@dataclass(frozen=True, slots=True)
+class MapOfVideos:
+    """The videos of the index, or their shots, as points; similar ones are close together.
+
+    Attributes:
+        of: Kind of the points.
+        method: How the points were placed.
+        videos: Number of the video of each point.
+        x: Horizontal position of each point, in [0, 1].
+        y: Vertical position of each point, in [0, 1].
+        starts: Start of each shot, seconds; empty for a map of videos.
+        ends: End of each shot, seconds; empty for a map of videos.
+        cluster: Number of the cluster of each point.
+        central: Positions of typical points of each cluster.
+        folder: Position in `folders` of the folder of each point's video; -1 for smaller folders.
+        folders: The largest folders.
+        total: Number of videos or shots; larger than the number of points if shots were sampled.
+        is_current: Whether it reflects the current state of the index.
+    """
+
+    of: Points
+    method: str
+    videos: list[int]
+    x: list[float]
+    y: list[float]
+    starts: list[float]
+    ends: list[float]
+    cluster: list[int]
+    central: list[list[int]]
+    folder: list[int]
+    folders: list[str]
+    total: int
+    is_current: bool
 
 
-MapJob = job_model("map", answer_model("MapResult", "Summary of the map.", videos=int, points=int, method=str))
+@dataclass(frozen=True, slots=True)
+class MapResult:
+    """Summary of the map.
+
+    Attributes:
+        videos: Number of videos.
+        points: Number of points.
+        method: How the points were placed.
+    """
+
+    videos: int
+    points: int
+    method: str
+
+
+MapJob = job_model("map", MapResult)
 MapOf = Annotated[Points, Query(description="Kind of the points.")]
 
 
@@ -84,52 +114,37 @@ class KnownShots:
     unknown: int
 
 
-@router.get("/map", response_class=HTMLResponse, include_in_schema=False)
-async def show_map(request: Request, site: CurrentSite, of: Points = "videos") -> HTMLResponse:
+@router.page("/map")
+def show_map(request: Request, site: CurrentSite, of: Points = "videos") -> HTMLResponse:
     """Page of the map; its script requests the points."""
-    return site.page("map.html", request, {"is_empty": await site.lists.run(site.is_empty), "of": of})
+    return site.page("map.html", request, {"is_empty": site.is_empty(), "of": of})
 
 
-@router.get("/api/map", response_model=MapOfVideos | None)
-async def get_map(site: CurrentSite, of: MapOf = "videos") -> ResultResponse:
+@router.get("/api/map")
+def get_map(site: CurrentSite, of: MapOf = "videos") -> MapOfVideos | None:
     """Get the map computed last; null if there is none."""
-    return ResultResponse(await site.lists.run(lambda: _stored(site, of)))
+    stored = site.cache.load(_key(of), lambda values: (values["state"], CollectionMap.from_dict(values["map"])))
+    return None if stored is None else _describe(site, of, *stored)
 
 
 @router.get("/api/map/shots")
-async def count_known_shots(site: CurrentSite) -> KnownShots:
+def count_known_shots(site: CurrentSite) -> KnownShots:
     """Count the videos with and without known shots. A map of shots shows the former and can detect the rest first."""
-
-    def work() -> KnownShots:
-        known, unknown = _split_by_shots(site)
-        return KnownShots(len(known), len(unknown))
-
-    return await site.lists.run(work)
+    known, unknown = _split_by_shots(site)
+    return KnownShots(len(known), len(unknown))
 
 
-@router.post("/api/map", status_code=202, response_model=MapJob)
-async def compute_map(site: CurrentSite, wish: MapWish) -> ResultResponse:
+@router.job("/api/map", MapJob)
+def compute_map(site: CurrentSite, wish: MapWish) -> Job:
     """Compute a map of all videos or shots, as a job; the result is cached with the index."""
 
-    def work(job: Job) -> dict[str, Any]:
+    def work(job: Job) -> MapResult:
         make = _make_of_shots if wish.of == "shots" else _make_of_videos
         state, made = make(site, wish, job)
-        rows = {
-            "state": state,
-            "of": wish.of,
-            "method": made.method,
-            "videos": made.videos,
-            "x": made.points[:, 0].round(4),
-            "y": made.points[:, 1].round(4),
-            "spans": [] if made.spans is None else made.spans.round(3),
-            "cluster": made.clusters,
-            "central": made.central,
-            "total": made.total,
-        }
-        site.cache.put(_key(wish.of), ".json", json_text(rows).encode("ascii"))
-        return {"videos": len(set(made.videos.tolist())), "points": len(made.videos), "method": made.method}
+        site.cache.store(_key(wish.of), {"state": state, "map": made})
+        return MapResult(len(np.unique(made.videos)), len(made.videos), made.method)
 
-    return accepted(site.jobs.start("map", _TITLES[wish.of], work))
+    return site.jobs.start("map", _TITLES[wish.of], work)
 
 
 def _key(of: Points) -> str:
@@ -191,53 +206,30 @@ def _state_of(site: Site, of: Points) -> list[Any]:
     return state
 
 
-def _stored(site: Site, of: Points) -> dict[str, Any] | None:
-    path = site.cache.find(_key(of), ".json")
-    if path is None:
-        return None
-    try:
-        table = read_json(path, LONG_JSON_LIMITS)
-        columns, central = _check_columns(table, of)
-        method, state, total = str(table["method"]), table["state"], int(table["total"])
-    except (OSError, ValueError, TypeError, LookupError):
-        # The cached file is damaged, but can be made again.
-        site.cache.discard(_key(of), ".json")
-        return None
+def _describe(site: Site, of: Points, state: list[Any], made: CollectionMap) -> MapOfVideos:
+    """A stored map, without videos that are no longer in the index."""
     by_id = site.index.listing().by_id
-    kept = [position for position, video in enumerate(columns["videos"]) if video in by_id]
-    place_of = {position: place for place, position in enumerate(kept)}
-    answer: dict[str, Any] = {name: [values[position] for position in kept] for name, values in columns.items()}
-    paths = [os.path.dirname(by_id[video].path) for video in answer["videos"]]
-    sizes: dict[str, int] = {}
-    for folder in paths:
-        sizes[folder] = sizes.get(folder, 0) + 1
+    kept = np.flatnonzero([int(video) in by_id for video in made.videos])
+    position_of = {int(position): new for new, position in enumerate(kept)}
+    videos = made.videos[kept].tolist()
+    paths = [os.path.dirname(by_id[video].path) for video in videos]
+    sizes = Counter(paths)
     folders = sorted(sizes, key=lambda folder: (-sizes[folder], folder))[:_MAX_FOLDERS]
-    position_of = {folder: position for position, folder in enumerate(folders)}
-    return {
-        "starts": [],
-        "ends": [],
-        **answer,
-        "of": of,
-        "method": method,
-        "central": [[place_of[position] for position in some if position in place_of] for some in central],
-        "folder": [position_of.get(folder, -1) for folder in paths],
-        "folders": [printable(folder) for folder in folders],
-        "total": total - len(columns["videos"]) + len(kept),
-        "is_current": state == _state_of(site, of),
-    }
-
-
-def _check_columns(table: Any, of: Points) -> tuple[dict[str, list[Any]], list[list[int]]]:
-    """Check that the columns of a stored map have equal lengths; return them and the typical points of its clusters.
-
-    Raises:
-        ValueError, TypeError, LookupError: It is damaged.
-    """
-    columns: dict[str, list[Any]] = {name: list(map(int, table[name])) for name in ("videos", "cluster")}
-    columns |= {name: list(map(float, table[name])) for name in ("x", "y")}
-    if of == "shots":
-        for end, name in enumerate(("starts", "ends")):
-            columns[name] = [float(span[end]) for span in table["spans"]]
-    if len({len(values) for values in columns.values()}) != 1:
-        raise ValueError("columns must have the same length")
-    return columns, [list(map(int, some)) for some in table["central"]]
+    color_of = {folder: position for position, folder in enumerate(folders)}
+    x, y = made.points[kept].T.astype(float).round(4).tolist()
+    starts, ends = ([], []) if made.spans is None else made.spans[kept].T.round(3).tolist()
+    return MapOfVideos(
+        of=of,
+        method=made.method,
+        videos=videos,
+        x=x,
+        y=y,
+        starts=starts,
+        ends=ends,
+        cluster=made.clusters[kept].tolist(),
+        central=[[position_of[each] for each in some if each in position_of] for some in made.central],
+        folder=[color_of.get(folder, -1) for folder in paths],
+        folders=[printable(folder) for folder in folders],
+        total=made.total - len(made.videos) + len(kept),
+        is_current=state == _state_of(site, of),
+    )

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
-from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathPart
+from fastapi import Query, Request
 from fastapi.responses import Response
 
 from vidkin._base.files import IMAGE_EXTENSIONS, open_regular_file
 from vidkin.index import VideoRecord
 from vidkin.media import write_preview, write_thumbnail
 from vidkin.media.decode import poster
+from vidkin.web.answers import ResultResponse, download
 from vidkin.web.files import media_type, open_record, stream_file, stream_path
-from vidkin.web.forms import read_form
 from vidkin.web.parameters import VideoNumber
-from vidkin.web.site import CurrentSite, Page, Site, base_name, download
+from vidkin.web.routes import Page, in_lane
+from vidkin.web.site import CurrentSite, Site, base_name
+
+router = Page("media")
 
 # Thumbnail times are rounded to tenths of a second, so that scrubbing does not fill the disk.
 _THUMBNAILS_PER_SECOND = 10
@@ -26,31 +28,6 @@ _THUMBNAILS_PER_SECOND = 10
 _SMALL, _LARGE = 180, 720
 
 _CRF = 27
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """An indexed or uploaded file that pages show.
-
-    Attributes:
-        path: Path of the file.
-        key: Identifies its content in the cache.
-        duration: Duration in seconds.
-        record: Record in the index; None for an uploaded file.
-    """
-
-    path: str
-    key: str
-    duration: float
-    record: VideoRecord | None = None
-
-    def open(self) -> BinaryIO:
-        """Open the file for reading, unless it was replaced.
-
-        Raises:
-            MediaError: The file is gone or was replaced.
-        """
-        return open_regular_file(self.path) if self.record is None else open_record(self.record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,47 +54,54 @@ class SourceItem:
     frame_rate: float
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An indexed or uploaded file that pages show.
+
+    Attributes:
+        path: Path of the file.
+        key: Identifies its content in the cache.
+        item: Properties that a player needs.
+        record: Record in the index; None for an uploaded file.
+    """
+
+    path: str
+    key: str
+    item: SourceItem
+    record: VideoRecord | None = None
+
+    def check(self) -> None:
+        """Check that the file can be read and is the indexed one.
+
+        Raises:
+            MediaError: The file is gone or was replaced.
+        """
+        self.open().close()
+
+    def open(self) -> BinaryIO:
+        """Open the file for reading, unless it was replaced; raises as :meth:`check` does."""
+        return open_regular_file(self.path) if self.record is None else open_record(self.record)
+
+
 def open_source(site: Site, *, video: int | None = None, upload: str | None = None) -> Source:
     """The video with a number, or the upload with an id.
 
     Raises:
         NotIndexedError: There is no such video.
-        InvalidArgumentError: The file does not exist.
+        RefusedError: There is no such upload.
     """
     if upload is not None:
         dropped = site.uploads.get(upload)
-        return Source(str(dropped.path), f"upload\0{dropped.id}", 0.0 if dropped.info.still else dropped.info.duration)
+        info, key = dropped.info, dropped.id
+        seconds = 0.0 if info.still else info.duration
+        facts = seconds, info.width, info.height, info.still, info.frame_rate
+        item = SourceItem(f"/uploads/{key}", {"upload": key}, dropped.name, *facts)
+        return Source(str(dropped.path), f"upload\0{key}", item)
     record = site.index.record(-1 if video is None else video)
-    return Source(record.path, f"{record.path}\0{record.size}\0{record.mtime_ns}", record.duration, record)
-
-
-def source_item(site: Site, *, video: int | None = None, upload: str | None = None) -> SourceItem:
-    """Properties of a source that a player needs; raises as :func:`open_source` does."""
-    if upload is not None:
-        dropped = site.uploads.get(upload)
-        info = dropped.info
-        length = 0.0 if info.still else info.duration
-        return SourceItem(
-            f"/uploads/{dropped.id}",
-            {"upload": dropped.id},
-            dropped.name,
-            length,
-            info.width,
-            info.height,
-            info.still,
-            info.frame_rate,
-        )
-    record = site.index.record(-1 if video is None else video)
-    return SourceItem(
-        f"/videos/{record.id}",
-        {"video": record.id},
-        base_name(record.path),
-        record.duration,
-        record.width,
-        record.height,
-        Path(record.path).suffix.lower() in IMAGE_EXTENSIONS,
-        record.frame_rate,
-    )
+    is_still = Path(record.path).suffix.lower() in IMAGE_EXTENSIONS
+    facts = record.duration, record.width, record.height, is_still, record.frame_rate
+    item = SourceItem(f"/videos/{record.id}", {"video": record.id}, base_name(record.path), *facts)
+    return Source(record.path, f"{record.path}\0{record.size}\0{record.mtime_ns}", item, record)
 
 
 def make_thumbnail(site: Site, source: Source, time: float | None, side: int) -> bytes:
@@ -132,8 +116,8 @@ def make_thumbnail(site: Site, source: Source, time: float | None, side: int) ->
     Raises:
         MediaError: The file cannot be read.
     """
-    source.open().close()  # refuses a file other than the indexed one
-    seconds = None if time is None else _rounded(min(time, max(source.duration - 0.1, 0.0)))
+    source.check()
+    seconds = None if time is None else _rounded(min(time, max(source.item.duration - 0.1, 0.0)))
     side = _SMALL if side <= _SMALL else _LARGE
 
     def write(partial: Path) -> None:
@@ -153,7 +137,7 @@ def _rounded(seconds: float) -> float:
 def _write_poster(source: Source, partial: Path, side: int) -> None:
     from PIL import Image
 
-    image = poster(source.path, source.duration, short_side=side, threads=1)
+    image = poster(source.path, source.item.duration, short_side=side, threads=1)
     Image.fromarray(image).save(partial, "WEBP")
 
 
@@ -168,7 +152,7 @@ def make_preview(site: Site, source: Source, piece: int) -> Path:
     Raises:
         MediaError: The file cannot be read, or ends before the piece.
     """
-    source.open().close()
+    source.check()
     seconds, side = site.settings.preview_seconds, site.settings.preview_side
     start = piece * seconds
     return site.cache.get(
@@ -181,10 +165,6 @@ def make_preview(site: Site, source: Source, piece: int) -> Path:
 def _write(path: str, partial: Path, start: float, end: float, side: int) -> None:
     write_preview(path, partial, start=start, end=end, crf=_CRF, short_side=side, threads=1)
 
-
-router = APIRouter(tags=["media"])
-
-media_page = Page(router)
 
 _FOR_A_DAY = {"Cache-Control": "private, max-age=86400"}
 
@@ -236,45 +216,51 @@ _UPLOAD_BODY = {
 
 
 @router.get("/videos/{video}/thumbnail", response_class=Response, responses=download("image/webp"))
-async def get_thumbnail(
+@in_lane("pictures")
+def get_thumbnail(
     site: CurrentSite, video: VideoNumber, time: Moment = None, side: Side = 180, v: Version = ""
 ) -> Response:
     """Get a thumbnail of a video."""
-    return await _thumbnail(site, partial(open_source, site, video=video), time, side)
+    return _thumbnail(site, open_source(site, video=video), time, side)
 
 
 @router.get("/uploads/{upload}/thumbnail", response_class=Response, responses=download("image/webp"))
-async def get_upload_thumbnail(site: CurrentSite, upload: UploadId, time: Moment = None, side: Side = 180) -> Response:
+@in_lane("pictures")
+def get_upload_thumbnail(site: CurrentSite, upload: UploadId, time: Moment = None, side: Side = 180) -> Response:
     """Get a thumbnail of an uploaded file."""
-    return await _thumbnail(site, partial(open_source, site, upload=upload), time, side)
+    return _thumbnail(site, open_source(site, upload=upload), time, side)
 
 
 @router.get("/videos/{video}/file", response_class=Response, responses=_FILE)
 @router.head("/videos/{video}/file", include_in_schema=False)
-async def get_file(request: Request, site: CurrentSite, video: VideoNumber) -> Response:
+@in_lane("streams")
+def get_file(request: Request, site: CurrentSite, video: VideoNumber) -> Response:
     """Get the bytes of a video, whole or a range."""
-    return await _file(request, site, await site.lists.run(partial(open_source, site, video=video)))
+    return _file(request, site, open_source(site, video=video))
 
 
 @router.get("/uploads/{upload}/file", response_class=Response, responses=_FILE)
-async def get_upload_file(request: Request, site: CurrentSite, upload: UploadId) -> Response:
+@in_lane("streams")
+def get_upload_file(request: Request, site: CurrentSite, upload: UploadId) -> Response:
     """Get the bytes of an uploaded file, whole or a range."""
-    return await _file(request, site, open_source(site, upload=upload))
+    return _file(request, site, open_source(site, upload=upload))
 
 
 @router.get("/videos/{video}/preview", response_class=Response, responses=_PREVIEW)
-async def get_preview(request: Request, site: CurrentSite, video: VideoNumber, piece: PieceNumber = 0) -> Response:
+@in_lane("conversions")
+def get_preview(request: Request, site: CurrentSite, video: VideoNumber, piece: PieceNumber = 0) -> Response:
     """Get ten seconds of a video, converted to a small format that every browser plays, with sound."""
-    return await _preview(request, site, partial(open_source, site, video=video), piece)
+    return _preview(request, site, open_source(site, video=video), piece)
 
 
 @router.get("/uploads/{upload}/preview", response_class=Response, responses=_PREVIEW)
-async def get_upload_preview(request: Request, site: CurrentSite, upload: UploadId, piece: PieceNumber = 0) -> Response:
+@in_lane("conversions")
+def get_upload_preview(request: Request, site: CurrentSite, upload: UploadId, piece: PieceNumber = 0) -> Response:
     """Get ten seconds of an uploaded file, converted in the same way."""
-    return await _preview(request, site, partial(open_source, site, upload=upload), piece)
+    return _preview(request, site, open_source(site, upload=upload), piece)
 
 
-@router.post("/api/uploads", status_code=201, openapi_extra=_UPLOAD_BODY)
+@router.post("/api/uploads", status_code=201, response_model=SourceItem, openapi_extra=_UPLOAD_BODY)
 async def upload_file(
     request: Request,
     site: CurrentSite,
@@ -282,40 +268,35 @@ async def upload_file(
         str | None,
         Query(max_length=500, description="Name of the file; default: its name in the form.", examples=["holiday.mp4"]),
     ] = None,
-) -> SourceItem:
+) -> ResultResponse:
     """Upload a file for searches. It is deleted some time after its last use."""
     announced = request.headers.get("content-length", "")
     size = int(announced) if announced.isdecimal() else None
-    content = aiter(request.stream())
-    if request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
-        given, content = await read_form(request.headers["content-type"], content)
-        name = name or given
-    upload = await site.uploads.receive(name or "file", size, content, site.streams)
-    return source_item(site, upload=upload.id)
+    kind = request.headers.get("content-type", "")
+    upload = await site.uploads.receive(name or "", size, request.stream(), site.streams, content_type=kind)
+    return ResultResponse(open_source(site, upload=upload.id).item, 201)
 
 
 @router.delete("/api/uploads/{upload}", status_code=204)
-async def delete_upload(site: CurrentSite, upload: UploadId) -> None:
+def delete_upload(site: CurrentSite, upload: UploadId) -> Response:
     """Delete an uploaded file now."""
-    await site.lists.run(partial(site.uploads.remove, upload))
+    site.uploads.remove(upload)
+    return Response(status_code=204)
 
 
 @router.get("/api/videos/{video}/source")
-async def get_source(site: CurrentSite, video: VideoNumber) -> SourceItem:
+def get_source(site: CurrentSite, video: VideoNumber) -> SourceItem:
     """Get the properties of a video that a player needs."""
-    return await site.lists.run(partial(source_item, site, video=video))
+    return open_source(site, video=video).item
 
 
-async def _thumbnail(site: Site, find: partial[Source], time: float | None, side: int) -> Response:
-    content = await site.pictures.run(lambda: make_thumbnail(site, find(), time, side))
-    return Response(content, headers=_FOR_A_DAY, media_type="image/webp")
+def _thumbnail(site: Site, source: Source, time: float | None, side: int) -> Response:
+    return Response(make_thumbnail(site, source, time, side), headers=_FOR_A_DAY, media_type="image/webp")
 
 
-async def _file(request: Request, site: Site, source: Source) -> Response:
-    file = await site.streams.run(source.open)
-    return await stream_file(request, site.streams, file, media_type(source.path))
+def _file(request: Request, site: Site, source: Source) -> Response:
+    return stream_file(request, site.streams, source.open(), media_type(source.path))
 
 
-async def _preview(request: Request, site: Site, find: partial[Source], piece: int) -> Response:
-    path = await site.conversions.run(lambda: make_preview(site, find(), piece))
-    return await stream_path(request, site.streams, path)
+def _preview(request: Request, site: Site, source: Source, piece: int) -> Response:
+    return stream_path(request, site.streams, make_preview(site, source, piece))

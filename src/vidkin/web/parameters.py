@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlencode
 
-from fastapi import Header, Query, Request
 from fastapi import Path as PathPart
+from fastapi import Query, Request
 from fastapi.dependencies.models import Dependant
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from vidkin.similarity import Box
 from vidkin.web.problems import RefusedError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 MAX_NUMBER = 2**53 - 1
 """The largest whole number that every JSON reader keeps exactly."""
@@ -51,22 +56,27 @@ OptionalUpload = Annotated[
 BodyBox = Annotated[Box, Field(strict=False, examples=[[0.1, 0.1, 0.6, 0.5]])]
 """A rectangle in a request body: left, top, right, bottom, as shares of the frame."""
 
+PageNumber = Annotated[int, Query(ge=1)]
+
 Offset = Annotated[int, Query(ge=0, le=MAX_NUMBER, description="Number of items to skip.", examples=[0])]
 
-Prefer = Annotated[
-    str,
-    Header(
-        alias="Prefer",
-        max_length=200,
-        description="`respond-async`: answer at once with 202 and a job instead of waiting for the result.",
-        examples=["respond-async"],
-    ),
-]
+
+def address_of(path: str, view: DataclassInstance, page: int) -> str:
+    """The address of a page with the fields of a filter that are set.
+
+    Args:
+        path: Path of the page.
+        view: The filter; its fields are parameters of the page.
+        page: Number of the page.
+    """
+    values = {field.name: getattr(view, field.name) for field in fields(view)}
+    chosen = {field.name: _as_text(values[field.name]) for field in fields(view) if values[field.name] != field.default}
+    rest = urlencode(chosen | ({"page": str(page)} if page > 1 else {}))
+    return f"{path}?{rest}" if rest else path
 
 
-def wants_job(prefer: str) -> bool:
-    """Whether a ``Prefer`` header (RFC 7240) asks for a job instead of the result."""
-    return any(part.partition(";")[0].strip().lower() == "respond-async" for part in prefer.split(","))
+def _as_text(value: object) -> str:
+    return "yes" if value is True else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 async def refuse_unknown_parameters(request: Request) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Literal
+from typing import Annotated, Literal
 
 from fastapi import HTTPException
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.exceptions import HTTPException as RoutingError
 from starlette.responses import Response
 
@@ -105,20 +106,26 @@ STATUSES = tuple(sorted(CODES))
 """All statuses that a problem can have."""
 
 
-class Problem(BaseModel):
-    """The reason why a request failed, following RFC 9457; `code` and `field` are for programs."""
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The reason why a request failed, following RFC 9457; `code` and `field` are for programs.
 
-    type: str = Field("about:blank", description="Always `about:blank`; see `code`.")
-    title: str = Field(description="Name of the status.")
-    status: int = Field(ge=400, le=599, description="Status of the answer.")
-    detail: str = Field(description="What is wrong, what is accepted and what to do, as text for people.")
-    code: ProblemCode = Field(
-        description="Stable code for programs. `invalid-request`: the request does not match this description; "
-        "`invalid-argument`: it does, but cannot be fulfilled."
-    )
-    field: str | None = Field(
-        description="Invalid parameter or body field, such as `videos.0`; null if there is not exactly one."
-    )
+    Attributes:
+        type: Always `about:blank`; see `code`.
+        title: Name of the status.
+        status: Status of the answer.
+        detail: What is wrong, what is accepted and what to do, as text for people.
+        code: Stable code for programs. `invalid-request`: the request does not match this description;
+            `invalid-argument`: it does, but cannot be fulfilled.
+        field: Invalid parameter or body field, such as `videos.0`; null if there is not exactly one.
+    """
+
+    type: Literal["about:blank"]
+    title: Annotated[str, Field(examples=["Not Found"])]
+    status: Annotated[int, Field(ge=400, le=599, examples=[404])]
+    detail: str
+    code: ProblemCode
+    field: str | None
 
 
 class RefusedError(HTTPException):
@@ -156,14 +163,12 @@ class ProblemResponse(Response):
     media_type = PROBLEM_TYPE
 
     def __init__(self, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(json_text(problem.model_dump()).encode("ascii"), problem.status, headers)
+        super().__init__(json_text(problem).encode("ascii"), problem.status, headers)
 
 
 def make_problem(status: int, code: ProblemCode, detail: str, field: str | None = None) -> Problem:
     """Create a problem with a status and a code."""
-    return Problem(
-        type="about:blank", title=HTTPStatus(status).phrase, status=status, detail=detail, code=code, field=field
-    )
+    return Problem("about:blank", HTTPStatus(status).phrase, status, detail, code, field)
 
 
 def problem_of(error: Exception) -> Problem:

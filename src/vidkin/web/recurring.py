@@ -6,18 +6,18 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import HTTPException, Request
 from fastapi import Path as PathPart
 from fastapi.responses import HTMLResponse, Response
 from pydantic import Field
 
 from vidkin._base.files import safe_name
 from vidkin._base.values import check_choice
-from vidkin.errors import CollectionMismatchError, InvalidArgumentError
+from vidkin.errors import InvalidArgumentError
 from vidkin.index import Occurrence, RecurringGroup, VideoRecord, is_gone
 from vidkin.rendering.recurring import (
     PLAYER_FORMATS,
@@ -29,26 +29,15 @@ from vidkin.rendering.recurring import (
     parts_of_file,
 )
 from vidkin.rendering.text import printable
+from vidkin.web.answers import attachment, download, extends, job_model
 from vidkin.web.groups import RecurringWish
 from vidkin.web.jobs import Job
-from vidkin.web.media import source_item
-from vidkin.web.parameters import Body
-from vidkin.web.site import (
-    CurrentSite,
-    Page,
-    ResultResponse,
-    Site,
-    accepted,
-    answer_model,
-    base_name,
-    download,
-    job_model,
-    result_model,
-    thumbnail_address,
-)
+from vidkin.web.media import open_source
+from vidkin.web.parameters import Body, PageNumber
+from vidkin.web.routes import Page, in_lane
+from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, thumbnail_address
 
-router = APIRouter(tags=["recurring"])
-recurring_page = Page(router, "Recurring", "/recurring")
+router = Page("recurring", "Recurring", "/recurring")
 
 # Formats for download, without formats that need decoding.
 _EXPORTS = {name: form.label for name, form in PLAYER_FORMATS.items()} | {
@@ -66,27 +55,69 @@ def key_of(group: RecurringGroup) -> str:
     return hashlib.blake2b(facts.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
 
 
-# ``id``: number of the video, None if it is no longer in the index; ``name``: printable; ``words``: the difference.
-OccurrenceModel: Any = result_model(Occurrence, id=int | None, name=str, words=str)
-# ``key``: for edits; ``letter``, ``color``: on the page; ``words``: the group in one line; ``picture``: address.
-RecurringGroupModel: Any = result_model(
-    RecurringGroup,
-    key=str,
-    letter=str,
-    color=int,
-    words=str,
-    picture=str | None,
-    occurrences=list[OccurrenceModel],
-)
-RecurringList: Any = answer_model(
-    "RecurringList",
-    "Recurring segments in the videos of the index.",
-    searched=bool,
-    wish=RecurringWish,
-    videos=int,
-    groups=list[RecurringGroupModel],
-    rejected=list[RecurringGroupModel],
-)
+@extends(Occurrence)
+class OccurrenceModel:
+    """An occurrence.
+
+    Attributes:
+        id: Number of the video; null if it is no longer in the index.
+        name: Name of the file in printable form.
+        words: Difference from the other occurrences, in words.
+    """
+
+    id: int | None
+    name: str
+    words: str
+
+
+@extends(RecurringGroup)
+class RecurringGroupModel:
+    """A group of recurring segments.
+
+    Attributes:
+        key: Identifies the group as long as it is unchanged.
+        letter: Letter of the group on the page.
+        color: Number of the color on the page.
+        words: The group in one line.
+        picture: Address of an image; null if the file is gone.
+    """
+
+    key: str
+    letter: str
+    color: int
+    words: str
+    picture: str | None
+    occurrences: list[OccurrenceModel]
+
+
+@dataclass(frozen=True, slots=True)
+class RecurringList:
+    """Recurring segments in the videos of the index.
+
+    Attributes:
+        searched: Whether videos were compared.
+        wish: Settings of the search.
+        videos: Number of videos that can be compared.
+        groups: The groups.
+        rejected: Groups that a person rejected.
+    """
+
+    searched: bool
+    wish: RecurringWish
+    videos: int
+    groups: list[RecurringGroupModel]
+    rejected: list[RecurringGroupModel]
+
+
+@dataclass(frozen=True, slots=True)
+class RecurringResult:
+    """Result of the search.
+
+    Attributes:
+        groups: Number of groups.
+    """
+
+    groups: int
 
 
 # An occurrence for display: its position in the group, its values, and the values of the group.
@@ -115,7 +146,7 @@ class WantedGroup(Body):
     )
 
 
-RecurringJob = job_model("recurring", answer_model("RecurringResult", "Result of the search.", groups=int))
+RecurringJob = job_model("recurring", RecurringResult)
 GroupKey = Annotated[
     str, PathPart(max_length=64, description="Key of the group, as listed.", examples=["a1b2c3d4e5f60718"])
 ]
@@ -127,98 +158,85 @@ _EXPORTED = download(
 )
 
 
-@router.get("/recurring", response_class=HTMLResponse, include_in_schema=False)
-async def show_recurring(
-    request: Request, site: CurrentSite, number: Annotated[int, Query(alias="page", ge=1)] = 1
-) -> HTMLResponse:
+@router.page("/recurring")
+def show_recurring(request: Request, site: CurrentSite, page: PageNumber = 1) -> HTMLResponse:
     """Page of recurring segments, with timelines of the files."""
-
-    def prepare() -> dict[str, Any]:
-        shown = site.recurring
-        recurring = _list(site)
-        parts = _parts_of_files(site, recurring["groups"])
-        pages = max(-(-len(parts) // _A_PAGE), 1)
-        page = min(number, pages)
-        shown_parts = parts[(page - 1) * _A_PAGE : page * _A_PAGE]
-        return {
-            "able": site.index.has_segments,
-            "is_empty": site.is_empty(),
-            "has_sound": site.index.has_sound,
-            "recurring": recurring,
-            "files": [_file_values(site, record, own) for record, own in shown_parts],
-            "all_files": len(parts),
-            "exports": [(f"/api/recurring/export/{name}", label) for name, label in _EXPORTS.items()],
-            "page": page,
-            "pages": pages,
-            "is_behind": site.index.has_segments
-            and not shown.is_current
-            and (shown.found is not None or shown.was_searched),
-        }
-
-    return site.page("recurring.html", request, await site.lists.run(prepare))
+    shown, able, recurring = site.recurring, site.index.has_segments, list_recurring(site)
+    parts = _parts_of_files(site, recurring["groups"])
+    pages = max(-(-len(parts) // _A_PAGE), 1)
+    page = min(page, pages)
+    values = {
+        "able": able,
+        "is_empty": site.is_empty(),
+        "has_sound": site.index.has_sound,
+        "recurring": recurring,
+        "files": [_file_values(site, record, own) for record, own in parts[(page - 1) * _A_PAGE : page * _A_PAGE]],
+        "all_files": len(parts),
+        "exports": [(f"/api/recurring/export/{name}", label) for name, label in _EXPORTS.items()],
+        "page": page,
+        "pages": pages,
+        "is_behind": able and not shown.is_current and (shown.found is not None or shown.was_searched),
+    }
+    return site.page("recurring.html", request, values)
 
 
 @router.get("/api/recurring", response_model=RecurringList)
-async def list_recurring(site: CurrentSite) -> ResultResponse:
+def list_recurring(site: CurrentSite) -> dict[str, Any]:
     """List the recurring segments found last by this server, with decisions applied."""
-    return ResultResponse(await site.lists.run(lambda: _list(site)))
+    found = site.recurring.found
+    records = {record.path: record for record in site.index.listing().records}
+    groups, rejected = (found.groups, found.rejected) if found else ((), ())
+    return {
+        "searched": found is not None,
+        "wish": (found.wish if found else RecurringWish()).model_dump(),
+        "videos": sum(record.status == "ok" for record in records.values()),
+        "groups": [_group_values(position, group, records) for position, group in enumerate(groups)],
+        "rejected": [_group_values(position, group, records) for position, group in enumerate(rejected)],
+    }
 
 
-@router.post("/api/recurring", status_code=202, response_model=RecurringJob)
-async def find_recurring(site: CurrentSite, wish: RecurringWish) -> ResultResponse:
+@router.job("/api/recurring", RecurringJob)
+def find_recurring(site: CurrentSite, wish: RecurringWish) -> Job:
     """Find recurring segments, as a job. Comparisons are stored for the next search, even if the job is stopped."""
-    if not site.index.has_segments:
-        raise CollectionMismatchError(
-            "the scores of this index order kinds of videos and cannot identify copies; serve another index"
-        )
+    site.index.check_segments()
 
-    def work(job: Job) -> dict[str, int]:
+    def work(job: Job) -> RecurringResult:
         found = site.recurring.search(wish, lambda done, total: job.report(done, total, "comparing"))
-        return {"groups": len(found.groups)}
+        return RecurringResult(len(found.groups))
 
-    return accepted(site.jobs.start("recurring", "Find recurring segments", work))
+    return site.jobs.start("recurring", "Find recurring segments", work)
 
 
 @router.put("/api/recurring/groups/{key}", response_model=RecurringList)
-async def decide_group(site: CurrentSite, key: GroupKey, wanted: WantedGroup) -> ResultResponse:
+@in_lane("searches")
+def decide_group(site: WritableSite, key: GroupKey, wanted: WantedGroup) -> dict[str, Any]:
     """Store a person's edits of a group (ends, name) or its rejection; the groups are updated at once."""
-    site.check_writable()
-
     # Not a job: less than 0.1 s in an index of 67 videos.
-    def work() -> dict[str, Any]:
-        group = _group(site, key)
-        if wanted.verdict == "recurs":
-            group, without = _apply_edits(group, wanted)
-            with site.index.writer() as index:
-                index.confirm_recurring(group, without=without)
-        else:
-            with site.index.writer() as index:
-                (index.reject_recurring if wanted.verdict == "does not recur" else index.forget_recurring)(group)
-        found = site.recurring.found
-        site.recurring.search(found.wish if found else RecurringWish())
-        return _list(site)
-
-    return ResultResponse(await site.searches.run(work))
+    group = _group(site, key)
+    if wanted.verdict == "recurs":
+        group, without = _apply_edits(group, wanted)
+        with site.index.writer() as index:
+            index.confirm_recurring(group, without=without)
+    else:
+        with site.index.writer() as index:
+            (index.reject_recurring if wanted.verdict == "does not recur" else index.forget_recurring)(group)
+    found = site.recurring.found
+    site.recurring.search(found.wish if found else RecurringWish())
+    return list_recurring(site)
 
 
 @router.get("/api/recurring/export/{form}", response_class=Response, responses=_EXPORTED)
-async def export_recurring(site: CurrentSite, form: ExportForm) -> Response:
+def export_recurring(site: CurrentSite, form: ExportForm) -> Response:
     """Download recurring segments as written by `vidkin recurring`: one table, or a ZIP archive with files for
     players."""
     check_choice("form", form, tuple(_EXPORTS))
-
-    def work() -> tuple[bytes, str, str]:
-        found = site.recurring.found
-        groups: Sequence[RecurringGroup] = found.groups if found else ()
-        if form in PLAYER_FORMATS:
-            return _archive(site, groups, form), f"{form}.zip", "application/zip"
-        row, text = RECURRING_FORMATS[form], io.StringIO()
-        row.write(GroupsToWrite(groups, site.index.location), text)
-        return text.getvalue().encode("utf-8", "surrogateescape"), row.suffix.removeprefix("."), row.media_type
-
-    content, ending, kind = await site.lists.run(work)
-    headers = {"Content-Disposition": f'attachment; filename="recurring.{ending}"'}
-    return Response(content, media_type=kind, headers=headers)
+    found = site.recurring.found
+    groups: Sequence[RecurringGroup] = found.groups if found else ()
+    if form in PLAYER_FORMATS:
+        return attachment(_archive(site, groups, form), f"recurring.{form}.zip", "application/zip")
+    row, text = RECURRING_FORMATS[form], io.StringIO()
+    row.write(GroupsToWrite(groups, site.index.location), text)
+    return attachment(text.getvalue(), f"recurring{row.suffix}", row.media_type)
 
 
 def _group(site: Site, key: str) -> RecurringGroup:
@@ -268,41 +286,25 @@ def _records_with_parts(site: Site, groups: Sequence[RecurringGroup]) -> list[Vi
     return [record for record in site.index.listing().records if record.path in paths]
 
 
-def _list(site: Site) -> dict[str, Any]:
-    found = site.recurring.found
-    records = {record.path: record for record in site.index.listing().records}
-    groups, rejected = (found.groups, found.rejected) if found else ((), ())
-    return {
-        "searched": found is not None,
-        "wish": (found.wish if found else RecurringWish()).model_dump(),
-        "videos": sum(record.status == "ok" for record in records.values()),
-        "groups": [_group_values(position, group, records) for position, group in enumerate(groups)],
-        "rejected": [_group_values(position, group, records) for position, group in enumerate(rejected)],
-    }
-
-
 def _group_values(position: int, group: RecurringGroup, records: Mapping[str, VideoRecord]) -> dict[str, Any]:
     first = group.occurrences[0]
     record = records.get(first.path)
     moment = first.start + _IMAGE_POSITION * first.duration
-    values = group.to_dict()
     return {
-        **values,
+        **group.to_dict(),
         "key": key_of(group),
         "letter": group_name(position),
         "color": position % _COLORS,
         "words": describe_group(position, group).partition(": ")[2],
         "picture": None if record is None or is_gone(first.path) else thumbnail_address(record, moment),
-        "occurrences": [
-            {**plain, **_occurrence_values(one, records)}
-            for plain, one in zip(values["occurrences"], group.occurrences, strict=True)
-        ],
+        "occurrences": [_occurrence_values(one, records) for one in group.occurrences],
     }
 
 
 def _occurrence_values(one: Occurrence, records: Mapping[str, VideoRecord]) -> dict[str, Any]:
     record = records.get(one.path)
     return {
+        **one.to_dict(),
         "id": None if record is None or is_gone(one.path) else record.id,
         "name": base_name(one.path),
         "words": describe_difference(one),
@@ -334,6 +336,6 @@ def _file_values(site: Site, record: VideoRecord, parts: Sequence[_Part]) -> dic
         "name": base_name(record.path),
         "duration": record.duration,
         "gone": gone,
-        "source": None if gone else source_item(site, video=record.id),
+        "source": None if gone else open_source(site, video=record.id).item,
         "parts": sorted(values, key=lambda part: part["start"]),
     }

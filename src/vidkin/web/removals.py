@@ -6,40 +6,50 @@ All of it is what ``vidkin apply`` does: a plan, its log, and the same functions
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from fastapi import APIRouter
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.files import FileAction, Finding
 from vidkin.index import DuplicateGroup, Removal, Removals, RemovedFile
 from vidkin.rendering.duplicates import describe_findings
 from vidkin.rendering.text import number, printable
-from vidkin.web.duplicates import MAX_REASONS, bring_up_to_date, current_groups, removal_values
+from vidkin.web.answers import extends, job_model
+from vidkin.web.duplicates import MAX_REASONS, GroupedSite, current_groups, removal_values
+from vidkin.web.files import absolute_path
 from vidkin.web.jobs import Job
 from vidkin.web.parameters import Body, VideoId
-from vidkin.web.site import (
-    CurrentSite,
-    Page,
-    ResultResponse,
-    Site,
-    accepted,
-    answer_model,
-    job_model,
-    result_model,
-)
+from vidkin.web.routes import Page
+from vidkin.web.site import CurrentSite, Site, WritableSite, check_writable
 
-router = APIRouter(tags=["duplicates"])
-removals_page = Page(router)
+router = Page("duplicates")
 
 # Maximum number of files in a request.
 _MAX_FILES = 100_000
 
-RemovedFileModel: Any = result_model(RemovedFile, name=str)
-RemovalModel: Any = result_model(Removal, can_undo=bool, files=list[RemovedFileModel])
+
+@extends(RemovedFile)
+class RemovedFileModel:
+    """A file of a removal.
+
+    Attributes:
+        name: Name of the file in printable form.
+    """
+
+    name: str
+
+
+@extends(Removal)
+class RemovalModel:
+    """A removal.
+
+    Attributes:
+        files: The files.
+    """
+
+    files: list[RemovedFileModel]
 
 
 class Removing(Body):
@@ -60,102 +70,110 @@ class Undoing(Body):
     paths: list[str] | None = Field(None, max_length=_MAX_FILES, description="Only these files; null for all.")
 
 
-class SkippedFile(BaseModel):
-    """A file that was kept."""
+@dataclass(frozen=True, slots=True)
+class SkippedFile:
+    """A file that was kept.
 
-    path: str = Field(description="Path of the file.")
-    cause: str = Field(description="Why it was kept.")
-    findings: list[Finding] = Field(description="Content that no other file has.")
+    Attributes:
+        path: Path of the file.
+        cause: Why it was kept.
+        findings: Content that no other file has.
+    """
 
-
-RemovalJob = job_model(
-    "removal",
-    answer_model(
-        "RemovalResult",
-        "Outcome for the files.",
-        name=str,
-        folder=str | None,
-        done=int,
-        bytes=int,
-        proven=int | None,
-        skipped=list[SkippedFile],
-    ),
-)
+    path: str
+    cause: str
+    findings: tuple[Finding, ...]
 
 
-@router.post("/api/duplicates/remove", status_code=202, response_model=RemovalJob)
-async def remove_files(site: CurrentSite, removing: Removing) -> ResultResponse:
+@dataclass(frozen=True, slots=True)
+class RemovalResult:
+    """Outcome for the files.
+
+    Attributes:
+        name: Name of the removal, for `POST /api/duplicates/undo`; empty if nothing was moved.
+        folder: Folder to which they were moved; null for the trash.
+        done: Number of files that were moved or restored.
+        bytes: Size of the files that were moved or restored.
+        proven: Number of files that can be removed without loss; null if nothing was to be proven.
+        skipped: Files that were kept, and why.
+    """
+
+    name: str
+    folder: str | None
+    done: int
+    bytes: int
+    proven: int | None
+    skipped: tuple[SkippedFile, ...]
+
+
+RemovalJob = job_model("removal", RemovalResult)
+
+
+@router.job("/api/duplicates/remove", RemovalJob)
+def remove_files(site: GroupedSite, removing: Removing) -> Job:
     """Move spare files to the trash or a folder, as a job, after proving by decoding that nothing is lost without them;
     nothing is deleted. The result lists files that were kept, with content that no other file has."""
-    site.check_writable()
-    await bring_up_to_date(site, wait=True)
-    paths = await site.lists.run(lambda: {site.index.record(video).path for video in removing.videos})
-    groups = await site.lists.run(partial(_choose, site, paths))
-    folder = None if removing.folder is None else await site.lists.run(partial(check_folder, removing.folder))
-    words = f"Move {number(len(paths), 'file')} to {'the trash' if folder is None else folder}"
+    check_writable(site)
+    paths = {record.path for record in site.index.records(removing.videos)}
+    groups = _choose(site, paths)
+    folder = None if removing.folder is None else check_folder(removing.folder)
 
-    def work(job: Job) -> dict[str, Any]:
-        try:
-            proven = _prove(site, job, groups, paths)
-            removal, actions = Removals(site.index.place).carry_out(
-                proven, folder=folder, records=site.index.listing().records, on_progress=job.report
-            )
-        finally:
-            job.report_quietly("updating the groups")
-            site.groups.regroup()
+    def work(job: Job) -> RemovalResult:
+        proven = _prove(site, job, groups, paths)
+        removal, actions = Removals(site.index.place).carry_out(
+            proven, folder=folder, records=site.index.listing().records, on_progress=job.report
+        )
         actions = [action for action in actions if action.path in paths or action.video in paths]
-        staying = _list_kept(proven, paths, actions)
-        return _result(actions, "" if removal is None else removal.name, folder, staying)
+        return _result(actions, "" if removal is None else removal.name, folder, _list_kept(proven, paths, actions))
 
-    return accepted(site.jobs.start("removal", words, work))
+    title = f"Move {number(len(paths), 'file')} to {'the trash' if folder is None else folder}"
+    return _start(site, title, work)
 
 
-@router.post("/api/duplicates/prove", status_code=202, response_model=RemovalJob)
-async def prove_groups(site: CurrentSite) -> ResultResponse:
+@router.job("/api/duplicates/prove", RemovalJob)
+def prove_groups(site: GroupedSite) -> Job:
     """Prove by decoding which spare files can be removed without loss, as a job; nothing is moved. Proofs are stored.
     The result has the number of proven files and lists the others, with content that no other file has.
     """
-    await bring_up_to_date(site, wait=True)
-    groups = [
-        group
-        for group in await site.lists.run(partial(current_groups, site))
-        if any(member.is_spare for member in group.members)
-    ]
+    groups = [group for group in current_groups(site) if any(member.is_spare for member in group.members)]
 
-    def work(job: Job) -> dict[str, Any]:
-        try:
-            proven = _prove(site, job, groups, None)
-        finally:
-            job.report_quietly("updating the groups")
-            site.groups.regroup()
+    def work(job: Job) -> RemovalResult:
+        proven = _prove(site, job, groups, None)
         spare = {member.path for group in groups for member in group.members if member.is_spare}
         count = sum(member.is_proven for group in proven for member in group.members)
-        return {**_result([], ""), "proven": count, "skipped": list(_list_kept(proven, spare).values())}
+        return replace(_result([], ""), proven=count, skipped=tuple(_list_kept(proven, spare).values()))
 
-    return accepted(site.jobs.start("removal", "Prove what can be removed", work))
+    return _start(site, "Prove what can be removed", work)
 
 
-@router.post("/api/duplicates/undo", status_code=202, response_model=RemovalJob)
-async def undo_removal(site: CurrentSite, undoing: Undoing) -> ResultResponse:
+@router.job("/api/duplicates/undo", RemovalJob)
+def undo_removal(site: WritableSite, undoing: Undoing) -> Job:
     """Restore the files of a removal, as a job."""
-    site.check_writable()
 
-    def work(job: Job) -> dict[str, Any]:
+    def work(job: Job) -> RemovalResult:
         job.report(0, 0, "reading the log")
-        try:
-            actions = Removals(site.index.place).undo(undoing.name, paths=undoing.paths)
-        finally:
-            job.report_quietly("updating the groups")
-            site.groups.regroup()
-        return _result(actions, undoing.name)
+        return _result(Removals(site.index.place).undo(undoing.name, paths=undoing.paths), undoing.name)
 
-    return accepted(site.jobs.start("removal", "Restore files", work))
+    return _start(site, "Restore files", work)
 
 
 @router.get("/api/duplicates/removals", response_model=list[RemovalModel])
-async def list_removals(site: CurrentSite) -> ResultResponse:
+def list_removals(site: CurrentSite) -> object:
     """What was removed from this page and by `vidkin apply`, newest first, and where it is."""
-    return ResultResponse(await site.lists.run(lambda: removal_values(site)))
+    return removal_values(site)
+
+
+def _start(site: Site, title: str, work: Callable[[Job], RemovalResult]) -> Job:
+    """Start a job that brings the groups up to date at its end, however it ends."""
+
+    def work_and_regroup(job: Job) -> RemovalResult:
+        try:
+            return work(job)
+        finally:
+            job.report_quietly("updating the groups")
+            site.groups.regroup()
+
+    return site.jobs.start("removal", title, work_and_regroup)
 
 
 def _choose(site: Site, paths: Collection[str]) -> list[DuplicateGroup]:
@@ -192,7 +210,7 @@ def _prove(site: Site, job: Job, groups: list[DuplicateGroup], chosen: Collectio
 
 def _list_kept(
     groups: list[DuplicateGroup], chosen: Collection[str], actions: Sequence[FileAction] = ()
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, SkippedFile]:
     """The chosen files that are not proven to be contained in a kept file, by path, with causes.
 
     Args:
@@ -210,11 +228,7 @@ def _list_kept(
             cause = "; ".join(describe_findings(member.findings, MAX_REASONS)) or member.doubt
         if member.best:
             cause = "it contains most of the others"
-        staying[member.path] = {
-            "path": printable(member.path),
-            "cause": printable(cause),
-            "findings": [finding.to_dict() for finding in member.findings],
-        }
+        staying[member.path] = SkippedFile(printable(member.path), printable(cause), member.findings)
     return staying
 
 
@@ -222,38 +236,24 @@ def check_folder(name: str) -> str:
     """Check that the path of a folder is absolute; the folder need not exist.
 
     Raises:
-        InvalidArgumentError: The path is not absolute.
+        InvalidArgumentError: The path is not absolute, or is a file.
     """
-    path = os.path.expanduser(name.strip())
-    try:
-        os.fsencode(path)
-        is_file = "\0" not in path and os.path.lexists(path) and not os.path.isdir(path)
-    except (ValueError, UnicodeError):
-        is_file = True
-    if "\0" in path or is_file or not os.path.isabs(path):
-        raise InvalidArgumentError(f"{name}: enter the absolute path of a folder, for example /home/me/Copies")
+    path = absolute_path(name)
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise InvalidArgumentError(f"{name}: is not a folder; enter the path of a folder")
     return path
 
 
 def _result(
-    actions: list[FileAction],
-    name: str,
-    folder: str | None = None,
-    staying: Mapping[str, dict[str, Any]] | None = None,
-) -> dict[str, Any]:
+    actions: list[FileAction], name: str, folder: str | None = None, staying: Mapping[str, SkippedFile] | None = None
+) -> RemovalResult:
     staying = staying or {}
     # Companion files of a video are not counted separately.
     done = [action for action in actions if action.outcome != "skipped" and not action.video]
     skipped = [
-        {"path": printable(action.path), "cause": printable(action.cause), "findings": []}
+        SkippedFile(printable(action.path), printable(action.cause), ())
         for action in actions
         if action.outcome == "skipped" and action.path not in staying
     ]
-    return {
-        "name": name,
-        "folder": folder,
-        "done": len(done),
-        "bytes": sum(action.size for action in done),
-        "proven": None,
-        "skipped": [*skipped, *staying.values()],
-    }
+    size = sum(action.size for action in done)
+    return RemovalResult(name, folder, len(done), size, None, (*skipped, *staying.values()))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 from pydantic import Field
 
 from vidkin._base.install import install_command
 from vidkin.errors import NotIndexedError
-from vidkin.index import Index
+from vidkin.index import Index, VideoRecord
 from vidkin.index.storage.manifest import Manifest
 from vidkin.rendering.text import number
 from vidkin.review import (
@@ -30,13 +31,14 @@ from vidkin.review import (
     use_detector,
     use_measure,
 )
+from vidkin.web.answers import extends, job_model
 from vidkin.web.jobs import Job
 from vidkin.web.library import VideoModel, video_values
 from vidkin.web.parameters import Body, VideoId
-from vidkin.web.site import CurrentSite, Page, ResultResponse, Site, accepted, answer_model, job_model, result_model
+from vidkin.web.routes import Page, in_lane
+from vidkin.web.site import CurrentSite, Site, WritableSite
 
-router = APIRouter(tags=["review"])
-review_page = Page(router, "Review", "/review")
+router = Page("review", "Review", "/review")
 
 _SOURCE = "review page"
 
@@ -44,14 +46,35 @@ _SOURCE = "review page"
 # Maximum number of verdicts in the history.
 _MAX_PAST = 50
 
-PairToJudge: Any = answer_model(
-    "PairToJudge", "Two videos that have not been judged yet.", first=VideoModel, second=VideoModel
-)
+
+@dataclass(frozen=True, slots=True)
+class PairToJudge:
+    """Two videos that have not been judged yet.
+
+    Attributes:
+        first: The first of the two videos.
+        second: The second of the two videos.
+    """
+
+    first: VideoModel
+    second: VideoModel
 
 
-PastVerdict: Any = answer_model(
-    "PastVerdict", "A verdict that was given.", first=VideoModel, second=VideoModel, verdict=str, given=str
-)
+@dataclass(frozen=True, slots=True)
+class PastVerdict:
+    """A verdict that was given.
+
+    Attributes:
+        first: The first of the two videos.
+        second: The second of the two videos.
+        verdict: The verdict.
+        given: Time of the verdict, ISO 8601.
+    """
+
+    first: VideoModel
+    second: VideoModel
+    verdict: str
+    given: str
 
 
 class JudgedPair(Body):
@@ -64,109 +87,153 @@ class JudgedPair(Body):
     )
 
 
-_MeasureRun: Any = result_model(MeasureReview, kind=Literal["measure"])
-_CutRun: Any = result_model(CutReview, kind=Literal["cuts"])
-_ReadinessModel: Any = result_model(Readiness)
-# ``pairs``, ``cuts``: whether there are enough verdicts for training; ``same``, ``same_kind``, ``different``, ``cut``,
-# ``no_cut``: numbers of verdicts; ``runs``: newest first; ``measure_in_use``: whether searches use the trained scorer;
-# ``detector``: detector of the shots page.
-ReviewState: Any = answer_model(
-    "ReviewState",
-    "The verdicts so far, the trainings on them, and the scorer and detector in use.",
-    same=int,
-    same_kind=int,
-    different=int,
-    cut=int,
-    no_cut=int,
-    runs=list[_MeasureRun | _CutRun],
-    measure_in_use=bool,
-    detector=str,
-    pairs=_ReadinessModel,
-    cuts=_ReadinessModel,
-)
+Trained = Literal["measure", "cuts"]
+
+
+@extends(MeasureReview)
+class _MeasureRun:
+    """A training on verdicts on pairs.
+
+    Attributes:
+        kind: Kind of the item.
+    """
+
+    kind: Literal["measure"]
+
+
+@extends(CutReview)
+class _CutRun:
+    """A training on verdicts on cuts.
+
+    Attributes:
+        kind: Kind of the item.
+    """
+
+    kind: Literal["cuts"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewState:
+    """The verdicts so far, the trainings on them, and the scorer and detector in use.
+
+    Attributes:
+        same: Number of verdicts `same`.
+        same_kind: Number of verdicts `same kind`.
+        different: Number of verdicts `different`.
+        cut: Number of verdicts `cut`.
+        no_cut: Number of verdicts `no cut`.
+        runs: The trainings, newest first.
+        measure_in_use: Whether searches use the trained scorer.
+        detector: Name of the shot detector.
+        pairs: Whether there are enough verdicts on pairs for training.
+        cuts: Whether there are enough verdicts on cuts for training.
+    """
+
+    same: int
+    same_kind: int
+    different: int
+    cut: int
+    no_cut: int
+    runs: list[_MeasureRun | _CutRun]
+    measure_in_use: bool
+    detector: str
+    pairs: Readiness
+    cuts: Readiness
 
 
 class Training(Body):
     """The scorer or threshold to train."""
 
-    what: Literal["measure", "cuts"] = Field(
-        description="`measure` trains on verdicts on pairs, `cuts` on verdicts on cuts."
-    )
+    what: Trained = Field(description="`measure` trains on verdicts on pairs, `cuts` on verdicts on cuts.")
 
 
 class Switch(Body):
     """The scorer or detector to use from now on."""
 
-    what: Literal["measure", "cuts"] = Field(description="`measure` in searches, `cuts` on the shots page.")
+    what: Trained = Field(description="`measure` in searches, `cuts` on the shots page.")
     use: bool = Field(description="True for the trained one, false for the original.")
 
 
 ReviewJob = job_model("review", _MeasureRun | _CutRun)
 
 
-@router.get("/review", response_class=HTMLResponse, include_in_schema=False)
-async def show_review(request: Request, site: CurrentSite) -> HTMLResponse:
+@router.page("/review")
+def show_review(request: Request, site: CurrentSite) -> HTMLResponse:
     """Page with two videos to judge, and the trainings so far."""
     values = {
-        "state": await site.lists.run(lambda: _state(site)),
-        "history": await site.lists.run(lambda: _history(site)),
-        "is_empty": await site.lists.run(site.is_empty),
+        "state": get_review(site),
+        "history": list_verdicts(site),
+        "is_empty": site.is_empty(),
         "describe_run": describe_run,
         "install": "" if find_spec("torch") else install_command("train"),
     }
     return site.page("review.html", request, values)
 
 
-@router.get("/api/review", response_model=ReviewState)
-async def get_review(site: CurrentSite) -> ResultResponse:
+@router.get("/api/review")
+def get_review(site: CurrentSite) -> ReviewState:
     """Get the numbers of verdicts, the trainings, and the scorer and detector in use."""
-    return ResultResponse(await site.lists.run(lambda: _state(site)))
+    path = site.index.folder
+    labels = Labels.open(path)
+    pairs = [label.verdict for label in labels.pairs]
+    cuts = [label.verdict for label in labels.cuts]
+    contents = set(_by_content(site))
+    runs: Any = read_reviews(path)[::-1]
+    return ReviewState(
+        same=pairs.count("same"),
+        same_kind=pairs.count("same kind"),
+        different=pairs.count("different"),
+        cut=cuts.count("cut"),
+        no_cut=cuts.count("no cut"),
+        runs=runs,
+        measure_in_use=Manifest.read(site.index.place).reviewed,
+        detector=read_detector(path),
+        pairs=readiness_of_pairs(labels, contents),
+        cuts=readiness_of_cuts(labels, contents),
+    )
 
 
-@router.get("/api/review/pairs", response_model=list[PairToJudge])
-async def list_pairs_to_judge(
+@router.get("/api/review/pairs")
+@in_lane("searches")
+def list_pairs_to_judge(
     site: CurrentSite,
     limit: Annotated[int, Query(ge=1, le=50, description="Maximum number of pairs.", examples=[10])] = 10,
-) -> ResultResponse:
+) -> list[PairToJudge]:
     """List pairs to judge next, from similar to dissimilar."""
-
-    def work() -> list[dict[str, Any]]:
-        with site.index.reader() as index:
-            index.refresh()
-            pairs = suggest_pairs(index, Labels.open(site.index.folder), limit=limit)
-        return [{"first": video_values(pair.first), "second": video_values(pair.second)} for pair in pairs]
-
-    return ResultResponse(await site.searches.run(work))
+    with site.index.reader() as index:
+        index.refresh()
+        pairs = suggest_pairs(index, Labels.open(site.index.folder), limit=limit)
+    return [PairToJudge(video_values(pair.first), video_values(pair.second)) for pair in pairs]
 
 
-@router.post("/api/review/pairs", response_model=ReviewState)
-async def judge_pair(site: CurrentSite, verdict: JudgedPair) -> ResultResponse:
+@router.post("/api/review/pairs")
+def judge_pair(site: WritableSite, verdict: JudgedPair) -> ReviewState:
     """Store a verdict on two videos as a label; it replaces an earlier one."""
-    site.check_writable()
-
-    def work() -> dict[str, Any]:
-        one, other = (site.index.record(video).content_hash for video in (verdict.first, verdict.second))
-        if not (one and other):
-            raise NotIndexedError("a video changed while it was being read; index it again")
-        if verdict.verdict == "forget":
-            Labels.forget_pair(site.index.place, one, other)
-        else:
-            Labels.judge_pair(site.index.place, one, other, verdict.verdict, source=_SOURCE)
-        return _state(site)
-
-    return ResultResponse(await site.lists.run(work))
+    one, other = (site.index.record(video).content_hash for video in (verdict.first, verdict.second))
+    if not (one and other):
+        raise NotIndexedError("a video changed while it was being read; index it again")
+    if verdict.verdict == "forget":
+        Labels.forget_pair(site.index.place, one, other)
+    else:
+        Labels.judge_pair(site.index.place, one, other, verdict.verdict, source=_SOURCE)
+    return get_review(site)
 
 
-@router.get("/api/review/history", response_model=list[PastVerdict])
-async def list_verdicts(site: CurrentSite) -> ResultResponse:
+@router.get("/api/review/history")
+def list_verdicts(site: CurrentSite) -> list[PastVerdict]:
     """List the last verdicts on pairs, newest first, without verdicts on videos that are no longer in the index."""
-    return ResultResponse(await site.lists.run(lambda: _history(site)))
+    records = _by_content(site)
+    labels = reversed(Labels.open(site.index.folder).pairs)
+    known = [label for label in labels if label.first in records and label.second in records]
+    return [
+        PastVerdict(video_values(records[label.first]), video_values(records[label.second]), label.verdict, label.given)
+        for label in known[:_MAX_PAST]
+    ]
 
 
-@router.post("/api/review/train", status_code=202, response_model=ReviewJob)
-async def train_on_verdicts(site: CurrentSite, training: Training) -> ResultResponse:
+@router.job("/api/review/train", ReviewJob)
+def train_on_verdicts(site: WritableSite, training: Training) -> Job:
     """Train on the verdicts, as a job; the scorer and detector in use do not change."""
-    site.check_writable()
 
     def work(job: Job) -> object:
         with Index.open(site.index.location, read_only=True) as index:
@@ -174,41 +241,22 @@ async def train_on_verdicts(site: CurrentSite, training: Training) -> ResultResp
             trained = run(index, on_progress=lambda done, total: job.report(done, total, "training"))
         return {"kind": training.what, **trained.to_dict()}
 
-    return accepted(site.jobs.start("review", "Train on verdicts", work))
+    return site.jobs.start("review", "Train on verdicts", work)
 
 
-@router.post("/api/review/use", response_model=ReviewState)
-async def switch_trained(site: CurrentSite, switch: Switch) -> ResultResponse:
+@router.post("/api/review/use")
+def switch_trained(site: WritableSite, switch: Switch) -> ReviewState:
     """Switch to the result trained last, or back to the original."""
-    site.check_writable()
-
-    def work() -> dict[str, Any]:
-        if switch.what == "measure":
-            use_measure(site.index.place, use=switch.use)
-            site.index.reopen()
-        else:
-            use_detector(site.index.place, use=switch.use)
-        return _state(site)
-
-    return ResultResponse(await site.lists.run(work))
+    if switch.what == "measure":
+        use_measure(site.index.place, use=switch.use)
+        site.index.reopen()
+    else:
+        use_detector(site.index.place, use=switch.use)
+    return get_review(site)
 
 
-def _history(site: Site) -> list[dict[str, Any]]:
-    records = {record.content_hash: record for record in site.index.listing().records if record.status == "ok"}
-    labels = [
-        label
-        for label in reversed(Labels.open(site.index.folder).pairs)
-        if label.first in records and label.second in records
-    ]
-    return [
-        {
-            "first": video_values(records[label.first]),
-            "second": video_values(records[label.second]),
-            "verdict": label.verdict,
-            "given": label.given,
-        }
-        for label in labels[:_MAX_PAST]
-    ]
+def _by_content(site: Site) -> dict[str, VideoRecord]:
+    return {record.content_hash: record for record in site.index.listing().records if record.status == "ok"}
 
 
 def describe_run(run: Mapping[str, Any]) -> str:
@@ -224,23 +272,3 @@ def describe_run(run: Mapping[str, Any]) -> str:
     return (
         f"The trained {trained} {what}, on {number(run['held_back'], 'verdict')} held back from training: {judgment}."
     )
-
-
-def _state(site: Site) -> dict[str, Any]:
-    path = site.index.folder
-    labels = Labels.open(path)
-    pairs = [label.verdict for label in labels.pairs]
-    cuts = [label.verdict for label in labels.cuts]
-    contents = {record.content_hash for record in site.index.listing().records if record.status == "ok"}
-    return {
-        "pairs": readiness_of_pairs(labels, contents),
-        "cuts": readiness_of_cuts(labels, contents),
-        "same": pairs.count("same"),
-        "same_kind": pairs.count("same kind"),
-        "different": pairs.count("different"),
-        "cut": cuts.count("cut"),
-        "no_cut": cuts.count("no cut"),
-        "runs": read_reviews(path)[::-1],
-        "measure_in_use": Manifest.read(site.index.place).reviewed,
-        "detector": read_detector(path),
-    }

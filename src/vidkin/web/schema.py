@@ -12,11 +12,12 @@ from http import HTTPStatus
 from typing import Any, get_args, get_type_hints
 
 from fastapi import APIRouter, FastAPI
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from vidkin._base.values import describe_settings
-from vidkin.web.descriptions import EXAMPLES, TEXTS
+from vidkin.web.descriptions import EXAMPLES
 from vidkin.web.parameters import MAX_NUMBER
 from vidkin.web.problems import CODES, PROBLEM_TYPE, STATUSES, Problem
 
@@ -82,25 +83,22 @@ def describe(document: dict[str, Any], routes: Sequence[APIRoute]) -> dict[str, 
     schemas: dict[str, Any] = components["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    problem = Problem.model_json_schema(ref_template=_REFERENCE + "{model}")
-    schemas.update(problem.pop("$defs", {}), Problem=problem)
+    schemas["Problem"] = TypeAdapter(Problem).json_schema(ref_template=_REFERENCE + "{model}")
     components["responses"] = {_name_of(status): _answer(status) for status in STATUSES}
     components["securitySchemes"] = {
         _TOKEN: {"type": "http", "scheme": "bearer", "description": "The token that `vidkin serve` prints."}
     }
     document["security"] = [{_TOKEN: []}]
-    parts = [part.call for route in routes for part in route.dependant.dependencies]
-    groups = {part for part in parts if dataclasses.is_dataclass(part) and isinstance(part, type)}
-    of_parameters = {name: text for group in groups for name, text in describe_settings(group).items()}
-    for operation in _operations(document):
-        _complete(operation, of_parameters)
-    texts = {kind.__name__: describe_settings(kind) for kind in _dataclasses_of(routes)}
+    for route in (route for route in routes if route.include_in_schema):
+        for method in route.methods or ():
+            _complete(document["paths"][route.path_format][method.lower()], _texts_of_parameters(route.dependant))
+    texts = {kind.__name__: describe_settings(kind) for kind in {Problem, *_dataclasses_of(routes)}}
     for name, schema in schemas.items():
+        if "description" in schema:
+            schema["description"] = schema["description"].partition("\n\n")[0]
         for field, about in schema.get("properties", {}).items():
             if not about.get("description"):
-                text = texts.get(name, {}).get(field) or TEXTS.get(f"{name}.{field}") or TEXTS.get(field)
-                if text:
-                    about["description"] = text
+                about["description"] = texts.get(name, {}).get(field, "")
     _bound_numbers(document)
     _simplify_tuples(document)
     _name_enumerations(document, schemas)
@@ -129,6 +127,12 @@ def _answer(status: int) -> dict[str, Any]:
 
 def _header(text: str, example: str) -> dict[str, Any]:
     return {"description": text, "schema": {"type": "string", "examples": [example]}}
+
+
+def _texts_of_parameters(dependant: Dependant) -> dict[str, str]:
+    """Descriptions of the parameters that a dataclass groups."""
+    own = describe_settings(dependant.call) if dataclasses.is_dataclass(dependant.call) else {}
+    return {name: text for part in dependant.dependencies for name, text in _texts_of_parameters(part).items()} | own
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -223,12 +227,15 @@ def _name_enumerations(document: dict[str, Any], schemas: dict[str, Any]) -> Non
 
 def _add_examples(document: dict[str, Any], schemas: dict[str, Any]) -> None:
     maker = _Examples(schemas)
-    for operation in _operations(document):
-        for parameter in operation.get("parameters", ()):
-            maker.give(parameter["schema"], "", parameter["name"])
-    for name, schema in schemas.items():
-        for field, about in schema.get("properties", {}).items():
-            maker.give(about, name, field)
+    described = [
+        (parameter["name"], parameter["schema"])
+        for operation in _operations(document)
+        for parameter in operation.get("parameters", ())
+    ]
+    for schema in schemas.values():
+        described += schema.get("properties", {}).items()
+    for name, about in described:
+        about.setdefault("examples", [maker.make(about, name)])
 
 
 class _Examples:
@@ -237,72 +244,41 @@ class _Examples:
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self._schemas = schemas
 
-    def give(self, schema: dict[str, Any], model: str, name: str) -> None:
-        """Add an example to a schema without one."""
-        if "examples" not in schema:
-            schema["examples"] = [self.make(schema, model, name)]
-
-    def make(self, schema: Mapping[str, Any], model: str = "", name: str = "", depth: int = 0) -> Any:
+    def make(self, schema: Mapping[str, Any], name: str = "", depth: int = 0) -> Any:
         """Create an example that fits a schema."""
         if "examples" in schema:
             return schema["examples"][0]
-        for key in (f"{model}.{name}", name):
-            if key in EXAMPLES and self._fits(EXAMPLES[key], schema):
-                return EXAMPLES[key]
-        if "default" in schema and schema["default"] is not None:
-            return schema["default"]
-        if "const" in schema:
-            return schema["const"]
-        if "enum" in schema:
-            return next(value for value in schema["enum"] if value or len(schema["enum"]) == 1)
-        if "$ref" in schema:
-            target = schema["$ref"].removeprefix(_REFERENCE)
-            return self._object(target, self._schemas[target], depth)
         for word in ("anyOf", "oneOf", "allOf"):
             if word in schema:
-                return self.make(schema[word][0], model, name, depth)
-        return self._of_type(schema, name, depth)
+                return self.make(schema[word][0], name, depth)
+        if "$ref" in schema:
+            return self.make(self._schemas[schema["$ref"].removeprefix(_REFERENCE)], name, depth + 1)
+        named = EXAMPLES.get(name)
+        if "enum" in schema:
+            return named if named in schema["enum"] else next(value for value in schema["enum"] if value)
+        made = schema.get("const", schema.get("default"))
+        if made is None:
+            made = self._of_type(schema, depth)
+        return named if _is_alike(named, made) and "const" not in schema else made
 
-    def _object(self, model: str, schema: Mapping[str, Any], depth: int) -> Any:
-        if "properties" not in schema:
-            return self.make(schema, model, "", depth + 1)
-        required = schema.get("required", ())
-        return {
-            field: self.make(about, model, field, depth + 1)
-            for field, about in schema["properties"].items()
-            if field in required
-        }
-
-    def _of_type(self, schema: Mapping[str, Any], name: str, depth: int) -> Any:
+    def _of_type(self, schema: Mapping[str, Any], depth: int) -> Any:
         kind = schema.get("type")
+        if kind == "object":
+            fields, required = schema.get("properties", {}), schema.get("required", ())
+            return {field: self.make(fields[field], field, depth + 1) for field in fields if field in required}
         if kind == "array":
             if depth > 3 and not schema.get("minItems"):  # recursive schemas, such as a folder of folders
                 return []
-            return [self.make(schema.get("items", {}), "", "", depth + 1)] * max(schema.get("minItems", 1), 1)
+            return [self.make(schema.get("items", {}), "", depth + 1)] * max(schema.get("minItems", 1), 1)
         if kind in ("integer", "number"):
             least = schema.get("minimum", schema.get("exclusiveMinimum", 0))
-            value = max(least, 0) + ("exclusiveMinimum" in schema)
-            value = min(max(value, 1), schema.get("maximum", value + 1))
+            value = min(max(least + ("exclusiveMinimum" in schema), 1), schema.get("maximum", least + 1))
             return value if kind == "integer" else float(value)
-        return {"boolean": True, "string": "text", "object": {}, "null": None}.get(str(kind))
+        return {"boolean": True, "string": "text"}.get(str(kind))
 
-    def _fits(self, value: Any, schema: Mapping[str, Any]) -> bool:
-        """Whether an example has the type and is among the values of a schema."""
-        if "$ref" in schema:
-            return self._fits(value, self._schemas[schema["$ref"].removeprefix(_REFERENCE)])
-        if "anyOf" in schema:
-            return any(self._fits(value, kind) for kind in schema["anyOf"])
-        if "enum" in schema:
-            return value in schema["enum"]
-        if "const" in schema:
-            return bool(value == schema["const"])
-        kind = schema.get("type")
-        if kind in ("integer", "number") and not isinstance(value, bool):
-            whole = isinstance(value, int)
-            in_range = (whole or isinstance(value, float)) and (
-                schema.get("minimum", value) <= value <= schema.get("maximum", value)
-            )
-            return in_range and (whole or kind == "number")
-        if kind == "array":
-            return isinstance(value, list) and all(self._fits(each, schema.get("items", {})) for each in value)
-        return isinstance(value, str) and kind == "string"
+
+def _is_alike(named: Any, made: Any) -> bool:
+    """Whether an example has the type of a value that fits."""
+    if isinstance(named, list) and isinstance(made, list):
+        return bool(made) and _is_alike(named[0], made[0])
+    return type(named) is type(made)

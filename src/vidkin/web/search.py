@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request
+from fastapi import Depends, Header, HTTPException, Query, Request
 from fastapi import Path as PathPart
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, Response
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import LINES_OF_PICTURE, find_content_boxes
@@ -25,30 +23,19 @@ from vidkin.media import thumbnail
 from vidkin.rendering.matches import pool_map
 from vidkin.rendering.text import describe_parts, match_as_json
 from vidkin.similarity import SURE, UNRELATED, Box, Segment
+from vidkin.web.answers import extends, job_model
 from vidkin.web.library import VideoModel, video_values
-from vidkin.web.media import Source, open_source, source_item
-from vidkin.web.parameters import Body, BodyBox, OptionalUpload, OptionalVideo, Prefer, VideoId, wants_job
-from vidkin.web.site import (
-    CurrentSite,
-    Page,
-    ResultResponse,
-    Site,
-    accepted,
-    answer_model,
-    job_model,
-    or_job,
-    result_model,
-    work_of,
-)
+from vidkin.web.media import Source, open_source
+from vidkin.web.parameters import Body, BodyBox, OptionalUpload, OptionalVideo, VideoId
+from vidkin.web.routes import Page, Prefer, answer_or_start, in_lane, or_job
+from vidkin.web.site import CurrentSite, Site
 
-router = APIRouter(tags=["search"])
-search_page = Page(router, "Search", "/search")
+router = Page("search", "Search", "/search")
 
 # Minimum side of a rectangle, pixels; smaller ones show nothing recognizable.
 _MIN_SIDE = 16
 # Maximum length of the names that a page gives itself and its searches.
 _MAX_TICKET = 64
-_Answer = TypeVar("_Answer")
 
 
 class SearchQuery(Body):
@@ -73,25 +60,18 @@ class SearchQuery(Body):
                 raise InvalidArgumentError("a search must have a box or a clip (start, end), not both")
 
 
-class PlaceInLine(BaseModel):
-    """Position of a search in the queue."""
-
-    position: int = Field(description="1 is the next; 0 has started.")
-
-
 @dataclass(frozen=True, slots=True)
-class _Caller:
-    """The client of a request, and the ticket for asking its position in the queue."""
+class PlaceInLine:
+    """Position of a search in the queue.
 
-    client: str
-    ticket: str
+    Attributes:
+        position: 1 is the next; 0 has started.
+    """
 
-    async def run(self, site: Site, work: Callable[[], _Answer]) -> _Answer:
-        """Do the work of a search when it is its turn."""
-        return await site.searches.run(work, client=self.client, ticket=self.ticket)
+    position: int
 
 
-def _caller(
+def _turn(
     request: Request,
     tab: Annotated[
         str,
@@ -111,11 +91,12 @@ def _caller(
             examples=["17.1"],
         ),
     ] = "",
-) -> _Caller:
-    return _Caller(f"{request.client.host if request.client else ''} {tab}", ticket)
+) -> dict[str, str]:
+    return {"client": f"{request.client.host if request.client else ''} {tab}", "ticket": ticket}
 
 
-Caller = Annotated[_Caller, Depends(_caller)]
+# Arguments of `Lane.run`: the client of a request, and the ticket for asking its position in the queue.
+_Turn = Annotated[dict[str, str], Depends(_turn)]
 
 
 class Search(SearchQuery):
@@ -127,27 +108,51 @@ class Search(SearchQuery):
     by: Literal["picture", "sound", "either", "both"] = Field("picture", description="Basis of the score.")
 
 
-SegmentModel: Any = result_model(Segment, part=str)
-MatchModel: Any = result_model(
-    Match,
-    rank=int,
-    mirrored=bool,
-    turned=int,
-    segments=list[SegmentModel],
-    sound_segments=list[SegmentModel],
-    video=VideoModel,
-)
-SearchResult: Any = answer_model(
-    "SearchResult",
-    "The matches of a search, best first.",
-    matches=list[MatchModel],
-    has_segments=bool,
-    seconds=float,
-)
+@extends(Segment)
+class SegmentModel:
+    """A matching segment.
+
+    Attributes:
+        part: Which part of the frame matches, in words; empty for all of it.
+    """
+
+    part: str
 
 
-def segment_values(segment: Segment) -> dict[str, Any]:
-    """A segment, with the matching part of the frame in words."""
+@extends(Match)
+class MatchModel:
+    """A match.
+
+    Attributes:
+        rank: Position among all matches, from 1.
+        segments: Matching segments, best first.
+        sound_segments: Matching segments of the sound.
+        video: The video.
+    """
+
+    rank: int
+    segments: list[SegmentModel]
+    sound_segments: list[SegmentModel]
+    video: VideoModel
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The matches of a search, best first.
+
+    Attributes:
+        matches: The matches, best first.
+        has_segments: False if scores only order kinds of videos, without segments.
+        seconds: Elapsed time in seconds.
+    """
+
+    matches: list[MatchModel]
+    has_segments: bool
+    seconds: float
+
+
+def segment_values(segment: Segment) -> Any:
+    """The values of a :class:`SegmentModel`."""
     return {**segment.to_dict(), "part": describe_parts(segment)}
 
 
@@ -169,23 +174,20 @@ def _in_frame(segment: Segment, box: Box, moment: float) -> Segment:
     )
 
 
-@router.get("/search", response_class=HTMLResponse, include_in_schema=False)
-async def show_search(
+@router.page("/search")
+def show_search(
     request: Request, site: CurrentSite, video: int | None = None, upload: str | None = None
 ) -> HTMLResponse:
     """Page of searches; its script runs the search in the address."""
-    source = None
-    if video is not None or upload is not None:
-        source = await site.lists.run(partial(source_item, site, video=video, upload=upload))
-    index = site.index
+    has_source = video is not None or upload is not None
     values = {
-        "source": source,
-        "has_segments": index.has_segments,
-        "has_sound": index.has_sound,
+        "source": open_source(site, video=video, upload=upload).item if has_source else None,
+        "has_segments": site.index.has_segments,
+        "has_sound": site.index.has_sound,
         "unrelated": UNRELATED,
         "sure": SURE,
+        "is_empty": site.is_empty(),
     }
-    values["is_empty"] = await site.lists.run(site.is_empty)
     return site.page("search.html", request, values)
 
 
@@ -193,13 +195,11 @@ SearchJob = job_model("search", SearchResult)
 
 
 @router.post("/api/search", response_model=SearchResult, responses=or_job(SearchJob))
-async def search_videos(site: CurrentSite, query: Search, caller: Caller, prefer: Prefer = "") -> ResultResponse:
+async def search_videos(site: CurrentSite, query: Search, turn: _Turn, prefer: Prefer = "") -> object:
     """Search the index; matches are sorted best first and exclude the query video itself."""
     query.check()
     work = partial(_search, site, query)
-    if wants_job(prefer):
-        return accepted(site.jobs.start("search", "Search", work_of(work), video=query.video, turns=site.turns))
-    return ResultResponse(await caller.run(site, work))
+    return await answer_or_start(site, prefer, "search", "Search", work, video=query.video, **turn)
 
 
 @router.get(
@@ -212,17 +212,17 @@ async def get_place_in_line(
     ticket: Annotated[
         str, PathPart(max_length=_MAX_TICKET, description="`X-Vidkin-Ticket` of the search.", examples=["17.1"])
     ],
-) -> Response:
+) -> PlaceInLine | Response:
     """Get the position in the queue of the search or match sent with this `X-Vidkin-Ticket`."""
     position = site.searches.position(ticket)
     # Not an error: the search may have just ended.
-    return Response(status_code=204) if position is None else JSONResponse({"position": position})
+    return Response(status_code=204) if position is None else PlaceInLine(position)
 
 
-def _search(site: Site, query: Search) -> dict[str, Any]:
+def _search(site: Site, query: Search) -> SearchResult:
     began = time.monotonic()
     source = open_source(site, video=query.video, upload=query.upload)
-    source.open().close()
+    source.check()
     last = query.offset + query.limit
     with site.index.reader() as index:
         matches = index.search(
@@ -236,18 +236,15 @@ def _search(site: Site, query: Search) -> dict[str, Any]:
         )
     others = [match for match in matches if match.video_id != query.video]
     records = site.index.listing().by_id
-    return {
-        "matches": [
-            _match_values(match, rank, records[match.video_id], query)
-            for rank, match in enumerate(others[query.offset : last], start=query.offset + 1)
-            if match.video_id in records  # not removed in the meantime
-        ],
-        "has_segments": site.index.has_segments,
-        "seconds": round(time.monotonic() - began, 2),
-    }
+    shown = [
+        _match_values(match, rank, records[match.video_id], query)
+        for rank, match in enumerate(others[query.offset : last], start=query.offset + 1)
+        if match.video_id in records  # not removed in the meantime
+    ]
+    return SearchResult(shown, site.index.has_segments, round(time.monotonic() - began, 2))
 
 
-def _match_values(match: Match, rank: int, record: VideoRecord, query: SearchQuery) -> dict[str, Any]:
+def _match_values(match: Match, rank: int, record: VideoRecord, query: SearchQuery) -> Any:
     segments = match.segments
     if query.box is not None:
         segments = tuple(_in_frame(segment, query.box, query.time) for segment in segments)
@@ -276,7 +273,8 @@ def cut_out(source: Source, seconds: float, box: Box) -> NDArray[np.uint8]:
 
 
 @router.get("/api/rectangles")
-async def list_rectangles(
+@in_lane("pictures")
+def list_rectangles(
     site: CurrentSite,
     video: OptionalVideo = None,
     upload: OptionalUpload = None,
@@ -284,16 +282,11 @@ async def list_rectangles(
 ) -> list[Box]:
     """List the largest rectangles in an image, as suggestions for searches: left, top, right, bottom, as shares."""
     SearchQuery(video=video, upload=upload, start=None, end=None, time=time, box=None).check()
-
-    def work() -> list[Box]:
-        source = open_source(site, video=video, upload=upload)
-        source.open().close()
-        frame = thumbnail(source.path, min(time, max(source.duration - 0.1, 0.0)), short_side=360, threads=1)
-        pictures = np.stack([frame, frame])
-        boxes = find_content_boxes(pictures, only_lines=True, most_lines=LINES_OF_PICTURE).tolist()
-        return [(left, top, right, bottom) for left, top, right, bottom in boxes]
-
-    return await site.pictures.run(work)
+    source = open_source(site, video=video, upload=upload)
+    source.check()
+    frame = thumbnail(source.path, min(time, max(source.item.duration - 0.1, 0.0)), short_side=360, threads=1)
+    boxes = find_content_boxes(np.stack([frame, frame]), only_lines=True, most_lines=LINES_OF_PICTURE).tolist()
+    return [(left, top, right, bottom) for left, top, right, bottom in boxes]
 
 
 class Pair(SearchQuery):
@@ -319,18 +312,25 @@ class FrameMap:
     cells: str
 
 
-MatchResult: Any = answer_model(
-    "MatchResult",
-    "Score in [0, 1], matching segments (best first) and frame map of two videos.",
-    score=float,
-    has_segments=bool,
-    segments=list[SegmentModel],
-    map=FrameMap,
-)
+@dataclass(frozen=True, slots=True)
+class MatchResult:
+    """Score in [0, 1], matching segments (best first) and frame map of two videos.
+
+    Attributes:
+        score: Score in [0, 1].
+        has_segments: False if scores only order kinds of videos, without segments.
+        segments: Matching segments, best first.
+        map: Similarity of every frame with every frame.
+    """
+
+    score: float
+    has_segments: bool
+    segments: list[SegmentModel]
+    map: FrameMap
 
 
-@router.get("/match", response_class=HTMLResponse, include_in_schema=False)
-async def show_match(
+@router.page("/match")
+def show_match(
     request: Request,
     site: CurrentSite,
     target: int | None = None,
@@ -340,46 +340,40 @@ async def show_match(
     """Page of two videos side by side; its script requests the map."""
     if target is None or (video is None and upload is None):
         raise HTTPException(422, "a match needs two videos; search with one, then open the frame map of a match")
-    query = await site.lists.run(partial(source_item, site, video=video, upload=upload))
-    other = await site.lists.run(partial(source_item, site, video=target))
-    return site.page("match.html", request, {"query": query, "target": other})
+    query, other = open_source(site, video=video, upload=upload), open_source(site, video=target)
+    return site.page("match.html", request, {"query": query.item, "target": other.item})
 
 
 MatchJob = job_model("match", MatchResult)
 
 
 @router.post("/api/match", response_model=MatchResult, responses=or_job(MatchJob))
-async def match_videos(site: CurrentSite, pair: Pair, caller: Caller, prefer: Prefer = "") -> ResultResponse:
+async def match_videos(site: CurrentSite, pair: Pair, turn: _Turn, prefer: Prefer = "") -> object:
     """Compare a video or uploaded file with a video of the index."""
     pair.check()
     if pair.box is not None:
         raise InvalidArgumentError("a match compares whole frames; remove box, or search with it")
     work = partial(_match, site, pair)
-    if wants_job(prefer):
-        return accepted(
-            site.jobs.start("match", "Compare two videos", work_of(work), video=pair.video, turns=site.turns)
-        )
-    return ResultResponse(await caller.run(site, work))
+    return await answer_or_start(site, prefer, "match", "Compare two videos", work, video=pair.video, **turn)
 
 
-def _match(site: Site, pair: Pair) -> dict[str, Any]:
-    source = open_source(site, video=pair.video, upload=pair.upload)
-    target = open_source(site, video=pair.target)
-    for either in (source, target):
-        either.open().close()  # refuses a file other than the indexed one
+def _match(site: Site, pair: Pair) -> MatchResult:
+    source, target = _open_pair(site, pair.video, pair.upload, pair.target)
     with site.index.reader() as index:
         comparison = index.match(source.path, target.path, start=pair.start, end=pair.end)
     values, rows, columns = pool_map(comparison)
-    cells = np.clip(values * 255 + 0.5, 0, 255).astype(np.uint8).tobytes()
-    frame_map = FrameMap(
-        len(rows), len(columns), rows.tolist(), columns.tolist(), base64.b64encode(cells).decode("ascii")
-    )
-    return {
-        "score": comparison.score,
-        "has_segments": comparison.has_segments,
-        "segments": [segment_values(segment) for segment in comparison.segments],
-        "map": frame_map,
-    }
+    cells = base64.b64encode(np.clip(values * 255 + 0.5, 0, 255).astype(np.uint8).tobytes()).decode("ascii")
+    frame_map = FrameMap(len(rows), len(columns), rows.tolist(), columns.tolist(), cells)
+    segments = [segment_values(segment) for segment in comparison.segments]
+    return MatchResult(comparison.score, comparison.has_segments, segments, frame_map)
+
+
+def _open_pair(site: Site, video: int | None, upload: str | None, target: int) -> tuple[Source, Source]:
+    """A video or upload, and a video, both checked."""
+    pair = open_source(site, video=video, upload=upload), open_source(site, video=target)
+    for source in pair:
+        source.check()
+    return pair
 
 
 class SyncPart(Body):
@@ -408,40 +402,35 @@ class SyncQuery(Body):
     parts: list[SyncPart] = Field(max_length=8, description="Matching parts, exact to three quarters of a second.")
 
 
-@router.post("/api/sync")
-async def refine_times(site: CurrentSite, query: SyncQuery, caller: Caller) -> list[SyncPart]:
+@router.post("/api/sync", response_model=list[SyncPart])
+async def refine_times(site: CurrentSite, query: SyncQuery, turn: _Turn) -> list[dict[str, Any]]:
     """Refine the times of parts by decoding both files around them, for players that show both frame by frame."""
 
-    def work() -> list[SyncPart]:
-        leader = open_source(site, video=query.video, upload=query.upload)
-        follower = open_source(site, video=query.target)
-        for either in (leader, follower):
-            either.open().close()
-        return [_exact(site, leader, follower, part) for part in query.parts]
+    def work() -> list[dict[str, Any]]:
+        leader, follower = _open_pair(site, query.video, query.upload, query.target)
+        return [_exact(site, leader, follower, part).model_dump() for part in query.parts]
 
-    return await caller.run(site, work)
+    return await site.searches.run(work, **turn)
 
 
 def _exact(site: Site, leader: Source, follower: Source, part: SyncPart) -> SyncPart:
     """Refine a part; the result is cached, because it takes decoding some seconds of both files."""
-    key = f"sync\0{leader.key}\0{follower.key}\0{part.model_dump_json()}"
 
-    def write(partial: Path) -> None:
+    def make() -> dict[str, Any]:
         try:
             segment = refine_segment(leader.path, follower.path, _segment(part))
         except ValueError as error:
             raise InvalidArgumentError(f"a part must lie inside both files, got {part}: {error}") from error
-        exact = part.model_copy(
-            update={
-                "start": segment.query_start,
-                "end": segment.query_end,
-                "at": segment.target_time(segment.query_start),
-                "rate": -segment.speed if segment.backwards else segment.speed,
-            }
-        )
-        partial.write_text(exact.model_dump_json(), encoding="ascii")
+        exact = {
+            "start": segment.query_start,
+            "end": segment.query_end,
+            "at": segment.target_time(segment.query_start),
+            "rate": -segment.speed if segment.backwards else segment.speed,
+        }
+        return {**part.model_dump(), **exact}
 
-    return site.cache.parse(key, ".json", write, SyncPart.model_validate_json)
+    key = f"sync\0{leader.key}\0{follower.key}\0{part.model_dump_json()}"
+    return site.cache.compute(key, make, SyncPart.model_validate)
 
 
 def _segment(part: SyncPart) -> Segment:

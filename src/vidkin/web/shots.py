@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import os
 import tempfile
+from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 import numpy as np
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import HTTPException, Request
 from fastapi import Path as PathPart
 from fastapi.responses import HTMLResponse, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from vidkin._base.values import LONG_JSON_LIMITS, as_json, read_json
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.index import VideoRecord
 from vidkin.rendering.text import printable
 from vidkin.review import CorrectedShots, forget_corrected, read_corrected, write_corrected
 from vidkin.shots import (
-    BlackStretch,
-    Curve,
     Cut,
     DetectedCut,
     DetectedCuts,
@@ -37,50 +33,63 @@ from vidkin.shots import (
     find_shot_format,
     shot_format_names,
 )
+from vidkin.web.answers import attachment, download, extends, job_model, safe_stem
 from vidkin.web.files import open_record
+from vidkin.web.filters import LibraryFilter, choose_records
 from vidkin.web.jobs import Job, JobRunningError
 from vidkin.web.library import video_values
-from vidkin.web.media import source_item
-from vidkin.web.parameters import Body, VideoId, VideoNumber
-from vidkin.web.site import (
-    CurrentSite,
-    Page,
-    ResultResponse,
-    Site,
-    accepted,
-    answer_model,
-    base_name,
-    download,
-    job_model,
-    result_model,
-    safe_stem,
-    shots_key,
-    thumbnail_address,
-)
+from vidkin.web.media import open_source
+from vidkin.web.parameters import Body, PageNumber, VideoId, VideoNumber
+from vidkin.web.routes import Page
+from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, shots_key, thumbnail_address
 
-router = APIRouter(tags=["shots"])
-shots_page = Page(router, "Shots", "/shots")
+router = Page("shots", "Shots", "/shots")
 
 _MAX_POINTS = 2000
 _A_PAGE = 60
 
 
-CutResult: Any = result_model(Cut, moved_from=float | None)
-ShotResult: Any = result_model(Shot, is_critical=bool, thumbnail=str)
-# ``corrected``: by a person; ``curve``: (second, value) of the detector's curve, thinned by maxima to some thousand
-# points; ``critical``: (start, end) in seconds of the parts that a person marked.
-ShotList: Any = result_model(
-    ShotDetection,
-    leave_out=("frame_times", "stream"),
-    frames=int,
-    frame_rate=float,
-    duration=float,
-    corrected=bool,
-    cuts=list[CutResult],
-    shots=list[ShotResult],
-    curve=list[tuple[float, float]],
-    critical=list[tuple[float, float]],
-)
+@extends(Cut)
+class CutResult:
+    """A cut.
+
+    Attributes:
+        moved_from: Time of the cut before a person moved it, seconds; null if it was not moved.
+    """
+
+    moved_from: float | None
+
+
+@extends(Shot)
+class ShotResult:
+    """A shot.
+
+    Attributes:
+        thumbnail: Address of an image; add `&time=SECONDS` for another moment.
+    """
+
+    thumbnail: str
+
+
+@extends(ShotDetection, leave_out=("frame_times", "stream"))
+class ShotList:
+    """The shots of a video.
+
+    Attributes:
+        duration: Duration in seconds.
+        corrected: Whether a person corrected the cuts.
+        cuts: The cuts.
+        shots: The shots.
+        curve: Time in seconds and value of the detector's curve, thinned by maxima.
+        critical: Start and end in seconds of each part that a person marked.
+    """
+
+    duration: float
+    corrected: bool
+    cuts: list[CutResult]
+    shots: list[ShotResult]
+    curve: list[tuple[float, float]]
+    critical: list[tuple[float, float]]
 
 
 class WantedCut(Body):
@@ -107,16 +116,33 @@ class WantedCuts(Body):
     )
 
 
-class FailedVideo(BaseModel):
-    """A video that could not be processed."""
+@dataclass(frozen=True, slots=True)
+class FailedVideo:
+    """A video that could not be processed.
 
-    path: str = Field(description="Path of the video.")
-    cause: str = Field(description="Why it could not be processed.")
+    Attributes:
+        path: Path of the video.
+        cause: Why it could not be processed.
+    """
+
+    path: str
+    cause: str
 
 
-ShotsJob = job_model(
-    "shots", answer_model("ShotsResult", "Outcome for the videos.", videos=int, failed=list[FailedVideo])
-)
+@dataclass(frozen=True, slots=True)
+class ShotsResult:
+    """Outcome for the videos.
+
+    Attributes:
+        videos: Number of videos whose shots are now known.
+        failed: Videos that could not be processed.
+    """
+
+    videos: int
+    failed: list[FailedVideo]
+
+
+ShotsJob = job_model("shots", ShotsResult)
 _FORMATS = {name: find_shot_format(name).media_type for name in shot_format_names()}
 ShotForm = Annotated[
     str,
@@ -128,10 +154,10 @@ ShotForm = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """A cached detection, and its corrections."""
+    """A cached detection, the detection as a person corrected it, and the corrections."""
 
+    detected: ShotDetection
     detection: ShotDetection
-    detected: tuple[DetectedCut, ...]
     corrected: CorrectedShots | None
 
 
@@ -142,52 +168,34 @@ class _NotDetectedError(HTTPException):
         super().__init__(404, "the shots of this video have not been detected yet")
 
 
-@router.get("/shots", response_class=HTMLResponse, include_in_schema=False)
-async def choose_video(
-    request: Request,
-    site: CurrentSite,
-    q: str = "",
-    number: Annotated[int, Query(alias="page", ge=1)] = 1,
-) -> HTMLResponse:
+@router.page("/shots")
+def choose_video(request: Request, site: CurrentSite, q: str = "", page: PageNumber = 1) -> HTMLResponse:
     """Page to choose a video, filtered by name as in the library."""
-
-    def prepare() -> dict[str, Any]:
-        words = q.casefold().split()
-        records = [
-            record
-            for record in site.index.listing().records
-            if record.status == "ok" and record.frames > 1 and all(word in record.path.casefold() for word in words)
-        ]
-        records.sort(key=lambda record: (os.path.basename(record.path).casefold(), record.path))
-        shown, detector = records[(number - 1) * _A_PAGE : number * _A_PAGE], site.detector()
-        videos = [video_values(record) for record in shown]
-        return {
-            "is_empty": site.is_empty(),
-            "videos": [video for video in videos if not video["still"]],
-            "known": {record.id for record in shown if site.has_shots(record, detector)},
-            "query": q,
-            "page": number,
-            "pages": max(-(-len(records) // _A_PAGE), 1),
-            "address": lambda page: f"/shots?{urlencode({'q': q, 'page': page})}",
-        }
-
-    return site.page("shots.html", request, await site.lists.run(prepare))
+    records = [record for record in choose_records(site, LibraryFilter(q=q, state="ok")) if record.frames > 1]
+    shown, detector = records[(page - 1) * _A_PAGE : page * _A_PAGE], site.detector()
+    videos = [video_values(record) for record in shown]
+    values = {
+        "is_empty": site.is_empty(),
+        "videos": [video for video in videos if not video["still"]],
+        "known": {record.id for record in shown if site.has_shots(record, detector)},
+        "query": q,
+        "page": page,
+        "pages": max(-(-len(records) // _A_PAGE), 1),
+        "address": lambda page: f"/shots?{urlencode({'q': q, 'page': page})}",
+    }
+    return site.page("shots.html", request, values)
 
 
-@router.get("/videos/{video}/shots", response_class=HTMLResponse, include_in_schema=False)
-async def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
+@router.page("/videos/{video}/shots")
+def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
     """Page with the timeline of a video; its script requests the shots."""
-
-    def find() -> dict[str, Any]:
-        return {
-            "video": video_values(site.index.record(video)),
-            "source": source_item(site, video=video),
-            "exports": [
-                (f"/api/videos/{video}/shots/{name}", find_shot_format(name).label) for name in shot_format_names()
-            ],
-        }
-
-    return site.page("video_shots.html", request, await site.lists.run(find))
+    formats = [(f"/api/videos/{video}/shots/{name}", find_shot_format(name).label) for name in shot_format_names()]
+    values = {
+        "video": video_values(site.index.record(video)),
+        "source": open_source(site, video=video).item,
+        "exports": formats,
+    }
+    return site.page("video_shots.html", request, values)
 
 
 class Videos(Body):
@@ -196,12 +204,12 @@ class Videos(Body):
     videos: list[VideoId] = Field(min_length=1, max_length=100_000, description="Numbers of the videos.")
 
 
-@router.post("/api/shots", status_code=202, response_model=ShotsJob)
-async def detect_shots_of_videos(site: CurrentSite, chosen: Videos) -> ResultResponse:
+@router.job("/api/shots", ShotsJob)
+def detect_shots_of_videos(site: CurrentSite, chosen: Videos) -> Job:
     """Detect the shots of several videos, one after another, as a job; videos with known shots are skipped."""
-    records = await site.lists.run(lambda: [site.index.record(video) for video in chosen.videos])
+    records = site.index.records(chosen.videos)
 
-    def work(job: Job) -> dict[str, Any]:
+    def work(job: Job) -> ShotsResult:
         failed = []
         for done, record in enumerate(records):
             job.report(done, len(records), base_name(record.path))
@@ -209,108 +217,90 @@ async def detect_shots_of_videos(site: CurrentSite, chosen: Videos) -> ResultRes
                 # Reporting each frame allows the work to stop between frames.
                 detect_shots_of(site, record, lambda *_, done=done: job.report(done, len(records), job.state().detail))
             except VidkinError as error:
-                failed.append({"path": printable(record.path), "cause": printable(str(error))})
+                failed.append(FailedVideo(printable(record.path), printable(str(error))))
                 job.note(f"{record.path}: {error}")
-        return {"videos": len(records) - len(failed), "failed": failed}
+        return ShotsResult(len(records) - len(failed), failed)
 
     words = base_name(records[0].path) + (f" and {len(records) - 1} more" if len(records) > 1 else "")
-    return accepted(site.jobs.start("shots", f"Shots of {words}", work))
+    return site.jobs.start("shots", f"Shots of {words}", work)
 
 
-@router.post("/api/videos/{video}/shots", status_code=202, response_model=ShotsJob)
-async def detect_shots(site: CurrentSite, video: VideoNumber) -> ResultResponse:
+@router.job("/api/videos/{video}/shots", ShotsJob)
+def detect_shots(site: CurrentSite, video: VideoNumber) -> Job:
     """Detect the shots of a video, as a job; they are cached until the file or the detector changes.
 
     If that job is already running, it is the answer.
     """
-    record = await site.lists.run(lambda: site.index.record(video))
+    record = site.index.record(video)
 
-    def work(job: Job) -> dict[str, Any]:
+    def work(job: Job) -> ShotsResult:
         detect_shots_of(site, record, lambda done, total: job.report(int(done), int(total or 0), "frames"))
-        return {"videos": 1, "failed": []}
+        return ShotsResult(1, [])
 
     try:
-        return accepted(site.jobs.start("shots", f"Shots of {base_name(record.path)}", work, video=video))
+        return site.jobs.start("shots", f"Shots of {base_name(record.path)}", work, video=video)
     except JobRunningError as error:
         if error.job.video != video:
             raise
-        return accepted(error.job)
+        return error.job
 
 
 def detect_shots_of(site: Site, record: VideoRecord, on_progress: Callable[..., None]) -> None:
     """Detect and cache the shots of a video, unless they are known."""
     name = site.detector()
 
-    def make(path: Path) -> None:
+    def make() -> ShotDetection:
         open_record(record).close()  # refuses a file other than the indexed one
-        detection = detect(record.path, name, on_progress=on_progress)
-        path.write_text(json.dumps(_as_json(detection)), encoding="utf-8")
+        return detect(record.path, name, on_progress=on_progress)
 
-    site.cache.get(shots_key(record, name), ".json", make)
+    site.cache.compute(shots_key(record, name), make, ShotDetection.from_dict)
 
 
 @router.get("/api/videos/{video}/shots", response_model=ShotList | None)
-async def get_shots(site: CurrentSite, video: VideoNumber) -> ResultResponse:
+def get_shots(site: CurrentSite, video: VideoNumber) -> dict[str, Any] | None:
     """The shots of a video, as they were corrected if they were; null until they are detected."""
-    return ResultResponse(await site.lists.run(lambda: known_shots(site, site.index.record(video))))
-
-
-def known_shots(site: Site, record: VideoRecord) -> dict[str, Any] | None:
-    """The shots of a video as the API has them; None until they are detected."""
     try:
-        return _list(site, record)
+        return _list(site, site.index.record(video))
     except _NotDetectedError:
         return None
 
 
 @router.put("/api/videos/{video}/shots", response_model=ShotList)
-async def correct_shots(site: CurrentSite, video: VideoNumber, wanted: WantedCuts) -> ResultResponse:
+def correct_shots(site: WritableSite, video: VideoNumber, wanted: WantedCuts) -> dict[str, Any]:
     """Store corrected cuts. Each cut in the list, moved or not, becomes a label `cut`; each detected cut missing from
     it becomes `no cut`. Critical parts are included in exported labels."""
-    site.check_writable()
-
-    def work() -> dict[str, Any]:
-        record = site.index.record(video)
-        stored = _open(site, record)
-        times = stored.detection.frame_times
-        nearest: dict[int, DetectedCut] = {}
-        moved: dict[int, int] = {}
-        for cut in wanted.cuts:
-            frame = int(np.abs(times - cut.time).argmin())
-            if frame < 1:
-                raise InvalidArgumentError(f"a cut must be after the first frame, got {cut.time:g} s")
-            old = next((one for one in stored.detected if one.frame == frame and one.kind == cut.kind), None)
-            nearest[frame] = old or DetectedCut(frame, cut.kind)
-            if cut.moved_from is not None and (origin := int(np.abs(times - cut.moved_from).argmin())) not in (
-                0,
-                frame,
-            ):
-                moved[frame] = origin
-        cuts = tuple(nearest[frame] for frame in sorted(nearest))
-        moments = np.append(times, stored.detection.shots[-1].end)
-        marked = sorted(
-            tuple(int(np.abs(moments - time).argmin()) for time in (start, end)) for start, end in wanted.critical
-        )
-        corrected = CorrectedShots(
-            cuts, tuple((start, end) for start, end in marked if start < end), tuple(moved.items())
-        )
-        write_corrected(site.index.place, record.content_hash, corrected, detected=stored.detected, source="shots page")
-        return _list(site, record)
-
-    return ResultResponse(await site.lists.run(work))
+    record = site.index.record(video)
+    stored = _open(site, record)
+    times = stored.detected.frame_times
+    detected = [_in_frames(cut) for cut in stored.detected.cuts]
+    nearest: dict[int, DetectedCut] = {}
+    moved: dict[int, int] = {}
+    for cut in wanted.cuts:
+        frame = int(np.abs(times - cut.time).argmin())
+        if frame < 1:
+            raise InvalidArgumentError(f"a cut must be after the first frame, got {cut.time:g} s")
+        old = next((one for one in detected if one.frame == frame and one.kind == cut.kind), None)
+        nearest[frame] = old or DetectedCut(frame, cut.kind)
+        origin = frame if cut.moved_from is None else int(np.abs(times - cut.moved_from).argmin())
+        if origin not in (0, frame):
+            moved[frame] = origin
+    moments = np.append(times, stored.detected.shots[-1].end)
+    marked = sorted(tuple(int(np.abs(moments - time).argmin()) for time in part) for part in wanted.critical)
+    corrected = CorrectedShots(
+        tuple(nearest[frame] for frame in sorted(nearest)),
+        tuple((start, end) for start, end in marked if start < end),
+        tuple(moved.items()),
+    )
+    write_corrected(site.index.place, record.content_hash, corrected, detected=detected, source="shots page")
+    return _list(site, record)
 
 
 @router.delete("/api/videos/{video}/shots", response_model=ShotList)
-async def forget_shots(site: CurrentSite, video: VideoNumber) -> ResultResponse:
+def forget_shots(site: WritableSite, video: VideoNumber) -> dict[str, Any]:
     """Discard corrections and return to the detected shots; labels already given stay."""
-    site.check_writable()
-
-    def work() -> dict[str, Any]:
-        record = site.index.record(video)
-        forget_corrected(site.index.folder, record.content_hash)
-        return _list(site, record)
-
-    return ResultResponse(await site.lists.run(work))
+    record = site.index.record(video)
+    forget_corrected(site.index.folder, record.content_hash)
+    return _list(site, record)
 
 
 @router.get(
@@ -320,7 +310,7 @@ async def export_shots(site: CurrentSite, video: VideoNumber, form: ShotForm) ->
     """Download the shots, with corrections, as a file."""
     kind = find_shot_format(form)
 
-    def work() -> tuple[bytes, str]:
+    def work() -> Response:
         record = site.index.record(video)
         detection = _open(site, record).detection
         if kind.reads_video:
@@ -328,11 +318,10 @@ async def export_shots(site: CurrentSite, video: VideoNumber, form: ShotForm) ->
         with tempfile.TemporaryDirectory(prefix="vidkin-run-") as folder:
             path = Path(folder, f"shots{kind.suffix}")
             kind.write(detection, path)
-            return path.read_bytes(), Path(record.path).stem
+            name = f"{safe_stem(Path(record.path).stem)}{kind.suffix}"
+            return attachment(path.read_bytes(), name, kind.media_type)
 
-    content, stem = await (site.pictures if kind.reads_video else site.lists).run(work)
-    headers = {"Content-Disposition": f'attachment; filename="{safe_stem(stem)}{kind.suffix}"'}
-    return Response(content, media_type=kind.media_type, headers=headers)
+    return await (site.pictures if kind.reads_video else site.lists).run(work)
 
 
 def stored_shots(site: Site, record: VideoRecord) -> ShotDetection:
@@ -340,93 +329,49 @@ def stored_shots(site: Site, record: VideoRecord) -> ShotDetection:
     return _open(site, record).detection
 
 
-def _as_json(detection: ShotDetection) -> dict[str, Any]:
-    """The values from which :func:`_open` rebuilds the detection."""
-    return {
-        "detector": detection.detector,
-        "cuts": [
-            asdict(
-                DetectedCut(
-                    frame=cut.frame,
-                    kind=cut.kind,
-                    confidence=cut.confidence,
-                    start_frame=cut.start_frame,
-                    end_frame=cut.end_frame,
-                    kind_confidence=cut.kind_confidence,
-                    is_to_ground=cut.is_to_ground,
-                    is_from_ground=cut.is_from_ground,
-                )
-            )
-            for cut in detection.cuts
-        ],
-        "critical": [shot.critical for shot in detection.shots],
-        "black": as_json(detection.black),
-        "stream": detection.stream,
-        "offset": detection.offset,
-        "time_code": detection.time_code,
-        "times": np.asarray(detection.frame_times).round(6).tolist(),
-        "end": detection.shots[-1].end,
-        "curve": None
-        if detection.curve is None
-        else [
-            detection.curve.times.round(4).tolist(),
-            detection.curve.values.round(4).tolist(),
-            detection.curve.name,
-        ],
-    }
+def _in_frames(cut: Cut) -> DetectedCut:
+    return DetectedCut(
+        frame=cut.frame,
+        kind=cut.kind,
+        confidence=cut.confidence,
+        start_frame=cut.start_frame,
+        end_frame=cut.end_frame,
+        kind_confidence=cut.kind_confidence,
+        is_to_ground=cut.is_to_ground,
+        is_from_ground=cut.is_from_ground,
+    )
 
 
 def _open(site: Site, record: VideoRecord) -> _Stored:
     """Read the cached shots; _NotDetectedError if there are none."""
-
-    def refuse(_: Path) -> None:
+    detected = site.cache.load(shots_key(record, site.detector()), ShotDetection.from_dict)
+    if detected is None:
         raise _NotDetectedError
-
-    key = shots_key(record, site.detector())
-    path = site.cache.get(key, ".json", refuse)
-    try:
-        table = read_json(path, LONG_JSON_LIMITS)
-        detected = tuple(DetectedCut(**row) for row in table["cuts"])
-        detector = str(table["detector"])
-        times, end, critical = (
-            np.array(table["times"], dtype=float),
-            float(table["end"]),
-            list(table["critical"]),
-        )
-        black = tuple(BlackStretch(**row) for row in table["black"])
-        stream, offset, time_code = table["stream"], float(table["offset"]), str(table["time_code"])
-        curve = table["curve"] and Curve(np.array(table["curve"][0]), np.array(table["curve"][1]), table["curve"][2])
-    except (OSError, ValueError, TypeError, LookupError):
-        # The cached file is damaged, but can be made again.
-        site.cache.discard(key, ".json")
-        raise _NotDetectedError from None
     corrected = read_corrected(site.index.folder, record.content_hash) if record.content_hash else None
-    cuts, marked = (detected, ()) if corrected is None else (corrected.cuts, corrected.critical)
-    scores = None
-    if all(score is not None for score in critical):
+    return _Stored(detected, detected if corrected is None else _correct(detected, corrected), corrected)
+
+
+def _correct(detected: ShotDetection, corrected: CorrectedShots) -> ShotDetection:
+    """The detection with the cuts and the critical parts of a person."""
+    times, critical = detected.frame_times, None
+    scores = [shot.critical for shot in detected.shots if shot.critical is not None]
+    if len(scores) == len(detected.shots):
         # Critical events lie at the end of a shot, so a corrected shot takes the value of the detected shot with the
         # same end.
-        ends = [cut.frame for cut in detected]
-        lasts = [cut.frame - 1 for cut in cuts] + [len(times) - 1]
-        scores = tuple(critical[sum(end <= last for end in ends)] for last in lasts)
-    detected_cuts = DetectedCuts(cuts, curve, scores)
-    built = build_detection(record.path, detector, detected_cuts, times, end=end)
-    detection = replace(
-        built,
+        ends = [shot.end_frame for shot in detected.shots[:-1]]
+        lasts = [cut.frame - 1 for cut in corrected.cuts] + [len(times) - 1]
+        critical = tuple(scores[bisect_right(ends, last)] for last in lasts)
+    cuts = DetectedCuts(corrected.cuts, detected.curve, critical)
+    built = build_detection(detected.path, detected.detector, cuts, times, end=detected.shots[-1].end)
+    shots = (
         # A part that a person marked makes its shot critical, regardless of the detector.
-        shots=tuple(
-            replace(shot, critical=1.0)
-            if any(start < shot.end_frame and last > shot.start_frame for start, last in marked)
-            else shot
-            for shot in built.shots
-        ),
-        stream=stream,
-        offset=offset,
-        time_code=time_code,
-        black=black,
-        critical=tuple((start, min(last, len(times))) for start, last in marked if start < len(times)),
+        replace(shot, critical=1.0)
+        if any(start < shot.end_frame and last > shot.start_frame for start, last in corrected.critical)
+        else shot
+        for shot in built.shots
     )
-    return _Stored(detection, detected, corrected)
+    marked = tuple((start, min(last, len(times))) for start, last in corrected.critical if start < len(times))
+    return replace(detected, cuts=built.cuts, shots=tuple(shots), critical=marked)
 
 
 def _list(site: Site, record: VideoRecord) -> dict[str, Any]:

@@ -1,38 +1,33 @@
-"""State and helpers shared by all pages: the index, caches, lanes, jobs, templates, and models of API answers."""
+"""State and helpers shared by all pages: the index, caches, lanes, jobs and templates."""
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi import Depends, Request
+from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
-from pydantic import BaseModel, Field, create_model
 
-from vidkin._base.values import as_json, describe_settings
+from vidkin._base.values import as_json
 from vidkin._version import __version__
 from vidkin.index import VideoRecord
 from vidkin.index.storage.lists import SavedLists
 from vidkin.index.storage.place import Place
-from vidkin.rendering.text import clock, file_size, json_text, number, printable
+from vidkin.rendering.text import clock, file_size, number, printable
 from vidkin.review import read_detector
 from vidkin.web.cache import DiskCache
 from vidkin.web.collection import SharedIndex
 from vidkin.web.groups import ShownGroups, ShownRecurring
 from vidkin.web.guard import Settings
 from vidkin.web.job_files import JobFiles
-from vidkin.web.job_state import JobKind, JobState
-from vidkin.web.jobs import Job, Jobs
+from vidkin.web.jobs import Jobs
 from vidkin.web.lanes import Lane
 from vidkin.web.problems import RefusedError
 from vidkin.web.uploads import Uploads
@@ -44,21 +39,6 @@ _MAX_SEARCH_JOBS = 2
 _MAIN_PAGES = 5
 # Between a number and its unit, to prevent a line break.
 _FIXED_SPACE = "\N{NO-BREAK SPACE}"
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A part of the app: its addresses, and its link in the navigation.
-
-    Attributes:
-        router: Router of the page's addresses.
-        title: Title in the navigation; empty for none.
-        path: Target of the link in the navigation.
-    """
-
-    router: APIRouter
-    title: str = ""
-    path: str = ""
 
 
 class Site:
@@ -78,9 +58,14 @@ class Site:
         streams: Lane for reading pieces of files.
         groups: Groups of duplicates.
         recurring: Groups of recurring segments.
+
+    Args:
+        place: Where the index is.
+        settings: Limits.
+        links: Title and address of each link of the navigation, in order.
     """
 
-    def __init__(self, place: Place, settings: Settings, pages: Sequence[Page]) -> None:
+    def __init__(self, place: Place, settings: Settings, links: Mapping[str, str]) -> None:
         self.settings = settings
         read_only = settings.read_only
         self.index = SharedIndex(place, cluster=settings.cluster, read_only=read_only)
@@ -118,12 +103,11 @@ class Site:
             folder=lambda path: base_name(os.path.dirname(path)),
             plain=lambda value: "" if value is None else f"{value:g}",
         )
-        shown = [page for page in pages if page.title]
         self._templates.globals.update(
             version=__version__,
-            navigation=shown[:_MAIN_PAGES],
-            more_pages=shown[_MAIN_PAGES:],
-            page_keys=_letters([page.title for page in shown]),
+            navigation=list(links.items())[:_MAIN_PAGES],
+            more_pages=list(links.items())[_MAIN_PAGES:],
+            page_keys=_letters(links),
             index_name=base_name(self.index.location),
             read_only=settings.read_only,
             thumbnail_address=thumbnail_address,
@@ -154,11 +138,6 @@ class Site:
         """Whether shots from this detector are cached for the current file of a video."""
         return self.cache.has(shots_key(record, detector), ".json")
 
-    def check_writable(self) -> None:
-        """Raise RefusedError if the server is read-only."""
-        if self.settings.read_only:
-            raise RefusedError(403, "read-only", "this server was started with --read-only and changes nothing")
-
     def calls(self) -> int:
         """Number of completed calls of all lanes plus changes in jobs."""
         lanes = self.lists, self.pictures, self.searches, self.conversions, self.streams
@@ -174,7 +153,7 @@ class Site:
 
 def shots_key(record: VideoRecord, detector: str) -> str:
     """The cache key of the shots of a video."""
-    return f"shots\0{detector}\0{record.path}\0{record.size}\0{record.mtime_ns}"
+    return f"shot detection\0{detector}\0{record.path}\0{record.size}\0{record.mtime_ns}"
 
 
 def _section_of(path: str) -> str:
@@ -197,7 +176,7 @@ def shorten_name(name: str, most: int = 36) -> str:
     return f"{name[: most - end - 1]}\N{HORIZONTAL ELLIPSIS}{name[-end:]}"
 
 
-def _letters(titles: Sequence[str]) -> dict[str, str]:
+def _letters(titles: Iterable[str]) -> dict[str, str]:
     """Assign each title its first letter that no earlier title uses."""
     chosen: dict[str, str] = {}
     for title in titles:
@@ -208,11 +187,6 @@ def _letters(titles: Sequence[str]) -> dict[str, str]:
 def _breakable(name: str) -> Markup:
     """Allow line breaks after underscores, so that long names do not break inside words."""
     return Markup("_<wbr>").join(escape(part) for part in name.split("_"))
-
-
-def safe_stem(name: str) -> str:
-    """Make a name safe as the stem of a downloaded file on every system."""
-    return "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in name)[:120]
 
 
 def thumbnail_address(record: VideoRecord, time: float | None = None) -> str:
@@ -232,80 +206,15 @@ def _site_of(request: Request) -> Site:
 
 
 CurrentSite = Annotated[Site, Depends(_site_of)]
-
 """Function parameter that receives the :class:`Site`."""
 
 
-class ResultResponse(JSONResponse):
-    """Plain values or results as JSON, as in ``--format json``."""
-
-    def render(self, content: Any) -> bytes:
-        """Encode as JSON: NaN and infinity become null, names that are not valid Unicode are escaped."""
-        return json_text(content).encode("ascii")
-
-
-def accepted(job: Job) -> ResultResponse:
-    """The answer when a job has started: its state and its address."""
-    return ResultResponse(job.state(), 202, {"Location": f"/api/jobs/{job.id}"})
+def check_writable(site: CurrentSite) -> Site:
+    """The site; raises :class:`RefusedError` if the server is read-only."""
+    if site.settings.read_only:
+        raise RefusedError(403, "read-only", "this server was started with --read-only and changes nothing")
+    return site
 
 
-def job_model(kind: JobKind, result: Any) -> type[BaseModel]:
-    """OpenAPI model of a job.
-
-    Args:
-        kind: Kind of the job.
-        result: Type of its result.
-    """
-    fields = {"kind": Literal[kind], "result": result | None}
-    return result_model(JobState, called=f"{kind.title()}Job", **fields)
-
-
-def work_of(work: Callable[[], object]) -> Callable[[Job], object]:
-    """Adapt a function that reports no steps to a job."""
-    return lambda _: work()
-
-
-def or_job(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
-    """The second answer of an endpoint that can run as a job."""
-    return {202: {"model": model, "description": "A job, for `Prefer: respond-async`."}}
-
-
-def download(*kinds: str, about: str = "The file.") -> dict[int | str, dict[str, Any]]:
-    """OpenAPI description of a file download of one of these media types."""
-    schemas = {kind: {"schema": {} if kind == "application/json" else _schema_of(kind)} for kind in kinds}
-    return {200: {"description": about, "content": schemas}}
-
-
-def _schema_of(kind: str) -> dict[str, str]:
-    return {"type": "string"} if kind.startswith("text/") else {"type": "string", "format": "binary"}
-
-
-def answer_model(name: str, about: str, /, **fields: Any) -> type[BaseModel]:
-    """OpenAPI model of an answer.
-
-    Args:
-        name: Name in the description.
-        about: Description of the answer.
-        fields: Type of each field.
-    """
-    return _model(name, about, fields, {})
-
-
-def result_model(result: type, /, *, called: str = "", leave_out: Sequence[str] = (), **fields: Any) -> type[BaseModel]:
-    """OpenAPI model of a result dataclass, with the fields of its ``to_dict``.
-
-    Args:
-        result: The dataclass.
-        called: Name of the model, if another model of the same result exists.
-        leave_out: Fields omitted from the answer.
-        fields: Types of further fields added by ``to_dict`` or by the page, and of fields with a different type.
-    """
-    types = get_type_hints(result)
-    own = {each.name: types[each.name] for each in dataclasses.fields(result) if each.name not in leave_out}
-    about = inspect.getdoc(result) or ""
-    return _model(called or result.__name__, about.partition("\n")[0], {**own, **fields}, describe_settings(result))
-
-
-def _model(name: str, about: str, types: Mapping[str, Any], texts: Mapping[str, str]) -> type[BaseModel]:
-    fields: dict[str, Any] = {field: (kind, Field(description=texts.get(field))) for field, kind in types.items()}
-    return create_model(name, __doc__=about, **fields)
+WritableSite = Annotated[Site, Depends(check_writable)]
+"""Function parameter that receives the :class:`Site`; if the server is read-only, the request is refused."""

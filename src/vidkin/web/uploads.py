@@ -8,10 +8,12 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
@@ -19,6 +21,7 @@ from vidkin._base.temporary import TemporaryFolder
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import VideoInfo, probe
 from vidkin.rendering.text import file_size, printable
+from vidkin.web.forms import read_form
 from vidkin.web.guard import Settings
 from vidkin.web.lanes import Lane
 from vidkin.web.problems import RefusedError
@@ -26,6 +29,8 @@ from vidkin.web.problems import RefusedError
 # An upload is aborted after this many seconds without data, or if waiting for it took this long in total plus one
 # second per this many bytes: a slow sender would block others.
 _PATIENCE, _BYTES_A_SECOND = 30.0, 16_000
+# Bytes read at a time from the file of a form.
+_PIECE = 1 << 20
 # Matches paths in vidkin's temporary folders.
 _OWN = re.compile(r"[^\s:'\"]*vidkin-run-[\w./\\-]*[\w/\\-]")
 
@@ -64,17 +69,20 @@ class Uploads:
         self._files: dict[str, Upload] = {}
         self._arriving = 0
 
-    async def receive(self, name: str, size: int | None, body: AsyncIterator[bytes], lane: Lane) -> Upload:
+    async def receive(
+        self, name: str, size: int | None, body: AsyncIterator[bytes], lane: Lane, *, content_type: str = ""
+    ) -> Upload:
         """Store an uploaded file if it can be read as a video or image.
 
         Args:
-            name: The sender's name for the file; only its extension is used.
+            name: The sender's name for the file; only its extension is used. Empty means its name in the form.
             size: Size announced by the sender, bytes, if any.
-            body: Content of the file, in pieces.
+            body: Content of the file, or a form with the file, in pieces.
             lane: Lane for writing and probing.
+            content_type: Media type of the body.
 
         Raises:
-            RefusedError: The file is too large.
+            RefusedError: The file is too large, or the form has none.
             InvalidArgumentError: The upload is too slow, or there are too many at a time.
             MediaError: The file is neither a video nor an image.
         """
@@ -83,16 +91,23 @@ class Uploads:
             raise _too_large(most)
         if self._arriving >= self._settings.uploads:
             raise InvalidArgumentError(f"at most {self._settings.uploads} files may arrive at a time; try again")
-        number = secrets.token_urlsafe(12)
-        ending = os.path.splitext(name)[1].lower()
-        path = self._folder / f"{number}{ending if ending in VIDEO_EXTENSIONS | IMAGE_EXTENSIONS else ''}"
-        shown = printable(os.path.basename(name)) or "dropped file"
+        number, shown = secrets.token_urlsafe(12), ""
+        path = self._folder / number
         self._arriving += 1
         is_kept = False
         try:
             async with asyncio.timeout(self._settings.upload_seconds):
-                await self._write(path, body, lane)
-            info = await lane.run(lambda: probe(path))
+                pieces = self._limit(body)
+                if content_type.lower().startswith("multipart/form-data"):
+                    file = await read_form(content_type, pieces)
+                    name, pieces = name or file.filename or "", _pieces(file)
+                shown = printable(os.path.basename(name or "file")) or "dropped file"
+                ending = os.path.splitext(name)[1].lower()
+                path = path.with_suffix(ending if ending in VIDEO_EXTENSIONS | IMAGE_EXTENSIONS else "")
+                with path.open("xb") as written:
+                    async for piece in pieces:
+                        await lane.run(partial(written.write, piece))
+            info = await lane.run(partial(probe, path))
             upload = Upload(number, shown, path, info)
             with self._lock:
                 self._files[number] = upload
@@ -152,21 +167,27 @@ class Uploads:
         """Delete all uploads."""
         self._temporary.close()
 
-    async def _write(self, path: Path, body: AsyncIterator[bytes], lane: Lane) -> None:
-        most, written, waited = self._settings.upload_bytes, 0, 0.0
-        with path.open("xb") as file:
-            while True:
-                began = time.monotonic()
-                async with asyncio.timeout(min(_PATIENCE, _PATIENCE + written / _BYTES_A_SECOND - waited)):
-                    piece = await anext(body, None)
-                waited += time.monotonic() - began
-                if piece is None:
-                    return
-                written += len(piece)
-                if written > most:
-                    raise _too_large(most)
-                if piece:
-                    await lane.run(lambda piece=piece: file.write(piece))  # type: ignore[misc]
+    async def _limit(self, body: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """The pieces of a body; raises an error if it is too slow or too large."""
+        most, read, waited = self._settings.upload_bytes, 0, 0.0
+        while True:
+            began = time.monotonic()
+            async with asyncio.timeout(min(_PATIENCE, _PATIENCE + read / _BYTES_A_SECOND - waited)):
+                piece = await anext(body, None)
+            waited += time.monotonic() - began
+            if piece is None:
+                return
+            read += len(piece)
+            if read > most:
+                raise _too_large(most)
+            if piece:
+                yield piece
+
+
+async def _pieces(file: UploadFile) -> AsyncGenerator[bytes, None]:
+    with file.file:
+        while piece := await file.read(_PIECE):
+            yield piece
 
 
 def _too_large(most: int) -> RefusedError:

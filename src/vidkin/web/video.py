@@ -3,87 +3,99 @@
 from __future__ import annotations
 
 import os
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import HTTPException, Request
 from fastapi.responses import HTMLResponse
-from pydantic import BaseModel, Field
+from pydantic import Field, TypeAdapter
 
-from vidkin._base.values import parse_json
-from vidkin.index import Coverage, CoverStep, SharedStretch, VideoRecord, is_gone
+from vidkin.index import Coverage, VideoRecord, is_gone
 from vidkin.rendering.coverage import describe_coverage, strip_of
 from vidkin.rendering.duplicates import describe_member
 from vidkin.rendering.players import find_player
-from vidkin.rendering.text import json_text
+from vidkin.web.answers import extends, job_model
 from vidkin.web.duplicates import bring_up_to_date
 from vidkin.web.files import open_record
 from vidkin.web.library import VideoModel, video_values
-from vidkin.web.media import source_item
-from vidkin.web.parameters import Body, Prefer, VideoNumber, wants_job
-from vidkin.web.shots import known_shots
-from vidkin.web.site import (
-    CurrentSite,
-    Page,
-    ResultResponse,
-    Site,
-    accepted,
-    answer_model,
-    base_name,
-    job_model,
-    or_job,
-    result_model,
-    thumbnail_address,
-    work_of,
-)
+from vidkin.web.media import open_source
+from vidkin.web.parameters import Body, VideoNumber
+from vidkin.web.routes import Page, Prefer, answer_or_start, or_job
+from vidkin.web.shots import get_shots
+from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, thumbnail_address
 
-router = APIRouter(tags=["library"])
-video_page = Page(router)
+router = Page("library")
 
 # Maximum number of similar videos, and the addresses of this computer.
 _MAX_NEIGHBORS = 6
 _LOCAL_ADDRESSES = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1", "testclient"})
+# Of each similar video its number, its score, and the start of the match.
+_NEIGHBORS = TypeAdapter(list[tuple[int, float, float | None]])
 
 
-SimilarVideo: Any = answer_model("SimilarVideo", "A similar video.", score=float, at=float | None, video=VideoModel)
-RecurringPart: Any = answer_model(
-    "RecurringPart",
-    "A part of a video that other videos also show; ``others``: names of some of them.",
-    kind=str,
-    start=float,
-    end=float,
-    files=int,
-    others=list[str],
-)
+@dataclass(frozen=True, slots=True)
+class SimilarVideo:
+    """A similar video.
+
+    Attributes:
+        score: Score in [0, 1].
+        at: Start of the match in this video, seconds; null without segments.
+        video: The video.
+    """
+
+    score: float
+    at: float | None
+    video: VideoModel
 
 
-# ``words``: the coverage in sentences; ``strip``: parts of the video in order, with start and end as shares of its
-# length, and whether another video also shows the part.
-CoverageModel: Any = result_model(
-    Coverage,
-    share=float,
-    elsewhere=list[tuple[float, float]],
-    only_here=list[tuple[float, float]],
-    sources=list[SharedStretch],
-    fewest=list[CoverStep],
-    words=list[str],
-    strip=list[tuple[float, float, bool]],
-)
+@dataclass(frozen=True, slots=True)
+class RecurringPart:
+    """A part of a video that other videos also show.
+
+    Attributes:
+        kind: Kind of the item.
+        start: Start in seconds.
+        end: End in seconds.
+        files: Number of files that show it.
+        others: Names of some of the other files.
+    """
+
+    kind: str
+    start: float
+    end: float
+    files: int
+    others: list[str]
 
 
-@router.get("/api/videos/{video}", response_model=VideoModel)
-async def get_video(site: CurrentSite, video: VideoNumber) -> ResultResponse:
-    """Get a video of the index."""
-    return ResultResponse(await site.lists.run(lambda: video_values(site.index.record(video))))
+@extends(Coverage)
+class CoverageModel:
+    """The parts of a video that other videos also show.
+
+    Attributes:
+        elsewhere: Stretches that other videos also show: start and end, seconds.
+        only_here: Stretches that no other video shows: start and end, seconds.
+        words: Description in sentences.
+        strip: Parts in order: start and end as shares of the video, and whether other videos show the part.
+    """
+
+    elsewhere: list[tuple[float, float]]
+    only_here: list[tuple[float, float]]
+    words: list[str]
+    strip: list[tuple[float, float, bool]]
 
 
 CoverageJob = job_model("coverage", CoverageModel)
 NeighborsJob = job_model("neighbors", list[SimilarVideo])
 
 
+@router.get("/api/videos/{video}", response_model=VideoModel)
+def get_video(site: CurrentSite, video: VideoNumber) -> Any:
+    """Get a video of the index."""
+    return video_values(site.index.record(video))
+
+
 @router.get("/api/videos/{video}/coverage", response_model=CoverageModel, responses=or_job(CoverageJob))
-async def get_coverage(site: CurrentSite, video: VideoNumber, prefer: Prefer = "") -> ResultResponse:
+async def get_coverage(site: CurrentSite, video: VideoNumber, prefer: Prefer = "") -> Any:
     """Compute which parts of a video other videos also show and which are unique; reads the file."""
 
     def work() -> dict[str, Any]:
@@ -92,32 +104,30 @@ async def get_coverage(site: CurrentSite, video: VideoNumber, prefer: Prefer = "
             found = index.coverage(path)
         return {**found.to_dict(), "words": describe_coverage(found), "strip": strip_of(found)}
 
-    if wants_job(prefer):
-        return accepted(site.jobs.start("coverage", "Coverage", work_of(work), video=video, turns=site.turns))
-    return ResultResponse(await site.searches.run(work))
+    return await answer_or_start(site, prefer, "coverage", "Coverage", work, video=video)
 
 
-@router.get("/videos/{video}", response_class=HTMLResponse, include_in_schema=False)
+@router.page("/videos/{video}")
 async def show_video(request: Request, site: CurrentSite, video: VideoNumber) -> HTMLResponse:
     """Page of one video: its player and everything known about it."""
     await bring_up_to_date(site)
 
-    def find() -> dict[str, Any]:
-        record = site.index.record(video)
-        found = site.groups.found
-        return {
+    def prepare() -> HTMLResponse:
+        record, found = site.index.record(video), site.groups.found
+        values = {
             "video": video_values(record),
-            "source": source_item(site, video=video),
+            "source": open_source(site, video=video).item,
             "folder": os.path.dirname(record.path),
             "can_open": _is_local(request) and not site.settings.read_only,
             "copies": _copies(site, record),
             "compared": None if found is None or not site.groups.is_current() else not found.uncompared,
-            "neighbors": _known_neighbors(site, record),
-            "recurring": _recurring_parts(site, record),
-            "shots": known_shots(site, record),
+            "neighbors": get_neighbors(site, video),
+            "recurring": get_recurring(site, video),
+            "shots": get_shots(site, video),
         }
+        return site.page("video.html", request, values)
 
-    return site.page("video.html", request, await site.lists.run(find))
+    return await site.lists.run(prepare)
 
 
 def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
@@ -126,104 +136,81 @@ def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
     group = next((each for each in groups if any(member.path == record.path for member in each.members)), None)
     if group is None:
         return []
-    records = {each.path: each for each in site.index.listing().records}
-    copies = []
-    for member in group.members:
-        other = records.get(member.path)
-        if member.path == record.path:
-            continue
-        is_there = other is not None and not is_gone(member.path)
-        copies.append(
-            {
-                "id": other.id if other is not None and is_there else None,
-                "name": base_name(member.path),
-                "words": describe_member(member, group),
-                "picture": thumbnail_address(other) if other is not None and is_there else None,
-            }
-        )
-    return copies
+    there = {each.path: each for each in site.index.listing().records if not is_gone(each.path)}
+    return [
+        {
+            "id": there[member.path].id if member.path in there else None,
+            "name": base_name(member.path),
+            "words": describe_member(member, group),
+            "picture": thumbnail_address(there[member.path]) if member.path in there else None,
+        }
+        for member in group.members
+        if member.path != record.path
+    ]
 
 
-@router.get("/api/videos/{video}/neighbors", response_model=list[SimilarVideo] | None)
-async def get_neighbors(site: CurrentSite, video: VideoNumber) -> ResultResponse:
+@router.get("/api/videos/{video}/neighbors")
+def get_neighbors(site: CurrentSite, video: VideoNumber) -> list[SimilarVideo] | None:
     """The most similar videos, if they were looked for since the index changed last; null otherwise."""
-    return ResultResponse(await site.lists.run(lambda: _known_neighbors(site, site.index.record(video))))
-
-
-def _known_neighbors(site: Site, record: VideoRecord) -> list[dict[str, Any]] | None:
-    try:
-        return site.cache.parse(_neighbors_key(site, record), ".json", _refuse, partial(_neighbor_values, site))
-    except FileNotFoundError:
-        return None
+    known = site.cache.load(_neighbors_key(site, video), _NEIGHBORS.validate_python)
+    return None if known is None else _similar(site, known)
 
 
 @router.post("/api/videos/{video}/neighbors", response_model=list[SimilarVideo], responses=or_job(NeighborsJob))
-async def find_neighbors(site: CurrentSite, video: VideoNumber, prefer: Prefer = "") -> ResultResponse:
+async def find_neighbors(site: CurrentSite, video: VideoNumber, prefer: Prefer = "") -> Any:
     """Find the most similar videos, best first; reads the file and caches the answer until the index changes."""
 
-    def work() -> list[dict[str, Any]]:
+    def make() -> list[tuple[int, float, float | None]]:
         record = site.index.record(video)
+        open_record(record).close()
+        with site.index.reader() as index:
+            matches = index.search(record.path, limit=_MAX_NEIGHBORS + 1)
+        return [
+            (match.video_id, match.score, match.segments[0].target_start if match.segments else None)
+            for match in matches
+            if match.video_id != video
+        ]
 
-        def make(path: Path) -> None:
-            open_record(record).close()
-            with site.index.reader() as index:
-                matches = index.search(record.path, limit=_MAX_NEIGHBORS + 1)
-            rows = [
-                (match.video_id, match.score, match.segments[0].target_start if match.segments else None)
-                for match in matches
-                if match.video_id != record.id
-            ]
-            path.write_text(json_text(rows), encoding="utf-8")
+    def work() -> list[SimilarVideo]:
+        return _similar(site, site.cache.compute(_neighbors_key(site, video), make, _NEIGHBORS.validate_python))
 
-        return site.cache.parse(_neighbors_key(site, record), ".json", make, partial(_neighbor_values, site))
-
-    if wants_job(prefer):
-        return accepted(site.jobs.start("neighbors", "Similar videos", work_of(work), video=video, turns=site.turns))
-    return ResultResponse(await site.searches.run(work))
+    return await answer_or_start(site, prefer, "neighbors", "Similar videos", work, video=video)
 
 
-def _neighbors_key(site: Site, record: VideoRecord) -> str:
+def _neighbors_key(site: Site, video: int) -> str:
     """The cache key of the answer, which depends on the video and on all videos of the index."""
-    records = site.index.listing().records
+    record, records = site.index.record(video), site.index.listing().records
     newest = max(each.id for each in records)
     return f"neighbors\0{record.content_hash}\0{record.path}\0{len(records)}\0{newest}"
 
 
-def _refuse(path: Path) -> None:
-    raise FileNotFoundError(f"{path} has not been computed")
-
-
-def _neighbor_values(site: Site, content: bytes) -> list[dict[str, Any]]:
+def _similar(site: Site, neighbors: list[tuple[int, float, float | None]]) -> list[SimilarVideo]:
     by_id = site.index.listing().by_id
     return [
-        {"score": score, "at": at, "video": video_values(by_id[number])}
-        for number, score, at in parse_json(content)[:_MAX_NEIGHBORS]
+        SimilarVideo(score, at, video_values(by_id[number]))
+        for number, score, at in neighbors[:_MAX_NEIGHBORS]
         if number in by_id
     ]
 
 
-@router.get("/api/videos/{video}/recurring", response_model=list[RecurringPart] | None)
-async def get_recurring(site: CurrentSite, video: VideoNumber) -> ResultResponse:
+@router.get("/api/videos/{video}/recurring")
+def get_recurring(site: CurrentSite, video: VideoNumber) -> list[RecurringPart] | None:
     """What of a video other videos show, too, such as an opening; null if nobody looked (`POST /api/recurring`) since
     the index changed."""
-    return ResultResponse(await site.lists.run(lambda: _recurring_parts(site, site.index.record(video))))
-
-
-def _recurring_parts(site: Site, record: VideoRecord) -> list[dict[str, Any]] | None:
-    found = site.recurring.found
+    path, found = site.index.record(video).path, site.recurring.found
     if found is None or not site.recurring.is_current:
         return None
     return [
-        {
-            "kind": group.kind,
-            "start": occurrence.start,
-            "end": occurrence.end,
-            "files": len(group.paths),
-            "others": [base_name(path) for path in group.paths if path != record.path][:3],
-        }
+        RecurringPart(
+            kind=group.kind,
+            start=occurrence.start,
+            end=occurrence.end,
+            files=len(group.paths),
+            others=[base_name(each) for each in group.paths if each != path][:3],
+        )
         for group in found.groups
         for occurrence in group.occurrences
-        if occurrence.path == record.path
+        if occurrence.path == path
     ]
 
 
@@ -233,27 +220,27 @@ class PlayerMoment(Body):
     time: float = Field(0.0, ge=0, le=1e6, description="Seconds.")
 
 
-class OpenedVideo(BaseModel):
-    """The player that was started."""
+@dataclass(frozen=True, slots=True)
+class OpenedVideo:
+    """The player that was started.
 
-    player: str = Field(description="Name of the player.")
+    Attributes:
+        player: Name of the player.
+    """
+
+    player: str
 
 
 @router.post("/api/videos/{video}/open")
-async def open_video(request: Request, site: CurrentSite, video: VideoNumber, moment: PlayerMoment) -> OpenedVideo:
+def open_video(request: Request, site: WritableSite, video: VideoNumber, moment: PlayerMoment) -> OpenedVideo:
     """Open a video in the system's player on the server's computer; only for pages open on that computer."""
-    site.check_writable()
     if not _is_local(request):
         raise HTTPException(403, "a player can only be opened on the server's computer; open the page there")
-
-    def work() -> OpenedVideo:
-        record = site.index.record(video)
-        open_record(record).close()
-        player = find_player()
-        player.show(record.path, moment.time)
-        return OpenedVideo(player=player.name)
-
-    return await site.lists.run(work)
+    record = site.index.record(video)
+    open_record(record).close()
+    player = find_player()
+    player.show(record.path, moment.time)
+    return OpenedVideo(player.name)
 
 
 def _is_local(request: Request) -> bool:
