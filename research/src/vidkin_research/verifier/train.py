@@ -214,8 +214,8 @@ def average_verifiers(verifiers: Sequence[Verifier]) -> Verifier:
 def calibrate(verifier: Verifier, pairs: Pairs) -> Verifier:
     """Give the scores their meaning: all but few strangers below .2, and .7 where nine of ten are copies.
 
-    From .7 on there are at most as few other moments of the same place; the median of what is above is .95. The curve between is isotonic: it never changes
-    an order.
+    From .7 on there are at most as few other moments of the same place; the median of the copies above is .95. The
+    curve between is isotonic: it never changes an order.
     """
     raw = score_pairs(verifier, pairs)
     copies, others = raw[pairs.levels == COPY], raw[(pairs.levels == STRANGER) | (pairs.levels == SCENE)]
