@@ -103,26 +103,29 @@ def compare_shapes(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Shown
         target: [N, 8, 8] thumbnails of the frames that match these.
     """
     chosen = np.unique(np.linspace(0, len(query) - 1, _FRAMES).astype(np.intp))
-    ones, others = (side[chosen].astype(np.float32) for side in (query, target))
-    windows = _windows_of(others)
-    flat = _normalized(windows)
-    found: dict[Pose, tuple[float, NDArray[np.float32], NDArray[np.float32]]] = {}
-    for pose in _POSES:
-        own_windows = _windows_of(np.asarray(pose.apply(ones[..., None])[..., 0], np.float32))
-        own = _normalized(own_windows)
-        shown = np.einsum("nd,knd->k", own[0], flat), np.einsum("knd,nd->k", own, flat[0])
-        best = int(shown[0].argmax()), int(shown[1].argmax())
-        if shown[0][best[0]] >= shown[1][best[1]]:
-            found[pose] = float(shown[0][best[0]]) / len(chosen), own_windows[0], windows[best[0]]
-        else:
-            found[pose] = float(shown[1][best[1]]) / len(chosen), own_windows[best[1]], windows[0]
-    best_pose = max(_POSES, key=lambda pose: found[pose][0])
-    pose = best_pose if found[best_pose][0] >= found[PLAIN][0] + _MARGIN else PLAIN
-    agreement, one, other = found[pose]
-    one, other = one - one.mean(axis=0), other - other.mean(axis=0)
-    moves = float(np.sqrt((one**2).mean())), float(np.sqrt((other**2).mean()))
-    change = float((one * other).mean()) / max(moves[0] * moves[1], 1e-3)
-    return ShownShapes(pose, agreement, found[PLAIN][0], change, *moves)
+    own, other = (_windows_of(side[chosen].astype(np.float32)) for side in (query, target))
+    one, two, places = _normalized(own), _normalized(other), _places()
+    # A query in a pose in a window of the target, and the target in a window of the query: in one product for all poses.
+    inside = np.einsum("npd,knd->pk", one[0][:, places], two) / len(chosen)
+    around = np.einsum("npd,knd->pk", two[0][:, np.argsort(places, axis=1)], one) / len(chosen)
+    best = np.maximum(inside.max(axis=1), around.max(axis=1))
+    number = int(best.argmax())
+    number = number if best[number] >= best[0] + _MARGIN else 0
+    if inside[number].max() >= around[number].max():
+        first, second = own[0], other[int(inside[number].argmax())]
+    else:
+        first, second = own[int(around[number].argmax())], other[0]
+    first, second = first[:, places[number]] - first[:, places[number]].mean(axis=0), second - second.mean(axis=0)
+    moves = float(np.sqrt((first**2).mean())), float(np.sqrt((second**2).mean()))
+    change = float((first * second).mean()) / max(moves[0] * moves[1], 1e-3)
+    return ShownShapes(_POSES[number], float(best[number]), float(best[0]), change, *moves)
+
+
+@cache
+def _places() -> NDArray[np.intp]:
+    """[8, 64] for each of `_POSES`, from which place of a thumbnail each place of the posed one comes."""
+    places = np.arange(THUMBNAIL**2).reshape(THUMBNAIL, THUMBNAIL, 1)
+    return np.stack([np.asarray(pose.apply(places)[..., 0], np.intp).ravel() for pose in _POSES])
 
 
 def find_pose(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Pose:
