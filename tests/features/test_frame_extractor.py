@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 
 from tests.features.onnx_files import mean_colors, write_onnx
 from tests.support.videos import encode, pan, photograph
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.features.frame_extractor import NETWORK_FILE, FrameEncoderExtractor, open_frame_extractor
 from vidkin.media import Frames
-from vidkin.media.picture_edits import resize, to_gray
 
 NAMES = ("astronaut", "coffee", "chelsea", "rocket")
 
@@ -85,9 +85,9 @@ def test_edited_frame_is_nearer_than_any_other_photograph(
     edits = {
         "cropped": image[height // 8 : -height // 8, width // 8 : -width // 8],
         "letterboxed": np.pad(image, ((height // 8, height // 8), (0, 0), (0, 0))),
-        "gray": to_gray(image),
+        "gray": np.asarray(Image.fromarray(image).convert("L").convert("RGB")),
         "darker": image // 2,
-        "squeezed": resize(image, width // 2, height),
+        "squeezed": np.asarray(Image.fromarray(image).resize((width // 2, height))),
     }
     for edit, edited in edits.items():
         (described,) = extractor.extract(frames_of(np.ascontiguousarray(edited))).whole[:, 0]

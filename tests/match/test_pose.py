@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tests.support.videos import pan
 from vidkin.errors import InvalidArgumentError
-from vidkin.features.information import look_at, make_thumbnails
+from vidkin.features import look_at, make_thumbnails
 from vidkin.match import Pose, find_pose
 from vidkin.similarity import WHOLE
 

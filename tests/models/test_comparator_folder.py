@@ -10,8 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from tests.support.comparators import passing
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
-from vidkin.features import open_extractor
-from vidkin.features.frame_extractor import NETWORK_FILE
+from vidkin.features import NETWORK_FILE, open_extractor
 from vidkin.models import (
     ComparatorConfig,
     build_comparator,

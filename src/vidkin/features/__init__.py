@@ -37,7 +37,8 @@ if TYPE_CHECKING:
         load_frame_encoder,
         save_frame_encoder,
     )
-    from vidkin.features.information import bar_boxes, frame_information, make_thumbnails, small_luma
+    from vidkin.features.frame_extractor import NETWORK_FILE, FrameEncoderExtractor
+    from vidkin.features.information import bar_boxes, frame_information, look_at, make_thumbnails, small_luma
     from vidkin.features.networks import region_max_pool
     from vidkin.features.onnx import OnnxExtractor
     from vidkin.features.pretrained import import_timm, import_torchvision, torchvision_stages
@@ -67,6 +68,7 @@ __all__ = [
     "CROPS",
     "FITTING_EDITS",
     "LINES_OF_PICTURE",
+    "NETWORK_FILE",
     "BackboneExtractor",
     "ClassicalExtractor",
     "ClipExtractor",
@@ -74,6 +76,7 @@ __all__ = [
     "DescribesImages",
     "ExtractorFactory",
     "FrameEncoder",
+    "FrameEncoderExtractor",
     "FrameEncoderSettings",
     "FrameExtractor",
     "Hearing",
@@ -104,6 +107,7 @@ __all__ = [
     "import_timm",
     "import_torchvision",
     "load_frame_encoder",
+    "look_at",
     "make_thumbnails",
     "open_extractor",
     "open_pooled_network",

@@ -105,7 +105,7 @@ def compare_shapes(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Shown
     chosen = np.unique(np.linspace(0, len(query) - 1, _FRAMES).astype(np.intp))
     own, other = (_windows_of(side[chosen].astype(np.float32)) for side in (query, target))
     one, two, places = _normalized(own), _normalized(other), _places()
-    # A query in a pose in a window of the target, and the target in a window of the query: in one product for all poses.
+    # A query in a pose in a window of the target, and the target in a window of the query: in one product.
     inside = np.einsum("npd,knd->pk", one[0][:, places], two) / len(chosen)
     around = np.einsum("npd,knd->pk", two[0][:, np.argsort(places, axis=1)], one) / len(chosen)
     best = np.maximum(inside.max(axis=1), around.max(axis=1))
