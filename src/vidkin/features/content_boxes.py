@@ -24,17 +24,19 @@ _SIDE = 128
 _MOST_FRAMES = 24
 # Least contrast of a box's edge in gray levels, after blurring along the edge.
 _EDGE = 5.0
-# Share of frames in which a pixel of a line shows an edge, averaged along the side of a box.
-_LEAST_COVERAGE = 0.5
+# Share of frames in which a pixel of a line shows an edge, averaged along the side of a box. At .5, 22 of 26 clips that
+# show one scene have boxes, at .7 seven, while of 18 with an inset or a split screen all keep those that matter.
+_LEAST_COVERAGE = 0.7
 # Lines examined in either direction, of a single picture in which nothing moves, and boxes returned.
 _MOST_LINES, LINES_OF_PICTURE = 20, 40
 MAX_BOXES = 4
 _SMALLEST_SIDE = 0.18
 # An inset that shows a room has lines inside; the rectangles they form with its sides are smaller than the inset.
 _OF_LARGE = 0.3
-# Least deviation in gray levels of a pixel that changes, and the least share of such pixels within a box.
+# Least deviation in gray levels of a pixel that changes, the least share of such pixels within the rectangle around all
+# that changes, and within a rectangle of lines: those of a scene that stands still are no sides of a video.
 _CHANGES = 3.0
-_LEAST_CHANGING = 0.6
+_LEAST_CHANGING, _LEAST_CHANGING_INSIDE = 0.6, 0.1
 _SAME_BOX = 0.8
 
 
@@ -51,8 +53,9 @@ def find_content_boxes(
     largest among its neighbors and at least 5 gray levels; its persistence is the share of frames in which it is one.
     Boxes are made of the lines with the most persistent pixels and of the frame's borders; the coverage of a side is
     the mean persistence along it (1 for a border of the frame). A box counts if every side has a coverage of at least
-    .5 and is at least 18 % as long as the picture. If everything that changes lies in one such rectangle and fills 60
-    % of it, that counts, too: the sides of a screen in a photograph are not upright.
+    .7 and is at least 18 % as long as the picture, and if a tenth of what is inside changes. If everything that changes
+    lies in one such rectangle and fills 60 % of it, that counts, too: the sides of a screen in a photograph are not
+    upright.
 
     Args:
         images: [T, H, W, 3] uint8, frames of one video.
@@ -81,8 +84,12 @@ def find_content_boxes(
     boxes = np.stack([columns[column, 0], rows[row, 0], columns[column, 1], rows[row, 1]], axis=1)
     size = np.sqrt((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]))
     certainty = least[column, row] + 0.1 * inner + np.where(inner == 4, _OF_LARGE * size / _SIDE, 0.0)
-    for sure, box in [] if only_lines else _changing_boxes(small):
-        boxes, certainty = np.concatenate([boxes, [box]]), np.append(certainty, sure)
+    if not only_lines:
+        changing = _changing(small)
+        moves = _share_inside(changing, boxes) >= _LEAST_CHANGING_INSIDE
+        boxes, certainty = boxes[moves], certainty[moves]
+        for sure, box in _changing_boxes(changing):
+            boxes, certainty = np.concatenate([boxes, [box]]), np.append(certainty, sure)
     # The most certain first; of equally certain ones the one farthest to the right.
     boxes = boxes[np.lexsort((*boxes.T[::-1], certainty))[::-1]]
     boxes = boxes[_overlaps(boxes, (0, 0, _SIDE, _SIDE)) < _SAME_BOX]
@@ -103,15 +110,26 @@ def _overlaps(boxes: NDArray[np.int64], other: tuple[int, ...]) -> NDArray[np.fl
     return np.asarray(both / (areas - both))
 
 
-def _changing_boxes(luma: NDArray[np.float32]) -> list[tuple[float, tuple[int, int, int, int]]]:
-    """The rectangle around everything that changes in frames [T, S, S] while the rest stands still, with its
-    certainty."""
+def _changing(luma: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """[S, S] where frames [T, S, S] change: most of the 25 samples around a sample do."""
     variance = np.square(luma).mean(axis=0) - np.square(luma.mean(axis=0))
-    # Most of the 25 samples around a sample; beyond the border nothing changes.
+    # Beyond the border nothing changes.
     near = np.pad((variance > _CHANGES**2).astype(np.int64), 2)
     for axis in (0, 1):
         near = sliding_window_view(near, 5, axis=axis).sum(axis=-1)
-    changing = near > 12
+    return np.asarray(near > 12)
+
+
+def _share_inside(changing: NDArray[np.bool_], boxes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """[N] the share of samples that change inside of each of the boxes [N, 4]."""
+    sums = np.pad(changing.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    left, top, right, bottom = boxes.T
+    inside = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+    return np.asarray(inside / np.maximum((right - left) * (bottom - top), 1))
+
+
+def _changing_boxes(changing: NDArray[np.bool_]) -> list[tuple[float, tuple[int, int, int, int]]]:
+    """The rectangle around everything that changes [S, S] while the rest stands still, with its certainty."""
     rows, columns = np.flatnonzero(changing.any(axis=1)).tolist(), np.flatnonzero(changing.any(axis=0)).tolist()
     if not rows or min(rows[-1] - rows[0], columns[-1] - columns[0]) + 1 < _SMALLEST_SIDE * _SIDE:
         return []
