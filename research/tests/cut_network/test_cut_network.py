@@ -88,6 +88,29 @@ def test_drawn_sequences_change_where_their_labels_say(spliced: float) -> None:
     assert np.array_equal(again.luma, piece.luma)
 
 
+@pytest.mark.parametrize("event", ["lit", "dips"])
+def test_stage_lights_and_dips_within_a_shot_change_frames_and_no_label(event: str) -> None:
+    pool = Pool({"stills": [still(60, seed) for seed in range(12)]}, {"stills": 1.0})
+    changed = 0
+    for seed in range(20):
+        plain = pool.draw(150, np.random.default_rng(seed), spliced=0.0)
+        piece = pool.draw(150, np.random.default_rng(seed), spliced=0.0, **{event: 1.0})
+        assert piece.joins == plain.joins
+        steps = np.abs(np.diff(piece.luma.astype(float), axis=0)).mean((1, 2)) > 12
+        labels = targets(piece)[1:, 0] > 0
+        changed += int((steps & ~labels).sum())
+    assert changed > 20
+
+
+def test_slides_are_cut_where_their_text_is_another(tmp_path: Path) -> None:
+    (stored,) = prepare(Sources(), tmp_path, share=0.1, groups=("slides",))
+    pieces = read_pieces(stored)
+    assert sum(len(piece.joins) for piece in pieces) > 2
+    for piece in pieces:
+        steps = set((np.flatnonzero(np.diff(piece.luma.astype(float), axis=0).any((1, 2))) + 1).tolist())
+        assert {join.start for join in piece.joins} <= steps
+
+
 def test_later_parts_of_shots_that_change_are_jumps() -> None:
     """Stripes that move on, in a short and in a long shot."""
     across, groups = np.arange(64, dtype=np.float32), {}

@@ -46,6 +46,8 @@ class Recipe:
         rate: Highest learning rate; it rises over a tenth of the steps and falls as a cosine.
         decay: Of AdamW.
         spliced: Share of sequences with new transitions between shots.
+        lit: Share of sequences under stage lights that change at once.
+        dips: Share of sequences with a moment of a plain color within a shot.
         average: Decay of the running mean of the weights, which is what is kept.
         seed: Source of everything random.
         held: Sequences in memory, each of which is used several times, mirrored or not: they cost more than a step.
@@ -63,20 +65,23 @@ class Recipe:
     rate: float = 3e-3
     decay: float = 1e-3
     spliced: float = 0.45
-    average: float = 0.99
+    lit: float = 0.1
+    dips: float = 0.1
+    average: float = 0.995
     seed: int = 0
     held: int = 240
     new: int = 2
     shares: Mapping[str, float] = field(
         default_factory=lambda: {
             "takes": 0.14,
-            "films": 0.26,
-            "gradual": 0.16,
+            "films": 0.24,
+            "gradual": 0.15,
             "mixed": 0.08,
-            "families": 0.16,
-            "little": 0.1,
+            "families": 0.18,
+            "little": 0.07,
             "restless": 0.04,
-            "families-restless": 0.06,
+            "families-restless": 0.07,
+            "slides": 0.03,
         }
     )
     weights: tuple[float, float, float, float, float] = (4.0, 0.3, 2.0, 0.4, 0.3)
@@ -203,7 +208,7 @@ class _Drawn:
     def _add(self, count: int, random: np.random.Generator) -> None:
         recipe = self._recipe
         for _ in range(count):
-            piece = self._pool.draw(recipe.length, random, spliced=recipe.spliced)
+            piece = self._pool.draw(recipe.length, random, spliced=recipe.spliced, lit=recipe.lit, dips=recipe.dips)
             luma, chroma = (torch.from_numpy(np.ascontiguousarray(rows)) for rows in (piece.luma, piece.chroma))
             measured = self._measures(luma[None], chroma[None])
             self._held.append((luma, chroma, measured.rows[0], measured.maps[0], torch.from_numpy(targets(piece))))

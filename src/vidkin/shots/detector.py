@@ -1,0 +1,82 @@
+"""The default detector: one network over small frames, and what is read from its answers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vidkin._base.files import PathLike
+from vidkin.media import FramePlanes
+from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts
+from vidkin.shots.finish import Finisher, FinishNumbers
+from vidkin.shots.network import GRID, SHIPPED, NetworkReader, Rows, shrink_planes
+from vidkin.shots.thinning import FrameThinner
+
+
+class CutDetector:
+    """Finds hard cuts, jumps within one camera setup, dissolves, fades and wipes.
+
+    Args:
+        network: An ONNX file, see `vidkin.shots.network.NetworkReader`, with its numbers in a JSON file of the same
+            name; None is the shipped network.
+        hard: Least probability of a hard cut, in (0, 1); None is the network's own number.
+        gradual: Least probability of a gradual transition, in (0, 1); None likewise.
+
+    Of more than 75 frames a second only about 30 are examined; a cut is then placed exactly by how much every frame
+    changes. Of less than 3 a second each is examined as one that stays for a while. The curve is the larger one of the
+    probabilities of a cut and of being inside a gradual transition. Memory: 10 MiB, and about 50 bytes per frame.
+    """
+
+    grid = GRID
+
+    def __init__(
+        self, *, network: PathLike | None = None, hard: float | None = None, gradual: float | None = None
+    ) -> None:
+        self.name = "cuts"
+        file = SHIPPED if network is None else network
+        self._reader = NetworkReader(file)
+        self._finisher = Finisher(FinishNumbers.load(file, hard=hard, gradual=gradual))
+        self._thinner = FrameThinner()
+        # Contrasts and times of frames without answers yet.
+        self._contrasts, self._times = np.zeros(0, np.float32), np.zeros(0)
+        self._curve: list[Rows] = []
+        self._cuts: list[DetectedCut] = []
+        self._returned = 0
+
+    def push_planes(self, planes: FramePlanes) -> None:
+        """Process the next frames."""
+        self._push(self._thinner.push(planes))
+
+    def finish(self) -> DetectedCuts:
+        """The cuts of all frames pushed."""
+        self._push(self._thinner.release())
+        *blocks, last = self._reader.finish()
+        for answers in blocks:
+            self._read(answers)
+        self._read(last, is_last=True)
+        curve = self._thinner.spread(np.concatenate(self._curve).astype(np.float64))
+        return DetectedCuts(tuple(self._cuts), Curve(self._thinner.times, curve, "change"))
+
+    def settled(self) -> tuple[DetectedCut, ...]:
+        """Cuts that no later frame changes and that no earlier call returned: those of frames up to about half a minute
+        before the last one of a film."""
+        first, self._returned = self._returned, len(self._cuts)
+        return tuple(self._cuts[first:])
+
+    def _push(self, pieces: list[FramePlanes]) -> None:
+        for planes in pieces:
+            frames = shrink_planes(planes)
+            contrasts = frames.luma.std((1, 2), dtype=np.float32)
+            self._contrasts = np.concatenate([self._contrasts, contrasts])
+            self._times = np.concatenate([self._times, planes.timestamps])
+            for answers in self._reader.push(frames):
+                self._read(answers)
+
+    def _read(self, answers: Rows, *, is_last: bool = False) -> None:
+        count = len(answers)
+        self._curve.append(answers[:, [0, 2]].max(1, initial=0))
+        for cut in self._finisher.push(answers, self._contrasts[:count], self._times[:count], is_last=is_last):
+            restored = self._thinner.restore(cut)
+            # Of two that are one among the frames of the video, the first one.
+            if not self._cuts or restored.frame > self._cuts[-1].frame:
+                self._cuts.append(restored)
+        self._contrasts, self._times = self._contrasts[count:], self._times[count:]
