@@ -1,4 +1,4 @@
-"""The default detector: one network over small frames, and what is read from its answers."""
+"""The detector 'network': one network over small frames, and what is read from its answers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import numpy as np
 from vidkin._base.files import PathLike
 from vidkin.media import FramePlanes
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts
-from vidkin.shots.finish import Finisher, FinishNumbers
-from vidkin.shots.network import GRID, SHIPPED, NetworkReader, Rows, shrink_planes
+from vidkin.shots.finish import Finisher
+from vidkin.shots.network import GRID, HARD, INSIDE, SHIPPED, Answers, NetworkReader, Numbers
 from vidkin.shots.thinning import FrameThinner
 
 
-class CutDetector:
+class NetworkDetector:
     """Finds hard cuts, jumps within one camera setup, dissolves, fades and wipes.
 
     Args:
@@ -31,14 +31,11 @@ class CutDetector:
     def __init__(
         self, *, network: PathLike | None = None, hard: float | None = None, gradual: float | None = None
     ) -> None:
-        self.name = "cuts"
+        self.name = "network"
         file = SHIPPED if network is None else network
-        self._reader = NetworkReader(file)
-        self._finisher = Finisher(FinishNumbers.load(file, hard=hard, gradual=gradual))
-        self._thinner = FrameThinner()
-        # Contrasts and times of frames without answers yet.
-        self._contrasts, self._times = np.zeros(0, np.float32), np.zeros(0)
-        self._curve: list[Rows] = []
+        self._finisher = Finisher(Numbers.load(file, hard=hard, gradual=gradual))
+        self._reader, self._thinner = NetworkReader(file), FrameThinner()
+        self._curve = [np.zeros(0)]
         self._cuts: list[DetectedCut] = []
         self._returned = 0
 
@@ -49,11 +46,10 @@ class CutDetector:
     def finish(self) -> DetectedCuts:
         """The cuts of all frames pushed."""
         self._push(self._thinner.release())
-        *blocks, last = self._reader.finish()
-        for answers in blocks:
-            self._read(answers)
-        self._read(last, is_last=True)
-        curve = self._thinner.spread(np.concatenate(self._curve).astype(np.float64))
+        blocks = self._reader.finish()
+        for rows in blocks:
+            self._read(rows, is_last=rows is blocks[-1])
+        curve = self._thinner.spread(np.concatenate(self._curve))
         return DetectedCuts(tuple(self._cuts), Curve(self._thinner.times, curve, "change"))
 
     def settled(self) -> tuple[DetectedCut, ...]:
@@ -64,19 +60,12 @@ class CutDetector:
 
     def _push(self, pieces: list[FramePlanes]) -> None:
         for planes in pieces:
-            frames = shrink_planes(planes)
-            contrasts = frames.luma.std((1, 2), dtype=np.float32)
-            self._contrasts = np.concatenate([self._contrasts, contrasts])
-            self._times = np.concatenate([self._times, planes.timestamps])
-            for answers in self._reader.push(frames):
-                self._read(answers)
+            for rows in self._reader.push(planes):
+                self._read(rows)
 
-    def _read(self, answers: Rows, *, is_last: bool = False) -> None:
-        count = len(answers)
-        self._curve.append(answers[:, [0, 2]].max(1, initial=0))
-        for cut in self._finisher.push(answers, self._contrasts[:count], self._times[:count], is_last=is_last):
-            restored = self._thinner.restore(cut)
+    def _read(self, rows: Answers, *, is_last: bool = False) -> None:
+        self._curve.append(rows[:, [HARD, INSIDE]].max(1))
+        for cut in map(self._thinner.restore, self._finisher.push(rows, is_last=is_last)):
             # Of two that are one among the frames of the video, the first one.
-            if not self._cuts or restored.frame > self._cuts[-1].frame:
-                self._cuts.append(restored)
-        self._contrasts, self._times = self._contrasts[count:], self._times[count:]
+            if not self._cuts or cut.frame > self._cuts[-1].frame:
+                self._cuts.append(cut)

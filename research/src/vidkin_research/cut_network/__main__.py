@@ -11,16 +11,15 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import torch
 
+from vidkin._base.values import read_json
 from vidkin.rendering.machine import describe_machine
-from vidkin.shots import PlanesDetector, ShotDetector
-from vidkin_research.cut_network.detector import CutNetworkDetector, network_answers, open_answers
 from vidkin_research.cut_network.drawn import Pool
 from vidkin_research.cut_network.export import export_network
 from vidkin_research.cut_network.judge import JudgedVideo, build_judged, judge, score_pieces, show
@@ -61,9 +60,8 @@ def main() -> None:
     if given.step == "train":
         _train(given)
     elif given.step == "export":
-        export_network(load_network(given.work / CHECKPOINT), given.target)
-        provenance = (given.work / CHECKPOINT).with_suffix(".json").read_text(encoding="utf-8")
-        given.target.with_suffix(".json").write_text(provenance, encoding="utf-8")
+        provenance = read_json((given.work / CHECKPOINT).with_suffix(".json"))
+        export_network(load_network(given.work / CHECKPOINT), given.target, provenance=provenance)
     else:
         left_out = given.leave_out.read_text(encoding="utf-8").split() if given.leave_out else []
         learned, chosen = choose_sources(given.data, left_out)
@@ -100,14 +98,11 @@ def _train(given: argparse.Namespace) -> None:
 
 def _judge(given: argparse.Namespace, videos: Sequence[JudgedVideo]) -> None:
     network = given.network or given.work / CHECKPOINT
-    answers = open_answers(str(network)) if network.suffix == ".onnx" else network_answers(load_network(network))
-    openers: dict[str, Callable[[], str | ShotDetector | PlanesDetector]] = {
-        "network": lambda: CutNetworkDetector(answers)
-    }
-    openers |= {name: partial(str, name) for name in given.detector}
+    if network.suffix != ".onnx":
+        network = export_network(load_network(network), given.work / "judged.onnx")
     results = {}
-    for name, opener in openers.items():
-        results[name] = judge(videos, opener)
+    for name in (f"network?network={network}", *given.detector):
+        results[name] = judge(videos, partial(str, name))
         for line in (name, *show(results[name])):
             logging.info("%s", line)
     if given.output:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin_research.cut_network.pieces import GRADUAL, SMALL, Join, Piece
+from vidkin.shots.network import SMALL
+from vidkin_research.cut_network.pieces import GRADUAL, Join, Piece
 from vidkin_research.made.gradual_sequences import COURSES, WIPE_SHAPES
 
 __all__ = ["Pool", "targets"]
@@ -339,8 +340,7 @@ def _light(piece: Piece, random: np.random.Generator) -> Piece:
             shown = piece.luma[first:end].reshape(-1, height // 2, 2, width // 2, 2).mean((2, 4)) / 255
             chroma[first:end] = 128 + (chroma[first:end] - 128 + color * shown[:, None].astype(np.float32)) * small
         first = end
-    whole = (rows.round().clip(0, 255).astype(np.uint8) for rows in (luma, chroma))
-    return Piece(*whole, piece.joins)
+    return Piece(_whole(luma), _whole(chroma), piece.joins)
 
 
 def _dip(piece: Piece, random: np.random.Generator) -> Piece:
@@ -359,8 +359,12 @@ def _dip(piece: Piece, random: np.random.Generator) -> Piece:
     own = slice(start, start + whole)
     luma[own] += (ground - luma[own]) * parts[:, None, None]
     chroma[own] += (128 - chroma[own]) * parts[:, None, None, None]
-    changed = (rows.round().clip(0, 255).astype(np.uint8) for rows in (luma, chroma))
-    return Piece(*changed, piece.joins)
+    return Piece(_whole(luma), _whole(chroma), piece.joins)
+
+
+def _whole(values: Small) -> NDArray[np.uint8]:
+    rounded: NDArray[np.uint8] = values.round().clip(0, 255).astype(np.uint8)
+    return rounded
 
 
 def _grade(piece: Piece, random: np.random.Generator) -> Piece:
@@ -394,7 +398,7 @@ def _grade(piece: Piece, random: np.random.Generator) -> Piece:
 
 
 def targets(piece: Piece) -> NDArray[np.float32]:
-    """[T, 8] in the order of `OUTPUTS`; kinds outside of gradual transitions, and whether an unknown cut or none is a
+    """[T, 8] in the order of answers; kinds outside of gradual transitions, and whether an unknown cut or none is a
     jump, are -1, and so are the distances outside of gradual transitions."""
     wanted = np.zeros((len(piece), 8), np.float32)
     wanted[:, [1, 3, 4, 5, 6, 7]] = -1

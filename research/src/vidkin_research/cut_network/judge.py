@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import torch
 
 from vidkin._base.values import read_json
 from vidkin.media import write_video
 from vidkin.shots import Cut, PlanesDetector, ShotDetector, Transition, detect
-from vidkin_research.cut_network.detector import network_answers
+from vidkin.shots.finish import Finisher
+from vidkin.shots.network import SHIPPED, Numbers
 from vidkin_research.cut_network.material import Sources
 from vidkin_research.cut_network.network import CutNetwork
 from vidkin_research.cut_network.pieces import Piece
-from vidkin_research.cut_network.reading import ReadingNumbers, read_transitions
 from vidkin_research.made import FilmRecipe, compose_film
 from vidkin_research.made.edited_videos import rgb_pictures
 from vidkin_research.made.footage import read_footage
@@ -147,14 +148,15 @@ def judge(
     return {**rows, "all": total.to_dict(), "nothing": {**nothing.to_dict(), "events": sum(events.values())}}
 
 
-def score_pieces(network: CutNetwork, pieces: Sequence[Piece], numbers: ReadingNumbers | None = None) -> str:
+def score_pieces(network: CutNetwork, pieces: Sequence[Piece], numbers: Numbers | None = None) -> str:
     """F1, right, false and missed, extents and kinds of a network in pieces, which are taken for 25 frames a second."""
     pairs = []
     for piece in pieces:
-        answers = network_answers(network)(piece.luma, piece.chroma)
-        contrasts = piece.luma.reshape(len(piece), -1).std(1, dtype=np.float32)
-        times = (np.arange(len(piece)) / 25).tolist()
-        found = read_transitions(answers, contrasts, times, numbers or ReadingNumbers())
+        with torch.no_grad():
+            answers = network.probabilities(torch.from_numpy(piece.luma)[None], torch.from_numpy(piece.chroma)[None])
+        contrasts, times = piece.luma.std((1, 2)), np.arange(len(piece)) / 25
+        rows = np.column_stack([answers[0].numpy(), contrasts, times])
+        found = Finisher(numbers or Numbers.load(SHIPPED)).push(rows, is_last=True)
         labels = [
             LabeledTransition("hard" if join.kind == "cut" else cast("Transition", join.kind), join.start, join.end)
             for join in piece.joins

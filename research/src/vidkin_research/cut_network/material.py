@@ -15,7 +15,8 @@ from PIL import Image, ImageDraw
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin._base.values import read_json
 from vidkin.media import write_video
-from vidkin_research.cut_network.pieces import GRID, Frames, Join, Piece, read_piece, write_pieces
+from vidkin.shots.network import GRID
+from vidkin_research.cut_network.pieces import Frames, Join, Piece, read_piece, write_pieces
 from vidkin_research.frame_encoder.held_back import is_held_back_clip
 from vidkin_research.made import GRADUAL_JOINS, FilmRecipe, compose_film
 from vidkin_research.made.footage import Footage, read_footage

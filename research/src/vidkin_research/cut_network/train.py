@@ -48,6 +48,7 @@ class Recipe:
         spliced: Share of sequences with new transitions between shots.
         lit: Share of sequences under stage lights that change at once.
         dips: Share of sequences with a moment of a plain color within a shot.
+        short: Share of batches of very short films.
         average: Decay of the running mean of the weights, which is what is kept.
         seed: Source of everything random.
         held: Sequences in memory, each of which is used several times, mirrored or not: they cost more than a step.
@@ -67,6 +68,7 @@ class Recipe:
     spliced: float = 0.45
     lit: float = 0.1
     dips: float = 0.1
+    short: float = 0.06
     average: float = 0.995
     seed: int = 0
     held: int = 240
@@ -198,11 +200,30 @@ class _Drawn:
         places = [len(self._held) - 1 - place for place in range(recipe.new)]
         places += random.choice(len(self._held) - recipe.new, recipe.batch - recipe.new, replace=False).tolist()
         luma, chroma, rows, maps, wanted = map(torch.stack, zip(*(self._held[place] for place in places), strict=True))
+        if random.random() < recipe.short:
+            return self._cut_short(luma, chroma, wanted, random)
         # What is measured of a mirrored frame is the same, mirrored.
         sides = [side for side in (-1, -2) if random.random() < (0.5 if side == -1 else 0.15)]
         if sides:
             luma, chroma, maps = (torch.flip(values, sides) for values in (luma, chroma, maps))
         return luma, chroma, Measured(rows, maps), wanted
+
+    @torch.no_grad()
+    def _cut_short(
+        self, luma: torch.Tensor, chroma: torch.Tensor, wanted: torch.Tensor, random: np.random.Generator
+    ) -> tuple[torch.Tensor, torch.Tensor, Measured, torch.Tensor]:
+        """Films of a few frames, most of them with a cut."""
+        count = min(int(random.integers(2, 30)), luma.shape[1])
+        parts = []
+        for rows in zip(luma, chroma, wanted, strict=True):
+            cuts = np.flatnonzero(rows[2][:, 0].numpy())
+            frame = (
+                int(random.choice(cuts)) if len(cuts) and random.random() < 0.7 else int(random.integers(len(rows[0])))
+            )
+            first = min(max(0, frame - int(random.integers(1, count))), len(rows[0]) - count)
+            parts.append([values[first : first + count] for values in rows])
+        luma, chroma, wanted = map(torch.stack, zip(*parts, strict=True))
+        return luma, chroma, self._measures(luma, chroma), wanted
 
     @torch.no_grad()
     def _add(self, count: int, random: np.random.Generator) -> None:
