@@ -17,7 +17,7 @@ from vidkin.shots.network import CONTEXT as USED_CONTEXT
 from vidkin.shots.network import SHIPPED, Numbers
 from vidkin_research.cut_network.drawn import Pool, targets
 from vidkin_research.cut_network.export import export_network
-from vidkin_research.cut_network.judge import build_judged, judge, score_pieces, show
+from vidkin_research.cut_network.judge import build_held_back, build_judged, judge, score_pieces, show
 from vidkin_research.cut_network.material import Sources, join_fades, prepare
 from vidkin_research.cut_network.network import CONTEXT, CutNetwork, Measures
 from vidkin_research.cut_network.pieces import Join, Piece, read_pieces, write_pieces
@@ -224,6 +224,22 @@ def test_material_is_composed_once(recordings: Sources, tmp_path: Path) -> None:
     times = [path.stat().st_mtime_ns for path in stored]
     assert prepare(recordings, tmp_path, share=0.01, groups=groups) == stored
     assert [path.stat().st_mtime_ns for path in stored] == times
+
+
+def test_videos_held_back_are_composed_of_the_test_split(recordings: Sources, tmp_path: Path) -> None:
+    (tmp_path / "videos").mkdir()
+    (tmp_path / "photos" / "some").mkdir(parents=True)
+    for name, path in zip(("pig-1", "pig-2", "rabbit-1", "walk-1"), recordings.clips, strict=True):
+        (tmp_path / "videos" / f"{name}.mp4").write_bytes(path.read_bytes())
+    for number in range(11):  # every fifth one is held back
+        path = recordings.photographs[number % 2]
+        (tmp_path / "photos" / "some" / f"{number:02d}.png").write_bytes(path.read_bytes())
+    videos = build_held_back(tmp_path, tmp_path / "work", share=0.01, families=("hard", "push", "single take"))
+    assert [video.group for video in videos] == [
+        *("families", "families held back", "nothing: single take", "films of cuts", "films"),
+        *["nothing: single takes"] * 3,
+    ]
+    assert [bool(video.labels) for video in videos[:3]] == [True, True, False]
 
 
 def test_detectors_are_judged_by_what_is_in_the_videos(recordings: Sources, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from vidkin._base.values import read_json
 from vidkin.rendering.machine import describe_machine
 from vidkin_research.cut_network.drawn import Pool
 from vidkin_research.cut_network.export import export_network
-from vidkin_research.cut_network.judge import JudgedVideo, build_judged, judge, score_pieces, show
+from vidkin_research.cut_network.judge import JudgedVideo, build_held_back, build_judged, judge, score_pieces, show
 from vidkin_research.cut_network.material import choose_sources, prepare
 from vidkin_research.cut_network.network import CutNetwork
 from vidkin_research.cut_network.pieces import read_pieces
@@ -48,6 +48,7 @@ def main() -> None:
     judging = steps.add_parser("judge")
     judging.add_argument("--network", type=Path, help="ONNX or safetensors file; default: the checkpoint")
     judging.add_argument("--detector", nargs="*", default=["default"], help="other detectors")
+    judging.add_argument("--held-back", action="store_true", help="judge what nothing is chosen by, in place of that")
     judging.add_argument("--output", type=Path, help="JSON file to write")
     for step in (composing, judging):
         step.add_argument("--data", type=Path, required=True, help="folder of clips, videos, labelled and photos")
@@ -62,6 +63,8 @@ def main() -> None:
     elif given.step == "export":
         provenance = read_json((given.work / CHECKPOINT).with_suffix(".json"))
         export_network(load_network(given.work / CHECKPOINT), given.target, provenance=provenance)
+    elif given.step == "judge" and given.held_back:
+        _judge(given, build_held_back(given.data, given.work / "held-back", edited=given.edited, share=given.share))
     else:
         left_out = given.leave_out.read_text(encoding="utf-8").split() if given.leave_out else []
         learned, chosen = choose_sources(given.data, left_out)
