@@ -386,6 +386,7 @@ INSIDERS: dict[str, set[str]] = {
     "shots/test_between.py": {"band"},
     "shots/test_cut_numbers.py": {"frame_vectors"},
     "shots/test_cuts.py": {"band", "cut_numbers", "gradual_numbers"},
+    "shots/test_finish.py": {"network"},
     "shots/test_gradual_numbers.py": {"frame_vectors", "motion", "regions"},
     "similarity/test_numpy_and_torch.py": {"frame_maps"},
     "training/test_clip_views.py": {"clip_footage"},

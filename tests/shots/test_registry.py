@@ -58,6 +58,7 @@ def test_the_detectors_of_the_package() -> None:
         "content",
         "cuts",
         "default",
+        "network",
         "shotdetect",
         "svd",
     )

@@ -1,7 +1,8 @@
-"""One network for all transitions: pieces and draws, what it learns from little material, its file, its reading."""
+"""One network for all transitions: pieces and draws, what it learns from little material, its file."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,21 +11,26 @@ import torch
 from PIL import Image
 
 from tests.support.videos import encode, pan, photograph
-from vidkin.media import FramePlanes, iter_planes
-from vidkin.shots import DetectedCut, KnownCutsDetector, detect
-from vidkin_research.cut_network.detector import CutNetworkDetector, network_answers, open_answers
+from vidkin.features.sessions import open_session, run_session
+from vidkin.shots import DetectedCut, KnownCutsDetector
+from vidkin.shots.network import CONTEXT as USED_CONTEXT
+from vidkin.shots.network import SHIPPED, Numbers
 from vidkin_research.cut_network.drawn import Pool, targets
 from vidkin_research.cut_network.export import export_network
-from vidkin_research.cut_network.judge import build_judged, judge, score_pieces, show
+from vidkin_research.cut_network.judge import build_held_back, build_judged, judge, score_pieces, show
 from vidkin_research.cut_network.material import Sources, join_fades, prepare
-from vidkin_research.cut_network.network import AHEAD, CutNetwork, Measures
-from vidkin_research.cut_network.pieces import GRID, Join, Piece, read_piece, read_pieces, write_pieces
-from vidkin_research.cut_network.reading import ReadingNumbers, read_transitions
+from vidkin_research.cut_network.network import CONTEXT, CutNetwork, Measures
+from vidkin_research.cut_network.pieces import Join, Piece, read_pieces, write_pieces
 from vidkin_research.cut_network.train import CHECKPOINT, STORED, Recipe, load_network, train
 
-TIMES = (np.arange(200) / 25).tolist()
-LOW = ReadingNumbers(hard=0.5, gradual=0.6)
-SHOWN = np.full(200, 40.0, np.float32)
+LOW = replace(Numbers.load(SHIPPED), hard=0.5, gradual=0.6)
+
+
+def answers_of(network: CutNetwork, piece: Piece) -> np.ndarray:
+    with torch.no_grad():
+        return network.probabilities(torch.from_numpy(piece.luma)[None], torch.from_numpy(piece.chroma)[None])[
+            0
+        ].numpy()
 
 
 def still(count: int, seed: int, joins: tuple[Join, ...] = ()) -> Piece:
@@ -88,6 +94,29 @@ def test_drawn_sequences_change_where_their_labels_say(spliced: float) -> None:
     assert np.array_equal(again.luma, piece.luma)
 
 
+@pytest.mark.parametrize("event", ["lit", "dips"])
+def test_stage_lights_and_dips_within_a_shot_change_frames_and_no_label(event: str) -> None:
+    pool = Pool({"stills": [still(60, seed) for seed in range(12)]}, {"stills": 1.0})
+    changed = 0
+    for seed in range(20):
+        plain = pool.draw(150, np.random.default_rng(seed), spliced=0.0)
+        piece = pool.draw(150, np.random.default_rng(seed), spliced=0.0, **{event: 1.0})
+        assert piece.joins == plain.joins
+        steps = np.abs(np.diff(piece.luma.astype(float), axis=0)).mean((1, 2)) > 12
+        labels = targets(piece)[1:, 0] > 0
+        changed += int((steps & ~labels).sum())
+    assert changed > 20
+
+
+def test_slides_are_cut_where_their_text_is_another(tmp_path: Path) -> None:
+    (stored,) = prepare(Sources(), tmp_path, share=0.1, groups=("slides",))
+    pieces = read_pieces(stored)
+    assert sum(len(piece.joins) for piece in pieces) > 2
+    for piece in pieces:
+        steps = set((np.flatnonzero(np.diff(piece.luma.astype(float), axis=0).any((1, 2))) + 1).tolist())
+        assert {join.start for join in piece.joins} <= steps
+
+
 def test_later_parts_of_shots_that_change_are_jumps() -> None:
     """Stripes that move on, in a short and in a long shot."""
     across, groups = np.arange(64, dtype=np.float32), {}
@@ -137,7 +166,7 @@ def test_training_goes_on_from_a_network(trained: tuple[CutNetwork, Path], tmp_p
     )
     further = train(pool, recipe, tmp_path, start=trained[0])
     piece = joined(still(20, 101), still(30, 102))
-    answers = [network_answers(network)(piece.luma, piece.chroma)[:, 0] for network in (trained[0], further)]
+    answers = [answers_of(network, piece)[:, 0] for network in (trained[0], further)]
     assert np.abs(answers[0] - answers[1]).max() < 0.05
     assert not np.array_equal(*answers)
 
@@ -149,91 +178,25 @@ def test_training_ends_after_its_time(tmp_path: Path) -> None:
     assert done == [1]
 
 
+def answer(path: Path, piece: Piece) -> np.ndarray:
+    session = open_session(path)
+    return np.asarray(run_session(session, None, {"luma": piece.luma[None], "chroma": piece.chroma[None]})[0][0])
+
+
 def test_the_exported_network_answers_as_the_network_does(trained: tuple[CutNetwork, Path], tmp_path: Path) -> None:
-    network = trained[0]
-    exported = open_answers(str(export_network(network, tmp_path / "cuts.onnx")))
+    exported = export_network(trained[0], tmp_path / "cuts.onnx", numbers=LOW, provenance={"steps": 60})
+    assert Numbers.load(exported) == LOW
     for count in (1, 2, 90):
         piece = joined(still(count, 1), still(count, 2))
-        one, other = (answer(piece.luma, piece.chroma) for answer in (exported, network_answers(network)))
+        one, other = answer(exported, piece), answers_of(trained[0], piece)
         assert one.shape == (2 * count, 8)
         assert np.allclose(one, other, atol=0.05, rtol=0.05)
 
 
-@pytest.mark.parametrize("name", ["coffee", "astronaut"])
-def test_the_stored_network_finds_no_transition_in_a_pan_encoded_in_one_thread(tmp_path: Path, name: str) -> None:
-    frames = pan(name, 250, width=160, height=120)
-    path = encode(tmp_path / "pan.mp4", frames, rate=25, options={"threads": "1"})
-    assert detect(path, CutNetworkDetector(network_answers(load_network(STORED)))).cuts == ()
-
-
-def test_the_stored_network_finds_cuts_of_a_file_however_it_is_divided(tmp_path: Path) -> None:
-    answers = network_answers(load_network(STORED))
-    frames = [*pan("coffee", 150, width=96, height=64), *pan("rocket", 170, width=96, height=64)]
-    path = encode(tmp_path / "film.mp4", frames, rate=25)
-    assert [(cut.frame, cut.kind) for cut in detect(path, CutNetworkDetector(answers)).cuts] == [(150, "hard")]
-    whole, divided = CutNetworkDetector(answers), CutNetworkDetector(answers)
-    (planes,) = iter_planes(path, height=GRID[0], width=GRID[1], block=400)
-    whole.push_planes(planes)
-    for start in range(0, 320, 37):
-        divided.push_planes(planes[start : start + 37])
-    assert np.array_equal(whole.answers(), divided.answers())
-    # Far from its ends, a part of the film has the answers of the whole.
-    part = read_piece(path).pick(np.arange(20, 20 + 2 * AHEAD + 10))
-    inside = answers(part.luma, part.chroma)[AHEAD : AHEAD + 10]
-    assert np.allclose(inside, whole.answers()[20 + AHEAD : 30 + AHEAD], atol=1e-3)
-
-
-def test_no_frames_have_no_transitions() -> None:
-    detector = CutNetworkDetector(network_answers(CutNetwork(16)))
-    assert detector.finish().cuts == ()
-    detector = CutNetworkDetector(network_answers(CutNetwork(16)))
-    detector.push_planes(FramePlanes(np.zeros((1, 64, 128), np.uint8), np.zeros((1, 2, 32, 64), np.uint8), np.zeros(1)))
-    assert detector.finish().cuts == ()
-
-
-def answers_of(*cuts: tuple[int, float], spans: tuple[tuple[int, int, float], ...] = ()) -> np.ndarray:
-    answers = np.zeros((200, 8), np.float32)
-    for frame, probability in cuts:
-        answers[frame, 0] = probability
-    for first, last, probability in spans:
-        frames = np.arange(first, last + 1)
-        answers[frames, 2], answers[frames, 3] = probability, 1
-        answers[frames, 6], answers[frames, 7] = frames - first, last - frames
-    return answers
-
-
-def read(answers: np.ndarray, contrasts: np.ndarray = SHOWN) -> tuple[DetectedCut, ...]:
-    return read_transitions(answers, contrasts, TIMES, LOW)
-
-
-def test_cuts_and_transitions_are_read_where_they_are_likely() -> None:
-    cuts = read(answers_of((10, 0.9), (11, 0.7), (40, 0.4), (80, 0.6), spans=((100, 130, 0.9), (150, 160, 0.5))))
-    assert [(cut.frame, cut.kind) for cut in cuts] == [(10, "hard"), (80, "hard"), (115, "dissolve")]
-    assert (cuts[2].start_frame, cuts[2].end_frame) == (100, 130)
-
-
-def test_frames_of_two_transitions_in_a_row_vote_for_their_own_ends() -> None:
-    cuts = read(answers_of(spans=((50, 69, 0.9), (70, 95, 0.9))))
-    assert [(cut.start_frame, cut.end_frame) for cut in cuts] == [(50, 69), (70, 95)]
-
-
-def test_of_a_cut_inside_of_a_transition_the_likelier_one_is_read() -> None:
-    assert [cut.frame for cut in read(answers_of((60, 0.95), spans=((50, 69, 0.8),)))] == [60]
-    assert [cut.frame for cut in read(answers_of((60, 0.7), spans=((50, 69, 0.8),)))] == [60]
-    assert [cut.kind for cut in read(answers_of((60, 0.7), spans=((50, 69, 0.8),)))] == ["dissolve"]
-
-
-def test_black_between_joins_fades_and_says_what_belongs_together() -> None:
-    dark = SHOWN.copy()
-    dark[60:75] = 0
-    assert [(cut.kind, cut.start_frame, cut.end_frame) for cut in read(answers_of((60, 0.9), (70, 0.9)), dark)] == [
-        ("fade", 60, 69)
-    ]
-    first, last = read(answers_of((60, 0.9), spans=((73, 90, 0.9),)), dark)
-    assert (first.kind, first.is_to_ground, last.kind) == ("hard", True, "fade")
-    dark[:5] = 0
-    (cut,) = read(answers_of(spans=((4, 20, 0.9),)), dark)
-    assert (cut.kind, cut.start_frame, cut.end_frame) == ("fade", 0, 20)
+def test_the_shipped_network_is_the_stored_one() -> None:
+    assert CONTEXT == USED_CONTEXT
+    piece = joined(still(30, 1), still(30, 2), still(30, 3))
+    assert np.allclose(answer(SHIPPED, piece), answers_of(load_network(STORED), piece), atol=0.05, rtol=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -261,6 +224,22 @@ def test_material_is_composed_once(recordings: Sources, tmp_path: Path) -> None:
     times = [path.stat().st_mtime_ns for path in stored]
     assert prepare(recordings, tmp_path, share=0.01, groups=groups) == stored
     assert [path.stat().st_mtime_ns for path in stored] == times
+
+
+def test_videos_held_back_are_composed_of_the_test_split(recordings: Sources, tmp_path: Path) -> None:
+    (tmp_path / "videos").mkdir()
+    (tmp_path / "photos" / "some").mkdir(parents=True)
+    for name, path in zip(("pig-1", "pig-2", "rabbit-1", "walk-1"), recordings.clips, strict=True):
+        (tmp_path / "videos" / f"{name}.mp4").write_bytes(path.read_bytes())
+    for number in range(11):  # every fifth one is held back
+        path = recordings.photographs[number % 2]
+        (tmp_path / "photos" / "some" / f"{number:02d}.png").write_bytes(path.read_bytes())
+    videos = build_held_back(tmp_path, tmp_path / "work", share=0.01, families=("hard", "push", "single take"))
+    assert [video.group for video in videos] == [
+        *("families", "families held back", "nothing: single take", "films of cuts", "films"),
+        *["nothing: single takes"] * 3,
+    ]
+    assert [bool(video.labels) for video in videos[:3]] == [True, True, False]
 
 
 def test_detectors_are_judged_by_what_is_in_the_videos(recordings: Sources, tmp_path: Path) -> None:

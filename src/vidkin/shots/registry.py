@@ -28,6 +28,7 @@ _DETECTORS: Registry[DetectorFactory] = Registry(
     {
         "cuts": _CUTS,
         "default": _CUTS,
+        "network": "vidkin.shots.detector:NetworkDetector",
     },
     group="vidkin.shot_detectors",
     researched=True,

@@ -11,19 +11,18 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import torch
 
+from vidkin._base.values import read_json
 from vidkin.rendering.machine import describe_machine
-from vidkin.shots import PlanesDetector, ShotDetector
-from vidkin_research.cut_network.detector import CutNetworkDetector, network_answers, open_answers
 from vidkin_research.cut_network.drawn import Pool
 from vidkin_research.cut_network.export import export_network
-from vidkin_research.cut_network.judge import JudgedVideo, build_judged, judge, score_pieces, show
+from vidkin_research.cut_network.judge import JudgedVideo, build_held_back, build_judged, judge, score_pieces, show
 from vidkin_research.cut_network.material import choose_sources, prepare
 from vidkin_research.cut_network.network import CutNetwork
 from vidkin_research.cut_network.pieces import read_pieces
@@ -49,6 +48,7 @@ def main() -> None:
     judging = steps.add_parser("judge")
     judging.add_argument("--network", type=Path, help="ONNX or safetensors file; default: the checkpoint")
     judging.add_argument("--detector", nargs="*", default=["default"], help="other detectors")
+    judging.add_argument("--held-back", action="store_true", help="judge what nothing is chosen by, in place of that")
     judging.add_argument("--output", type=Path, help="JSON file to write")
     for step in (composing, judging):
         step.add_argument("--data", type=Path, required=True, help="folder of clips, videos, labelled and photos")
@@ -61,9 +61,10 @@ def main() -> None:
     if given.step == "train":
         _train(given)
     elif given.step == "export":
-        export_network(load_network(given.work / CHECKPOINT), given.target)
-        provenance = (given.work / CHECKPOINT).with_suffix(".json").read_text(encoding="utf-8")
-        given.target.with_suffix(".json").write_text(provenance, encoding="utf-8")
+        provenance = read_json((given.work / CHECKPOINT).with_suffix(".json"))
+        export_network(load_network(given.work / CHECKPOINT), given.target, provenance=provenance)
+    elif given.step == "judge" and given.held_back:
+        _judge(given, build_held_back(given.data, given.work / "held-back", edited=given.edited, share=given.share))
     else:
         left_out = given.leave_out.read_text(encoding="utf-8").split() if given.leave_out else []
         learned, chosen = choose_sources(given.data, left_out)
@@ -100,14 +101,11 @@ def _train(given: argparse.Namespace) -> None:
 
 def _judge(given: argparse.Namespace, videos: Sequence[JudgedVideo]) -> None:
     network = given.network or given.work / CHECKPOINT
-    answers = open_answers(str(network)) if network.suffix == ".onnx" else network_answers(load_network(network))
-    openers: dict[str, Callable[[], str | ShotDetector | PlanesDetector]] = {
-        "network": lambda: CutNetworkDetector(answers)
-    }
-    openers |= {name: partial(str, name) for name in given.detector}
+    if network.suffix != ".onnx":
+        network = export_network(load_network(network), given.work / "judged.onnx")
     results = {}
-    for name, opener in openers.items():
-        results[name] = judge(videos, opener)
+    for name in (f"network?network={network}", *given.detector):
+        results[name] = judge(videos, partial(str, name))
         for line in (name, *show(results[name])):
             logging.info("%s", line)
     if given.output:

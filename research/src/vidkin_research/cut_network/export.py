@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from vidkin._base.files import replace_file
+from vidkin._base.files import replace_file, write_text
 from vidkin._base.registry import import_part
-from vidkin_research.cut_network.detector import finish_answers
+from vidkin.shots.network import SHIPPED, SMALL, Numbers
 from vidkin_research.cut_network.network import OUTPUTS, CutNetwork
-from vidkin_research.cut_network.pieces import SMALL
 
 __all__ = ["export_network"]
 
@@ -28,12 +31,20 @@ class _Answers(nn.Module):
         self.network = network
 
     def forward(self, luma: torch.Tensor, chroma: torch.Tensor) -> torch.Tensor:
-        return finish_answers(self.network(luma, chroma))
+        return self.network.probabilities(luma, chroma)
 
 
-def export_network(network: CutNetwork, target: Path) -> Path:
+def export_network(
+    network: CutNetwork, target: Path, *, numbers: Numbers | None = None, provenance: Mapping[str, Any] | None = None
+) -> Path:
     """Write the network as an ONNX file: uint8 ``luma`` [1, T, 32, 64] and ``chroma`` [1, T, 2, 16, 32] to ``answers``
-    [1, T, 8] in the order of `OUTPUTS`.
+    [1, T, 8] in the order of `OUTPUTS`; next to it a JSON file with its numbers.
+
+    Args:
+        network: The network.
+        target: The ONNX file to write.
+        numbers: The numbers by which its answers are read; None takes those of the shipped network.
+        provenance: Where it comes from, as plain values.
 
     Raises:
         MissingPartError: onnx is not installed.
@@ -61,6 +72,8 @@ def export_network(network: CutNetwork, target: Path) -> Path:
         _store_halves(onnx, model)
         onnx.helper.set_model_props(model, {"outputs": " ".join(OUTPUTS)})
         onnx.save(model, str(temporary))
+    notes = {"numbers": asdict(numbers or Numbers.load(SHIPPED)), "provenance": dict(provenance or {})}
+    write_text(target.with_suffix(".json"), json.dumps(notes, indent=1) + "\n")
     return target
 
 

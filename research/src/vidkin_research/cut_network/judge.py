@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import torch
 
+from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin._base.values import read_json
 from vidkin.media import write_video
 from vidkin.shots import Cut, PlanesDetector, ShotDetector, Transition, detect
-from vidkin_research.cut_network.detector import network_answers
+from vidkin.shots.finish import Finisher
+from vidkin.shots.network import SHIPPED, Numbers
 from vidkin_research.cut_network.material import Sources
 from vidkin_research.cut_network.network import CutNetwork
 from vidkin_research.cut_network.pieces import Piece
-from vidkin_research.cut_network.reading import ReadingNumbers, read_transitions
 from vidkin_research.made import FilmRecipe, compose_film
 from vidkin_research.made.edited_videos import rgb_pictures
 from vidkin_research.made.footage import read_footage
@@ -27,9 +30,9 @@ from vidkin_research.made.sequences import compose
 from vidkin_research.made.transitions import TRANSITION_FAMILIES
 from vidkin_research.shots.composed import build_transitions
 from vidkin_research.shots.extents import LabeledTransition, TransitionScores, score_transitions
-from vidkin_research.shots.material import edited_videos
+from vidkin_research.shots.material import edited_videos, test_takes
 
-__all__ = ["DEVELOPED_FAMILIES", "JudgedVideo", "build_judged", "judge", "score_pieces", "show"]
+__all__ = ["DEVELOPED_FAMILIES", "JudgedVideo", "build_held_back", "build_judged", "judge", "score_pieces", "show"]
 
 DEVELOPED_FAMILIES = (
     *(name for name, family in TRANSITION_FAMILIES.items() if not family.held_back),
@@ -37,6 +40,7 @@ DEVELOPED_FAMILIES = (
 )
 """Families of composed videos but those that are held back."""
 
+_KINDS: Mapping[str, Transition] = {"same": "jump", "dissolve": "dissolve", "fade": "fade", "wipe": "wipe"}
 _DEVELOPED_ON = ("bikes", "testvideo", "fades")
 _FILMS: Mapping[str, FilmRecipe] = {
     "films": FilmRecipe(),
@@ -104,6 +108,54 @@ def build_judged(
     return videos
 
 
+def build_held_back(
+    data: Path,
+    work: Path,
+    *,
+    edited: Path | None = None,
+    share: float = 1.0,
+    families: Sequence[str] = (*TRANSITION_FAMILIES, *NEGATIVE_FAMILIES),
+) -> list[JudgedVideo]:
+    """Videos of the test split, composed where they are not in the folder of work yet, and all edited films: nothing is
+    learned from them or chosen by them.
+
+    Args:
+        data: Folder of ``videos`` and ``photos``.
+        work: Folder of work.
+        edited: Folder of edited films with ``truth.json``.
+        share: Share of the usual number of composed videos.
+        families: Families of transitions and of what is none.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    takes = test_takes(data / "videos", data / "photos")
+    videos: list[JudgedVideo] = []
+    for made in build_transitions(takes, work / "families", count=max(1, round(3 * share)), seed=0, families=families):
+        if made.label is None:
+            videos.append(JudgedVideo(f"nothing: {made.family}", made.path, (), made.events))
+        else:
+            is_new = TRANSITION_FAMILIES[made.family].held_back
+            videos.append(JudgedVideo("families held back" if is_new else "families", made.path, (made.label,)))
+    clips = [path for path in takes if path.suffix.lower() in VIDEO_EXTENSIONS]
+    folders = sorted(path for path in (data / "photos").iterdir() if path.is_dir())
+    images = [sorted(path for path in one.rglob("*") if path.suffix.lower() in IMAGE_EXTENSIONS) for one in folders]
+    photographs = sorted(path for own in images for path in own[::5])[:40]
+    footage = read_footage(clips, photographs, height=144, width=256)
+    cuts = dict.fromkeys(FilmRecipe().disturbances, 0.05)
+    recipes = {"films of cuts": FilmRecipe(joins=_FILMS["cuts"].joins, disturbances=cuts), "films": FilmRecipe()}
+    for name, recipe in recipes.items():
+        for number in range(max(1, round(14 * share))):
+            film = compose_film(footage, 200, seed=880_000 + number, recipe=recipe)
+            path = work / f"{name.replace(' ', '-')}-{number:02d}.mp4"
+            if not path.is_file():
+                write_video(path, rgb_pictures(film.pictures), rate=25.0, crf=18 + number % 16)
+            joins = [LabeledTransition(_KINDS.get(join.kind, "hard"), join.start, join.end) for join in film.joins]
+            videos.append(JudgedVideo(name, path, tuple(sorted(joins, key=attrgetter("start")))))
+    for one in edited_videos(edited) if edited is not None else ():
+        labels = () if one.path.name.startswith("fades") else one.transitions
+        videos.append(JudgedVideo(f"edited: {one.path.stem}", one.path, labels))
+    return videos + [JudgedVideo("nothing: single takes", path, events=1) for path in clips]
+
+
 def _films(chosen: Sources, work: Path, count: int) -> list[JudgedVideo]:
     record = work / "films.json"
     if not record.is_file():
@@ -119,8 +171,7 @@ def _films(chosen: Sources, work: Path, count: int) -> list[JudgedVideo]:
                     pictures = made.pictures
                 else:
                     film = compose_film(footage, 200, seed=seed, recipe=_FILMS[name])
-                    kinds = {"same": "jump", "dissolve": "dissolve", "fade": "fade", "wipe": "wipe"}
-                    joins = [(kinds.get(join.kind, "hard"), join.start, join.end) for join in film.joins]
+                    joins = [(_KINDS.get(join.kind, "hard"), join.start, join.end) for join in film.joins]
                     pictures = film.pictures
                 write_video(work / file, rgb_pictures(pictures), rate=25.0, crf=18 + number % 16)
                 rows.append({"group": name, "file": file, "joins": sorted(joins, key=lambda join: join[1])})
@@ -147,14 +198,15 @@ def judge(
     return {**rows, "all": total.to_dict(), "nothing": {**nothing.to_dict(), "events": sum(events.values())}}
 
 
-def score_pieces(network: CutNetwork, pieces: Sequence[Piece], numbers: ReadingNumbers | None = None) -> str:
+def score_pieces(network: CutNetwork, pieces: Sequence[Piece], numbers: Numbers | None = None) -> str:
     """F1, right, false and missed, extents and kinds of a network in pieces, which are taken for 25 frames a second."""
     pairs = []
     for piece in pieces:
-        answers = network_answers(network)(piece.luma, piece.chroma)
-        contrasts = piece.luma.reshape(len(piece), -1).std(1, dtype=np.float32)
-        times = (np.arange(len(piece)) / 25).tolist()
-        found = read_transitions(answers, contrasts, times, numbers or ReadingNumbers())
+        with torch.no_grad():
+            answers = network.probabilities(torch.from_numpy(piece.luma)[None], torch.from_numpy(piece.chroma)[None])
+        contrasts, times = piece.luma.std((1, 2)), np.arange(len(piece)) / 25
+        rows = np.column_stack([answers[0].numpy(), contrasts, times])
+        found = Finisher(numbers or Numbers.load(SHIPPED)).push(rows, is_last=True)
         labels = [
             LabeledTransition("hard" if join.kind == "cut" else cast("Transition", join.kind), join.start, join.end)
             for join in piece.joins

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin._base.values import read_json
 from vidkin.media import write_video
-from vidkin_research.cut_network.pieces import GRID, Frames, Join, Piece, read_piece, write_pieces
+from vidkin.shots.network import GRID
+from vidkin_research.cut_network.pieces import Frames, Join, Piece, read_piece, write_pieces
 from vidkin_research.frame_encoder.held_back import is_held_back_clip
 from vidkin_research.made import GRADUAL_JOINS, FilmRecipe, compose_film
 from vidkin_research.made.footage import Footage, read_footage
@@ -151,6 +153,7 @@ def prepare(
         "families": lambda: families(clips + sources.photographs[::8], "families", 5),
         "little": lambda: (_little(sources, work / "little", seed, number) for number in range(many(160))),
         "restless": lambda: (read_piece(path) for path in restless(30, pans=False) + restless(30, pans=True)),
+        "slides": lambda: (_slides(seed, number) for number in range(many(60))),
         "families-restless": lambda: families(restless(30, pans=False) + clips[:20], "families-restless", 2),
     }
     stored = []
@@ -224,6 +227,38 @@ def _little(sources: Sources, folder: Path, seed: int, number: int) -> Piece:
     file = folder / f"little-{seed}-{number:04d}.mp4"
     write_video(file, frames, rate=25.0, crf=int(random.integers(18, 34)), threads=1)
     return read_piece(file, joins)
+
+
+def _slides(seed: int, number: int) -> Piece:
+    """Slides of one layout whose text changes at once, which is a cut, or gets a line more, which is none."""
+    random = np.random.default_rng((seed, number, 3))
+    size = 2 * GRID[1], 2 * GRID[0]
+    is_dark = random.random() < 0.3
+    paper, ink = (tuple(int(value) for value in random.integers(*span, 3)) for span in ((215, 256), (0, 90)))
+    paper, ink = (ink, paper) if is_dark else (paper, ink)
+    head = tuple(int(value) for value in random.integers(0, 256, 3))
+    bar, step, left = int(random.integers(0, 28)), int(random.integers(9, 18)), int(random.integers(6, 40))
+    pages: list[NDArray[np.uint8]] = []
+    joins: list[Join] = []
+    while len(pages) < _LENGTH:
+        if pages:
+            joins.append(Join("cut", len(pages), len(pages)))
+        page = Image.new("RGB", size, paper)
+        drawing = ImageDraw.Draw(page)
+        drawing.rectangle((0, 0, size[0], bar), fill=head)
+        lines, is_built = int(random.integers(2, 9)), random.random() < 0.4
+        held = int(random.integers(10, 90))
+        for line in range(lines):
+            letters = random.integers(0, 32, int(random.integers(6, 40)))
+            text = "".join(chr(97 + letter) if letter < 26 else " " for letter in letters.tolist())
+            drawing.text((left, bar + 6 + step * line), text, fill=ink)
+            if is_built and line < lines - 1:
+                pages += [np.asarray(page)] * int(random.integers(6, 40))
+        pages += [np.asarray(page)] * held
+    small, joins = pages[:_LENGTH], [join for join in joins if join.start < _LENGTH]
+    values = np.stack([np.asarray(Image.fromarray(page).convert("YCbCr")) for page in small])
+    pictures = np.moveaxis(values, -1, 1).reshape(len(small), 3, GRID[0], 2, GRID[1], 2).mean((3, 5))
+    return Piece(*_shrink(pictures.round().astype(np.uint8)), tuple(joins))
 
 
 def _wander(path: Path, count: int, size: tuple[int, int], random: np.random.Generator) -> list[Frames]:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-__all__ = ["AHEAD", "BEHIND", "OUTPUTS", "CutNetwork", "Measured", "Measures"]
+__all__ = ["CONTEXT", "OUTPUTS", "CutNetwork", "Measured", "Measures"]
 
 LAGS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 SPANS = (4, 8, 16, 24, 32, 48)
@@ -19,9 +19,8 @@ in a gradual transition and of which kind; then the frames since the transition'
 
 _DILATIONS = (1, 2, 4, 8, 16, 1, 2, 4, 8, 16)
 
-AHEAD = sum(_DILATIONS) + SPANS[-1]
-BEHIND = AHEAD
-"""Frames after and before a frame that its answers depend on."""
+CONTEXT = sum(_DILATIONS) + SPANS[-1]
+"""Frames before and after a frame that its answers depend on."""
 
 # Contrast below this is noise, and so is a block's mean square below this; of 1.
 _CONTRAST, _NOISE = 4 / 255, 1e-4
@@ -43,16 +42,18 @@ class Measured(NamedTuple):
     maps: torch.Tensor
 
 
-def _earlier(values: torch.Tensor, lag: int) -> torch.Tensor:
-    """``values`` [B, T, ...] so many frames before, or after if negative; a film goes on with its first and last."""
+def _earlier(values: torch.Tensor, *lags: int) -> torch.Tensor:
+    """[B, T, L, ...]: ``values`` [B, T, ...] so many frames before, or after if negative; a film goes on with its first
+    and last frame. All lags at once, because the time to open an exported network grows with its operations."""
     count = values.shape[1]
-    places = (torch.arange(count, device=values.device) - lag).clamp(min=0)
-    return values[:, torch.minimum(places, torch.full_like(places, count - 1))]
+    rows = torch.arange(count, device=values.device)[:, None] - torch.tensor(lags, device=values.device)
+    rows = rows.clamp(min=0)
+    return values[:, torch.minimum(rows, torch.full_like(rows, count - 1))]
 
 
 def _distances(views: torch.Tensor, lags: tuple[int, ...]) -> torch.Tensor:
     """[B, T, lags] Euclidean distances of views [B, T, D] to those of earlier frames."""
-    return torch.stack([(views - _earlier(views, lag)).square().sum(2) for lag in lags], 2).sqrt()
+    return (views[:, :, None] - _earlier(views, *lags)).square().sum(3).sqrt()
 
 
 def _shares(values: torch.Tensor, low: float, step: float, bins: int) -> torch.Tensor:
@@ -100,8 +101,8 @@ class Measures(nn.Module):
             _distances(structure.flatten(2) / 2048**0.5, (1, 2, 3)),
             *(_distances(view, LAGS) for view in (small, color, histogram, layout)),
             brightness,
-            8 * (brightness - _earlier(brightness, 1)),
-            *_mixtures(middle, coarse),
+            8 * (brightness - _earlier(brightness, 1)[:, :, 0]),
+            _mixtures(middle, coarse),
             found,
         ]
         values = torch.cat(rows, 2)
@@ -115,9 +116,9 @@ def changes(luma: torch.Tensor, chroma: torch.Tensor) -> torch.Tensor:
     parts = [
         middle.flatten(0, 1)[:, None] - 0.5,
         chroma.flatten(0, 1),
-        3 * functional.pixel_unshuffle((fine - _earlier(fine, 1)).flatten(0, 1)[:, None], 2),
-        3 * (chroma - _earlier(chroma, 1)).flatten(0, 1),
-        3 * (middle - _earlier(middle, 4)).flatten(0, 1)[:, None],
+        3 * functional.pixel_unshuffle((fine - _earlier(fine, 1)[:, :, 0]).flatten(0, 1)[:, None], 2),
+        3 * (chroma - _earlier(chroma, 1)[:, :, 0]).flatten(0, 1),
+        3 * (middle - _earlier(middle, 4)[:, :, 0]).flatten(0, 1)[:, None],
     ]
     return torch.cat(parts, 1)
 
@@ -126,47 +127,43 @@ def _search(middle: torch.Tensor, batch: int, count: int) -> tuple[torch.Tensor,
     """How badly blocks are found: numbers of each frame, and maps."""
     frames = middle.flatten(0, 1)[:, None]
     own = functional.avg_pool2d(frames.square(), _BLOCK) - functional.avg_pool2d(frames, _BLOCK).square()
+    down, across = 2 * _DOWN + 1, 2 * _ACROSS + 1
+    # A channel for each shift of the other frame.
+    shifts = torch.eye(down * across, device=middle.device).reshape(-1, 1, down, across)
     maps = []
     for lag in _SEARCHED:
-        other = _earlier(middle, lag).flatten(0, 1)[:, None]
+        other = _earlier(middle, lag)[:, :, 0].flatten(0, 1)[:, None]
         wide = functional.pad(other, (_ACROSS, _ACROSS, _DOWN, _DOWN), mode="replicate")
-        best = still = functional.avg_pool2d((frames - other).square(), _BLOCK)
-        for down in range(2 * _DOWN + 1):
-            for across in range(2 * _ACROSS + 1):
-                moved = wide[..., down : down + frames.shape[2], across : across + frames.shape[3]]
-                best = torch.minimum(best, functional.avg_pool2d((frames - moved).square(), _BLOCK))
-        maps += [((error + _NOISE) / (own + _NOISE)).log() / 4 for error in (best, still)]
+        errors = functional.avg_pool2d((frames - functional.conv2d(wide, shifts)).square(), _BLOCK)
+        still = errors[:, down * across // 2, None]
+        maps += [((error + _NOISE) / (own + _NOISE)).log() / 4 for error in (errors.amin(1, keepdim=True), still)]
     stacked = torch.cat(maps, 1).clamp(-2, 2)
     numbers = torch.cat([stacked.mean((2, 3)), stacked.amax((2, 3)), stacked.amin((2, 3))], 1)
     return numbers.reshape(batch, count, -1), stacked.reshape(batch, count, *stacked.shape[1:])
 
 
-def _mixtures(middle: torch.Tensor, coarse: torch.Tensor) -> list[torch.Tensor]:
-    """For each span: the distance of the frames around, the share of the later one in a frame, its deviation over
-    cells, and what does not fit with one share and with one share in each cell."""
+def _mixtures(middle: torch.Tensor, coarse: torch.Tensor) -> torch.Tensor:
+    """[B, T, 5 * spans], for each span: the distance of the frames around, the share of the later one in a frame, its
+    deviation over cells, and what does not fit with one share and with one share in each cell."""
     small = functional.avg_pool2d(middle, 2)[:, :, None]
     frames = torch.cat([small, coarse], 2)
 
     def apart(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-        """[B, T, 16] mean squares of differences in cells, as shares of that of the frame."""
-        squares = (one - other).square().mean(2)
-        return functional.avg_pool2d(squares, (2, 4)).flatten(2) / 16
+        """[B, T, spans, 16] mean squares of differences in cells, as shares of that of the frame."""
+        squares = (one - other).square().mean(3)
+        return functional.avg_pool2d(squares.flatten(0, 1), (2, 4)).reshape(*squares.shape[:3], 16) / 16
 
-    columns = []
-    for span in SPANS:
-        old, new = _earlier(frames, span), _earlier(frames, -span)
-        before, after, both = apart(frames, old), apart(frames, new), apart(old, new)
-        shares = ((before + both - after + _NOISE / 16) / (2 * (both + _NOISE / 16))).clamp(0, 1)
-        whole, total, rest = both.sum(2), before.sum(2), after.sum(2)
-        share = ((total + whole - rest + _NOISE) / (2 * (whole + _NOISE))).clamp(0, 1)
-        spread = ((both + _NOISE / 16) * (shares - share[..., None]).square()).sum(2) / (whole + _NOISE)
-        misfit = total * (1 - share) + rest * share - share * (1 - share) * whole
-        own = (before * (1 - shares) + after * shares - shares * (1 - shares) * both).clamp(min=0).sum(2)
-        scale = whole.sqrt() + 0.02
-        columns.append(
-            torch.stack([whole.sqrt(), share, spread.sqrt(), misfit.clamp(min=0).sqrt() / scale, own.sqrt() / scale], 2)
-        )
-    return columns
+    old, new = _earlier(frames, *SPANS), _earlier(frames, *(-span for span in SPANS))
+    before, after, both = apart(frames[:, :, None], old), apart(frames[:, :, None], new), apart(old, new)
+    shares = ((before + both - after + _NOISE / 16) / (2 * (both + _NOISE / 16))).clamp(0, 1)
+    whole, total, rest = both.sum(3), before.sum(3), after.sum(3)
+    share = ((total + whole - rest + _NOISE) / (2 * (whole + _NOISE))).clamp(0, 1)
+    spread = ((both + _NOISE / 16) * (shares - share[..., None]).square()).sum(3) / (whole + _NOISE)
+    misfit = total * (1 - share) + rest * share - share * (1 - share) * whole
+    own = (before * (1 - shares) + after * shares - shares * (1 - shares) * both).clamp(min=0).sum(3)
+    scale = whole.sqrt() + 0.02
+    columns = whole.sqrt(), share, spread.sqrt(), misfit.clamp(min=0).sqrt() / scale, own.sqrt() / scale
+    return torch.stack(columns, 3).flatten(2)
 
 
 class CutNetwork(nn.Module):
@@ -200,6 +197,11 @@ class CutNetwork(nn.Module):
             measured = self.measures(luma, chroma)
         return self.answer(luma, chroma, measured)
 
+    def probabilities(self, luma: torch.Tensor, chroma: torch.Tensor) -> torch.Tensor:
+        """Answers [B, T, 8] in the order of `OUTPUTS` for frames as in `forward`."""
+        raw = self(luma, chroma)
+        return torch.cat([raw[..., :3].sigmoid(), raw[..., 3:6].softmax(-1), raw[..., 6:].clamp(0, 6).exp() - 1], -1)
+
     def answer(self, luma: torch.Tensor, chroma: torch.Tensor, measured: Measured) -> torch.Tensor:
         """Logits and logarithms [B, T, 8] of frames from what was measured of them."""
         batch, count = measured.rows.shape[:2]
@@ -211,7 +213,7 @@ class CutNetwork(nn.Module):
         for layer in self.view_layers:
             views = torch.relu(layer(views))
         views = functional.normalize(self.view_leave(views.flatten(1)), dim=1).reshape(batch, count, -1)
-        likeness = torch.stack([(views * _earlier(views, lag)).sum(2) for lag in LAGS], 2)
+        likeness = (views[:, :, None] * _earlier(views, *LAGS)).sum(3)
         rows = (measured.rows - self._buffer("mean")) / self._buffer("deviation")
         values = torch.cat([rows.clamp(-6, 6), steps, 4 * (1 - likeness)], 2).transpose(1, 2)
         values = torch.relu(self.enter(values))

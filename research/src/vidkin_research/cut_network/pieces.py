@@ -13,17 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.files import PathLike, replace_file
-from vidkin.media import FramePlanes, iter_planes
+from vidkin.media import iter_planes
+from vidkin.shots.network import GRID, shrink_planes
 
-__all__ = ["GRADUAL", "GRID", "SMALL", "Join", "Piece", "read_piece", "read_pieces", "shrink_planes", "write_pieces"]
+__all__ = ["GRADUAL", "Join", "Piece", "read_piece", "read_pieces", "write_pieces"]
 
 Frames = NDArray[np.uint8]
-
-GRID = (64, 128)
-"""Rows and columns of luma that are sampled from a decoded frame."""
-
-SMALL = (32, 64)
-"""Rows and columns of luma in a small frame; each is the mean of four samples. Chroma has half as many."""
 
 GRADUAL = ("dissolve", "fade", "wipe")
 
@@ -98,19 +93,6 @@ def _in_order(joins: Sequence[Join]) -> tuple[Join, ...]:
     return tuple(sorted(joins, key=lambda join: join.start))
 
 
-def shrink_planes(planes: FramePlanes) -> tuple[Frames, Frames]:
-    """Luma [T, 32, 64] and chroma [T, 2, 16, 32] of frames sampled on `GRID`."""
-    return _halve(planes.luma), _halve(planes.chroma)
-
-
-def _halve(images: Frames) -> Frames:
-    """[..., H, W] as rounded means of 2 x 2."""
-    total = images[..., ::2, ::2].astype(np.uint16)
-    for down, across in ((0, 1), (1, 0), (1, 1)):
-        total += images[..., down::2, across::2]
-    return ((total + 2) >> 2).astype(np.uint8)
-
-
 def read_piece(path: PathLike, joins: Sequence[Join] = (), *, most: int = 1 << 30) -> Piece:
     """The first ``most`` frames of a video.
 
@@ -119,7 +101,7 @@ def read_piece(path: PathLike, joins: Sequence[Join] = (), *, most: int = 1 << 3
     """
     parts, count = [], 0
     for planes in iter_planes(path, height=GRID[0], width=GRID[1], threads=1):
-        parts.append(shrink_planes(planes))
+        parts.append(shrink_planes(planes)[:2])
         count += len(planes)
         if count >= most:
             break

@@ -46,6 +46,9 @@ class Recipe:
         rate: Highest learning rate; it rises over a tenth of the steps and falls as a cosine.
         decay: Of AdamW.
         spliced: Share of sequences with new transitions between shots.
+        lit: Share of sequences under stage lights that change at once.
+        dips: Share of sequences with a moment of a plain color within a shot.
+        short: Share of batches of very short films.
         average: Decay of the running mean of the weights, which is what is kept.
         seed: Source of everything random.
         held: Sequences in memory, each of which is used several times, mirrored or not: they cost more than a step.
@@ -63,20 +66,24 @@ class Recipe:
     rate: float = 3e-3
     decay: float = 1e-3
     spliced: float = 0.45
-    average: float = 0.99
+    lit: float = 0.1
+    dips: float = 0.1
+    short: float = 0.06
+    average: float = 0.995
     seed: int = 0
     held: int = 240
     new: int = 2
     shares: Mapping[str, float] = field(
         default_factory=lambda: {
             "takes": 0.14,
-            "films": 0.26,
-            "gradual": 0.16,
+            "films": 0.24,
+            "gradual": 0.15,
             "mixed": 0.08,
-            "families": 0.16,
-            "little": 0.1,
+            "families": 0.18,
+            "little": 0.07,
             "restless": 0.04,
-            "families-restless": 0.06,
+            "families-restless": 0.07,
+            "slides": 0.03,
         }
     )
     weights: tuple[float, float, float, float, float] = (4.0, 0.3, 2.0, 0.4, 0.3)
@@ -193,6 +200,8 @@ class _Drawn:
         places = [len(self._held) - 1 - place for place in range(recipe.new)]
         places += random.choice(len(self._held) - recipe.new, recipe.batch - recipe.new, replace=False).tolist()
         luma, chroma, rows, maps, wanted = map(torch.stack, zip(*(self._held[place] for place in places), strict=True))
+        if random.random() < recipe.short:
+            return self._cut_short(luma, chroma, wanted, random)
         # What is measured of a mirrored frame is the same, mirrored.
         sides = [side for side in (-1, -2) if random.random() < (0.5 if side == -1 else 0.15)]
         if sides:
@@ -200,10 +209,27 @@ class _Drawn:
         return luma, chroma, Measured(rows, maps), wanted
 
     @torch.no_grad()
+    def _cut_short(
+        self, luma: torch.Tensor, chroma: torch.Tensor, wanted: torch.Tensor, random: np.random.Generator
+    ) -> tuple[torch.Tensor, torch.Tensor, Measured, torch.Tensor]:
+        """Films of a few frames, most of them with a cut."""
+        count = min(int(random.integers(2, 30)), luma.shape[1])
+        parts = []
+        for rows in zip(luma, chroma, wanted, strict=True):
+            cuts = np.flatnonzero(rows[2][:, 0].numpy())
+            frame = (
+                int(random.choice(cuts)) if len(cuts) and random.random() < 0.7 else int(random.integers(len(rows[0])))
+            )
+            first = min(max(0, frame - int(random.integers(1, count))), len(rows[0]) - count)
+            parts.append([values[first : first + count] for values in rows])
+        luma, chroma, wanted = map(torch.stack, zip(*parts, strict=True))
+        return luma, chroma, self._measures(luma, chroma), wanted
+
+    @torch.no_grad()
     def _add(self, count: int, random: np.random.Generator) -> None:
         recipe = self._recipe
         for _ in range(count):
-            piece = self._pool.draw(recipe.length, random, spliced=recipe.spliced)
+            piece = self._pool.draw(recipe.length, random, spliced=recipe.spliced, lit=recipe.lit, dips=recipe.dips)
             luma, chroma = (torch.from_numpy(np.ascontiguousarray(rows)) for rows in (piece.luma, piece.chroma))
             measured = self._measures(luma[None], chroma[None])
             self._held.append((luma, chroma, measured.rows[0], measured.maps[0], torch.from_numpy(targets(piece))))

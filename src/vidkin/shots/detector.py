@@ -1,0 +1,71 @@
+"""The detector 'network': one network over small frames, and what is read from its answers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vidkin._base.files import PathLike
+from vidkin.media import FramePlanes
+from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts
+from vidkin.shots.finish import Finisher
+from vidkin.shots.network import GRID, HARD, INSIDE, SHIPPED, Answers, NetworkReader, Numbers
+from vidkin.shots.thinning import FrameThinner
+
+
+class NetworkDetector:
+    """Finds hard cuts, jumps within one camera setup, dissolves, fades and wipes.
+
+    Args:
+        network: An ONNX file, see `vidkin.shots.network.NetworkReader`, with its numbers in a JSON file of the same
+            name; None is the shipped network.
+        hard: Least probability of a hard cut, in (0, 1); None is the network's own number.
+        gradual: Least probability of a gradual transition, in (0, 1); None likewise.
+
+    Of more than 75 frames a second only about 30 are examined; a cut is then placed exactly by how much every frame
+    changes. Of less than 3 a second each is examined as one that stays for a while. The curve is the larger one of the
+    probabilities of a cut and of being inside a gradual transition. Memory: 10 MiB, and about 50 bytes per frame.
+    """
+
+    grid = GRID
+
+    def __init__(
+        self, *, network: PathLike | None = None, hard: float | None = None, gradual: float | None = None
+    ) -> None:
+        self.name = "network"
+        file = SHIPPED if network is None else network
+        self._finisher = Finisher(Numbers.load(file, hard=hard, gradual=gradual))
+        self._reader, self._thinner = NetworkReader(file), FrameThinner()
+        self._curve = [np.zeros(0)]
+        self._cuts: list[DetectedCut] = []
+        self._returned = 0
+
+    def push_planes(self, planes: FramePlanes) -> None:
+        """Process the next frames."""
+        self._push(self._thinner.push(planes))
+
+    def finish(self) -> DetectedCuts:
+        """The cuts of all frames pushed."""
+        self._push(self._thinner.release())
+        blocks = self._reader.finish()
+        for rows in blocks:
+            self._read(rows, is_last=rows is blocks[-1])
+        curve = self._thinner.spread(np.concatenate(self._curve))
+        return DetectedCuts(tuple(self._cuts), Curve(self._thinner.times, curve, "change"))
+
+    def settled(self) -> tuple[DetectedCut, ...]:
+        """Cuts that no later frame changes and that no earlier call returned: those of frames up to about half a minute
+        before the last one of a film."""
+        first, self._returned = self._returned, len(self._cuts)
+        return tuple(self._cuts[first:])
+
+    def _push(self, pieces: list[FramePlanes]) -> None:
+        for planes in pieces:
+            for rows in self._reader.push(planes):
+                self._read(rows)
+
+    def _read(self, rows: Answers, *, is_last: bool = False) -> None:
+        self._curve.append(rows[:, [HARD, INSIDE]].max(1))
+        for cut in map(self._thinner.restore, self._finisher.push(rows, is_last=is_last)):
+            # Of two that are one among the frames of the video, the first one.
+            if not self._cuts or cut.frame > self._cuts[-1].frame:
+                self._cuts.append(cut)

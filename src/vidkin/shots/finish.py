@@ -1,0 +1,128 @@
+"""From the network's answers for each frame to transitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from vidkin.shots.contract import SUDDEN, DetectedCut, Transition
+from vidkin.shots.network import CONTRAST, HARD, INSIDE, JUMP, KINDS, SINCE, TIME, UNTIL, Answers, Numbers
+
+# Frames without any transition around a frame where a film can be divided, and the longest part that is not divided.
+_QUIET, _LONGEST = 16, 1024
+
+# Frames at the ends of a transition in which a cut stays next to it, and the shortest transition with such ends.
+_EDGE, _EDGED = 2, 6
+
+
+class _Found(NamedTuple):
+    """A transition in frames of a part; a sudden one ends before it begins."""
+
+    first: int
+    end: int
+    kind: Transition
+    sure: float
+    kind_sure: float
+    is_to_ground: bool = False
+    is_from_ground: bool = False
+
+
+class Finisher:
+    """Finds the transitions of one film whose rows are pushed, each as soon as no later row can change it.
+
+    Args:
+        numbers: Thresholds.
+    """
+
+    def __init__(self, numbers: Numbers) -> None:
+        self._numbers = numbers
+        self._first = 0
+        self._rows: Answers = np.zeros((0, TIME + 1))
+
+    def push(self, rows: Answers, *, is_last: bool = False) -> list[DetectedCut]:
+        """Take the rows of the next frames, see `vidkin.shots.network`; the transitions that are certain, in order."""
+        rows, first = np.concatenate([self._rows, rows]), self._first
+        until = len(rows) if is_last else self._find_division(rows)
+        self._first, self._rows = first + until, rows[until:]
+        found = self._join(rows[:until], self._find(rows[:until]), is_first=first == 0, is_last=is_last)
+        return [
+            DetectedCut(
+                frame=max(1, first + (one.first + one.end) // 2),
+                kind=one.kind,
+                confidence=one.sure,
+                start_frame=None if one.kind in SUDDEN else first + one.first,
+                end_frame=None if one.kind in SUDDEN else first + one.end - 1,
+                kind_confidence=one.kind_sure,
+                is_to_ground=one.is_to_ground,
+                is_from_ground=one.is_from_ground,
+            )
+            for one in found
+        ]
+
+    def _find_division(self, rows: Answers) -> int:
+        """The last frame far from all that could be a transition; of a long film without one, its end."""
+        numbers = self._numbers
+        busy = (rows[:, HARD] >= numbers.hard) | (rows[:, INSIDE] >= numbers.inside)
+        busy |= rows[:, CONTRAST] < numbers.plain
+        quiet = np.flatnonzero(np.convolve(busy, np.ones(2 * _QUIET + 1), "same")[:-_QUIET] < 0.5)
+        return int(quiet[-1]) if len(quiet) else len(rows) if len(rows) > _LONGEST else 0
+
+    def _find(self, rows: Answers) -> list[_Found]:
+        """Cuts and gradual transitions in order, where both are meant the likelier one."""
+        hard = rows[:, HARD]
+        beside = np.maximum(np.r_[0, hard[:-1]], np.r_[hard[1:], 0])
+        peaks = set(np.flatnonzero((hard >= self._numbers.hard) & (hard >= beside)).tolist()) - {0}
+        found = []
+        for one in self._find_gradual(rows):
+            edge = _EDGE if one.end - one.first >= _EDGED else 0
+            inner = {frame for frame in peaks if one.first + edge < frame < one.end - edge}
+            if max(hard[list(inner)], default=0) < one.sure:
+                peaks -= inner
+                found.append(one)
+        for frame in peaks:
+            jump = float(rows[frame, JUMP])
+            kind: Transition = "jump" if jump > 0.5 else "hard"
+            found.append(_Found(frame, frame, kind, float(hard[frame]), max(jump, 1 - jump)))
+        return sorted(found)
+
+    def _find_gradual(self, rows: Answers) -> Iterator[_Found]:
+        """Stretches of frames, which vote for their ends."""
+        numbers, contrasts = self._numbers, rows[:, CONTRAST]
+        frames, free = np.flatnonzero(rows[:, INSIDE] >= numbers.inside), 0
+        # Two stretches touch where a frame that calls itself the last comes before one that calls itself the first.
+        is_new = (np.diff(frames) > 1) | ((rows[frames[:-1], UNTIL] < 1) & (rows[frames[1:], SINCE] < 1))
+        for own in np.split(frames, np.flatnonzero(is_new) + 1) if len(frames) else ():
+            first = max(free, round(float(np.median(own - rows[own, SINCE]))))
+            end = min(len(rows), round(float(np.median(own + rows[own, UNTIL]))) + 1)
+            sure = float(rows[own, INSIDE].mean())
+            # Without anything but plain color, a change of brightness is no transition.
+            shown = contrasts[max(0, first - 2) : end + 2].max(initial=0) >= 2 * numbers.plain
+            if shown and sure >= numbers.gradual and end - first > 2:
+                kinds = rows[own][:, list(KINDS.values())].mean(0)
+                name = list(KINDS)[int(kinds.argmax())] if contrasts[first:end].min() >= numbers.plain else "fade"
+                yield _Found(first, end, name, sure, float(kinds[list(KINDS).index(name)]))
+                free = end
+
+    def _join(self, rows: Answers, found: list[_Found], *, is_first: bool, is_last: bool) -> list[_Found]:
+        """Join two fades, or two cuts, with nothing but a moment of plain background between; to fades count the ends
+        of the film. A cut and a fade say that they belong together."""
+        numbers, plain = self._numbers, rows[:, CONTRAST] < self._numbers.plain
+        times = np.append(rows[:, TIME], rows[-1:, TIME])
+        opening, closing = (_Found(frame, frame, "fade", 1.0, 1.0) for frame in (0, len(rows)))
+        joined: list[_Found] = []
+        for one in [*[opening] * is_first, *found, *[closing] * is_last] if found else ():
+            before = joined[-1] if joined else one
+            kinds = {before.kind, one.kind}
+            if before.end < one.first and plain[before.end : one.first].all():
+                gap = times[one.first] - times[before.end]
+                is_pair = "fade" in kinds and kinds & SUDDEN and before is not opening and one is not closing
+                if gap <= (numbers.fade_gap if kinds == {"fade"} else numbers.cut_gap if kinds <= SUDDEN else -1):
+                    sure = min(before.sure, one.sure), min(before.kind_sure, one.kind_sure)
+                    one = _Found(joined.pop().first, one.end, "fade", *sure)
+                elif is_pair and gap <= numbers.fade_gap:
+                    joined[-1] = before._replace(is_to_ground=before.kind != "fade")
+                    one = one._replace(is_from_ground=one.kind != "fade")
+            joined.append(one)
+        return [one for one in joined if one.kind in SUDDEN or one.end > one.first]

@@ -1,0 +1,168 @@
+"""The detector of one network: cuts anywhere in films of any length, what is no cut, thresholds, other networks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as PILImage
+from PIL import ImageDraw
+
+import vidkin
+from tests.support.videos import Image, encode, pan
+from vidkin.errors import InvalidArgumentError
+from vidkin.media import FramePlanes
+from vidkin.shots import DetectedCuts, PlanesDetector, detect, open_detector
+
+
+def opened(name: str = "network") -> PlanesDetector:
+    detector = open_detector(name)
+    assert isinstance(detector, PlanesDetector)
+    return detector
+
+
+def planes(count: int, *, seed: int = 0) -> FramePlanes:
+    """A still, random image."""
+    height, width = opened().grid
+    random = np.random.default_rng(seed)
+    blocks = random.integers(16, 236, (1, height // 4, width // 4), np.uint8)
+    luma = blocks.repeat(4, 1).repeat(4, 2).repeat(count, 0)
+    return FramePlanes(luma, np.full((count, 2, height // 2, width // 2), 128, np.uint8), np.arange(count) / 25)
+
+
+def joined(*parts: FramePlanes) -> FramePlanes:
+    luma, chroma = (np.concatenate([getattr(part, name) for part in parts]) for name in ("luma", "chroma"))
+    return FramePlanes(luma, chroma, np.arange(len(luma)) / 25)
+
+
+def detect_in(film: FramePlanes, *, block: int = 1000) -> DetectedCuts:
+    detector = opened()
+    for start in range(0, len(film), block):
+        detector.push_planes(film[start : start + block])
+    return detector.finish()
+
+
+def cuts_of(film: FramePlanes) -> list[tuple[int, str]]:
+    return [(cut.frame, cut.kind) for cut in detect_in(film).cuts]
+
+
+@pytest.mark.parametrize(("length", "cut"), [(3, 2), (7, 2), (15, 13), (200, 100)])
+def test_a_cut_is_found_anywhere_in_a_film_of_any_length(length: int, cut: int) -> None:
+    film = joined(planes(cut, seed=1), planes(length - cut, seed=2))
+    ((frame, kind),) = cuts_of(film)
+    assert frame == cut
+    assert kind == "hard" or (kind == "jump" and length < 7)  # two or three frames do not tell one from the other
+
+
+def test_nothing_is_found_in_one_frame_or_none_or_where_nothing_moves() -> None:
+    assert cuts_of(planes(1)) == []
+    assert opened().finish().cuts == ()
+    assert cuts_of(planes(150)) == []
+
+
+def test_pushing_frames_in_other_blocks_changes_nothing() -> None:
+    film = joined(*(planes(count, seed=count) for count in (70, 410, 360, 500)))
+    whole, divided = detect_in(film, block=len(film)), detect_in(film, block=37)
+    assert [cut.frame for cut in whole.cuts] == [70, 480, 840]
+    assert whole.cuts == divided.cuts
+    assert whole.curve is not None
+    assert divided.curve is not None
+    assert np.array_equal(whole.curve.values, divided.curve.values)
+    assert len(whole.curve.values) == len(film)
+
+
+def test_the_curve_has_another_name_than_the_columns_beside_it() -> None:
+    """`vidkin shots --stats` writes it beside the columns frame, time, cut and transition."""
+    curve = detect_in(planes(3)).curve
+    assert curve is not None
+    assert curve.name == "change"
+
+
+def test_a_fading_plain_color_makes_no_transition() -> None:
+    film = planes(250)
+    film.luma[:] = (126 + 110 * np.cos(np.arange(250) * 2 * np.pi / 84)).astype(np.uint8)[:, None, None]
+    assert cuts_of(film) == []
+
+
+def test_a_flash_makes_no_cut() -> None:
+    film = planes(80)
+    film.luma[40] = 235
+    assert cuts_of(film) == []
+
+
+def test_a_threshold_must_be_a_probability() -> None:
+    with pytest.raises(InvalidArgumentError, match="hard must be above 0 and below 1, got 1"):
+        open_detector("network?hard=1")
+
+
+def test_another_network_brings_its_own_numbers(tmp_path: Path) -> None:
+    shipped = Path(vidkin.__file__).parent / "shots" / "data"
+    for ending in ("onnx", "json"):
+        shutil.copy(shipped / f"shots.{ending}", tmp_path / f"other.{ending}")
+    notes = json.loads((tmp_path / "other.json").read_text())
+    assert notes["provenance"]["made_by"].startswith("python -m vidkin_research.cut_network train")
+    film = joined(planes(20, seed=1), planes(20, seed=2))
+
+    def frames() -> list[int]:
+        detector = opened(f"network?network={tmp_path / 'other.onnx'}")
+        detector.push_planes(film)
+        return [cut.frame for cut in detector.finish().cuts]
+
+    assert frames() == [20]
+    notes["numbers"]["hard"] = 1 - 1e-9
+    (tmp_path / "other.json").write_text(json.dumps(notes))
+    assert frames() == []
+    del notes["numbers"]["plain"]
+    (tmp_path / "other.json").write_text(json.dumps(notes))
+    with pytest.raises(InvalidArgumentError, match=r"other\.json: the numbers of the network cannot be read: 'plain'"):
+        frames()
+
+
+@pytest.mark.parametrize("name", ["coffee", "astronaut"])
+def test_a_camera_that_wanders_over_a_photograph_makes_no_transition(tmp_path: Path, name: str) -> None:
+    path = encode(tmp_path / "pan.mp4", pan(name, 250, width=160, height=120), rate=25)
+    assert detect(path, "network").cuts == ()
+
+
+def test_cuts_between_the_fields_of_interlaced_video_are_found(tmp_path: Path) -> None:
+    """A scene has 51 fields: every second cut is between the two fields of a frame."""
+    scenes = ("coffee", "chelsea", "rocket", "astronaut", "brick", "grass", "coffee", "gravel")
+    fields = [image for seed, name in enumerate(scenes) for image in pan(name, 51, seed=seed)]
+
+    def woven() -> Iterator[Image]:
+        for upper, lower in zip(fields[::2], fields[1::2], strict=True):
+            frame = upper.copy()
+            frame[1::2] = lower[1::2]
+            yield frame
+
+    film = encode(tmp_path / "film.mp4", woven(), rate=25, options={"x264-params": "tff=1"})
+    found = detect(film, "network")
+    assert [round(cut.frame - 25.5 * number) for number, cut in enumerate(found.cuts, 1)] == [0] * 7
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_six_black_frames_within_a_take_make_no_cut(seed: int, tmp_path: Path) -> None:
+    frames = list(pan("coffee", 120, seed=seed))
+    frames[60:66] = [np.zeros_like(frames[0])] * 6
+    found = detect(encode(tmp_path / "film.mp4", frames, rate=25), "network")
+    assert found.cuts == ()
+    assert [(one.start_frame, one.end_frame) for one in found.black] == [(60, 66)]
+
+
+def test_slides_of_one_layout_with_text_of_another_shape_are_cut(tmp_path: Path) -> None:
+    frames: list[Image] = []
+    for number in range(5):
+        slide = PILImage.new("RGB", (320, 180), (250, 250, 250))
+        drawing = ImageDraw.Draw(slide)
+        drawing.rectangle((0, 0, 320, 24), fill=(30, 60, 140))
+        random = np.random.default_rng(number)
+        for line in range(6):
+            text = "".join(map(chr, random.integers(97, 123, int(random.integers(20, 45))).tolist()))
+            drawing.text((16, 36 + 20 * line), text, fill=(20, 20, 20))
+        frames += [np.asarray(slide)] * 40
+    found = detect(encode(tmp_path / "film.mp4", frames, rate=25), "network")
+    assert [cut.frame for cut in found.cuts] == [40, 80, 120, 160]
